@@ -1,0 +1,137 @@
+/**
+ * The batches of one connection: a template stamped anew for each request. All connections of a run share a BatchNumbers,
+ * which hands out batch numbers and times, so that nothing is ever sent twice.
+ */
+import { constants, gzip, zstdCompress } from 'node:zlib'
+import { promisify } from 'node:util'
+import type { HttpResponse } from '../http-response-parser.ts'
+import type { LoadRequest, RequestSource } from '../workload.ts'
+import type { AcknowledgedBatches, Batch } from './acknowledged-batches.ts'
+import type { Ids } from './ids.ts'
+import type { Template } from './pieces.ts'
+import { DATASET_DIGITS } from './record-model.ts'
+import { RECORD_STEP_NS, stampJson, stampProtobuf } from './stamp.ts'
+
+const gzipAsync = promisify(gzip)
+const zstdAsync = promisify(zstdCompress)
+
+export type Format = 'protobuf' | 'json'
+export type Encoding = 'identity' | 'gzip' | 'zstd'
+
+/** Dataset of batch `number` when the batches go round `datasets` of them. */
+export function datasetName(base: string, datasets: number, number: number): string {
+  return datasets === 1 ? base : `${base}-${String(number % datasets).padStart(DATASET_DIGITS, '0')}`
+}
+
+export class BatchNumbers {
+  readonly #recordsPerBatch: number
+  readonly #tracesPerBatch: number
+  readonly #dataset: (number: number) => string
+  readonly #wallClockUs: () => number
+  #next = 0
+  #freeUs = 0
+
+  /** @param wallClockUs microseconds since 1970 */
+  constructor(
+    recordsPerBatch: number,
+    recordsPerTrace: number,
+    dataset: (number: number) => string,
+    wallClockUs: () => number,
+  ) {
+    this.#recordsPerBatch = recordsPerBatch
+    this.#tracesPerBatch = Math.ceil(recordsPerBatch / recordsPerTrace)
+    this.#dataset = dataset
+    this.#wallClockUs = wallClockUs
+  }
+
+  take(): Batch & { readonly timeUs: number } {
+    const number = this.#next++
+    const records = this.#recordsPerBatch
+    const timeUs = Math.max(Math.floor(this.#wallClockUs()), this.#freeUs)
+    this.#freeUs = timeUs + Math.ceil((records * RECORD_STEP_NS) / 1000)
+    const firstTimeNs = BigInt(timeUs) * 1000n
+    return {
+      number,
+      records,
+      timeUs,
+      firstRecord: number * records,
+      firstTrace: number * this.#tracesPerBatch,
+      dataset: this.#dataset(number),
+      firstTimeNs,
+      lastTimeNs: firstTimeNs + BigInt((records - 1) * RECORD_STEP_NS),
+    }
+  }
+}
+
+export interface BatchSourceOptions {
+  readonly template: Template
+  readonly format: Format
+  readonly encoding: Encoding
+  readonly recordsPerTrace: number
+  readonly datasets: number
+  readonly ids: Ids
+  readonly numbers: BatchNumbers
+  readonly acknowledged: AcknowledgedBatches
+  /** Request head up to the value of Content-Length. */
+  readonly headBeforeLength: string
+}
+
+export class BatchSource implements RequestSource {
+  readonly #options: BatchSourceOptions
+  readonly #identityHead: Buffer
+  #batch: Batch | null = null
+
+  constructor(options: BatchSourceOptions) {
+    this.#options = options
+    this.#identityHead = this.#headFor(options.template.bytes.byteLength)
+  }
+
+  next(): LoadRequest | Promise<LoadRequest> {
+    const { template, format, encoding, ids, numbers, recordsPerTrace, datasets } = this.#options
+    const batch = numbers.take()
+    this.#batch = batch
+    const { firstRecord, firstTrace, timeUs } = batch
+    const stamp = { firstRecord, firstTrace, recordsPerTrace, timeUs, datasetNumber: batch.number % datasets }
+    if (format === 'protobuf') stampProtobuf(template, ids, stamp)
+    else stampJson(template, ids, stamp)
+    return encoding === 'identity'
+      ? { head: this.#identityHead, body: template.bytes, payloadBytes: template.bytes.byteLength }
+      : this.#compressed(encoding)
+  }
+
+  acknowledged(response: HttpResponse): void {
+    const { acknowledged, ids } = this.#options
+    const batch = this.#batch
+    if (batch === null) return
+    acknowledged.acknowledged(
+      batch,
+      () => ids.traceIdHex(batch.firstTrace),
+      () => recordIdsOf(response),
+    )
+  }
+
+  unresolved(): void {
+    if (this.#batch !== null) this.#options.acknowledged.unresolved(this.#batch)
+  }
+
+  async #compressed(encoding: 'gzip' | 'zstd'): Promise<LoadRequest> {
+    const { bytes } = this.#options.template
+    const body =
+      encoding === 'gzip'
+        ? await gzipAsync(bytes, { level: 1 })
+        : await zstdAsync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
+    return { head: this.#headFor(body.byteLength), body, payloadBytes: bytes.byteLength }
+  }
+
+  #headFor(bodyBytes: number): Buffer {
+    return Buffer.from(`${this.#options.headBeforeLength}${bodyBytes}\r\n\r\n`, 'latin1')
+  }
+}
+
+/** From `{"record_ids":[…]}` of the JSON routes; empty elsewhere. */
+function recordIdsOf({ contentType, body }: HttpResponse): readonly string[] {
+  if (!contentType.startsWith('application/json')) return []
+  const answer: unknown = JSON.parse(body.toString())
+  const ids: unknown = Object(answer).record_ids
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === 'string') : []
+}

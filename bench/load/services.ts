@@ -1,0 +1,5 @@
+import { logstore } from './logstore/service.ts'
+import type { LoadService } from './workload.ts'
+
+/** Every service the load tool knows, in the order of `load --help`. */
+export const services: readonly LoadService[] = [logstore]

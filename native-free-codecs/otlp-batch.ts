@@ -1,0 +1,137 @@
+/**
+ * One OTLP batch, described by ranges of the bytes it came in: what the scanners produce and the decode lane consumes.
+ * A struct of typed arrays, filled again and again; scanning a record allocates nothing.
+ *
+ *   records    byte range, group, time, trace id        one entry per LogRecord or Span, in batch order
+ *   groups     resource, byte range of the scope        one entry per ScopeLogs or ScopeSpans that has records
+ *   resources  byte range, tenant claim, dataset        one entry per ResourceLogs or ResourceSpans that has records
+ *
+ * B1  recordCount counts every record that was scanned; only the first RECORDS_PER_BATCH_MAX are described. A batch over the
+ *     limit is still validated to its end, so that "too large" is never said of a malformed batch.
+ * B2  the groups and resources described are those of described records, each numbered in batch order.
+ * B3  a range is [start, end) in the scanned bytes. Protobuf: the content of a message, without tag and length. JSON: the text
+ *     of an object, from `{` to `}`. Start and end are both 0 where a resource or scope is absent; a present one never starts at 0.
+ * B4  time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
+ * B5  traceWords holds the 16 bytes of the trace id as four big-endian words; all zero says absent or invalid.
+ */
+
+/** OTLP batch size limit; a larger batch is refused whole. */
+export const RECORDS_PER_BATCH_MAX = 512
+
+/** The sender's bytes are not an OTLP batch. The message says what and where, and never quotes the payload. */
+export class MalformedBatchError extends Error {
+  readonly byteOffset: number
+
+  constructor(problem: string, byteOffset: number) {
+    super(`${problem} at byte ${byteOffset}`)
+    this.name = 'MalformedBatchError'
+    this.byteOffset = byteOffset
+  }
+}
+
+/** What the attributes of a resource say about its owner. */
+export interface ResourceIdentity {
+  /** `tenant_id` or `service.logstore.tenant_id`; null when neither is there. */
+  readonly tenantClaim: string | null
+  /** Two claims that differ, or one that is not a string and so equals no tenant. */
+  readonly tenantConflict: boolean
+  /** `service.name`; null when absent, empty or not a string. */
+  readonly dataset: string | null
+}
+
+export const NO_IDENTITY: ResourceIdentity = { tenantClaim: null, tenantConflict: false, dataset: null }
+
+export class OtlpBatch {
+  recordCount = 0
+  readonly recordStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly recordEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly recordGroup = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly timeHigh = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly timeLow = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly traceWords = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
+
+  groupCount = 0
+  readonly groupResource = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly groupScopeStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly groupScopeEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+
+  resourceCount = 0
+  readonly resourceStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly resourceEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly resourceTenantClaim: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
+  readonly resourceTenantConflict: boolean[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => false)
+  readonly resourceDataset: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
+
+  reset(): void {
+    this.recordCount = 0
+    this.groupCount = 0
+    this.resourceCount = 0
+  }
+
+  /** Called by a scanner at the end of a ScopeLogs or ScopeSpans whose records were described. */
+  addGroup(scopeStart: number, scopeEnd: number): void {
+    const group = this.groupCount++
+    this.groupResource[group] = this.resourceCount
+    this.groupScopeStart[group] = scopeStart
+    this.groupScopeEnd[group] = scopeEnd
+  }
+
+  /** Called by a scanner at the end of a ResourceLogs or ResourceSpans that added a group. */
+  addResource(start: number, end: number, identity: ResourceIdentity): void {
+    const resource = this.resourceCount++
+    this.resourceStart[resource] = start
+    this.resourceEnd[resource] = end
+    this.resourceTenantClaim[resource] = identity.tenantClaim
+    this.resourceTenantConflict[resource] = identity.tenantConflict
+    this.resourceDataset[resource] = identity.dataset
+  }
+}
+
+/**
+ * Remembers the identity of the resource seen last: a sender repeats the same resource in every batch, and comparing its
+ * bytes is cheaper than reading them. Each scanner has its own, so equal bytes were also validated as the same format.
+ */
+export class ResourceCache {
+  #bytes = new Uint8Array(0)
+  #identity: ResourceIdentity | null = null
+
+  /** The identity of these bytes when they equal those of the last `put`, else null. */
+  find(bytes: Uint8Array, start: number, end: number): ResourceIdentity | null {
+    const known = this.#bytes
+    if (known.length !== end - start) return null
+    for (let i = 0; i < known.length; i++) if (known[i] !== bytes[start + i]) return null
+    return this.#identity
+  }
+
+  put(bytes: Uint8Array, start: number, end: number, identity: ResourceIdentity): void {
+    this.#bytes = new Uint8Array(bytes.subarray(start, end)) // a copy, where slice of a Buffer would be a view
+    this.#identity = identity
+  }
+}
+
+/** Gathers the identity of one resource from its attributes, in their order: the last `service.name` wins. */
+export class IdentityReader {
+  #tenantClaim: string | null = null
+  #tenantConflict = false
+  #dataset: string | null = null
+
+  reset(): void {
+    this.#tenantClaim = null
+    this.#tenantConflict = false
+    this.#dataset = null
+  }
+
+  /** `value` is null when the attribute is not a string. */
+  tenantClaim(value: string | null): void {
+    if (value === null || (this.#tenantClaim !== null && this.#tenantClaim !== value)) this.#tenantConflict = true
+    else this.#tenantClaim = value
+  }
+
+  serviceName(value: string | null): void {
+    this.#dataset = value === '' ? null : value
+  }
+
+  identity(): ResourceIdentity {
+    return { tenantClaim: this.#tenantClaim, tenantConflict: this.#tenantConflict, dataset: this.#dataset }
+  }
+}

@@ -1,0 +1,67 @@
+/** What the process was told: environment and flags → one frozen object. */
+import { parseArgs } from 'node:util'
+import { LOG_LEVELS } from '../observability/logger.ts'
+import type { LogLevel } from '../observability/logger.ts'
+import { StoreError } from '../errors.ts'
+import { loadLogStoreConfig } from './logstore.ts'
+import type { LogStoreConfig } from './logstore.ts'
+import { SettingProblems, oneOf, readSettings } from './settings.ts'
+import type { Environment } from './settings.ts'
+
+/** Exit code of a start that cannot work. */
+export const EXIT_BAD_CONFIGURATION = 2
+
+const SERVICES = ['logstore'] as const
+type Service = (typeof SERVICES)[number]
+
+export const processSettings = {
+  TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
+    default: 'info',
+    description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,
+  }),
+}
+
+export interface Config {
+  readonly logLevel: LogLevel
+  /** The chosen services with their settings; null: not started. */
+  readonly services: { readonly logstore: LogStoreConfig | null }
+}
+
+/**
+ * @param args after the script's name: `--services logstore` starts some, without it all
+ * @throws StoreError bad_configuration with one line for every bad setting
+ */
+export function loadConfig(env: Environment, args: readonly string[]): Config {
+  const problems = new SettingProblems()
+  const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
+  const chosen = chosenServices(args, problems)
+  const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
+  problems.throwIfAny()
+  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore }) })
+}
+
+function chosenServices(args: readonly string[], problems: SettingProblems): ReadonlySet<Service> {
+  let given: string | undefined
+  try {
+    given = parseArgs({ args: [...args], options: { services: { type: 'string' } } }).values.services
+  } catch (error) {
+    problems.add('flags:', error instanceof Error ? error.message.split('\n')[0]! : String(error))
+  }
+  if (given === undefined) return new Set(SERVICES)
+  const names = given.split(',').map((name) => name.trim())
+  const chosen = new Set(SERVICES.filter((service) => names.includes(service)))
+  if (chosen.size !== new Set(names).size)
+    problems.add('--services', `must be a comma-separated list of: ${SERVICES.join(', ')}`)
+  return chosen
+}
+
+/** Adds the problems of one service's settings to those of the process, so that all are told at once. */
+function collect<T>(problems: SettingProblems, load: () => T): T | null {
+  try {
+    return load()
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== 'bad_configuration') throw error
+    problems.addLines(error.message.split('\n'))
+    return null
+  }
+}

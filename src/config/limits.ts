@@ -1,0 +1,35 @@
+/**
+ * Bounds that settings must respect, and how they relate to those of the formats. What a value costs is in the description of
+ * its setting.
+ */
+import assert from 'node:assert/strict'
+import { FRAME_PAYLOAD_BYTES_MAX } from '../../native-free-codecs/frame.ts'
+import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** LOGSTORE_MAX_BODY_BYTES: below the floor hardly a record fits; arena and rings are sized for some of the largest. */
+export const LOGSTORE_BODY_BYTES_FLOOR = 1 * KIB
+export const LOGSTORE_BODY_BYTES_DEFAULT = 16 * MIB
+export const LOGSTORE_BODY_BYTES_CEILING = 64 * MIB
+
+export const LOGSTORE_GATEWAY_REQUESTS_DEFAULT = 64
+export const LOGSTORE_GATEWAY_RECORDS_DEFAULT = 8192
+export const LOGSTORE_GATEWAY_BYTES_DEFAULT = 32 * MIB
+
+/** Per tenant. */
+export const LOGSTORE_CONCURRENT_QUERIES_DEFAULT = 16
+
+/** Directories besides the data directory; each has a thread. */
+export const REPLICA_DIRECTORIES_MAX = 8
+
+assert(
+  LOGSTORE_BODY_BYTES_FLOOR <= LOGSTORE_BODY_BYTES_DEFAULT &&
+    LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_BODY_BYTES_CEILING,
+)
+// A batch is one frame: the body and its tables, which are never larger than the body and a page.
+assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
+// With the defaults, one of the largest batches never fills the gateway alone.
+assert(2 * LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_GATEWAY_BYTES_DEFAULT)
+assert(2 * RECORDS_PER_BATCH_MAX <= LOGSTORE_GATEWAY_RECORDS_DEFAULT)

@@ -1,0 +1,257 @@
+/** Settings of the log store. */
+import {
+  LOGSTORE_BODY_BYTES_CEILING,
+  LOGSTORE_BODY_BYTES_DEFAULT,
+  LOGSTORE_BODY_BYTES_FLOOR,
+  LOGSTORE_CONCURRENT_QUERIES_DEFAULT,
+  LOGSTORE_GATEWAY_BYTES_DEFAULT,
+  LOGSTORE_GATEWAY_RECORDS_DEFAULT,
+  LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
+  REPLICA_DIRECTORIES_MAX,
+} from './limits.ts'
+import {
+  SettingProblems,
+  bindAddress,
+  flag,
+  httpUrl,
+  integer,
+  isLoopback,
+  limit,
+  nonEmptyWhenSupplied,
+  oneOf,
+  optional,
+  path,
+  paths,
+  readSettings,
+  text,
+  unknownSettings,
+} from './settings.ts'
+import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+
+const COUNT_MAX = 1_000_000_000
+const BYTES_MAX = 2 ** 49
+
+export const logStoreSettings = {
+  LOGSTORE_BIND_ADDRESS: bindAddress({
+    default: '127.0.0.1:4318',
+    description: 'HTTP listener, host:port; port 0 picks a free one',
+  }),
+  LOGSTORE_DATA_DIR: path({
+    default: './data/logstore',
+    description: 'Segment bundles and write-ahead log; must be writable',
+  }),
+  LOGSTORE_OTLP_GRPC_BIND_ADDRESS: optional(
+    bindAddress({ description: 'OTLP/gRPC listener, host:port; unset: no gRPC' }),
+  ),
+  LOGSTORE_TENANT_POLICY_FILE: optional(
+    path({
+      description:
+        'JSON file of tenants, credentials and limits; unset: the development tenant `local`. SIGHUP reads it again',
+    }),
+  ),
+  LOGSTORE_WAL_DURABILITY_MODE: oneOf(['local', 'replicated-local'], {
+    default: 'local',
+    description:
+      '`local`: acknowledged after fdatasync; `replicated-local`: after fdatasync on a write quorum of directories',
+  }),
+  LOGSTORE_WAL_REPLICA_PATHS: paths({
+    default: '',
+    description: 'Comma-separated directories besides the data directory, for `replicated-local`',
+  }),
+  LOGSTORE_WAL_WRITE_QUORUM: optional(
+    integer({
+      min: 1,
+      max: 1 + REPLICA_DIRECTORIES_MAX,
+      description: 'Directories that must have synced, the data directory included, for `replicated-local`',
+    }),
+  ),
+  LOGSTORE_MAX_BODY_BYTES: integer({
+    default: String(LOGSTORE_BODY_BYTES_DEFAULT),
+    min: LOGSTORE_BODY_BYTES_FLOOR,
+    max: LOGSTORE_BODY_BYTES_CEILING,
+    description: 'Largest request body, as sent and decompressed',
+  }),
+  LOGSTORE_GATEWAY_MAX_REQUESTS: limit({
+    default: String(LOGSTORE_GATEWAY_REQUESTS_DEFAULT),
+    min: 1,
+    max: COUNT_MAX,
+    description: 'Ingest requests in flight, over all tenants; `none`: no limit',
+  }),
+  LOGSTORE_GATEWAY_MAX_RECORDS: limit({
+    default: String(LOGSTORE_GATEWAY_RECORDS_DEFAULT),
+    min: 1,
+    max: COUNT_MAX,
+    description: 'Records in flight, over all tenants; `none`: no limit',
+  }),
+  LOGSTORE_GATEWAY_MAX_BYTES: limit({
+    default: String(LOGSTORE_GATEWAY_BYTES_DEFAULT),
+    min: 1,
+    max: BYTES_MAX,
+    description: 'Decompressed bytes in flight, over all tenants; `none`: no limit',
+  }),
+  LOGSTORE_MAX_CONCURRENT_QUERIES: limit({
+    default: String(LOGSTORE_CONCURRENT_QUERIES_DEFAULT),
+    min: 1,
+    max: COUNT_MAX,
+    description: 'Queries in flight per tenant; `none`: no limit',
+  }),
+  LOGSTORE_RETENTION_MAX_AGE_SECONDS: limit({
+    default: 'none',
+    min: 1,
+    max: COUNT_MAX * 10,
+    description: 'Bundles whose newest record is older are dropped; `none`: keep all',
+  }),
+  LOGSTORE_RETENTION_MAX_BYTES: limit({
+    default: 'none',
+    min: 1,
+    max: BYTES_MAX,
+    description: 'The oldest bundles are dropped while the store is larger; `none`: keep all',
+  }),
+  LOGSTORE_QUERY_STORE: text({
+    default: 'local',
+    description: '`s3`: queries read bundles from an object-storage bucket; anything else: from the data directory',
+  }),
+  LOGSTORE_QUERY_S3_BUCKET: optional(text({ description: 'Bucket for query reads; required with the store `s3`' })),
+  LOGSTORE_QUERY_S3_PREFIX: text({ default: '', description: 'Key prefix in the bucket' }),
+  LOGSTORE_QUERY_S3_REGION: optional(
+    nonEmptyWhenSupplied(text({ description: 'Region; unset: the AWS SDK’s own choice. Not empty when supplied' })),
+  ),
+  LOGSTORE_QUERY_S3_ENDPOINT: optional(httpUrl({ description: 'Endpoint URL of an S3-compatible store; unset: AWS' })),
+  LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: flag({ default: '0', description: '1: path-style addressing of the bucket' }),
+  TRILOG_ALLOW_INSECURE_BIND: flag({
+    default: '0',
+    description: '1: start on an address that is not loopback even with development credentials',
+  }),
+}
+
+export interface LogStoreConfig {
+  readonly http: BindAddress
+  readonly grpc: BindAddress | null
+  readonly dataDirectory: string
+  /** null: the development policy */
+  readonly tenantPolicyFile: string | null
+  readonly durability:
+    | { readonly mode: 'local' }
+    | {
+        readonly mode: 'replicated-local'
+        readonly replicaDirectories: readonly string[]
+        readonly writeQuorum: number
+      }
+  readonly bodyBytesMax: number
+  /** Infinity: no limit. */
+  readonly gateway: { readonly requestsMax: number; readonly recordsMax: number; readonly bytesMax: number }
+  /** Per tenant; Infinity: no limit. */
+  readonly concurrentQueriesMax: number
+  /** Infinity: keep all. */
+  readonly retention: { readonly ageSecondsMax: number; readonly bytesMax: number }
+  readonly queryStore: { readonly kind: 'local' } | S3QueryStore
+  /** Variables that begin with LOGSTORE_ and are no settings: worth a warning. */
+  readonly unknownSettings: readonly string[]
+}
+
+interface S3QueryStore {
+  readonly kind: 's3'
+  readonly bucket: string
+  readonly prefix: string
+  /** null: the SDK's own choice */
+  readonly region: string | null
+  readonly endpoint: string | null
+  readonly forcePathStyle: boolean
+}
+
+type Settings = SettingsOf<typeof logStoreSettings>
+
+/** @throws StoreError that has one line for every bad setting */
+export function loadLogStoreConfig(env: Environment): LogStoreConfig {
+  const problems = new SettingProblems()
+  const settings = readSettings(logStoreSettings, env, problems)
+  problems.throwIfAny() // the checks below need every single value
+  checkBinds(settings, problems)
+  checkReplicas(settings, problems)
+  if (settings.LOGSTORE_QUERY_STORE === 's3' && settings.LOGSTORE_QUERY_S3_BUCKET === null) {
+    problems.add('LOGSTORE_QUERY_S3_BUCKET', 'must name a bucket, as LOGSTORE_QUERY_STORE is s3')
+  }
+  problems.throwIfAny()
+  return Object.freeze({
+    http: settings.LOGSTORE_BIND_ADDRESS,
+    grpc: settings.LOGSTORE_OTLP_GRPC_BIND_ADDRESS,
+    dataDirectory: settings.LOGSTORE_DATA_DIR,
+    tenantPolicyFile: settings.LOGSTORE_TENANT_POLICY_FILE,
+    durability: durabilityOf(settings),
+    bodyBytesMax: settings.LOGSTORE_MAX_BODY_BYTES,
+    gateway: Object.freeze({
+      requestsMax: settings.LOGSTORE_GATEWAY_MAX_REQUESTS,
+      recordsMax: settings.LOGSTORE_GATEWAY_MAX_RECORDS,
+      bytesMax: settings.LOGSTORE_GATEWAY_MAX_BYTES,
+    }),
+    concurrentQueriesMax: settings.LOGSTORE_MAX_CONCURRENT_QUERIES,
+    retention: Object.freeze({
+      ageSecondsMax: settings.LOGSTORE_RETENTION_MAX_AGE_SECONDS,
+      bytesMax: settings.LOGSTORE_RETENTION_MAX_BYTES,
+    }),
+    queryStore: queryStoreOf(settings),
+    unknownSettings: unknownSettings(logStoreSettings, 'LOGSTORE_', env),
+  })
+}
+
+/** The development tenant's token is public: nobody else may be able to use it. */
+function checkBinds(settings: Settings, problems: SettingProblems): void {
+  if (settings.LOGSTORE_TENANT_POLICY_FILE !== null || settings.TRILOG_ALLOW_INSECURE_BIND) return
+  for (const name of ['LOGSTORE_BIND_ADDRESS', 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS'] as const) {
+    const bind = settings[name]
+    if (bind !== null && !isLoopback(bind.host)) {
+      problems.add(
+        name,
+        'must be a loopback address while the development credentials are in use: set LOGSTORE_TENANT_POLICY_FILE, or TRILOG_ALLOW_INSECURE_BIND=1',
+      )
+    }
+  }
+}
+
+function checkReplicas(settings: Settings, problems: SettingProblems): void {
+  const replicas = settings.LOGSTORE_WAL_REPLICA_PATHS
+  const quorum = settings.LOGSTORE_WAL_WRITE_QUORUM
+  if (settings.LOGSTORE_WAL_DURABILITY_MODE === 'local') {
+    const unused = 'has no meaning unless LOGSTORE_WAL_DURABILITY_MODE is replicated-local'
+    if (replicas.length > 0) problems.add('LOGSTORE_WAL_REPLICA_PATHS', unused)
+    if (quorum !== null) problems.add('LOGSTORE_WAL_WRITE_QUORUM', unused)
+    return
+  }
+  if (replicas.length === 0 || replicas.length > REPLICA_DIRECTORIES_MAX) {
+    problems.add(
+      'LOGSTORE_WAL_REPLICA_PATHS',
+      `must name 1 to ${REPLICA_DIRECTORIES_MAX} directories, separated by commas`,
+    )
+  } else if (new Set([settings.LOGSTORE_DATA_DIR, ...replicas]).size <= replicas.length) {
+    problems.add('LOGSTORE_WAL_REPLICA_PATHS', 'must name distinct directories, none of them LOGSTORE_DATA_DIR')
+  }
+  if (quorum === null || quorum > 1 + replicas.length) {
+    problems.add(
+      'LOGSTORE_WAL_WRITE_QUORUM',
+      `must be 1 to ${1 + replicas.length}: the data directory and the directories of LOGSTORE_WAL_REPLICA_PATHS`,
+    )
+  }
+}
+
+function durabilityOf(settings: Settings): LogStoreConfig['durability'] {
+  const writeQuorum = settings.LOGSTORE_WAL_WRITE_QUORUM
+  if (settings.LOGSTORE_WAL_DURABILITY_MODE === 'local' || writeQuorum === null) return Object.freeze({ mode: 'local' })
+  return Object.freeze({
+    mode: 'replicated-local',
+    replicaDirectories: settings.LOGSTORE_WAL_REPLICA_PATHS,
+    writeQuorum,
+  })
+}
+
+function queryStoreOf(settings: Settings): LogStoreConfig['queryStore'] {
+  const bucket = settings.LOGSTORE_QUERY_S3_BUCKET
+  if (settings.LOGSTORE_QUERY_STORE !== 's3' || bucket === null) return Object.freeze({ kind: 'local' })
+  return Object.freeze({
+    kind: 's3',
+    bucket,
+    prefix: settings.LOGSTORE_QUERY_S3_PREFIX,
+    region: settings.LOGSTORE_QUERY_S3_REGION,
+    endpoint: settings.LOGSTORE_QUERY_S3_ENDPOINT,
+    forcePathStyle: settings.LOGSTORE_QUERY_S3_FORCE_PATH_STYLE,
+  })
+}

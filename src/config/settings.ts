@@ -1,0 +1,186 @@
+/**
+ * Settings from environment variables: a table of them is the schema. It gives the values their types, checks them, and documents
+ * them; `readSettings` is the only reader of the environment, and tells every bad one at once.
+ */
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { StoreError } from '../errors.ts'
+
+/** One setting. `parse` throws a BadSetting that says what is expected, without the name. */
+export interface Setting<T> {
+  readonly description: string
+  /** As one would write it; undefined: unset is a value of its own. */
+  readonly default: string | undefined
+  /** Whether an empty string is parsed instead of counting as unset. */
+  readonly emptyIsValue: boolean
+  parse(text: string): T
+}
+
+export type SettingsTable = Readonly<Record<string, Setting<unknown>>>
+export type SettingsOf<Table extends SettingsTable> = {
+  readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface BindAddress {
+  readonly host: string
+  /** 0 picks a free port. */
+  readonly port: number
+}
+
+class BadSetting extends Error {}
+
+/** What is wrong with the settings of one service; a check of several settings together adds to it. */
+export class SettingProblems {
+  readonly #lines: string[] = []
+
+  /** @param sentence goes on after the name: 'must be …' */
+  add(name: string, sentence: string): void {
+    this.#lines.push(`${name} ${sentence}`)
+  }
+
+  addLines(lines: readonly string[]): void {
+    this.#lines.push(...lines)
+  }
+
+  /** @throws StoreError with one line for each problem */
+  throwIfAny(): void {
+    if (this.#lines.length > 0) throw new StoreError('invalid', 'bad_configuration', this.#lines.join('\n'))
+  }
+}
+
+/** Reads every setting of the table. The value of a bad one is undefined behind its type: throw before using any. */
+export function readSettings<Table extends SettingsTable>(
+  table: Table,
+  env: Environment,
+  problems: SettingProblems,
+): SettingsOf<Table> {
+  const values: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries(table)) {
+    const text = env[name]
+    const given = text !== undefined && (text.trim() !== '' || setting.emptyIsValue) ? text.trim() : setting.default
+    try {
+      values[name] = given === undefined ? null : setting.parse(given)
+    } catch (error) {
+      if (!(error instanceof BadSetting)) throw error
+      problems.add(name, error.message)
+    }
+  }
+  return values as SettingsOf<Table> // each parsed by the setting of its name
+}
+
+/** Variables that look like this service's and are none of its settings: misspelt, or of another version. */
+export function unknownSettings(table: SettingsTable, prefix: string, env: Environment): readonly string[] {
+  return Object.keys(env).filter((name) => name.startsWith(prefix) && !(name in table))
+}
+
+type Described = { readonly description: string }
+type WithDefault = Described & { readonly default: string }
+
+function setting<T>(given: Described & { readonly default?: string }, parse: (text: string) => T): Setting<T> {
+  return { description: given.description, default: given.default, emptyIsValue: false, parse }
+}
+
+/** A setting without a default: null when unset. */
+export function optional<T>(inner: Setting<T>): Setting<T | null> {
+  return { ...inner, default: undefined }
+}
+
+/** A setting whose empty value is an error of its own rather than the same as unset. */
+export function nonEmptyWhenSupplied<T>(inner: Setting<T>): Setting<T> {
+  return {
+    ...inner,
+    emptyIsValue: true,
+    parse(text) {
+      if (text === '') throw new BadSetting('must not be empty when it is supplied')
+      return inner.parse(text)
+    },
+  }
+}
+
+export function text(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => value)
+}
+
+/** An absolute path, from one that may be relative to the working directory. */
+export function path(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => resolve(value))
+}
+
+/** Absolute paths, from a comma-separated list. */
+export function paths(given: WithDefault | Described): Setting<readonly string[]> {
+  return setting(given, (value) =>
+    value
+      .split(',')
+      .map((each) => each.trim())
+      .filter((each) => each !== '')
+      .map((each) => resolve(each)),
+  )
+}
+
+export function oneOf<const Value extends string>(
+  values: readonly Value[],
+  given: WithDefault | Described,
+): Setting<Value> {
+  return setting(given, (value) => {
+    const found = values.find((each) => each === value)
+    if (found === undefined) throw new BadSetting(`must be ${values.join(' or ')}`)
+    return found
+  })
+}
+
+export function flag(given: WithDefault | Described): Setting<boolean> {
+  return setting(given, (value) => {
+    if (value === '1' || value === 'true') return true
+    if (value === '0' || value === 'false') return false
+    throw new BadSetting('must be 1 or 0')
+  })
+}
+
+type Bounds = { readonly min: number; readonly max: number }
+
+export function integer(given: (WithDefault | Described) & Bounds): Setting<number> {
+  return setting(given, (value) => integerWithin(value, given, ''))
+}
+
+/** A bound that can be lifted: `none` is Infinity. */
+export function limit(given: (WithDefault | Described) & Bounds): Setting<number> {
+  return setting(given, (value) =>
+    value === 'none' ? Infinity : integerWithin(value, given, ', or none for no limit'),
+  )
+}
+
+function integerWithin(value: string, { min, max }: Bounds, suffix: string): number {
+  const number = /^[0-9]{1,15}$/.test(value) ? Number(value) : NaN
+  if (number >= min && number <= max) return number
+  throw new BadSetting(`must be a whole number from ${min} to ${max}${suffix}`)
+}
+
+/** `host:port`, an IPv6 host in brackets. */
+export function bindAddress(given: WithDefault | Described): Setting<BindAddress> {
+  return setting(given, (value) => {
+    const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]/\s]+)):(?<port>[0-9]{1,5})$/.exec(value)
+    const host = match?.groups?.['bracketed'] ?? match?.groups?.['plain'] ?? ''
+    const port = Number(match?.groups?.['port'])
+    const isBracketedIpv6 = match?.groups?.['bracketed'] === undefined || isIP(host) === 6
+    if (!match || !isBracketedIpv6 || port > 65_535) {
+      throw new BadSetting('must be host:port, as in 127.0.0.1:4318 or [::1]:4318')
+    }
+    return { host, port }
+  })
+}
+
+export function httpUrl(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => {
+    const url = URL.parse(value)
+    if (!url || !/^https?:$/.test(url.protocol)) throw new BadSetting('must be an http or https URL')
+    return value
+  })
+}
+
+/** Whether only this machine reaches the address. */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase()
+  return name === 'localhost' || name === '::1' || /^(::ffff:)?127\.[0-9.]+$/.test(name)
+}

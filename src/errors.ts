@@ -1,0 +1,25 @@
+/**
+ * The one error type for what the world can do to us: bad requests, full disks, dead workers, damaged files.
+ * Our own bugs are `assert`. Code branches on `kind`, operators search for `code`, people read `message`.
+ */
+
+export type ErrorKind =
+  | 'invalid' // fix the request or the setting
+  | 'notFound' // nothing there; do not retry
+  | 'conflict' // state moved on: re-read, then decide
+  | 'fenced' // a newer writer owns this: stop
+  | 'overloaded' // retry later
+  | 'unavailable' // disk or worker failed; retry, perhaps elsewhere
+  | 'corrupt' // checksum or format mismatch: refuse, call an operator
+
+export class StoreError extends Error {
+  readonly kind: ErrorKind
+  readonly code: string // stable, greppable: 'lease_expired', 'wal_crc_mismatch'
+
+  constructor(kind: ErrorKind, code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StoreError'
+    this.kind = kind
+    this.code = code
+  }
+}

@@ -1,0 +1,299 @@
+/**
+ * One request and its answer over uWebSockets.js.
+ *
+ * E1  an exchange ends once: answered (the last byte was handed over) or aborted (the client is gone); `onEnd` says which,
+ *     exactly once, and what was held for the request is given back there
+ * E2  at most one answer; what comes after the first, or after an abort, is ignored
+ * E3  nothing is read from the request after `begin`, and nothing touches the response after the end
+ * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence
+ * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
+ *     next request. Only after a time-out it is closed, as the client stopped in the middle of a body
+ */
+import assert from 'node:assert/strict'
+import { ANSWER_BYTES_BUFFERED_MAX, REQUEST_ID_CHARACTERS_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import { statusLine } from './status.ts'
+import type { UwsRequest, UwsResponse } from './uws.ts'
+
+/** What the headers say. Valid only during `begin`; every value is made when asked for. */
+export interface RequestHead {
+  /** Upper case. */
+  readonly method: string
+  /** Raw: not percent-decoded, `//` and `..` as sent. */
+  readonly path: string
+  /** Raw, without the question mark; '' when absent. */
+  readonly query: string
+  /** Declared length of the body; -1 when there is none declared (no body, or a chunked one). */
+  readonly contentLength: number
+  /** The n-th `:parameter` of the path, percent-decoded; null when that is not valid UTF-8 in percent-encoding. */
+  param(index: number): string | null
+  /** Of a lower-case name; '' when absent. */
+  header(name: string): string
+}
+
+export interface BodySink {
+  /** @param bytes valid only during the call: copy what you keep */
+  chunk(bytes: Uint8Array, isLast: boolean): void
+  /** The declared or the actual size passes the limit. */
+  tooLarge(): void
+  /** The client stalled. */
+  timedOut(): void
+}
+
+export interface Exchange {
+  /** The client's own request id, or a generated one; in every response. */
+  readonly id: string
+  /** Answered or aborted. */
+  readonly ended: boolean
+  /** E1. Called at once when it ended already. */
+  onEnd(listener: (how: 'answered' | 'aborted') => void): void
+  /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
+  readBody(limitBytes: number, sink: BodySink): void
+  /**
+   * Answers the request (E2). The length goes into Content-Length; to HEAD only the length is sent. Bytes over 64 KiB must not
+   * change until the exchange ended.
+   *
+   * @param contentType null for an answer without a body, or whose type is unknown
+   * @param body        null for an answer that has none (204, 304)
+   */
+  answer(
+    status: number,
+    contentType: string | null,
+    body: Uint8Array | string | null,
+    headers?: readonly (readonly [name: string, value: string])[],
+  ): void
+}
+
+/** Of the server, for all its exchanges. */
+export interface ExchangeHost {
+  readonly requestIdHeader: string
+  readonly slowClientMs: number
+  /** The server is closing: answers ask the client to open no further request on this connection. */
+  readonly closing: boolean
+  nowMs(): number
+  generateId(): string
+  bodyBegan(exchange: UwsExchange): void
+  bodyEnded(exchange: UwsExchange): void
+  /** Our own bug while serving a request: logged with its id, answered in the service's words. */
+  failed(exchange: UwsExchange, error: unknown): void
+  ended(): void
+}
+
+const REQUEST_ID = new RegExp(`^[\\x21-\\x7e]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
+
+/** One per server, pointed at each request in turn (E3). */
+export class UwsRequestHead implements RequestHead {
+  #request: UwsRequest | null = null
+
+  open(request: UwsRequest): void {
+    this.#request = request
+  }
+
+  close(): void {
+    this.#request = null
+  }
+
+  get method(): string {
+    return this.#alive.getMethod().toUpperCase()
+  }
+
+  get path(): string {
+    return this.#alive.getUrl()
+  }
+
+  get query(): string {
+    return this.#alive.getQuery() ?? ''
+  }
+
+  get contentLength(): number {
+    return contentLengthOf(this.#alive)
+  }
+
+  param(index: number): string | null {
+    const raw = this.#alive.getParameter(index)
+    if (!raw.includes('%')) return raw
+    try {
+      return decodeURIComponent(raw)
+    } catch {
+      return null
+    }
+  }
+
+  header(name: string): string {
+    return this.#alive.getHeader(name)
+  }
+
+  get #alive(): UwsRequest {
+    assert(this.#request !== null, 'a request head is valid only during begin()')
+    return this.#request
+  }
+}
+
+export class UwsExchange implements Exchange {
+  readonly id: string
+
+  readonly #host: ExchangeHost
+  readonly #response: UwsResponse
+  readonly #isHead: boolean
+  readonly #declaredBytes: number
+  #state: 'open' | 'answering' | 'answered' | 'aborted' = 'open'
+  #endListener: ((how: 'answered' | 'aborted') => void) | null = null
+  #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
+
+  #sink: BodySink | null = null // null: not asked for, complete, or dropped
+  #limitBytes = 0
+  #receivedBytes = 0
+  #timedOut = false
+  #progressFromBytes = 0
+  #progressDueMs = 0
+
+  constructor(host: ExchangeHost, response: UwsResponse, request: UwsRequest, isHead: boolean) {
+    this.#host = host
+    this.#response = response
+    this.#isHead = isHead
+    this.#declaredBytes = contentLengthOf(request)
+    const ownId = request.getHeader(host.requestIdHeader)
+    this.id = REQUEST_ID.test(ownId) ? ownId : host.generateId()
+    response.onAborted(() => this.#end('aborted'))
+  }
+
+  get ended(): boolean {
+    return this.#state !== 'open'
+  }
+
+  onEnd(listener: (how: 'answered' | 'aborted') => void): void {
+    if (this.#state === 'answered' || this.#state === 'aborted') return listener(this.#state)
+    if (this.#endListener === null) this.#endListener = listener
+    else (this.#moreEndListeners ??= []).push(listener)
+  }
+
+  readBody(limitBytes: number, sink: BodySink): void {
+    assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
+    if (this.#state !== 'open') return
+    if (this.#declaredBytes > limitBytes) return sink.tooLarge()
+    this.#sink = sink
+    this.#limitBytes = limitBytes
+    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+    this.#host.bodyBegan(this)
+    this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+  }
+
+  answer(
+    status: number,
+    contentType: string | null,
+    body: Uint8Array | string | null,
+    headers: readonly (readonly [name: string, value: string])[] = [],
+  ): void {
+    if (this.#state !== 'open') return // E2
+    this.#state = 'answering'
+    if (this.#sink) this.#endBody()
+    let handedOver = false
+    this.#response.cork(() => {
+      this.#writeHead(status, contentType, headers)
+      handedOver = this.#writeBody(body)
+    })
+    if (handedOver) this.#end('answered')
+  }
+
+  /** The server's clock: keeps a body that is on its way alive in the library, ends one that stalled. */
+  sweep(nowMs: number): void {
+    if (this.#sink === null) return
+    if (nowMs < this.#progressDueMs) {
+      // Re-arms the time-out of the library, which is shorter than ours. Without the pause, resume() ends the reading in 20.51.
+      this.#response.pause()
+      this.#response.resume()
+      return
+    }
+    const sink = this.#sink
+    this.#endBody()
+    this.#timedOut = true
+    try {
+      sink.timedOut() // E4
+    } catch (error) {
+      this.#host.failed(this, error)
+    }
+  }
+
+  #receive(chunk: ArrayBuffer, isLast: boolean): void {
+    const sink = this.#sink
+    if (sink === null) return // E5
+    this.#receivedBytes += chunk.byteLength
+    const isTooLarge = this.#receivedBytes > this.#limitBytes
+    if (isTooLarge || isLast) this.#endBody()
+    else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
+      this.#progressFromBytes = this.#receivedBytes
+      this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+    }
+    try {
+      if (isTooLarge) sink.tooLarge() // E4
+      else if (isLast || chunk.byteLength > 0) sink.chunk(new Uint8Array(chunk), isLast)
+    } catch (error) {
+      this.#host.failed(this, error)
+    }
+  }
+
+  #endBody(): void {
+    this.#sink = null
+    this.#host.bodyEnded(this)
+  }
+
+  #writeHead(status: number, contentType: string | null, headers: readonly (readonly [string, string])[]): void {
+    const response = this.#response
+    response.writeStatus(statusLine(status))
+    response.writeHeader(this.#host.requestIdHeader, this.id)
+    if (contentType !== null) response.writeHeader('content-type', contentType)
+    for (const [name, value] of headers) response.writeHeader(name, value)
+    // The library writes the header itself where it closes the connection.
+    if (this.#host.closing && !this.#timedOut) response.writeHeader('connection', 'close')
+  }
+
+  /** @returns whether everything was handed over */
+  #writeBody(body: Uint8Array | string | null): boolean {
+    const response = this.#response
+    if (this.#timedOut) {
+      response.end(body ?? '', true)
+      return true
+    }
+    if (body === null || this.#isHead) {
+      // Not endWithoutBody(length): in 20.51 it leaves the response open, and the next request on the connection would fail.
+      if (body !== null) response.writeHeader('content-length', String(Buffer.byteLength(body)))
+      response.endWithoutBody()
+      return true
+    }
+    if (body.length <= ANSWER_BYTES_BUFFERED_MAX) {
+      response.end(body)
+      return true
+    }
+    return this.#writeAsRead(typeof body === 'string' ? Buffer.from(body) : body)
+  }
+
+  /** Sends a large body at the pace of its reader: the library buffers none of it. */
+  #writeAsRead(bytes: Uint8Array): boolean {
+    const response = this.#response
+    const [, done] = response.tryEnd(bytes, bytes.byteLength)
+    if (done) return true
+    response.onWritable((offset) => {
+      const [ok, done] = response.tryEnd(bytes.subarray(offset), bytes.byteLength)
+      if (done) this.#end('answered')
+      return ok
+    })
+    return false
+  }
+
+  #end(how: 'answered' | 'aborted'): void {
+    if (this.#state === 'answered' || this.#state === 'aborted') return
+    this.#state = how
+    if (this.#sink) this.#endBody()
+    const first = this.#endListener
+    const more = this.#moreEndListeners
+    this.#endListener = this.#moreEndListeners = null
+    first?.(how)
+    if (more) for (const listener of more) listener(how)
+    this.#host.ended()
+  }
+}
+
+/** The library has refused what is not a plain decimal number by the time the body is read. */
+function contentLengthOf(request: UwsRequest): number {
+  const text = request.getHeader('content-length')
+  return text === '' ? -1 : Number(text)
+}

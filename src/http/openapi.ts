@@ -1,0 +1,45 @@
+/** The OpenAPI 3.1 document of a service, from its route table: routes that say nothing about themselves are left out. */
+import type { OperationDocument, Route } from './routes.ts'
+
+export interface OpenApiInfo {
+  readonly title: string
+  readonly version: string
+  readonly description?: string
+}
+
+export function openApiDocument(info: OpenApiInfo, routes: readonly Route[]): object {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const { method, path, endpoint } of routes) {
+    if (!endpoint.document) continue
+    const operations = (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ??= {})
+    operations[method.toLowerCase()] = operationOf(method, path, endpoint.document)
+  }
+  return { openapi: '3.1.0', info, paths }
+}
+
+function operationOf(method: string, path: string, { summary, requestBody, replies }: OperationDocument): object {
+  const parameters = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+  return {
+    operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    summary,
+    ...(parameters.length > 0 && { parameters }),
+    ...(requestBody && {
+      requestBody: { required: true, content: contentOf(requestBody.mediaTypes, requestBody.schema) },
+    }),
+    responses: Object.fromEntries(
+      replies.map(({ status, description, mediaType, schema }) => [
+        String(status),
+        { description, ...(mediaType && { content: contentOf([mediaType], schema) }) },
+      ]),
+    ),
+  }
+}
+
+function contentOf(mediaTypes: readonly string[], schema?: object): object {
+  return Object.fromEntries(mediaTypes.map((type) => [type, schema ? { schema } : {}]))
+}

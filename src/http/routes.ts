@@ -1,0 +1,71 @@
+/**
+ * A service as the HTTP front sees it: a table of routes, and its own words for what no route answers.
+ */
+import type { Exchange, RequestHead } from './exchange.ts'
+
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS'
+
+export interface Route {
+  readonly method: Method
+  /** '/v1/endpoint/:activation_id'; a parameter is one whole segment that is not empty. '/*' at the end takes any rest. */
+  readonly path: string
+  readonly endpoint: Endpoint
+}
+
+export interface Endpoint {
+  /**
+   * Called when the headers are in. Answers at once, or reads the body, or keeps the exchange and answers later. `head` is dead
+   * when this returns, and `exchange.readBody` must be called before that.
+   */
+  begin(head: RequestHead, exchange: Exchange): void
+  /** For the OpenAPI document; routes without one are left out. */
+  readonly document?: OperationDocument
+}
+
+/** An OpenAPI operation, as far as an endpoint knows it itself. */
+export interface OperationDocument {
+  readonly summary: string
+  readonly requestBody?: { readonly mediaTypes: readonly string[]; readonly schema?: object }
+  readonly replies: readonly {
+    readonly status: number | 'default'
+    readonly description: string
+    readonly mediaType?: string
+    readonly schema?: object
+  }[]
+}
+
+export interface HttpService {
+  /** For logs: 'logstore'. */
+  readonly name: string
+  readonly routes: readonly Route[]
+  /** Lower case; the client's own id is read from it, and every response carries it. */
+  readonly requestIdHeader: string
+  /** Generated ids begin with it. */
+  readonly requestIdPrefix: string
+  notFound(head: RequestHead, exchange: Exchange): void
+  /** @param allow for the Allow header, sorted */
+  methodNotAllowed(head: RequestHead, exchange: Exchange, allow: readonly string[]): void
+  /** An endpoint threw: our own bug, already logged. */
+  internalError(exchange: Exchange): void
+}
+
+/** A route table compiled to one entry per path: the endpoint of each method, HEAD included wherever there is a GET. */
+export interface CompiledPath {
+  readonly path: string
+  readonly endpoints: ReadonlyMap<Method, Endpoint>
+  readonly allow: readonly string[]
+}
+
+export function compileRoutes(routes: readonly Route[]): readonly CompiledPath[] {
+  const byPath = new Map<string, Map<Method, Endpoint>>()
+  for (const { method, path, endpoint } of routes) {
+    const endpoints = byPath.get(path) ?? new Map<Method, Endpoint>()
+    if (endpoints.has(method)) throw new Error(`two routes for ${method} ${path}`)
+    byPath.set(path, endpoints.set(method, endpoint))
+  }
+  return Array.from(byPath, ([path, endpoints]) => {
+    const get = endpoints.get('GET')
+    if (get && !endpoints.has('HEAD')) endpoints.set('HEAD', get)
+    return { path, endpoints, allow: [...endpoints.keys()].sort() }
+  })
+}

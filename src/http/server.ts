@@ -1,0 +1,220 @@
+/**
+ * Serves one service on one port over uWebSockets.js. What the library does by itself, found by trying 20.51:
+ *
+ *  - it refuses HTTP/1.0, a missing Host, a bad Content-Length, more than 48 KiB or about 95 headers with an answer of its own
+ *    (505, 400, 431) and closes; no handler sees such a request
+ *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, or a reader that takes nothing
+ *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers)
+ *  - it handles pipelined requests one by one while each is answered at once; a second one that arrives while the first is
+ *    waiting for its answer makes it close the connection
+ *  - a request that is waiting for its answer has no time-out
+ */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
+import { StoreError } from '../errors.ts'
+import { UwsExchange, UwsRequestHead } from './exchange.ts'
+import type { ExchangeHost } from './exchange.ts'
+import { BODY_SWEEP_MS, SLOW_CLIENT_MS } from './limits.ts'
+import { RequestIds } from './request-ids.ts'
+import { compileRoutes } from './routes.ts'
+import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
+import { loadUws } from './uws.ts'
+import type { UwsApp, UwsHandler, UwsListenSocket, UwsRequest, UwsResponse } from './uws.ts'
+
+export interface HttpBind {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** The setting it came from, for the error message. */
+  readonly setting: string
+}
+
+export interface HttpClock {
+  /** Monotonic. */
+  nowMs(): number
+  /** Calls again and again until the returned function is called. */
+  every(intervalMs: number, task: () => void): () => void
+}
+
+export interface HttpDependencies {
+  readonly logger: { error(details: object, message: string): void }
+  readonly clock: HttpClock
+  /** Fills the bytes with randomness. */
+  readonly random: (bytes: Uint8Array) => void
+  readonly slowClientMs?: number
+}
+
+export interface HttpServer {
+  readonly host: string
+  readonly port: number
+  /** Requests begun and not ended. */
+  readonly inFlight: number
+  /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
+  close(options: { readonly withinMs: number }): Promise<void>
+}
+
+/** @throws StoreError that names the setting when the address cannot be bound */
+export async function listen(
+  service: HttpService,
+  bind: HttpBind,
+  dependencies: HttpDependencies,
+): Promise<HttpServer> {
+  const uws = loadUws()
+  await probe(bind)
+  const app = uws.App()
+  const server = new UwsServer(service, bind.host, app, dependencies)
+  for (const path of compileRoutes(service.routes)) server.addPath(path)
+  server.addNotFound()
+  const socket = await new Promise<UwsListenSocket | false>((resolve) => app.listen(bind.host, bind.port, resolve))
+  if (!socket) throw cannotBind(bind, 'the address cannot be bound')
+  server.start(uws.us_socket_local_port(socket), () => uws.us_listen_socket_close(socket))
+  return server
+}
+
+/** The library only says that it failed: node:net says why. */
+function probe(bind: HttpBind): Promise<void> {
+  if (bind.port === 0) return Promise.resolve()
+  const probing = createServer()
+  return new Promise((resolve, reject) => {
+    probing.once('error', (error: NodeJS.ErrnoException) => {
+      reject(cannotBind(bind, error.code === 'EADDRINUSE' ? 'the port is taken' : error.message))
+    })
+    probing.listen({ host: bind.host, port: bind.port }, () => probing.close(() => resolve()))
+  })
+}
+
+function cannotBind({ setting, host, port }: HttpBind, why: string): StoreError {
+  return new StoreError('invalid', 'http_bind_failed', `${setting}: cannot listen on ${host}:${port}, ${why}`)
+}
+
+const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'del' | 'options'> = {
+  GET: 'get',
+  HEAD: 'head',
+  POST: 'post',
+  PUT: 'put',
+  DELETE: 'del',
+  OPTIONS: 'options',
+}
+
+class UwsServer implements HttpServer, ExchangeHost {
+  readonly host: string
+  port = 0
+  readonly requestIdHeader: string
+  readonly slowClientMs: number
+  closing = false
+  inFlight = 0
+
+  readonly #service: HttpService
+  readonly #app: UwsApp
+  readonly #dependencies: HttpDependencies
+  readonly #head = new UwsRequestHead()
+  readonly #ids: RequestIds
+  readonly #bodies = new Set<UwsExchange>()
+  #stopListening: () => void = () => {}
+  #stopSweeping: () => void = () => {}
+  #idle: (() => void) | null = null
+  #closed: Promise<void> | null = null
+
+  constructor(service: HttpService, host: string, app: UwsApp, dependencies: HttpDependencies) {
+    this.host = host
+    this.requestIdHeader = service.requestIdHeader
+    this.slowClientMs = dependencies.slowClientMs ?? SLOW_CLIENT_MS
+    this.#service = service
+    this.#app = app
+    this.#dependencies = dependencies
+    this.#ids = new RequestIds(service.requestIdPrefix, dependencies.random)
+  }
+
+  addPath({ path, endpoints, allow }: CompiledPath): void {
+    for (const [method, endpoint] of endpoints) {
+      this.#app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
+    }
+    this.#app.any(
+      path,
+      this.#handler({ begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow) }),
+    )
+  }
+
+  addNotFound(): void {
+    this.#app.any('/*', this.#handler({ begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+  }
+
+  start(port: number, stopListening: () => void): void {
+    this.port = port
+    this.#stopListening = stopListening
+    this.#stopSweeping = this.#dependencies.clock.every(BODY_SWEEP_MS, () => this.#sweep())
+  }
+
+  close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+    this.#closed ??= this.#close(withinMs)
+    return this.#closed
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    this.closing = true
+    this.#stopListening()
+    if (this.inFlight > 0) {
+      let stopWaiting = (): void => {}
+      await new Promise<void>((resolve) => {
+        stopWaiting = this.#dependencies.clock.every(withinMs, resolve)
+        this.#idle = resolve
+      })
+      stopWaiting()
+    }
+    // Not inside a callback of the library, which still has to send what was answered there.
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#stopSweeping()
+    this.#app.close() // aborts what is still in flight
+  }
+
+  // For its exchanges
+
+  nowMs(): number {
+    return this.#dependencies.clock.nowMs()
+  }
+
+  generateId(): string {
+    return this.#ids.next()
+  }
+
+  bodyBegan(exchange: UwsExchange): void {
+    this.#bodies.add(exchange)
+  }
+
+  bodyEnded(exchange: UwsExchange): void {
+    this.#bodies.delete(exchange)
+  }
+
+  ended(): void {
+    this.inFlight--
+    assert(this.inFlight >= 0)
+    if (this.inFlight === 0) this.#idle?.()
+  }
+
+  #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
+    return (response: UwsResponse, request: UwsRequest) => {
+      this.inFlight++
+      const exchange = new UwsExchange(this, response, request, isHead ?? request.getMethod() === 'head')
+      this.#head.open(request)
+      try {
+        endpoint.begin(this.#head, exchange)
+      } catch (error) {
+        this.failed(exchange, error)
+      }
+      this.#head.close()
+    }
+  }
+
+  failed(exchange: UwsExchange, error: unknown): void {
+    this.#dependencies.logger.error(
+      { service: this.#service.name, request_id: exchange.id, err: error },
+      'request failed',
+    )
+    this.#service.internalError(exchange)
+  }
+
+  #sweep(): void {
+    const nowMs = this.nowMs()
+    for (const exchange of this.#bodies) exchange.sweep(nowMs)
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Loads uWebSockets.js and types the part of it that is in use (the surface common to 20.51 and 20.69).
+ *
+ * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; where there is none, an installed `uWebSockets.js` (the
+ * upstream package, for other platforms) is taken.
+ */
+import { createRequire } from 'node:module'
+import { StoreError } from '../errors.ts'
+import { HEADER_SECTION_BYTES_MAX } from './limits.ts'
+
+/** Dead after the handler returned. */
+export interface UwsRequest {
+  /**
+   * Of a lower-case name; '' when absent or not UTF-8, the first one when repeated. Bytes above 0x7f at either end of a value
+   * are trimmed like white space (20.51).
+   */
+  getHeader(lowerCaseName: string): string
+  /** Raw path segment of the pattern's n-th `:name`; never empty. */
+  getParameter(index: number): string
+  /** Raw path: not percent-decoded, keeps `//` and `..`, without the query. */
+  getUrl(): string
+  getMethod(): string
+  /** Raw, without the question mark. */
+  getQuery(): string | undefined
+}
+
+/** Dead once answered in full or aborted: any call then throws. */
+export interface UwsResponse {
+  writeStatus(status: string): void
+  writeHeader(name: string, value: string): void
+  end(body: string | Uint8Array, closeConnection?: boolean): void
+  /** Its optional arguments are left out on purpose: see UwsExchange. */
+  endWithoutBody(): void
+  tryEnd(body: Uint8Array, totalBytes: number): [ok: boolean, done: boolean]
+  onWritable(handler: (offset: number) => boolean): void
+  onAborted(handler: () => void): void
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): void
+  cork(write: () => void): void
+  pause(): void
+  resume(): void
+}
+
+export type UwsHandler = (response: UwsResponse, request: UwsRequest) => void
+
+export interface UwsApp {
+  get(pattern: string, handler: UwsHandler): void
+  head(pattern: string, handler: UwsHandler): void
+  post(pattern: string, handler: UwsHandler): void
+  put(pattern: string, handler: UwsHandler): void
+  del(pattern: string, handler: UwsHandler): void
+  options(pattern: string, handler: UwsHandler): void
+  any(pattern: string, handler: UwsHandler): void
+  /** Calls back with false when it cannot bind. */
+  listen(host: string, port: number, callback: (socket: UwsListenSocket | false) => void): void
+  /** Closes the listening socket and every connection at once. */
+  close(): void
+}
+
+export type UwsListenSocket = { readonly uwsListenSocket: never }
+
+export interface Uws {
+  App(): UwsApp
+  us_listen_socket_close(socket: UwsListenSocket): void
+  us_socket_local_port(socket: UwsListenSocket): number
+  /** 'silent' leaves out the header that names the library. */
+  _cfg(setting: 'silent'): void
+}
+
+let loaded: Uws | null = null
+
+/** @throws StoreError in one line when no binary fits this platform and Node */
+export function loadUws(): Uws {
+  if (loaded) return loaded
+  // Read by the library once, while it loads; its default of 4 KiB is less than the specifications allow.
+  process.env['UWS_HTTP_MAX_HEADERS_SIZE'] = String(HEADER_SECTION_BYTES_MAX)
+  loaded = findUws(createRequire(import.meta.url))
+  loaded._cfg('silent') // oxlint-disable-line no-underscore-dangle -- the library's own name
+  return loaded
+}
+
+/** The first package that loads. */
+export function findUws(load: (name: string) => unknown): Uws {
+  const platformPackage = `@uwsjs/${process.platform}-${process.arch}-${process.versions.node.split('.')[0]}`
+  const reasons: string[] = []
+  for (const name of [platformPackage, 'uWebSockets.js']) {
+    try {
+      return load(name) as Uws // an addon without types of its own
+    } catch (error) {
+      reasons.push(error instanceof Error ? error.message.split('\n')[0]! : String(error))
+    }
+  }
+  throw new StoreError(
+    'unavailable',
+    'http_library_missing',
+    `no uWebSockets.js for ${process.platform} ${process.arch} and Node ${process.versions.node} (${reasons.join('; ')})`,
+  )
+}

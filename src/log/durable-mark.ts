@@ -1,0 +1,97 @@
+/**
+ * The durable mark of a log directory: a position before which everything was durable there, written when the log is idle and at
+ * close. It closes the gap that frames leave: they name the durable position before them, so only the mark can tell that
+ * the frames of the last group, damaged later, are not the torn tail of a crash.
+ *
+ *   two slots of 64 bytes at 0 and 512, written in turn, so that a torn write leaves the other
+ *   offset  bytes  field
+ *        0      8  magic     'TLDURABL'
+ *        8      4  epoch     u32, the highest epoch the log was opened with
+ *       12      4  logId     u32
+ *       16      8  position  u64
+ *       24     36  unused    0
+ *       60      4  crc       u32, CRC-32 of bytes [0, 60)
+ *
+ * M1  the mark is written after the sync that made it true, so it may be old but never wrong
+ */
+import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
+import { makeDurableDirectory, readWhole } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+
+export const MARK_NAME = 'DURABLE'
+
+const SLOT_BYTES = 64
+const SLOT_DISTANCE = 512
+const MAGIC = Buffer.from('TLDURABL')
+
+export interface Mark {
+  readonly epoch: number
+  readonly position: number
+}
+
+/** What the mark of a directory says; zeros when there is none, or none that is whole. */
+export function readMark(files: Files, directory: string, logId: number): Mark {
+  return latestSlot(readWhole(files, `${directory}/${MARK_NAME}`) ?? Buffer.alloc(0), logId)
+}
+
+export class DurableMark {
+  readonly #file: OpenFile
+  readonly #logId: number
+  #turn = 0
+  position = 0
+
+  static open(files: Files, directory: string, logId: number): DurableMark {
+    const path = `${directory}/${MARK_NAME}`
+    if (files.exists(path)) return new DurableMark(files.open(path, 'write'), logId)
+    makeDurableDirectory(files, directory)
+    const file = files.create(path)
+    file.writev([Buffer.alloc(2 * SLOT_DISTANCE)], 0)
+    file.fdatasync()
+    files.syncDirectory(directory)
+    return new DurableMark(file, logId)
+  }
+
+  private constructor(file: OpenFile, logId: number) {
+    this.#file = file
+    this.#logId = logId
+    const bytes = Buffer.alloc(2 * SLOT_DISTANCE)
+    file.read(bytes, 0)
+    const latest = latestSlot(bytes, logId)
+    this.position = latest.position
+    this.#turn = 1 - latest.slot
+  }
+
+  write(mark: Mark): void {
+    const bytes = Buffer.alloc(SLOT_BYTES)
+    MAGIC.copy(bytes)
+    writeU32(bytes, 8, mark.epoch)
+    writeU32(bytes, 12, this.#logId)
+    writeU64(bytes, 16, mark.position)
+    writeU32(bytes, 60, crc32(bytes, 0, 60))
+    this.#file.writev([bytes], this.#turn * SLOT_DISTANCE)
+    this.#turn = 1 - this.#turn
+    this.position = mark.position
+  }
+
+  sync(): void {
+    this.#file.fdatasync()
+  }
+
+  close(): void {
+    this.#file.close()
+  }
+}
+
+function latestSlot(bytes: Buffer, logId: number): Mark & { readonly slot: number } {
+  let latest = { epoch: 0, position: 0, slot: 1 }
+  for (let slot = 0; slot < 2; slot += 1) {
+    const at = bytes.subarray(slot * SLOT_DISTANCE, slot * SLOT_DISTANCE + SLOT_BYTES)
+    if (at.byteLength < SLOT_BYTES || !MAGIC.equals(at.subarray(0, 8))) continue
+    if (crc32(at, 0, 60) !== readU32(at, 60) || readU32(at, 12) !== logId) continue
+    const epoch = readU32(at, 8)
+    const position = readU64(at, 16)
+    const isLater = epoch > latest.epoch || (epoch === latest.epoch && position >= latest.position)
+    if (isLater) latest = { epoch, position, slot }
+  }
+  return latest
+}

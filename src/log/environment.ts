@@ -1,0 +1,56 @@
+/** What a log needs from the world around it. `node-environment.ts` is the real one; tests bring simulated files, time and lanes. */
+import type { Files } from './files.ts'
+import type { JournalMessage, JournalTail } from './journal.ts'
+
+export interface LogEnvironment {
+  readonly files: Files
+  /** Monotonic, milliseconds with fractions. */
+  nowMs(): number
+  readonly randomUint32: () => number
+  /** Throws StoreError data_directory_locked when another process, or another log of this one, has the directory. */
+  lock(directory: string): Promise<DirectoryLock>
+  /**
+   * Makes a file of zeros whose blocks are allocated and durable, in the background and gently. Resolves when it stands under its
+   * name, or when it was cancelled or failed: a file written in advance is only ever an advantage.
+   */
+  prepareFile(path: string, bytes: number, isCancelled: () => boolean): Promise<void>
+  startJournal(task: JournalTask, events: JournalEvents): JournalLane
+  /** Calls again and again until the returned function is called; does not keep the process alive. */
+  every(intervalMs: number, run: () => void): () => void
+}
+
+export interface DirectoryLock {
+  release(): Promise<void>
+}
+
+/** Everything a journal lane starts with; can be sent to a thread. */
+export interface JournalTask {
+  readonly directory: string
+  readonly segmentsName: string
+  readonly replica: number
+  readonly ring: SharedArrayBuffer
+  readonly arena: SharedArrayBuffer | null
+  readonly shared: SharedArrayBuffer
+  readonly tail: JournalTail
+  readonly reserveBytes: number
+}
+
+export interface JournalEvents {
+  onMessage(message: JournalMessage): void
+  /** The lane ended without having been stopped. */
+  onDeath(error: Error): void
+}
+
+export interface JournalLane {
+  /** A sealed segment to remove; the caller wakes the lane's ring. */
+  post(message: JournalRequest): void
+  /** Takes what is in the ring, syncs, ends; the caller wakes the lane's ring. */
+  stop(): Promise<void>
+  /** Ends it where it stands. */
+  terminate(): Promise<void>
+}
+
+export interface JournalRequest {
+  readonly kind: 'drop'
+  readonly base: number
+}

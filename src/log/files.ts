@@ -1,0 +1,92 @@
+/**
+ * The one seam between the log and a file system. Synchronous: its callers are lanes and start-up, never a request.
+ * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
+ *
+ * F1  what a file holds is durable after its `fdatasync`; that it exists under its name, after `syncDirectory` of its parent
+ * F2  a failure is thrown as an error with the `code` of the operating system ('ENOSPC', 'EIO', …)
+ * F3  after a failed `fdatasync` the system may have dropped the bytes: a second one that succeeds proves nothing
+ */
+
+export interface OpenFile {
+  /** Writes all parts one after the other at byte `at`, completing short writes, or throws. */
+  writev(parts: readonly Uint8Array[], at: number): void
+  /** Fills `into` from byte `at`; the bytes read, fewer than asked only at the end of the file. */
+  read(into: Uint8Array, at: number): number
+  fdatasync(): void
+  truncate(bytes: number): void
+  size(): number
+  close(): void
+}
+
+export interface Files {
+  /** Throws ENOENT when absent. */
+  open(path: string, access: 'read' | 'write'): OpenFile
+  /** A new, empty file; throws EEXIST. */
+  create(path: string): OpenFile
+  /** With its parents; no error when it is there. Names become durable by `syncDirectory` of each parent. */
+  makeDirectory(path: string): void
+  /** Names in the directory, sorted; null when there is no such directory. */
+  list(path: string): string[] | null
+  exists(path: string): boolean
+  /** Replaces a file at `to`. */
+  rename(from: string, to: string): void
+  removeFile(path: string): void
+  /** With everything in it; no error when absent. */
+  removeDirectory(path: string): void
+  syncDirectory(path: string): void
+  /** Bytes an unprivileged process can still write to the file system of `path`. */
+  freeBytes(path: string): number
+}
+
+/** The operating system's code of a failure ('EIO'), or 'unknown'. */
+export function errorCode(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return 'unknown'
+  return typeof error.code === 'string' ? error.code : 'unknown'
+}
+
+/** The whole file, or null when it does not exist. */
+export function readWhole(files: Files, path: string): Buffer | null {
+  if (!files.exists(path)) return null
+  const file = files.open(path, 'read')
+  try {
+    const bytes = Buffer.alloc(file.size())
+    return bytes.subarray(0, file.read(bytes, 0))
+  } finally {
+    file.close()
+  }
+}
+
+/**
+ * A small file that is there whole or not at all, also after a power cut: written beside, synced, renamed, directory synced.
+ * `directory` exists.
+ */
+export function publishFile(files: Files, directory: string, name: string, parts: readonly Uint8Array[]): void {
+  const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
+  if (files.exists(temporary)) files.removeFile(temporary)
+  const file = files.create(temporary)
+  try {
+    file.writev(parts, 0)
+    file.fdatasync()
+  } finally {
+    file.close()
+  }
+  files.rename(temporary, `${directory}/${name}`)
+  files.syncDirectory(directory)
+}
+
+/** What was left by a crash in the middle of `publishFile`. */
+export const TEMPORARY_SUFFIX = '.tmp'
+
+/** Makes the directory and its name durable, parents included as far as they are new. */
+export function makeDurableDirectory(files: Files, path: string): void {
+  const missing: string[] = []
+  for (let at = path; !files.exists(at); at = parentOf(at)) missing.push(at)
+  files.makeDirectory(path)
+  for (const made of missing) files.syncDirectory(parentOf(made))
+}
+
+export function parentOf(path: string): string {
+  const cut = path.lastIndexOf('/')
+  if (cut < 0) return '.'
+  return cut === 0 ? '/' : path.slice(0, cut)
+}

@@ -1,0 +1,412 @@
+/**
+ * The journal of one directory: takes what waits in the ring of its lane and makes it durable, group by group. No threads here:
+ * `workers/journal.ts` runs it on one, tests step it by hand.
+ *
+ *   ring ─► frames waiting now ─► one writev (per segment) ─► one fdatasync, if any frame asks for it ─► written, synced
+ *
+ * J1  a position is published as written or synced only after the call that made it so returned
+ * J2  bytes go to the file at the offset their position says: `end` is where the next frame must begin
+ * J3  a failed write or fdatasync is final: nothing more is written, nothing more is published; the ring is still drained, so
+ *     that the producer never waits for a dead disk
+ * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
+ * J5  messages of another generation are discarded: their frames were given up by a recovery in place
+ */
+import assert from 'node:assert/strict'
+import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts'
+import { SpscRing } from '../pipeline/spsc-ring.ts'
+import { DurableMark } from './durable-mark.ts'
+import type { JournalTask } from './environment.ts'
+import { errorCode } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+import {
+  MESSAGE_HEAD_BYTES,
+  MESSAGE_OPENS_SEGMENT,
+  MESSAGE_REPORT_WRITTEN,
+  MESSAGE_SEAL,
+  MESSAGE_SYNC,
+} from './journal-message.ts'
+import { LogShared } from './log-shared.ts'
+import {
+  DROPPED_PREFIX,
+  RECORDS_NAME,
+  SEGMENT_FOOTER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  encodeSegmentFooter,
+  encodeSegmentHeader,
+  segmentName,
+} from './segment-format.ts'
+import { keepAsSpare, removeSpares, takeSpare } from './spare.ts'
+
+/** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
+const GROUP_BYTES_MAX = 32 << 20
+/** Parts of one writev: IOV_MAX of Linux, less one for the run of small parts that may still be open. */
+const PARTS_MAX = 1023
+/** Parts up to this are copied together: cheaper than one more part of a writev. */
+const COPIED_BYTES_MAX = 16 << 10
+const STAGING_BYTES = 1 << 20
+/** Free space is looked at again after so many bytes or so much time. */
+const SPACE_REFRESH_BYTES = 16 << 20
+const SPACE_REFRESH_MS = 250
+/** Room for footers, directories and the mark of frames that finish something. */
+const FINISH_RESERVE_BYTES = 1 << 20
+
+/** Where a journal begins: what recovery found. */
+export interface JournalTail {
+  /** Base of the segment to append to, or -1: the next frame opens one. */
+  readonly base: number
+  /** Position behind the last frame. */
+  readonly end: number
+  readonly frameCount: number
+  readonly epoch: number
+  readonly chain: number
+}
+
+export interface JournalOptions {
+  readonly files: Files
+  readonly directory: string
+  readonly segmentsName: string
+  readonly replica: number
+  readonly ring: SpscRing
+  /** External payload parts; empty when the log has none. */
+  readonly arena: Uint8Array
+  readonly shared: LogShared
+  readonly tail: JournalTail
+  readonly reserveBytes: number
+  /** Monotonic, milliseconds with fractions. */
+  nowMs(): number
+  notify(message: JournalMessage): void
+}
+
+/** What a journal tells main. */
+export type JournalMessage =
+  | { readonly kind: 'progress' }
+  | { readonly kind: 'opened'; readonly base: number }
+  | { readonly kind: 'sealed'; readonly base: number; readonly end: number }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+
+export class Journal {
+  readonly #options: JournalOptions
+  readonly #files: Files
+  readonly #shared: LogShared
+  readonly #ring: SpscRing
+  readonly #replica: number
+  readonly #generation: number
+  readonly #segments: string
+  readonly #words: Uint32Array
+  readonly #mark: DurableMark
+  #failed = false
+
+  // The segment that is open.
+  #file: OpenFile | null = null
+  #base: number
+  #end: number
+  #frameCount: number
+  #epoch: number
+  #chain: number
+
+  // The write that is being gathered: parts, small ones copied together in runs of the staging buffer.
+  readonly #staging = Buffer.alloc(STAGING_BYTES)
+  #staged = 0
+  #runStart = 0
+  #parts: Uint8Array[] = []
+  #partsBytes = 0
+  #partsAt = 0
+
+  #unsyncedBytes = false
+  #spaceBytes = 0
+  #spaceMs: number
+
+  constructor(options: JournalOptions) {
+    this.#options = options
+    this.#files = options.files
+    this.#shared = options.shared
+    this.#ring = options.ring
+    this.#replica = options.replica
+    this.#generation = options.shared.generation
+    this.#segments = `${options.directory}/${options.segmentsName}`
+    this.#words = new Uint32Array(
+      options.ring.bytes.buffer,
+      options.ring.bytes.byteOffset,
+      options.ring.capacityBytes >>> 2,
+    )
+    this.#mark = DurableMark.open(options.files, options.directory, options.shared.logId)
+    const { tail } = options
+    this.#base = tail.base
+    this.#end = tail.end
+    this.#frameCount = tail.frameCount
+    this.#epoch = tail.epoch
+    this.#chain = tail.chain
+    if (tail.base >= 0) {
+      this.#file = this.#files.open(this.#recordsPath(), 'write')
+      this.#partsAt = tail.end - tail.base
+    }
+    this.#spaceMs = options.nowMs()
+  }
+
+  /** Writes and reports one group. False when nothing was waiting. Never throws on I/O: a failure is published (J3). */
+  runGroup(): boolean {
+    const first = this.#ring.next()
+    if (first < 0) return false
+    try {
+      this.#runGroup(first)
+    } catch (error) {
+      this.#fail(error)
+    }
+    return true
+  }
+
+  #runGroup(first: number): void {
+    let kinds = 0
+    let groupBytes = 0
+    for (let at = first; at >= 0; at = groupBytes < GROUP_BYTES_MAX ? this.#ring.next() : -1) {
+      const words = at >>> 2
+      if (this.#failed || this.#words[words] !== this.#generation) continue // J3, J5
+      const kind = this.#words[words + 1]!
+      kinds |= kind
+      if (kind & MESSAGE_SEAL) this.#seal()
+      else groupBytes += this.#add(at, kind, this.#words[words + 2]!, this.#words[words + 3]!)
+    }
+    if (!this.#failed && groupBytes > 0) {
+      this.#flush()
+      this.#shared.addGroup(this.#replica, groupBytes)
+      this.#shared.publishWritten(this.#replica, this.#end) // J1
+    }
+    this.#ring.release()
+    if (this.#failed || groupBytes === 0) return
+    if (kinds & MESSAGE_REPORT_WRITTEN) this.#wakeMain()
+    if (kinds & MESSAGE_SYNC) {
+      this.#sync()
+      this.#shared.publishSynced(this.#replica, this.#end) // J1
+    }
+    this.#spaceBytes += groupBytes
+    if (this.#spaceBytes >= SPACE_REFRESH_BYTES || this.#options.nowMs() - this.#spaceMs >= SPACE_REFRESH_MS) {
+      this.#refreshSpace()
+    }
+    this.#wakeMain()
+  }
+
+  /** Nothing has waited for a while: brings the mark and the free space up to date. */
+  idle(): void {
+    if (this.#failed) return
+    try {
+      this.#writeMark()
+      if (this.#options.nowMs() - this.#spaceMs >= SPACE_REFRESH_MS) this.#refreshSpace()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** Something is left for `idle` to do soon. */
+  get restless(): boolean {
+    return !this.#failed && this.#mark.position !== this.#shared.synced(this.#replica)
+  }
+
+  /** Removes a sealed segment. Renamed first, so that half a removal is never taken for damage. */
+  drop(base: number): void {
+    if (this.#failed) return
+    try {
+      const keepFile = this.#files.freeBytes(this.#options.directory) >= 4 * this.#options.reserveBytes
+      dropSegment(this.#files, this.#segments, base, keepFile)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** What is in the ring was taken: syncs the rest. */
+  close(): void {
+    if (!this.#failed) {
+      try {
+        if (this.#unsyncedBytes) {
+          this.#sync()
+          this.#shared.publishSynced(this.#replica, this.#end)
+        }
+        this.#writeMark()
+        this.#mark.sync()
+      } catch (error) {
+        this.#fail(error)
+      }
+    }
+    this.#file?.close()
+    this.#file = null
+    this.#mark.close()
+  }
+
+  /** Gathers one frame; the bytes it takes in the file. */
+  #add(at: number, kind: number, externalOffset: number, externalBytes: number): number {
+    const bytes = this.#ring.bytes
+    const headerAt = at + MESSAGE_HEAD_BYTES
+    const ringBytes = this.#ring.messageBytes - MESSAGE_HEAD_BYTES
+    const position = readU64(bytes, headerAt + 8)
+    const epoch = readU32(bytes, headerAt + 32)
+    if (kind & MESSAGE_OPENS_SEGMENT) this.#openSegment(position - SEGMENT_HEADER_BYTES, epoch)
+    assert(position === this.#end, 'a frame does not begin where the one before ended') // J2
+
+    this.#gather(bytes, headerAt, ringBytes)
+    let wholeBytes = ringBytes
+    if (externalBytes > 0) {
+      this.#gather(this.#options.arena, externalOffset, externalBytes)
+      wholeBytes = paddedBytes(ringBytes + externalBytes)
+      this.#gather(PADDING, 0, wholeBytes - ringBytes - externalBytes)
+    } else if (wholeBytes % 8 !== 0) {
+      wholeBytes = paddedBytes(ringBytes)
+      this.#gather(PADDING, 0, wholeBytes - ringBytes)
+    }
+    this.#end = position + wholeBytes
+    this.#frameCount += 1
+    this.#epoch = epoch
+    this.#chain = readU32(bytes, headerAt)
+    return wholeBytes
+  }
+
+  #gather(source: Uint8Array, from: number, bytes: number): void {
+    if (bytes === 0) return
+    if (this.#parts.length >= PARTS_MAX - 1) this.#flush()
+    if (bytes > COPIED_BYTES_MAX) {
+      this.#closeRun()
+      this.#parts.push(source.subarray(from, from + bytes))
+    } else {
+      if (this.#staged + bytes > STAGING_BYTES) this.#flush()
+      this.#staging.set(source.subarray(from, from + bytes), this.#staged)
+      this.#staged += bytes
+    }
+    this.#partsBytes += bytes
+  }
+
+  #closeRun(): void {
+    if (this.#staged > this.#runStart) this.#parts.push(this.#staging.subarray(this.#runStart, this.#staged))
+    this.#runStart = this.#staged
+  }
+
+  #flush(): void {
+    this.#closeRun()
+    if (this.#partsBytes > 0) {
+      assert(this.#file !== null)
+      this.#unsyncedBytes = true
+      this.#file.writev(this.#parts, this.#partsAt)
+      this.#partsAt += this.#partsBytes
+    }
+    this.#parts = []
+    this.#partsBytes = 0
+    this.#staged = 0
+    this.#runStart = 0
+  }
+
+  #sync(): void {
+    assert(this.#file !== null)
+    const startMs = this.#options.nowMs()
+    this.#file.fdatasync()
+    this.#unsyncedBytes = false
+    this.#shared.addSync(this.#replica, Math.round((this.#options.nowMs() - startMs) * 1e6))
+  }
+
+  /** J4 */
+  #openSegment(base: number, epoch: number): void {
+    this.#seal()
+    const directory = `${this.#segments}/${segmentName(base)}`
+    this.#files.makeDirectory(directory)
+    this.#base = base
+    const isSpare = takeSpare(this.#files, this.#segments, this.#recordsPath())
+    this.#file = isSpare ? this.#files.open(this.#recordsPath(), 'write') : this.#files.create(this.#recordsPath())
+    const header = encodeSegmentHeader({ logId: this.#shared.logId, base, epoch, previousHeaderCrc: this.#chain })
+    this.#file.writev([header], 0)
+    this.#file.fdatasync()
+    this.#files.syncDirectory(directory)
+    this.#files.syncDirectory(this.#segments)
+    this.#end = base + SEGMENT_HEADER_BYTES
+    this.#partsAt = SEGMENT_HEADER_BYTES
+    this.#frameCount = 0
+    this.#options.notify({ kind: 'opened', base })
+  }
+
+  #seal(): void {
+    if (this.#file === null) return
+    this.#flush()
+    const footer = encodeSegmentFooter({
+      frameCount: this.#frameCount,
+      logId: this.#shared.logId,
+      end: this.#end,
+      epoch: this.#epoch,
+      lastHeaderCrc: this.#chain,
+      base: this.#base,
+    })
+    this.#file.writev([footer], this.#end - this.#base)
+    this.#file.truncate(this.#end - this.#base + SEGMENT_FOOTER_BYTES)
+    this.#sync()
+    this.#shared.publishWritten(this.#replica, this.#end)
+    this.#shared.publishSynced(this.#replica, this.#end)
+    this.#file.close()
+    this.#file = null
+    this.#options.notify({ kind: 'sealed', base: this.#base, end: this.#end })
+    this.#wakeMain()
+  }
+
+  #writeMark(): void {
+    const position = this.#shared.synced(this.#replica)
+    if (position !== this.#mark.position) this.#mark.write({ epoch: this.#shared.epoch, position })
+  }
+
+  #refreshSpace(): void {
+    this.#spaceBytes = 0
+    this.#spaceMs = this.#options.nowMs()
+    const { files, directory, reserveBytes } = this.#options
+    if (files.freeBytes(directory) < 2 * reserveBytes) removeSpares(files, this.#segments)
+    publishSpace(files, directory, this.#shared, this.#replica, reserveBytes)
+  }
+
+  #wakeMain(): void {
+    if (this.#shared.claimWake()) this.#options.notify({ kind: 'progress' })
+  }
+
+  /** J3 */
+  #fail(error: unknown): void {
+    this.#failed = true
+    this.#parts = []
+    this.#shared.dropReplica(this.#replica)
+    while (this.#ring.next() >= 0);
+    this.#ring.release()
+    const message = error instanceof Error ? error.message : String(error)
+    this.#options.notify({ kind: 'failed', code: errorCode(error), message })
+    this.#wakeMain()
+  }
+
+  #recordsPath(): string {
+    return `${this.#segments}/${segmentName(this.#base)}/${RECORDS_NAME}`
+  }
+}
+
+const PADDING = Buffer.alloc(8)
+
+const NO_ARENA = new Uint8Array(0)
+
+/** The journal a task describes, and the ring it takes frames from. */
+export function journalOf(
+  task: JournalTask,
+  world: Pick<JournalOptions, 'files' | 'nowMs' | 'notify'>,
+): { journal: Journal; ring: SpscRing } {
+  const ring = SpscRing.attach(task.ring)
+  const arena = task.arena === null ? NO_ARENA : new Uint8Array(task.arena)
+  return { journal: new Journal({ ...task, ...world, ring, arena, shared: LogShared.attach(task.shared) }), ring }
+}
+
+/** Tells the producer how far it may go: what is free behind what was written, less the reserve. */
+export function publishSpace(
+  files: Files,
+  directory: string,
+  shared: LogShared,
+  replica: number,
+  reserveBytes: number,
+): void {
+  const end = shared.written(replica) + files.freeBytes(directory)
+  shared.publishLimits(replica, Math.max(0, end - reserveBytes), Math.max(0, end - FINISH_RESERVE_BYTES))
+}
+
+/** @param keepFile its blocks may become those of a later segment (spare.ts) */
+function dropSegment(files: Files, segments: string, base: number, keepFile: boolean): void {
+  const name = segmentName(base)
+  if (!files.exists(`${segments}/${name}`)) return
+  const dropped = `${segments}/${DROPPED_PREFIX}${name}`
+  files.rename(`${segments}/${name}`, dropped)
+  files.syncDirectory(segments)
+  if (keepFile && files.exists(`${dropped}/${RECORDS_NAME}`)) keepAsSpare(files, segments, `${dropped}/${RECORDS_NAME}`)
+  files.removeDirectory(dropped)
+}

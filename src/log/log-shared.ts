@@ -1,0 +1,350 @@
+/**
+ * The words by which the threads of one log agree, in one SharedArrayBuffer.
+ *
+ *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
+ *                  replica count, write quorum; status of each replica
+ *   BigInt64 words per replica: written, synced, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds
+ *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
+ *                  own, `reset` is what recovery found
+ *
+ * W1  written[r] and synced[r] are stored only by the journal lane of replica r, synced[r] <= written[r], and never fall
+ *     within a generation
+ * W2  committed = min(written[0], the writeQuorum-th highest synced of the live replicas): durable in enough directories,
+ *     and readable in the primary one
+ * W3  the live block is stored only by the producer; `generation` tells it to take over the reset block, after a journal
+ *     lane died and the log was recovered in place
+ * W4  producer state goes from ok to anything else, and back only with a new generation
+ */
+import assert from 'node:assert/strict'
+
+export const PRODUCER_OK = 0
+/** A directory failed: nothing is accepted until the log is opened anew. */
+export const PRODUCER_READ_ONLY = 1
+/** A journal lane died; the log is being recovered. */
+export const PRODUCER_RESTARTING = 2
+export const PRODUCER_CLOSED = 3
+
+export const REPLICA_LIVE = 0
+export const REPLICA_FAILED = 1
+
+export const REPLICAS_MAX = 8
+
+const GENERATION = 0
+const PRODUCER_STATE = 1
+const SEAL_REQUESTS = 2
+const MAIN_WOKEN = 3
+const PROGRESS = 4
+const EPOCH = 5
+const LOG_ID = 6
+const REPLICA_COUNT = 7
+const WRITE_QUORUM = 8
+const STATUS = 16
+const INT32_WORDS = STATUS + REPLICAS_MAX
+
+const WRITTEN = 0
+const SYNCED = 1
+const ADMIT_LIMIT = 2
+const FINISH_LIMIT = 3
+const GROUPS = 4
+const SYNCS = 5
+const BYTES = 6
+const SYNC_NANOSECONDS = 7
+const WORDS_PER_REPLICA = 8
+
+const BLOCK_BYTES = 48
+const LIVE_BLOCK = 0
+const RESET_BLOCK = 1
+const BIG_AT = INT32_WORDS * 4
+const BLOCKS_AT = BIG_AT + REPLICAS_MAX * WORDS_PER_REPLICA * 8
+const SHARED_BYTES = BLOCKS_AT + 2 * BLOCK_BYTES
+
+/** Where the next frame goes. Positions are multiples of 8. */
+export interface ProducerState {
+  /** Position behind the last frame. */
+  tail: number
+  /** Segment that holds `tail`; meaningless when mustOpen. */
+  base: number
+  /** Base of the segment the next frame opens; meaningful when mustOpen. */
+  nextBase: number
+  mustOpen: boolean
+  /** headerCrc of the last frame. */
+  chain: number
+  /** Frames in the segment that holds `tail`. */
+  frameCount: number
+}
+
+export interface JournalCounters {
+  readonly groups: number
+  readonly syncs: number
+  readonly bytes: number
+  readonly syncNanoseconds: number
+}
+
+export class LogShared {
+  readonly shared: SharedArrayBuffer
+  readonly replicaCount: number
+  readonly writeQuorum: number
+  readonly #words: Int32Array
+  readonly #big: BigInt64Array
+  readonly #liveWords: Int32Array
+  readonly #livePositions: Float64Array
+  readonly #resetWords: Int32Array
+  readonly #resetPositions: Float64Array
+
+  static create(options: { replicaCount: number; writeQuorum: number; logId: number }): LogShared {
+    assert(options.replicaCount >= 1 && options.replicaCount <= REPLICAS_MAX)
+    assert(options.writeQuorum >= 1 && options.writeQuorum <= options.replicaCount)
+    const shared = new SharedArrayBuffer(SHARED_BYTES)
+    const words = new Int32Array(shared, 0, INT32_WORDS)
+    words[REPLICA_COUNT] = options.replicaCount
+    words[WRITE_QUORUM] = options.writeQuorum
+    words[LOG_ID] = options.logId
+    return new LogShared(shared)
+  }
+
+  static attach(shared: SharedArrayBuffer): LogShared {
+    return new LogShared(shared)
+  }
+
+  private constructor(shared: SharedArrayBuffer) {
+    this.shared = shared
+    this.#words = new Int32Array(shared, 0, INT32_WORDS)
+    this.#big = new BigInt64Array(shared, BIG_AT, REPLICAS_MAX * WORDS_PER_REPLICA)
+    this.#liveWords = blockWords(shared, LIVE_BLOCK)
+    this.#livePositions = blockPositions(shared, LIVE_BLOCK)
+    this.#resetWords = blockWords(shared, RESET_BLOCK)
+    this.#resetPositions = blockPositions(shared, RESET_BLOCK)
+    this.replicaCount = this.#words[REPLICA_COUNT]!
+    this.writeQuorum = this.#words[WRITE_QUORUM]!
+  }
+
+  get logId(): number {
+    return this.#words[LOG_ID]! >>> 0
+  }
+
+  get epoch(): number {
+    return Atomics.load(this.#words, EPOCH) >>> 0
+  }
+
+  get generation(): number {
+    return Atomics.load(this.#words, GENERATION)
+  }
+
+  get producerState(): number {
+    return Atomics.load(this.#words, PRODUCER_STATE)
+  }
+
+  /** From ok only; the first reason stays (W4). */
+  stopProducer(state: number): void {
+    Atomics.compareExchange(this.#words, PRODUCER_STATE, PRODUCER_OK, state)
+  }
+
+  /** After a restart failed, and at close. */
+  forceProducerState(state: number): void {
+    Atomics.store(this.#words, PRODUCER_STATE, state)
+  }
+
+  // Progress
+
+  /** Changes whenever a position, a limit or a status did: a reader keeps what it computed until then. */
+  get progress(): number {
+    return Atomics.load(this.#words, PROGRESS)
+  }
+
+  written(replica: number): number {
+    return this.#load(replica, WRITTEN)
+  }
+
+  synced(replica: number): number {
+    return this.#load(replica, SYNCED)
+  }
+
+  publishWritten(replica: number, position: number): void {
+    this.#store(replica, WRITTEN, position)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  publishSynced(replica: number, position: number): void {
+    this.#store(replica, SYNCED, position)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  /** W2; what it was when too few replicas are live is the caller's to remember. */
+  committed(): number {
+    const readable = this.written(0)
+    if (this.replicaCount === 1) return Math.min(readable, this.synced(0))
+    const synced: number[] = []
+    for (let replica = 0; replica < this.replicaCount; replica += 1) {
+      if (this.isLive(replica)) synced.push(this.synced(replica))
+    }
+    synced.sort((a, b) => b - a)
+    return Math.min(readable, synced[this.writeQuorum - 1] ?? 0)
+  }
+
+  /** Every live replica has taken the frames before it: their external parts may be freed. */
+  released(): number {
+    let released = Infinity
+    for (let replica = 0; replica < this.replicaCount; replica += 1) {
+      if (this.isLive(replica)) released = Math.min(released, this.written(replica))
+    }
+    return released === Infinity ? this.written(0) : released
+  }
+
+  isLive(replica: number): boolean {
+    return Atomics.load(this.#words, STATUS + replica) === REPLICA_LIVE
+  }
+
+  /** @returns whether the log can go on without it; otherwise the producer is stopped */
+  dropReplica(replica: number): boolean {
+    Atomics.store(this.#words, STATUS + replica, REPLICA_FAILED)
+    Atomics.add(this.#words, PROGRESS, 1)
+    let live = 0
+    for (let other = 0; other < this.replicaCount; other += 1) if (this.isLive(other)) live += 1
+    const goesOn = replica !== 0 && live >= this.writeQuorum
+    if (!goesOn) this.stopProducer(PRODUCER_READ_ONLY)
+    return goesOn
+  }
+
+  // Space: positions up to which frames may be written (the smallest over the live replicas)
+
+  publishLimits(replica: number, admit: number, finish: number): void {
+    this.#store(replica, ADMIT_LIMIT, admit)
+    this.#store(replica, FINISH_LIMIT, finish)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  admitLimit(): number {
+    return this.#smallest(ADMIT_LIMIT)
+  }
+
+  finishLimit(): number {
+    return this.#smallest(FINISH_LIMIT)
+  }
+
+  // Waking main, and main asking
+
+  /** True when the caller is to send main a message: none is on its way. */
+  claimWake(): boolean {
+    return Atomics.exchange(this.#words, MAIN_WOKEN, 1) === 0
+  }
+
+  /** Main, before it looks at the positions. */
+  acceptWake(): void {
+    Atomics.store(this.#words, MAIN_WOKEN, 0)
+  }
+
+  get sealRequests(): number {
+    return Atomics.load(this.#words, SEAL_REQUESTS)
+  }
+
+  requestSeal(): void {
+    Atomics.add(this.#words, SEAL_REQUESTS, 1)
+  }
+
+  // Counters, each stored by the journal lane of its replica
+
+  addGroup(replica: number, bytes: number): void {
+    this.#add(replica, GROUPS, 1)
+    this.#add(replica, BYTES, bytes)
+  }
+
+  addSync(replica: number, nanoseconds: number): void {
+    this.#add(replica, SYNCS, 1)
+    this.#add(replica, SYNC_NANOSECONDS, nanoseconds)
+  }
+
+  counters(replica: number): JournalCounters {
+    return {
+      groups: this.#load(replica, GROUPS),
+      syncs: this.#load(replica, SYNCS),
+      bytes: this.#load(replica, BYTES),
+      syncNanoseconds: this.#load(replica, SYNC_NANOSECONDS),
+    }
+  }
+
+  // Producer state (W3)
+
+  /** By main, while no journal lane runs: what recovery found, for the producer and for the lanes to come. */
+  beginGeneration(state: ProducerState, epoch: number): void {
+    const generation = this.generation + 1
+    storeBlock(this.#resetWords, this.#resetPositions, state, generation)
+    for (let replica = 0; replica < this.replicaCount; replica += 1) {
+      Atomics.store(this.#words, STATUS + replica, REPLICA_LIVE)
+      this.#store(replica, WRITTEN, state.tail)
+      this.#store(replica, SYNCED, state.tail)
+    }
+    Atomics.store(this.#words, MAIN_WOKEN, 0)
+    Atomics.store(this.#words, EPOCH, epoch)
+    Atomics.store(this.#words, GENERATION, generation)
+    Atomics.add(this.#words, PROGRESS, 1)
+    Atomics.store(this.#words, PRODUCER_STATE, PRODUCER_OK)
+  }
+
+  /** Fills `into` and returns the generation it is of. */
+  loadProducer(into: ProducerState): number {
+    const generation = this.generation
+    if (this.#liveWords[0] === generation) loadBlock(this.#liveWords, this.#livePositions, into)
+    else loadBlock(this.#resetWords, this.#resetPositions, into)
+    return generation
+  }
+
+  storeProducer(state: ProducerState, generation: number): void {
+    storeBlock(this.#liveWords, this.#livePositions, state, generation)
+  }
+
+  /** The producer is between storing its state and having published to every ring. */
+  get publishing(): boolean {
+    return Atomics.load(this.#liveWords, 4) !== 0
+  }
+
+  set publishing(on: boolean) {
+    Atomics.store(this.#liveWords, 4, on ? 1 : 0)
+  }
+
+  #load(replica: number, word: number): number {
+    return Number(Atomics.load(this.#big, replica * WORDS_PER_REPLICA + word))
+  }
+
+  #store(replica: number, word: number, value: number): void {
+    Atomics.store(this.#big, replica * WORDS_PER_REPLICA + word, BigInt(value))
+  }
+
+  #add(replica: number, word: number, value: number): void {
+    Atomics.add(this.#big, replica * WORDS_PER_REPLICA + word, BigInt(value))
+  }
+
+  #smallest(word: number): number {
+    let smallest = this.#load(0, word)
+    for (let replica = 1; replica < this.replicaCount; replica += 1) {
+      if (this.isLive(replica)) smallest = Math.min(smallest, this.#load(replica, word))
+    }
+    return smallest
+  }
+}
+
+function blockWords(shared: SharedArrayBuffer, block: number): Int32Array {
+  return new Int32Array(shared, BLOCKS_AT + block * BLOCK_BYTES, 6)
+}
+
+function blockPositions(shared: SharedArrayBuffer, block: number): Float64Array {
+  return new Float64Array(shared, BLOCKS_AT + block * BLOCK_BYTES + 24, 3)
+}
+
+function storeBlock(words: Int32Array, positions: Float64Array, state: ProducerState, generation: number): void {
+  words[1] = state.chain
+  words[2] = state.mustOpen ? 1 : 0
+  words[3] = state.frameCount
+  positions[0] = state.tail
+  positions[1] = state.base
+  positions[2] = state.nextBase
+  Atomics.store(words, 0, generation)
+}
+
+function loadBlock(words: Int32Array, positions: Float64Array, into: ProducerState): void {
+  into.chain = words[1]! >>> 0
+  into.mustOpen = words[2] === 1
+  into.frameCount = words[3]!
+  into.tail = positions[0]!
+  into.base = positions[1]!
+  into.nextBase = positions[2]!
+}

@@ -1,0 +1,514 @@
+/**
+ * One log on main: opens it, starts a journal lane per directory, says how far it is stored, and keeps it going or stops it for
+ * good when something breaks.
+ *
+ *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
+ *    │        │
+ *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
+ *    └──► restarting ──► ok     a journal lane died without an I/O error: recovered in place
+ *
+ * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
+ * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
+ *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
+ * L3  listeners of state are called before listeners of progress see what changed
+ */
+import assert from 'node:assert/strict'
+import { StoreError } from '../errors.ts'
+import { SpscRing } from '../pipeline/spsc-ring.ts'
+import { DurableMark } from './durable-mark.ts'
+import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.ts'
+import { makeDurableDirectory } from './files.ts'
+import { publishSpace } from './journal.ts'
+import type { JournalMessage } from './journal.ts'
+import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
+import type { JournalCounters } from './log-shared.ts'
+import type { LogWriterHandle, Position } from './log-writer.ts'
+import { nodeEnvironment } from './node-environment.ts'
+import { writeQuarantine } from './quarantine.ts'
+import type { QuarantineIncident } from './quarantine.ts'
+import type { DamagedRange } from './read.ts'
+import type { RecoveredLog } from './recovery.ts'
+import { recoverDirectories } from './replicas.ts'
+import type { RecoveredDirectories } from './replicas.ts'
+import { RECORDS_NAME, SEGMENT_BYTES_MAX, segmentName } from './segment-format.ts'
+import { sparePath } from './spare.ts'
+
+const SEGMENT_BYTES_DEFAULT = 128 << 20
+const RING_BYTES_DEFAULT = 8 << 20
+const RESERVE_BYTES_DEFAULT = 64 << 20
+const STALL_MS_DEFAULT = 5000
+/** How often it is looked at whether a segment should be written in advance, and at which append rate that still pays. */
+const PREPARE_INTERVAL_MS = 1000
+const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
+/** More restarts than this within the window say that restarting does not help. */
+const RESTARTS_MAX = 5
+const RESTART_WINDOW_MS = 60_000
+
+export interface LogOptions {
+  readonly directory: string
+  readonly segmentsName?: string
+  /** A segment is closed before it grows beyond. */
+  readonly segmentBytes?: number
+  /** Of each journal lane; a power of two. The longest inline part is a little less than half of it. */
+  readonly ringBytes?: number
+  /** External payload parts live here. */
+  readonly arena?: SharedArrayBuffer
+  /** More directories that hold the same log. */
+  readonly replicas?: readonly string[]
+  /** Directories (the primary counts) that have synced a frame before it is committed; default: all. */
+  readonly writeQuorum?: number
+  /** Free disk space, besides the ring's size, that only frames that finish something may use. */
+  readonly reserveBytes?: number
+  /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
+  readonly replicaStallMs?: number
+  readonly environment?: LogEnvironment
+  onIncident?(incident: QuarantineIncident): void
+}
+
+export interface SegmentInfo {
+  readonly base: Position
+  /** Position behind the last frame; of the active segment, the last one written. */
+  readonly end: Position
+  readonly sealed: boolean
+  readonly directory: string
+  readonly recordsPath: string
+}
+
+export type LogState =
+  | { readonly kind: 'ok' }
+  | { readonly kind: 'degraded'; readonly code: string; readonly message: string }
+  | { readonly kind: 'restarting'; readonly code: string; readonly message: string }
+  | { readonly kind: 'read-only'; readonly code: string; readonly message: string }
+  | { readonly kind: 'closed' }
+
+export class Log {
+  readonly directory: string
+  /** Random number of this log; readers of its files need it. */
+  readonly id: number
+  readonly writer: LogWriterHandle
+  /** What recovery cut off when the log was opened: written, but never reported as durable. */
+  readonly tornTail: DamagedRange | null
+
+  readonly #options: LogOptions
+  readonly #environment: LogEnvironment
+  readonly #directories: readonly string[]
+  readonly #segmentsName: string
+  readonly #locks: readonly DirectoryLock[]
+  readonly #shared: LogShared
+  readonly #rings: readonly SpscRing[]
+  readonly #reserveBytes: number
+  #lanes: (JournalLane | null)[] = []
+  #segments: SegmentInfo[] = []
+  #incidents: QuarantineIncident[] = []
+  #state: LogState = { kind: 'ok' }
+  #committed = 0
+  /** For each generation but the current one: what of it was stored ends here. */
+  #keptUpTo = new Map<number, Position>()
+  #restartsMs: number[] = []
+  #restarting: Promise<void> | null = null
+  readonly #stopTimers: (() => void)[] = []
+  #preparing = false
+  #preparedWritten = -1
+  readonly #progressListeners: (() => void)[] = []
+  readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
+  readonly #stateListeners: ((state: LogState) => void)[] = []
+
+  /**
+   * @throws StoreError data_directory_unusable, data_directory_locked, log_format_newer, log_format_unreadable, log_format_missing, log_segments_overlap,
+   *         log_replicas_differ, log_quorum_unavailable; and what the file system throws
+   */
+  static async open(options: LogOptions): Promise<Log> {
+    const environment = options.environment ?? nodeEnvironment
+    const directories = [options.directory, ...(options.replicas ?? [])]
+    assert(directories.length <= REPLICAS_MAX, 'too many replica directories')
+    const locks: DirectoryLock[] = []
+    try {
+      for (const directory of directories) {
+        prepareDirectory(environment, directory)
+        locks.push(await environment.lock(directory))
+      }
+      const recovered = recoverDirectories({
+        files: environment.files,
+        directories,
+        segmentsName: options.segmentsName ?? 'segments',
+        writeQuorum: options.writeQuorum ?? directories.length,
+        randomUint32: environment.randomUint32,
+      })
+      return new Log(options, environment, directories, locks, recovered)
+    } catch (error) {
+      for (const lock of locks.reverse()) await lock.release()
+      throw error
+    }
+  }
+
+  private constructor(
+    options: LogOptions,
+    environment: LogEnvironment,
+    directories: readonly string[],
+    locks: readonly DirectoryLock[],
+    recovered: RecoveredDirectories,
+  ) {
+    const ringBytes = options.ringBytes ?? RING_BYTES_DEFAULT
+    const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES_DEFAULT
+    assert(segmentBytes <= SEGMENT_BYTES_MAX, 'offsets in a segment stay below 2 GiB')
+    this.#options = options
+    this.#environment = environment
+    this.#directories = directories
+    this.#segmentsName = options.segmentsName ?? 'segments'
+    this.#locks = locks
+    this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
+    this.directory = options.directory
+    this.id = recovered.logId
+    this.tornTail = recovered.primary.tornTail
+    this.#rings = directories.map(() => SpscRing.create(ringBytes))
+    this.#shared = LogShared.create({
+      replicaCount: directories.length,
+      writeQuorum: options.writeQuorum ?? directories.length,
+      logId: recovered.logId,
+    })
+    this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
+    this.#begin(recovered)
+    if (directories.length > 1) {
+      const intervalMs = (options.replicaStallMs ?? STALL_MS_DEFAULT) / 2
+      this.#stopTimers.push(environment.every(intervalMs, () => this.#dropStalled()))
+    }
+    this.#stopTimers.push(environment.every(PREPARE_INTERVAL_MS, () => this.#prepareSpares()))
+  }
+
+  /** All segments, oldest first; the last one is active unless it is sealed. A new array when they changed. */
+  get segments(): readonly SegmentInfo[] {
+    return this.#segments
+  }
+
+  /** L1 */
+  get committed(): Position {
+    this.#committed = Math.max(this.#committed, this.#shared.committed())
+    return this.#committed
+  }
+
+  /** End of the last frame written (class 'append'). */
+  get written(): Position {
+    return this.#shared.written(0)
+  }
+
+  /** External parts of frames that end at or below it were taken: their space may be freed. */
+  get released(): Position {
+    return this.#shared.released()
+  }
+
+  /** The current life of the log: +1 with each restart in place. */
+  get generation(): number {
+    return this.#shared.generation
+  }
+
+  get state(): LogState {
+    return this.#state
+  }
+
+  get incidents(): readonly QuarantineIncident[] {
+    return this.#incidents
+  }
+
+  /** Of the journal of one directory (0: the primary). */
+  counters(replica = 0): JournalCounters {
+    return this.#shared.counters(replica)
+  }
+
+  /**
+   * What became of a frame (L2).
+   *
+   * @param end where it ends, `generation` the one the writer built it in
+   */
+  outcome(end: Position, generation: number): 'stored' | 'waiting' | 'lost' {
+    if (end <= this.committed && generation === this.generation) return 'stored'
+    for (let past = generation; past < this.generation; past += 1) if (end > this.#keptUpTo.get(past)!) return 'lost'
+    return end <= this.committed ? 'stored' : this.#state.kind === 'read-only' ? 'lost' : 'waiting'
+  }
+
+  /** One call per coalesced wake of main: positions moved. */
+  onProgress(listener: () => void): void {
+    this.#progressListeners.push(listener)
+  }
+
+  /** The footer is durable, the segment is immutable now. */
+  onSealed(listener: (segment: SegmentInfo) => void): void {
+    this.#sealedListeners.push(listener)
+  }
+
+  onStateChange(listener: (state: LogState) => void): void {
+    this.#stateListeners.push(listener)
+  }
+
+  /** A reader found damage: it is written down beside the segment and reported like what recovery finds. */
+  reportDamage(segment: SegmentInfo, range: DamagedRange): void {
+    const known = this.#incidents.filter((incident) => incident.segmentBase === segment.base)
+    if (known.some((incident) => incident.from <= range.from && incident.to >= range.to)) return
+    this.#addIncident({ segmentBase: segment.base, ...range })
+    try {
+      writeQuarantine(this.#environment.files, segment.directory, [...known, range])
+    } catch {
+      // On a failing disk it stays in memory: the next reader finds it again.
+    }
+  }
+
+  /** Removes the sealed segments that end at or below a position, in all directories. */
+  dropBefore(position: Position): void {
+    const dropped = this.#segments.filter((segment) => segment.sealed && segment.end <= position)
+    if (dropped.length === 0) return
+    this.#segments = this.#segments.filter((segment) => !dropped.includes(segment))
+    for (const [replica, lane] of this.#lanes.entries()) {
+      for (const { base } of dropped) lane?.post({ kind: 'drop', base })
+      this.#rings[replica]!.wake()
+    }
+  }
+
+  /** Asks the producer to begin a new segment. It sees this at its next frame or `LogWriter.poll`. */
+  seal(): void {
+    this.#shared.requestSeal()
+  }
+
+  /**
+   * After the producer's thread died, before its successor attaches: frames it published are kept; when it died in the middle of
+   * publishing, the log is recovered in place first.
+   */
+  async recoverProducer(): Promise<void> {
+    await this.#restarting
+    if (!this.#shared.publishing) return
+    this.#shared.publishing = false
+    await this.#restart('the producer died while it published a frame')
+  }
+
+  /** The producer has stopped. Writes and syncs what it left in the rings, ends the lanes, gives the locks back. */
+  async close(): Promise<void> {
+    this.#shared.forceProducerState(PRODUCER_CLOSED)
+    await this.#restarting
+    for (const stop of this.#stopTimers) stop()
+    await this.#stopLanes()
+    this.#progressed()
+    if (this.#state.kind !== 'read-only') this.#setState({ kind: 'closed' })
+    for (const lock of this.#locks) await lock.release()
+  }
+
+  #begin(recovered: RecoveredDirectories): void {
+    const { files } = this.#environment
+    const { primary } = recovered
+    const epoch = recovered.epoch + 1
+    for (const [replica, directory] of this.#directories.entries()) {
+      if (!recovered.usable[replica]) continue
+      makeDurableDirectory(files, `${directory}/${this.#segmentsName}`)
+      const mark = DurableMark.open(files, directory, this.id)
+      mark.write({ epoch, position: primary.tail.end })
+      mark.sync()
+      mark.close()
+    }
+    this.#segments = primary.segments.map(({ base, end, sealed }) => this.#infoOf(base, end, sealed))
+    for (const incident of primary.incidents) this.#addIncident(incident)
+    this.#shared.beginGeneration(producerStateOf(primary), epoch)
+    for (const [replica, directory] of this.#directories.entries()) {
+      if (recovered.usable[replica]) publishSpace(files, directory, this.#shared, replica, this.#reserveBytes)
+      else this.#shared.dropReplica(replica)
+    }
+    const unusable = recovered.problems[0]
+    this.#setState(unusable === undefined ? { kind: 'ok' } : { kind: 'degraded', ...unusable })
+    this.#lanes = this.#directories.map((_, replica) =>
+      recovered.usable[replica] ? this.#startLane(replica, primary) : null,
+    )
+  }
+
+  #startLane(replica: number, { tail }: RecoveredLog): JournalLane {
+    const lane = this.#environment.startJournal(
+      {
+        directory: this.#directories[replica]!,
+        segmentsName: this.#segmentsName,
+        replica,
+        ring: this.#rings[replica]!.shared,
+        arena: this.#options.arena ?? null,
+        shared: this.#shared.shared,
+        tail,
+        reserveBytes: this.#reserveBytes,
+      },
+      {
+        onMessage: (message) => this.#onMessage(replica, message),
+        onDeath: (error) => {
+          this.#lanes[replica] = null
+          this.#restart(error.message).catch((failure: unknown) => this.#giveUp(failure))
+        },
+      },
+    )
+    return lane
+  }
+
+  #onMessage(replica: number, message: JournalMessage): void {
+    if (message.kind === 'progress') this.#progressed()
+    else if (message.kind === 'failed') this.#onFailed(replica, message.code, message.message)
+    else if (replica === 0) this.#onSegment(message)
+  }
+
+  #progressed(): void {
+    this.#shared.acceptWake()
+    const active = this.#segments.at(-1)
+    if (active && !active.sealed) this.#replaceLast({ ...active, end: Math.max(active.end, this.written) })
+    for (const listener of this.#progressListeners) listener()
+  }
+
+  #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
+    if (message.kind === 'opened') {
+      this.#segments = [...this.#segments, this.#infoOf(message.base, Math.max(message.base, this.written), false)]
+      return
+    }
+    const sealed = this.#infoOf(message.base, message.end, true)
+    this.#replaceLast(sealed)
+    for (const listener of this.#sealedListeners) listener(sealed)
+  }
+
+  #replaceLast(segment: SegmentInfo): void {
+    this.#segments = [...this.#segments.slice(0, -1), segment]
+  }
+
+  #onFailed(replica: number, code: string, message: string): void {
+    const where = `${this.#directories[replica]!}: ${message}`
+    if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
+      this.#setState({ kind: 'degraded', code, message: `replica ${where}` })
+    } else if (this.#state.kind !== 'read-only') {
+      this.#setState({
+        kind: 'read-only',
+        code,
+        message: `${where}. Nothing more is accepted: repair the disk, then restart`,
+      })
+    }
+  }
+
+  /** A replica that takes nothing for a whole interval although there is something, while the primary's lane goes on. */
+  #dropStalled(): void {
+    for (let replica = 1; replica < this.#directories.length; replica += 1) {
+      const ring = this.#rings[replica]!
+      const written = this.#shared.written(replica)
+      const stalled = ring.usedBytes > 0 && this.#lastWritten[replica] === written
+      const { length } = this.#stalledIntervals
+      this.#stalledIntervals[replica] = stalled && replica < length ? this.#stalledIntervals[replica]! + 1 : 0
+      this.#lastWritten[replica] = written
+      if (this.#stalledIntervals[replica]! < 2 || !this.#shared.isLive(replica)) continue
+      this.#shared.dropReplica(replica)
+      this.#onFailed(replica, 'ETIMEDOUT', 'the directory does not keep up')
+      this.#progressed()
+    }
+  }
+
+  /** A log that fills its segment slowly gets the next one written in advance. */
+  #prepareSpares(): void {
+    const { written } = this
+    const appendedBytes = written - (this.#preparedWritten < 0 ? 0 : this.#preparedWritten)
+    this.#preparedWritten = written
+    const { segmentBytes } = this.writer
+    const active = this.#segments.at(-1)
+    if (this.#preparing || !active || active.sealed || written - active.base < segmentBytes / 4) return
+    if (appendedBytes === 0 || appendedBytes > PREPARE_BYTES_PER_INTERVAL_MAX) return
+    if (this.#shared.admitLimit() - written < 4 * Math.max(segmentBytes, this.#reserveBytes)) return
+    const paths = this.#directories
+      .map((directory) => sparePath(`${directory}/${this.#segmentsName}`, 0))
+      .filter((path, replica) => this.#shared.isLive(replica) && !this.#environment.files.exists(path))
+    if (paths.length === 0) return
+    this.#preparing = true
+    const isCancelled = () => this.#state.kind === 'closed' || this.#state.kind === 'read-only'
+    Promise.all(paths.map((path) => this.#environment.prepareFile(path, segmentBytes, isCancelled)))
+      .catch(() => undefined)
+      .finally(() => {
+        this.#preparing = false
+      })
+  }
+
+  readonly #lastWritten: number[] = []
+  readonly #stalledIntervals: number[] = []
+
+  #restart(reason: string): Promise<void> {
+    this.#restarting ??= this.#restartNow(reason).finally(() => {
+      this.#restarting = null
+    })
+    return this.#restarting
+  }
+
+  /** L2 */
+  async #restartNow(reason: string): Promise<void> {
+    if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
+    this.#shared.stopProducer(PRODUCER_RESTARTING)
+    this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
+    await this.#stopLanes()
+    if (this.#shared.producerState === PRODUCER_CLOSED) return
+    const nowMs = this.#environment.nowMs()
+    this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
+    if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)
+
+    const keepUpTo = this.written
+    this.#keptUpTo.set(this.generation, keepUpTo)
+    this.#begin(
+      recoverDirectories({
+        files: this.#environment.files,
+        directories: this.#directories,
+        segmentsName: this.#segmentsName,
+        writeQuorum: this.#shared.writeQuorum,
+        randomUint32: this.#environment.randomUint32,
+        keepUpTo,
+      }),
+    )
+    this.#progressed()
+  }
+
+  #giveUp(failure: unknown): void {
+    this.#shared.forceProducerState(PRODUCER_READ_ONLY)
+    const message = failure instanceof Error ? failure.message : String(failure)
+    const code = failure instanceof StoreError ? failure.code : 'log_restart_failed'
+    this.#setState({ kind: 'read-only', code, message: `${message}. Nothing more is accepted until a restart` })
+    this.#progressed()
+  }
+
+  async #stopLanes(): Promise<void> {
+    const lanes = this.#lanes
+    this.#lanes = lanes.map(() => null)
+    await Promise.all(
+      lanes.map(async (lane, replica) => {
+        if (lane === null) return
+        const stopped = lane.stop()
+        this.#rings[replica]!.wake()
+        await stopped.catch(() => undefined) // what it had not published did not happen
+      }),
+    )
+  }
+
+  #setState(state: LogState): void {
+    if (state.kind === 'ok' && this.#state.kind === 'ok') return
+    this.#state = state
+    for (const listener of this.#stateListeners) listener(state)
+  }
+
+  #addIncident(incident: QuarantineIncident): void {
+    const { segmentBase, from, to } = incident
+    if (this.#incidents.some((known) => known.segmentBase === segmentBase && known.from === from && known.to === to))
+      return
+    this.#incidents = [...this.#incidents, incident]
+    this.#options.onIncident?.(incident)
+  }
+
+  #infoOf(base: Position, end: Position, sealed: boolean): SegmentInfo {
+    const directory = `${this.directory}/${this.#segmentsName}/${segmentName(base)}`
+    return { base, end, sealed, directory, recordsPath: `${directory}/${RECORDS_NAME}` }
+  }
+}
+
+function prepareDirectory({ files }: LogEnvironment, directory: string): void {
+  try {
+    makeDurableDirectory(files, directory)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new StoreError(
+      'unavailable',
+      'data_directory_unusable',
+      `${directory} cannot be created or written: ${message}. Choose another data directory, or give this process access`,
+      { cause: error },
+    )
+  }
+}
+
+function producerStateOf({ tail, nextBase }: RecoveredLog) {
+  const mustOpen = tail.base < 0
+  return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }
+}

@@ -1,0 +1,99 @@
+/** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs. */
+import fs from 'node:fs'
+import type { Files, OpenFile } from './files.ts'
+
+/** What one writev system call takes (IOV_MAX of Linux). */
+const PARTS_MAX = 1024
+
+class NodeFile implements OpenFile {
+  readonly #descriptor: number
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor
+  }
+
+  writev(parts: readonly Uint8Array[], at: number): void {
+    for (let first = 0; first < parts.length; first += PARTS_MAX) {
+      at = this.#writeAll(parts.length <= PARTS_MAX ? parts : parts.slice(first, first + PARTS_MAX), at)
+    }
+  }
+
+  #writeAll(parts: readonly Uint8Array[], at: number): number {
+    let left = 0
+    for (const part of parts) left += part.byteLength
+    for (;;) {
+      const written =
+        parts.length === 1
+          ? fs.writeSync(this.#descriptor, parts[0]!, 0, parts[0]!.byteLength, at)
+          : fs.writevSync(this.#descriptor, parts, at)
+      at += written
+      left -= written
+      if (left === 0) return at
+      parts = withoutFirst(parts, written)
+    }
+  }
+
+  read(into: Uint8Array, at: number): number {
+    let filled = 0
+    while (filled < into.byteLength) {
+      const count = fs.readSync(this.#descriptor, into, filled, into.byteLength - filled, at + filled)
+      if (count === 0) break
+      filled += count
+    }
+    return filled
+  }
+
+  fdatasync(): void {
+    fs.fdatasyncSync(this.#descriptor)
+  }
+
+  truncate(bytes: number): void {
+    fs.ftruncateSync(this.#descriptor, bytes)
+  }
+
+  size(): number {
+    return fs.fstatSync(this.#descriptor).size
+  }
+
+  close(): void {
+    fs.closeSync(this.#descriptor)
+  }
+}
+
+/** The parts that remain after a short write of `bytes`. */
+function withoutFirst(parts: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  let index = 0
+  let skip = bytes
+  while (skip >= parts[index]!.byteLength) skip -= parts[index++]!.byteLength
+  return [parts[index]!.subarray(skip), ...parts.slice(index + 1)]
+}
+
+export const nodeFiles: Files = {
+  open: (path, access) => new NodeFile(fs.openSync(path, access === 'read' ? 'r' : 'r+')),
+  create: (path) => new NodeFile(fs.openSync(path, 'wx+')),
+  makeDirectory: (path) => void fs.mkdirSync(path, { recursive: true }),
+  list(path) {
+    try {
+      return fs.readdirSync(path).sort()
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null // node:fs throws nothing else
+      throw error
+    }
+  },
+  exists: (path) => fs.existsSync(path),
+  rename: (from, to) => fs.renameSync(from, to),
+  removeFile: (path) => fs.unlinkSync(path),
+  removeDirectory: (path) => fs.rmSync(path, { recursive: true, force: true }),
+  syncDirectory(path) {
+    const descriptor = fs.openSync(path, 'r')
+    try {
+      fs.fsyncSync(descriptor)
+    } finally {
+      fs.closeSync(descriptor)
+    }
+  },
+  freeBytes(path) {
+    const { bavail, bsize } = fs.statfsSync(path)
+    return bavail * bsize
+  },
+}

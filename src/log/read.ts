@@ -1,0 +1,238 @@
+/**
+ * Reading frames of a segment, in any thread: one by position, or all in order.
+ *
+ * S1  a frame is given out only when its header CRC, log id, position and payload CRC hold
+ * S2  what does not hold is reported as a range, never skipped silently; the frames behind it are found again by looking, at
+ *     every multiple of 8, for a header that says it is at that very position of this very log
+ * S3  from one frame to its neighbour the chain of header CRCs holds and the epoch does not fall; across a damaged range neither
+ *     can be known
+ */
+import { crc32 } from 'node:zlib'
+import {
+  FRAME_HEADER_BYTES,
+  FRAME_MAGIC,
+  decodeFrameHeader,
+  emptyFrameHeader,
+  frameBytes,
+} from '../../native-free-codecs/frame.ts'
+import type { FrameHeader } from '../../native-free-codecs/frame.ts'
+import type { Files, OpenFile } from './files.ts'
+import { SEGMENT_HEADER_BYTES, decodeSegmentFooter, decodeSegmentHeader } from './segment-format.ts'
+import type { SegmentFooter, SegmentHeader } from './segment-format.ts'
+
+/** A frame while it is visited: the object and the bytes are reused for the next one. */
+export interface FrameView extends FrameHeader {
+  payload: Buffer
+}
+
+export type FrameRead =
+  | { readonly kind: 'frame'; readonly frame: FrameView }
+  /** Nothing that is, or was, a frame of this log stands there. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'corrupt'; readonly reason: string }
+
+/**
+ * The frame at an offset that was handed out by the log; its bytes are the caller's to keep.
+ *
+ * @param expectBytes what is read in the first go: the size of the frame when it is known, header included
+ */
+export function readFrame(
+  file: OpenFile,
+  logId: number,
+  segmentBase: number,
+  offset: number,
+  expectBytes = 4096,
+): FrameRead {
+  const first = Buffer.allocUnsafe(Math.max(expectBytes, FRAME_HEADER_BYTES))
+  const have = file.read(first, offset)
+  const frame: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
+  if (have < FRAME_HEADER_BYTES) return { kind: 'none' }
+  if (!decodeFrameHeader(first, 0, frame)) return { kind: 'corrupt', reason: 'no frame header' }
+  if (frame.logId !== logId || frame.position !== segmentBase + offset) {
+    return { kind: 'corrupt', reason: 'a frame of another place' }
+  }
+  const wholeBytes = FRAME_HEADER_BYTES + frame.payloadBytes
+  if (wholeBytes <= have) {
+    frame.payload = first.subarray(FRAME_HEADER_BYTES, wholeBytes)
+  } else {
+    const whole = Buffer.allocUnsafe(wholeBytes)
+    first.copy(whole, 0, 0, have)
+    if (have < first.byteLength || file.read(whole.subarray(have), offset + have) < wholeBytes - have) {
+      return { kind: 'corrupt', reason: ENDS_INSIDE }
+    }
+    frame.payload = whole.subarray(FRAME_HEADER_BYTES)
+  }
+  if (crc32(frame.payload) !== frame.payloadCrc) return { kind: 'corrupt', reason: PAYLOAD_CHECKSUM }
+  return { kind: 'frame', frame }
+}
+
+export interface ScanVisitor {
+  /** In order; `view` and its payload are valid during the call. */
+  frame(view: FrameView, offset: number): void
+  /** No frames in [from, to). */
+  bad(from: number, to: number, reason: string): void
+  /** A header that holds of a frame whose payload does not, or is not all there; `bad` is called too. */
+  damaged?(header: FrameHeader): void
+}
+
+/**
+ * Visits everything between two offsets of a segment file (S1, S2, S3).
+ *
+ * @param to where to stop: the end of the frames, or of the file when that is not known
+ */
+export function scanFrames(
+  file: OpenFile,
+  logId: number,
+  base: number,
+  from: number,
+  to: number,
+  visitor: ScanVisitor,
+): void {
+  const window = new Window(file, to)
+  const view: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
+  let offset = from
+  let chain = -1
+  let epoch = 0
+  while (offset < to) {
+    const reason = frameAt(window, logId, base, offset, to, view)
+    const follows = chain < 0 || (view.previousHeaderCrc === chain && view.epoch >= epoch)
+    const wholeBytes = frameBytes(view.payloadBytes)
+    if (reason === null && follows) {
+      visitor.frame(view, offset)
+      chain = view.headerCrc
+      epoch = view.epoch
+      offset += wholeBytes
+    } else if (reason === PAYLOAD_CHECKSUM && follows) {
+      visitor.damaged?.(view)
+      chain = view.headerCrc
+      epoch = view.epoch
+      visitor.bad(offset, offset + wholeBytes, reason)
+      offset += wholeBytes
+    } else {
+      if (reason === ENDS_INSIDE) visitor.damaged?.(view)
+      const next = nextHeader(window, logId, base, offset + 8, to, view)
+      visitor.bad(offset, next, reason ?? 'the chain of header checksums breaks')
+      chain = -1
+      epoch = 0
+      offset = next
+    }
+  }
+}
+
+const PAYLOAD_CHECKSUM = 'payload checksum'
+const ENDS_INSIDE = 'the file ends inside a frame'
+
+/** Fills `view`, or says what is wrong. */
+function frameAt(
+  window: Window,
+  logId: number,
+  base: number,
+  offset: number,
+  to: number,
+  view: FrameView,
+): string | null {
+  if (!window.load(offset, FRAME_HEADER_BYTES)) return 'the file ends inside a header'
+  if (!decodeFrameHeader(window.bytes, window.at(offset), view)) return 'no frame header'
+  if (view.logId !== logId || view.position !== base + offset) return 'a frame of another place'
+  if (!window.load(offset, frameBytes(view.payloadBytes))) return ENDS_INSIDE
+  const payloadAt = window.at(offset) + FRAME_HEADER_BYTES
+  view.payload = window.bytes.subarray(payloadAt, payloadAt + view.payloadBytes)
+  return crc32(view.payload) === view.payloadCrc ? null : PAYLOAD_CHECKSUM
+}
+
+/** Offset of the next header of this log at its own position, or `to`. */
+function nextHeader(window: Window, logId: number, base: number, from: number, to: number, scratch: FrameView): number {
+  for (let offset = from; offset + FRAME_HEADER_BYTES <= to; offset += 8) {
+    if (!window.load(offset, FRAME_HEADER_BYTES)) return to
+    const at = window.at(offset)
+    if (window.bytes.readUInt32LE(at + 4) !== FRAME_MAGIC) continue
+    if (!decodeFrameHeader(window.bytes, at, scratch)) continue
+    if (scratch.logId !== logId || scratch.position !== base + offset) continue
+    if (offset + frameBytes(scratch.payloadBytes) <= to) return offset
+  }
+  return to
+}
+
+const EMPTY = Buffer.alloc(0)
+const WINDOW_BYTES = 1 << 20
+
+/** A part of the file in memory that moves forward, and grows for frames longer than itself. */
+class Window {
+  bytes = Buffer.allocUnsafe(WINDOW_BYTES)
+  readonly #file: OpenFile
+  readonly #to: number
+  #start = 0
+  #end = 0
+
+  constructor(file: OpenFile, to: number) {
+    this.#file = file
+    this.#to = to
+  }
+
+  at(offset: number): number {
+    return offset - this.#start
+  }
+
+  /** Makes [offset, offset + length) present; false when it reaches beyond the end. */
+  load(offset: number, length: number): boolean {
+    if (offset >= this.#start && offset + length <= this.#end) return true
+    if (offset + length > this.#to) return false
+    if (length > this.bytes.byteLength) this.bytes = Buffer.allocUnsafe(2 ** Math.ceil(Math.log2(length)))
+    const wanted = Math.min(this.bytes.byteLength, this.#to - offset)
+    this.#start = offset
+    this.#end = offset + this.#file.read(this.bytes.subarray(0, wanted), offset)
+    return offset + length <= this.#end
+  }
+}
+
+/** A damaged range, in positions. */
+export interface DamagedRange {
+  readonly from: number
+  readonly to: number
+  readonly reason: string
+}
+
+export interface ReplayOptions {
+  readonly logId: number
+  /** Positions; default: all frames. `to` is the segment's `end`, and for the segment being written the committed position. */
+  readonly from?: number
+  readonly to?: number
+  onFrame(frame: FrameView): void
+  onDamage(range: DamagedRange): void
+}
+
+/**
+ * Visits the frames of one segment in order. `from` must be where a frame begins.
+ *
+ * @throws what the file system throws
+ */
+export function replaySegment(
+  files: Files,
+  segment: { readonly base: number; readonly recordsPath: string },
+  options: ReplayOptions,
+): void {
+  const file = files.open(segment.recordsPath, 'read')
+  try {
+    const { base } = segment
+    const from = Math.max(SEGMENT_HEADER_BYTES, (options.from ?? base) - base)
+    const to = (options.to ?? readFooter(file)?.end ?? base + file.size()) - base
+    scanFrames(file, options.logId, base, from, to, {
+      frame: (view) => options.onFrame(view),
+      bad: (badFrom, badTo, reason) => options.onDamage({ from: base + badFrom, to: base + badTo, reason }),
+    })
+  } finally {
+    file.close()
+  }
+}
+
+export function readHeader(file: OpenFile): SegmentHeader | null {
+  const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
+  return file.read(bytes, 0) === bytes.byteLength ? decodeSegmentHeader(bytes) : null
+}
+
+export function readFooter(file: OpenFile): SegmentFooter | null {
+  const at = file.size() - SEGMENT_HEADER_BYTES
+  if (at < SEGMENT_HEADER_BYTES) return null
+  const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
+  return file.read(bytes, at) === bytes.byteLength ? decodeSegmentFooter(bytes) : null
+}

@@ -1,0 +1,356 @@
+/**
+ * Opening the segments of one directory: what is there, what was torn by a crash, what is damaged.
+ *
+ * V1  a segment with a footer, known to be durable to its end, is sealed and not read; any other is read frame by frame
+ * V2  what was durable and does not read is damage: an incident, kept. Durable is what a frame behind it, a later segment or the
+ *     durable mark says was durable
+ * V3  what was not known to be durable and does not read is the torn tail of a crash: cut off, with all that follows it
+ * V4  everything kept is durable before it counts as recovered: what is not known to be is written once more and synced, because
+ *     a sync that failed in an earlier life may have left it in memory only, marked as clean
+ * V5  a position that may have been handed out as durable is never given to another frame: a segment damaged at its end is
+ *     sealed, and the log goes on behind what is missing
+ */
+import { frameBytes } from '../../native-free-codecs/frame.ts'
+import { StoreError } from '../errors.ts'
+import { readMark } from './durable-mark.ts'
+import { TEMPORARY_SUFFIX } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+import type { JournalTail } from './journal.ts'
+import { readQuarantine, writeQuarantine } from './quarantine.ts'
+import type { QuarantineIncident } from './quarantine.ts'
+import { readFooter, readHeader, scanFrames } from './read.ts'
+import type { DamagedRange } from './read.ts'
+import {
+  DROPPED_PREFIX,
+  RECORDS_NAME,
+  SEGMENT_BYTES_MAX,
+  SEGMENT_FOOTER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  encodeSegmentFooter,
+  segmentBaseOf,
+  segmentName,
+} from './segment-format.ts'
+
+export interface RecoverOptions {
+  readonly files: Files
+  readonly directory: string
+  readonly segmentsName: string
+  readonly logId: number
+  /** Frames that end behind it are given up: of a journal lane that died in a process that lives. */
+  readonly keepUpTo?: number
+  /** Only says what it would find: changes no file. */
+  readonly dryRun?: boolean
+}
+
+export interface RecoveredSegment {
+  readonly base: number
+  /** Position behind the last frame. */
+  readonly end: number
+  readonly sealed: boolean
+  readonly frameCount: number
+  readonly epoch: number
+  /** headerCrc of the last frame. */
+  readonly chain: number
+}
+
+export interface RecoveredLog {
+  readonly segments: readonly RecoveredSegment[]
+  /** Position behind the last frame that reads; before tail.end only when the last segment ends damaged. */
+  readonly framesEnd: number
+  /** Where the journal goes on. */
+  readonly tail: JournalTail
+  /** Base of the next segment, when tail.base is -1. */
+  readonly nextBase: number
+  /** The highest epoch seen. */
+  readonly epoch: number
+  readonly incidents: readonly QuarantineIncident[]
+  readonly tornTail: DamagedRange | null
+}
+
+export function recoverDirectory(options: RecoverOptions): RecoveredLog {
+  return new Recovery(options).run()
+}
+
+class Recovery {
+  readonly #options: RecoverOptions
+  readonly #files: Files
+  readonly #segments: string
+  readonly #dryRun: boolean
+  readonly #incidents: QuarantineIncident[] = []
+  #tornTail: DamagedRange | null = null
+  #framesEnd = 0
+
+  constructor(options: RecoverOptions) {
+    this.#options = options
+    this.#files = options.files
+    this.#segments = `${options.directory}/${options.segmentsName}`
+    this.#dryRun = options.dryRun ?? false
+  }
+
+  run(): RecoveredLog {
+    const { files, directory, logId } = this.#options
+    const marked = readMark(files, directory, logId)
+    const durable = Math.min(marked.position, this.#options.keepUpTo ?? Infinity)
+
+    const bases = this.#listBases()
+    const opened: RecoveredSegment[] = []
+    for (const [index, base] of bases.entries()) {
+      const nextBase = bases[index + 1]
+      const previous = opened.at(-1)
+      if (previous) this.#checkGap(previous, base)
+      const segment = this.#openSegment(base, nextBase, durable, previous?.chain ?? 0)
+      if (segment) opened.push(segment)
+    }
+    return this.#result(opened, durable, marked.epoch)
+  }
+
+  #result(opened: readonly RecoveredSegment[], durable: number, markedEpoch: number): RecoveredLog {
+    const last = opened.at(-1)
+    const epoch = opened.reduce((highest, segment) => Math.max(highest, segment.epoch), markedEpoch)
+    let nextBase = last ? last.end + SEGMENT_FOOTER_BYTES : 0
+    if (durable > (last?.end ?? 0) + SEGMENT_FOOTER_BYTES) {
+      this.#report(last?.base ?? 0, { from: nextBase, to: durable, reason: MISSING })
+      nextBase = aligned(durable) // V5
+    }
+    const isOpen = last !== undefined && !last.sealed
+    return {
+      segments: opened,
+      framesEnd: this.#framesEnd,
+      tail: {
+        base: isOpen ? last.base : -1,
+        end: last?.end ?? 0,
+        frameCount: isOpen ? last.frameCount : 0,
+        epoch: last?.epoch ?? 0,
+        chain: last?.chain ?? 0,
+      },
+      nextBase,
+      epoch,
+      incidents: this.#incidents,
+      tornTail: this.#tornTail,
+    }
+  }
+
+  /** Finishes what was being removed; bases in ascending order. */
+  #listBases(): number[] {
+    const bases: number[] = []
+    for (const name of this.#files.list(this.#segments) ?? []) {
+      if (name.endsWith(TEMPORARY_SUFFIX) && !this.#dryRun) this.#files.removeFile(`${this.#segments}/${name}`)
+      if (name.startsWith(DROPPED_PREFIX) && !this.#dryRun) this.#files.removeDirectory(`${this.#segments}/${name}`)
+      const base = segmentBaseOf(name)
+      if (base === null) continue
+      if (base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)) this.#remove(base)
+      else bases.push(base)
+    }
+    return bases.sort((a, b) => a - b)
+  }
+
+  #checkGap(previous: RecoveredSegment, base: number): void {
+    const expected = previous.end + SEGMENT_FOOTER_BYTES
+    if (base > expected) {
+      this.#report(previous.base, { from: expected, to: base, reason: MISSING })
+    } else if (base < expected) {
+      throw new StoreError(
+        'corrupt',
+        'log_segments_overlap',
+        `${this.#segments}/${segmentName(base)} begins inside the segment before it: one of the two belongs to another log`,
+      )
+    }
+  }
+
+  /** Null when nothing of the segment had come into being. */
+  #openSegment(base: number, nextBase: number | undefined, durable: number, chain: number): RecoveredSegment | null {
+    const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
+    if (!this.#files.exists(path)) {
+      if (nextBase === undefined && durable <= base + SEGMENT_HEADER_BYTES) return this.#remove(base)
+      const to = nextBase === undefined ? durable : nextBase - SEGMENT_FOOTER_BYTES
+      this.#report(base, { from: base, to, reason: `${RECORDS_NAME} is missing` })
+      return { base, end: aligned(to), sealed: true, frameCount: 0, epoch: 0, chain }
+    }
+    const file = this.#files.open(path, 'write')
+    try {
+      return (
+        this.#openSealed(file, base, nextBase === undefined ? durable : Infinity) ??
+        this.#openUnsealed(file, base, nextBase, durable, chain)
+      )
+    } finally {
+      file.close()
+    }
+  }
+
+  /** V1; null when there is no footer that fits, or a crash tore what is before it. */
+  #openSealed(file: OpenFile, base: number, durable: number): RecoveredSegment | null {
+    const footer = readFooter(file)
+    const { logId, keepUpTo = Infinity } = this.#options
+    if (footer === null || footer.base !== base || footer.logId !== logId || footer.end > keepUpTo) return null
+    if (footer.end - base + SEGMENT_FOOTER_BYTES !== file.size()) return null
+    if (durable < footer.end) {
+      if (this.#scan(file, base, footer.end).bad.length > 0) return null
+      if (!this.#dryRun) this.#makeDurable(file, base, Math.max(0, durable - base))
+    }
+    const known = readQuarantine(this.#files, this.#directoryOf(base))
+    const ranges = known === 'unreadable' ? this.#reread(file, base, footer.end) : known
+    for (const range of ranges) this.#report(base, range)
+    if (!hasHeader(file, base, logId) && !ranges.some((range) => range.from === base))
+      this.#report(base, headerRange(base))
+    const { end, frameCount, epoch, lastHeaderCrc } = footer
+    this.#framesEnd = end
+    return { base, end, sealed: true, frameCount, epoch, chain: lastHeaderCrc }
+  }
+
+  #reread(file: OpenFile, base: number, end: number): DamagedRange[] {
+    const damaged = this.#scan(file, base, end).bad
+    if (!this.#dryRun) writeQuarantine(this.#files, this.#directoryOf(base), damaged)
+    return damaged
+  }
+
+  #openUnsealed(
+    file: OpenFile,
+    base: number,
+    nextBase: number | undefined,
+    markedDurable: number,
+    chain: number,
+  ): RecoveredSegment | null {
+    const { keepUpTo = Infinity, logId } = this.#options
+    // Before a later segment came into being this one was whole and synced (V2), and ended right before it.
+    const sealedEnd =
+      nextBase !== undefined && nextBase - base <= SEGMENT_BYTES_MAX ? nextBase - SEGMENT_FOOTER_BYTES : undefined
+    const scanTo = sealedEnd ?? Math.min(base + file.size(), keepUpTo)
+    const scan = this.#scan(file, base, scanTo)
+    const durable = nextBase === undefined ? Math.max(markedDurable, scan.durable) : (sealedEnd ?? scanTo)
+
+    const withHeader = hasHeader(file, base, logId)
+    const isNew = nextBase === undefined && scan.frameCount === 0 && durable <= base + SEGMENT_HEADER_BYTES
+    if (!withHeader && isNew) return this.#remove(base) // the crash came before its header was synced
+
+    const torn = scan.bad.find((bad) => bad.from >= durable)
+    const { frameCount, epoch, framesEnd, chain: scannedChain } = torn?.before ?? scan
+    this.#framesEnd = Math.max(this.#framesEnd, framesEnd)
+    const end = torn?.from ?? Math.max(scanTo, base + SEGMENT_HEADER_BYTES)
+    if (torn && scan.lastHeader >= torn.from) {
+      this.#tornTail = { from: torn.from, to: base + file.size(), reason: torn.reason }
+    }
+
+    const damaged: DamagedRange[] = scan.bad.filter((bad) => bad.from < durable)
+    if (!withHeader) damaged.unshift(headerRange(base))
+    if (durable > end) damaged.push({ from: end, to: durable, reason: 'the file ends early' })
+    for (const range of damaged) this.#report(base, range)
+
+    const endsDamaged = damaged.some((range) => range.to >= end && range.to > base + SEGMENT_HEADER_BYTES)
+    const sealed = nextBase !== undefined || endsDamaged // V5
+    const chainNow = frameCount === 0 ? chain : scannedChain
+    const segment = { base, end: sealed ? aligned(end) : end, sealed, frameCount, epoch, chain: chainNow }
+    if (!this.#dryRun) this.#settle(file, segment, damaged, durable)
+    return segment
+  }
+
+  /** Cuts or seals. */
+  #settle(file: OpenFile, segment: RecoveredSegment, damaged: readonly DamagedRange[], durable: number): void {
+    const { base, end } = segment
+    if (damaged.length > 0) writeQuarantine(this.#files, this.#directoryOf(base), damaged)
+    if (segment.sealed) this.#writeFooter(file, segment)
+    else if (file.size() > end - base) file.truncate(end - base)
+    this.#makeDurable(file, base, durable > base + SEGMENT_HEADER_BYTES ? durable - base : 0)
+  }
+
+  /** V4 */
+  #makeDurable(file: OpenFile, base: number, from: number): void {
+    const bytes = Buffer.allocUnsafe(1 << 20)
+    for (let at = from; ; at += bytes.byteLength) {
+      const have = file.read(bytes, at)
+      if (have > 0) file.writev([bytes.subarray(0, have)], at)
+      if (have < bytes.byteLength) break
+    }
+    file.fdatasync()
+    this.#files.syncDirectory(this.#directoryOf(base))
+    this.#files.syncDirectory(this.#segments)
+  }
+
+  #writeFooter(file: OpenFile, segment: RecoveredSegment): void {
+    const { base, end, frameCount, epoch, chain } = segment
+    const footer = encodeSegmentFooter({
+      frameCount,
+      logId: this.#options.logId,
+      end,
+      epoch,
+      lastHeaderCrc: chain,
+      base,
+    })
+    file.truncate(end - base)
+    file.writev([footer], end - base)
+  }
+
+  #scan(file: OpenFile, base: number, to: number): Scan {
+    const scan: Scan = { frameCount: 0, epoch: 0, chain: 0, framesEnd: 0, durable: 0, lastHeader: -1, bad: [] }
+    scanFrames(file, this.#options.logId, base, SEGMENT_HEADER_BYTES, to - base, {
+      frame(view) {
+        scan.frameCount += 1
+        scan.epoch = view.epoch
+        scan.chain = view.headerCrc
+        scan.framesEnd = view.position + frameBytes(view.payloadBytes)
+        scan.lastHeader = view.position
+        scan.durable = Math.max(scan.durable, view.durableBefore)
+      },
+      damaged(header) {
+        scan.lastHeader = header.position
+        scan.durable = Math.max(scan.durable, header.durableBefore)
+      },
+      bad(from, badTo, reason) {
+        const { frameCount, epoch, chain, framesEnd } = scan
+        scan.bad.push({ from: base + from, to: base + badTo, reason, before: { frameCount, epoch, chain, framesEnd } })
+      },
+    })
+    return scan
+  }
+
+  #remove(base: number): null {
+    if (this.#dryRun) return null
+    this.#files.removeDirectory(this.#directoryOf(base))
+    this.#files.syncDirectory(this.#segments)
+    return null
+  }
+
+  #report(segmentBase: number, { from, to, reason }: DamagedRange): void {
+    if (this.#incidents.some((known) => known.from <= from && known.to >= to)) return
+    this.#incidents.push({ segmentBase, from, to, reason })
+  }
+
+  #directoryOf(base: number): string {
+    return `${this.#segments}/${segmentName(base)}`
+  }
+}
+
+const MISSING = 'the segments of this range are missing'
+
+/** Up to some point of a segment: what its frames say. */
+interface Before {
+  readonly frameCount: number
+  readonly epoch: number
+  readonly chain: number
+  /** Position behind the last good frame; 0 when there is none. */
+  readonly framesEnd: number
+}
+
+interface Scan {
+  frameCount: number
+  epoch: number
+  chain: number
+  framesEnd: number
+  /** The highest position a frame says was durable. */
+  durable: number
+  /** Position of the last header that holds: behind it may stand the bytes of a file written before, which nobody lost. */
+  lastHeader: number
+  readonly bad: (DamagedRange & { readonly before: Before })[]
+}
+
+function hasHeader(file: OpenFile, base: number, logId: number): boolean {
+  const header = readHeader(file)
+  return header !== null && header.base === base && header.logId === logId
+}
+
+function headerRange(base: number): DamagedRange {
+  return { from: base, to: base + SEGMENT_HEADER_BYTES, reason: 'the segment header is damaged' }
+}
+
+function aligned(position: number): number {
+  return Math.ceil(position / 8) * 8
+}

@@ -1,0 +1,330 @@
+/**
+ * Opening a log that is kept in several directories: brings them to the same state, so that nothing a write quorum acknowledged is
+ * lost while fewer directories than the quorum are damaged, wiped or missing, the primary among them or not.
+ *
+ * Files are byte-identical in all directories (P2 of log-writer.ts), so repair is copying.
+ *
+ * R1  every acknowledged frame is whole in at least one directory that is undamaged and was not behind: so the source is taken
+ *     from the highest epoch, the least damaged, the longest, in that order
+ * R2  the source first takes what it lacks, if it links to what it has, from the others of its epoch: a frame more than was
+ *     acknowledged is allowed, one less is not. A directory that missed the last opening may hold a fork, and gives nothing
+ * R3  then all others are made equal to it, before the log opens a new epoch
+ */
+import { StoreError } from '../errors.ts'
+import { makeDurableDirectory, publishFile } from './files.ts'
+import type { Files } from './files.ts'
+import { readFormat, writeFormat } from './format.ts'
+import { QUARANTINE_NAME } from './quarantine.ts'
+import { readFrame, readHeader, scanFrames } from './read.ts'
+import { recoverDirectory } from './recovery.ts'
+import type { RecoveredLog, RecoveredSegment } from './recovery.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
+
+export interface RecoverDirectoriesOptions {
+  readonly files: Files
+  /** The primary first. */
+  readonly directories: readonly string[]
+  readonly segmentsName: string
+  readonly writeQuorum: number
+  readonly randomUint32: () => number
+  /** See RecoverOptions. */
+  readonly keepUpTo?: number
+}
+
+export interface DirectoryProblem {
+  readonly code: string
+  readonly message: string
+}
+
+export interface RecoveredDirectories {
+  readonly logId: number
+  /** The primary directory's. */
+  readonly primary: RecoveredLog
+  /** The highest epoch seen in any directory. */
+  readonly epoch: number
+  /** By directory: equal to the primary, and fit to be written to. */
+  readonly usable: readonly boolean[]
+  readonly problems: readonly DirectoryProblem[]
+}
+
+export function recoverDirectories(options: RecoverDirectoriesOptions): RecoveredDirectories {
+  return new Replicas(options).run()
+}
+
+class Replicas {
+  readonly #options: RecoverDirectoriesOptions
+  readonly #files: Files
+  readonly #usable: boolean[]
+  readonly #problems: DirectoryProblem[] = []
+  #logId = 0
+
+  constructor(options: RecoverDirectoriesOptions) {
+    this.#options = options
+    this.#files = options.files
+    this.#usable = options.directories.map(() => true)
+  }
+
+  run(): RecoveredDirectories {
+    this.#settleFormat()
+    if (this.#usable.length > 1) this.#makeEqual()
+    const recovered = this.#each((directory) => recoverDirectory({ ...this.#options, directory, logId: this.#logId }))
+    const primary = recovered[0]!
+    for (const [replica, other] of recovered.entries()) {
+      if (other === null || (other.tail.end === primary.tail.end && other.tail.chain === primary.tail.chain)) continue
+      this.#giveUp(replica, new Error('it could not be made equal to the primary directory'))
+    }
+    this.#requireQuorum()
+    const epoch = recovered.reduce((highest, one) => Math.max(highest, one?.epoch ?? 0), 0)
+    return { logId: this.#logId, primary, epoch, usable: this.#usable, problems: this.#problems }
+  }
+
+  /** One log id for all; a directory that lost its FORMAT, or never had one, gets it. */
+  #settleFormat(): void {
+    const { directories, segmentsName, randomUint32 } = this.#options
+    const unreadable: StoreError[] = []
+    const ids = this.#each((directory) => {
+      try {
+        return readFormat(this.#files, directory, segmentsName)
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code === 'log_format_newer') throw error
+        unreadable.push(error)
+        return null
+      }
+    })
+    const known = new Set(ids.filter((id) => id !== null))
+    if (known.size > 1) {
+      throw new StoreError(
+        'corrupt',
+        'log_replicas_differ',
+        `the directories hold different logs: ${directories.join(', ')}. Give each log its own directories, or empty the wrong ones`,
+      )
+    }
+    const [id] = known
+    if (id === undefined && unreadable[0]) throw unreadable[0]
+    this.#logId = id ?? randomUint32()
+    this.#requireQuorum()
+    this.#each((directory, replica) => {
+      if (ids[replica] === null) writeFormat(this.#files, directory, this.#logId)
+    })
+  }
+
+  #makeEqual(): void {
+    const surveys = this.#each((directory) => this.#surveyOne(directory))
+    this.#requireQuorum()
+    let source = 0
+    for (const [replica, survey] of surveys.entries()) {
+      if (survey !== null && (surveys[source] === null || isBetter(survey, surveys[source]!))) source = replica
+    }
+    const { epoch } = surveys[source]!
+    for (const [replica, survey] of surveys.entries()) {
+      if (replica === source || survey?.epoch !== epoch) continue
+      this.#complete(source, surveys[source]!, replica, survey)
+      surveys[source] = this.#surveyOne(this.#options.directories[source]!)
+    }
+    for (const [replica, survey] of surveys.entries()) {
+      if (survey === null || replica === source) continue
+      this.#attempt(replica, () => this.#copyAll(surveys, source, replica))
+    }
+  }
+
+  /** R2: what `from` has and `to` lacks. */
+  #complete(to: number, target: RecoveredLog, from: number, other: RecoveredLog): void {
+    const missing = missingSegments(target, other)
+    for (const segment of other.segments) {
+      const own = target.segments.find(({ base }) => base === segment.base)
+      const isWanted = own
+        ? isDamaged(target, own.base) && (segment.sealed || segment.end >= own.end)
+        : missing.includes(segment)
+      if (isWanted) {
+        if (this.#isWhole(from, segment)) this.#copySegment(from, to, segment)
+      } else if (own && !own.sealed && own.end < segment.end && !isDamaged(other, segment.base)) {
+        if (this.#links(from, segment, own)) this.#copyFrom(from, to, segment, own.end)
+      }
+    }
+  }
+
+  /** R3 */
+  #copyAll(surveys: readonly (RecoveredLog | null)[], source: number, to: number): void {
+    const { segments } = surveys[source]!
+    const target = surveys[to]!
+    const first = segments[0]?.base ?? 0
+    for (const { base } of target.segments) {
+      const isKept = base < first || segments.some((segment) => segment.base === base)
+      if (!isKept) this.#files.removeDirectory(this.#directoryOf(to, base))
+    }
+    for (const segment of segments) {
+      const own = target.segments.find(({ base }) => base === segment.base)
+      const isDamagedHere = own !== undefined && isDamaged(target, own.base)
+      if (own && !isDamagedHere && isSame(own, segment)) continue
+      if (own && !isDamagedHere && !own.sealed && own.end < segment.end && this.#links(source, segment, own)) {
+        this.#copyFrom(source, to, segment, own.end)
+        continue
+      }
+      const from = this.#wholeAt(surveys, segment, source)
+      if (from !== null) this.#copySegment(from, to, segment)
+      else if (!isDamagedHere) this.#copySegment(source, to, segment) // all copies are damaged: one of them
+    }
+  }
+
+  /** A directory whose copy of the segment has no damage at all; null when there is none. */
+  #wholeAt(surveys: readonly (RecoveredLog | null)[], segment: RecoveredSegment, source: number): number | null {
+    if (this.#isWhole(source, segment)) return source
+    for (const [replica, survey] of surveys.entries()) {
+      const copy = survey?.segments.find(({ base }) => base === segment.base)
+      if (copy && replica !== source && isSame(copy, segment) && this.#isWhole(replica, copy)) return replica
+    }
+    return null
+  }
+
+  /** Reads every frame: a sealed segment is not read otherwise. */
+  #isWhole(replica: number, segment: RecoveredSegment): boolean {
+    const path = `${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`
+    if (!this.#files.exists(path)) return false
+    const file = this.#files.open(path, 'read')
+    try {
+      const header = readHeader(file)
+      let isWhole = header !== null && header.base === segment.base && header.logId === this.#logId
+      scanFrames(file, this.#logId, segment.base, SEGMENT_HEADER_BYTES, segment.end - segment.base, {
+        frame() {},
+        bad() {
+          isWhole = false
+        },
+      })
+      return isWhole
+    } finally {
+      file.close()
+    }
+  }
+
+  /** Whether the frame behind `own.end` in the other directory follows the last frame of `own`. */
+  #links(replica: number, segment: RecoveredSegment, own: RecoveredSegment): boolean {
+    const file = this.#files.open(`${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, 'read')
+    try {
+      const read = readFrame(file, this.#logId, segment.base, own.end - segment.base)
+      return read.kind === 'frame' && read.frame.previousHeaderCrc === own.chain
+    } finally {
+      file.close()
+    }
+  }
+
+  #copySegment(from: number, to: number, segment: RecoveredSegment): void {
+    const target = this.#directoryOf(to, segment.base)
+    makeDurableDirectory(this.#files, target)
+    if (this.#files.exists(`${target}/${QUARANTINE_NAME}`)) this.#files.removeFile(`${target}/${QUARANTINE_NAME}`)
+    const bytes = this.#readFrom(from, segment, 0)
+    publishFile(this.#files, target, RECORDS_NAME, [bytes])
+  }
+
+  /** Appends what is behind a position, footer included. */
+  #copyFrom(from: number, to: number, segment: RecoveredSegment, position: number): void {
+    const at = position - segment.base
+    const bytes = this.#readFrom(from, segment, at)
+    const file = this.#files.open(`${this.#directoryOf(to, segment.base)}/${RECORDS_NAME}`, 'write')
+    try {
+      file.truncate(at)
+      file.writev([bytes], at)
+      file.fdatasync()
+    } finally {
+      file.close()
+    }
+  }
+
+  /** The segment's bytes from an offset to the end of its frames, and the footer. */
+  #readFrom(replica: number, segment: RecoveredSegment, offset: number): Buffer {
+    const end = segment.end - segment.base + (segment.sealed ? SEGMENT_FOOTER_BYTES : 0)
+    const bytes = Buffer.alloc(end - offset)
+    const file = this.#files.open(`${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, 'read')
+    try {
+      return bytes.subarray(0, file.read(bytes, offset))
+    } finally {
+      file.close()
+    }
+  }
+
+  #surveyOne(directory: string): RecoveredLog {
+    return recoverDirectory({ ...this.#options, directory, logId: this.#logId, dryRun: true })
+  }
+
+  /** For every usable directory; null where it is not, or fails now. */
+  #each<Result>(run: (directory: string, replica: number) => Result): (Result | null)[] {
+    return this.#options.directories.map((directory, replica) =>
+      this.#usable[replica] ? this.#attempt(replica, () => run(directory, replica)) : null,
+    )
+  }
+
+  /** The log can do without a replica directory that fails, not without the primary one. */
+  #attempt<Result>(replica: number, run: () => Result): Result | null {
+    if (replica === 0) return run()
+    try {
+      return run()
+    } catch (error) {
+      if (error instanceof StoreError) throw error
+      this.#giveUp(replica, error)
+      return null
+    }
+  }
+
+  #giveUp(replica: number, error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    this.#usable[replica] = false
+    this.#problems.push({
+      code: 'log_replica_unusable',
+      message: `replica ${this.#options.directories[replica]!}: ${message}`,
+    })
+  }
+
+  /** Enough directories to write to, and to be sure that one of them has whatever was acknowledged. */
+  #requireQuorum(): void {
+    const { writeQuorum } = this.#options
+    const count = this.#usable.length
+    const needed = Math.max(writeQuorum, count - writeQuorum + 1)
+    const have = this.#usable.filter(Boolean).length
+    if (have >= needed) return
+    throw new StoreError(
+      'unavailable',
+      'log_quorum_unavailable',
+      `${have} of ${count} log directories can be used, ${needed} are needed: ${this.#problems[0]?.message ?? ''}`,
+    )
+  }
+
+  #directoryOf(replica: number, base: number): string {
+    return `${this.#options.directories[replica]!}/${this.#options.segmentsName}/${segmentName(base)}`
+  }
+}
+
+/** R1 */
+function isBetter(one: RecoveredLog, other: RecoveredLog): boolean {
+  if (one.epoch !== other.epoch) return one.epoch > other.epoch
+  if (one.incidents.length !== other.incidents.length) return one.incidents.length < other.incidents.length
+  return one.framesEnd > other.framesEnd
+}
+
+function isSame(one: RecoveredSegment, other: RecoveredSegment): boolean {
+  return one.end === other.end && one.chain === other.chain && one.sealed === other.sealed
+}
+
+function isDamaged(log: RecoveredLog, base: number): boolean {
+  return log.incidents.some((incident) => incident.segmentBase === base)
+}
+
+/** Segments of another directory that stand right before those of the log, right behind them, or in a gap between. */
+function missingSegments(log: RecoveredLog, other: RecoveredLog): RecoveredSegment[] {
+  const last = log.segments.at(-1)
+  if (last === undefined) return [...other.segments]
+  let first = log.segments[0]!.base
+  let next = last.sealed ? last.end + SEGMENT_FOOTER_BYTES : Infinity
+  const before = other.segments.toReversed().filter((segment) => {
+    const precedes = segment.sealed && segment.end + SEGMENT_FOOTER_BYTES === first
+    if (precedes) first = segment.base
+    return precedes
+  })
+  const behind = other.segments.filter((segment) => {
+    const follows = segment.base === next
+    if (follows) next = segment.end + SEGMENT_FOOTER_BYTES
+    return follows
+  })
+  const between = other.segments.filter((segment) =>
+    log.incidents.some((incident) => incident.from <= segment.base && incident.to >= segment.end),
+  )
+  return [...before, ...behind, ...between]
+}

@@ -1,0 +1,106 @@
+/**
+ * Sidecars: files that a job derives from a sealed segment and puts beside it, with a manifest that makes them one whole.
+ *
+ * D1  the manifest is published last, so a set that has one is complete; each file of it was synced before
+ * D2  the manifest holds the size and CRC-32 of each file and a checksum of its own: a sidecar that differs is as good as absent
+ * D3  sidecars are derived: whatever is missing, left over or bad is removed and made again from the segment
+ */
+import { crc32 } from 'node:zlib'
+import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
+import { TEMPORARY_SUFFIX, publishFile, readWhole } from './files.ts'
+import type { Files } from './files.ts'
+
+export const MANIFEST_NAME = 'manifest.json'
+
+const MANIFEST_VERSION = 1
+
+export interface SidecarFile {
+  readonly name: string
+  /** Written one after the other. */
+  readonly parts: readonly Uint8Array[]
+}
+
+export interface ManifestEntry {
+  readonly name: string
+  readonly bytes: number
+  readonly crc32: number
+}
+
+export interface Manifest {
+  readonly version: number
+  readonly files: readonly ManifestEntry[]
+  /** The service's own: counts, least and greatest time, … */
+  readonly about: unknown
+}
+
+export type ManifestRead =
+  | { readonly kind: 'manifest'; readonly manifest: Manifest }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'bad'; readonly reason: string }
+
+/**
+ * Publishes a set of sidecars in place of the one before (D1). Reads of the former set may fail meanwhile, new ones see the new set.
+ *
+ * @param about goes into the manifest, as JSON
+ */
+export function publishSidecars(
+  files: Files,
+  segmentDirectory: string,
+  sidecars: readonly SidecarFile[],
+  about: unknown,
+): Manifest {
+  const manifestPath = `${segmentDirectory}/${MANIFEST_NAME}`
+  if (files.exists(manifestPath)) {
+    files.removeFile(manifestPath)
+    files.syncDirectory(segmentDirectory)
+  }
+  const entries = sidecars.map(({ name, parts }) => {
+    publishFile(files, segmentDirectory, name, parts)
+    return { name, bytes: parts.reduce((sum, part) => sum + part.byteLength, 0), crc32: crcOf(parts) }
+  })
+  const manifest = { version: MANIFEST_VERSION, files: entries, about }
+  publishFile(files, segmentDirectory, MANIFEST_NAME, [encodeCheckedJson(manifest)])
+  return manifest
+}
+
+/** The manifest, when it is whole and every file it names is there with its size. Contents are not read: see `verifySidecar`. */
+export function readManifest(files: Files, segmentDirectory: string): ManifestRead {
+  const bytes = readWhole(files, `${segmentDirectory}/${MANIFEST_NAME}`)
+  if (bytes === null) return { kind: 'absent' }
+  const decoded = decodeCheckedJson(bytes)
+  if (decoded === null) return { kind: 'bad', reason: 'the manifest fails its checksum' }
+  const manifest = decoded.content as Manifest // the checksum says we wrote it
+  if (manifest.version !== MANIFEST_VERSION) return { kind: 'bad', reason: `manifest version ${manifest.version}` }
+  for (const { name, bytes: expected } of manifest.files) {
+    const have = sizeOf(files, `${segmentDirectory}/${name}`)
+    if (have !== expected) return { kind: 'bad', reason: `${name} has ${have} bytes instead of ${expected}` }
+  }
+  return { kind: 'manifest', manifest }
+}
+
+/** Reads the whole file; false when it is not the one that was published (D2). */
+export function verifySidecar(files: Files, segmentDirectory: string, entry: ManifestEntry): boolean {
+  const bytes = readWhole(files, `${segmentDirectory}/${entry.name}`)
+  return bytes !== null && bytes.byteLength === entry.bytes && crc32(bytes) === entry.crc32
+}
+
+/** Removes what a crash left of a publication that did not finish. */
+export function removeLeftovers(files: Files, segmentDirectory: string): void {
+  for (const name of files.list(segmentDirectory) ?? []) {
+    if (name.endsWith(TEMPORARY_SUFFIX)) files.removeFile(`${segmentDirectory}/${name}`)
+  }
+}
+
+function crcOf(parts: readonly Uint8Array[]): number {
+  return parts.reduce((crc, part) => crc32(part, crc), 0)
+}
+
+function sizeOf(files: Files, path: string): number {
+  if (!files.exists(path)) return 0
+  const file = files.open(path, 'read')
+  try {
+    return file.size()
+  } finally {
+    file.close()
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * Spare files: blocks that the file system has allocated already become the next segment's. Overwriting them syncs 1.5 to 4
+ * times faster than growing a file (bench/log.bench.ts), as no allocation has to be made durable with the data.
+ *
+ * K1  a spare comes from a dropped segment, at no cost, or is written in advance while little is appended: at full speed that
+ *     would take from the disk what it is to give
+ * K2  whatever stands in a spare is no frame of the segment it becomes: frames carry their position and the id of the log
+ * K3  a spare is only ever an advantage: it may vanish, be torn or too short
+ */
+import type { Files } from './files.ts'
+
+/** More would hold back disk space for a gain that the first ones give. */
+export const SPARES_MAX = 2
+
+export function sparePath(segments: string, index: number): string {
+  return `${segments}/spare-${index}.log`
+}
+
+/** Moves a spare to where the next segment wants it; false when there is none. */
+export function takeSpare(files: Files, segments: string, to: string): boolean {
+  for (let index = 0; index < SPARES_MAX; index += 1) {
+    if (!files.exists(sparePath(segments, index))) continue
+    files.rename(sparePath(segments, index), to)
+    return true
+  }
+  return false
+}
+
+/** Keeps the file of a dropped segment, if there is room for one more; false when there is not. */
+export function keepAsSpare(files: Files, segments: string, from: string): boolean {
+  for (let index = 0; index < SPARES_MAX; index += 1) {
+    if (files.exists(sparePath(segments, index))) continue
+    files.rename(from, sparePath(segments, index))
+    return true
+  }
+  return false
+}
+
+/** When the disk fills up, their space is worth more than their speed. */
+export function removeSpares(files: Files, segments: string): void {
+  for (let index = 0; index < SPARES_MAX; index += 1) {
+    if (files.exists(sparePath(segments, index))) files.removeFile(sparePath(segments, index))
+  }
+}

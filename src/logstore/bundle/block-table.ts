@@ -1,0 +1,132 @@
+/**
+ * Access to the blocks of one index file: every block is verified against its checksum when it is read, and kept in the
+ * thread's cache. The search logic above knows rows only, not where the bytes come from.
+ */
+import { crc32 } from 'node:zlib'
+import { StoreError } from '../../errors.ts'
+import type { Block, BlockCache } from './block-cache.ts'
+import { BLOCK_BYTES, BLOCK_WORDS, HEADER_BYTES, ROW_WORDS, readIndexHeader } from './index-file.ts'
+import type { IndexHeader, SectionName } from './index-file.ts'
+
+/**
+ * Where the bytes of an index file come from. Synchronous, because its readers are worker threads with nothing else to do:
+ * a remote source fetches on another thread and waits for it.
+ */
+export interface BlockSource {
+  /** For messages: the bundle's directory. */
+  readonly name: string
+  readonly bytes: number
+  /** Fills `into` from byte `at`; the bytes read, fewer only at the end. Throws what the system says. */
+  read(into: Uint8Array, at: number): number
+  close(): void
+}
+
+export class BlockFile {
+  readonly header: IndexHeader
+  readonly #source: BlockSource
+  readonly #cache: BlockCache
+  readonly #owner: number
+  readonly #checksums: Uint32Array
+
+  /** Reads header and block checksums, usually in one read. */
+  constructor(source: BlockSource, cache: BlockCache) {
+    this.#source = source
+    const first = this.#read(0, Math.min(source.bytes, BLOCK_BYTES))
+    const header = readIndexHeader(first, source.bytes)
+    if ('problem' in header) throw this.#corrupt(`index.bin is damaged: ${header.problem}`)
+    const tableBytes = 4 * header.blockCount
+    const begin = HEADER_BYTES + tableBytes <= first.byteLength ? first : this.#read(0, HEADER_BYTES + tableBytes)
+    const table = begin.subarray(HEADER_BYTES, HEADER_BYTES + tableBytes)
+    if (crc32(table) !== header.checksumsCrc)
+      throw this.#corrupt('index.bin is damaged: checksums of its blocks mismatch')
+    this.#checksums = new Uint32Array(header.blockCount)
+    new Uint8Array(this.#checksums.buffer).set(table)
+    this.header = header
+    this.#cache = cache
+    this.#owner = cache.newOwner()
+  }
+
+  /** Words of a block, verified. */
+  block(number: number): Block {
+    const cached = this.#cache.get(this.#owner, number)
+    if (cached !== undefined) return cached
+    const bytes = this.#read(this.header.dataOffset + number * BLOCK_BYTES, BLOCK_BYTES)
+    if (crc32(bytes) !== this.#checksums[number]) {
+      throw this.#corrupt(`block ${number} of index.bin is damaged: checksum mismatch`)
+    }
+    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, BLOCK_WORDS)
+    this.#cache.put(this.#owner, number, words)
+    return words
+  }
+
+  table(section: SectionName): BlockTable {
+    const { firstBlock, rows } = this.header.sections[section]
+    return new BlockTable(this, firstBlock, rows, ROW_WORDS[section])
+  }
+
+  close(): void {
+    this.#cache.drop(this.#owner, this.header.blockCount)
+    this.#source.close()
+  }
+
+  #read(at: number, bytes: number): Buffer<ArrayBuffer> {
+    const into = Buffer.from(new ArrayBuffer(bytes))
+    let filled: number
+    try {
+      filled = this.#source.read(into, at)
+    } catch (error) {
+      throw new StoreError(
+        'unavailable',
+        'bundle_read_failed',
+        `bundle ${this.#source.name}: index.bin cannot be read`,
+        {
+          cause: error,
+        },
+      )
+    }
+    if (filled !== bytes) throw this.#corrupt(`index.bin ends at byte ${at + filled}, inside a block`)
+    return into
+  }
+
+  #corrupt(problem: string): StoreError {
+    return new StoreError(
+      'corrupt',
+      'bundle_index_corrupt',
+      `bundle ${this.#source.name}: ${problem}; it has to be rebuilt`,
+    )
+  }
+}
+
+/** Rows of one section. Holds on to the block it read last, so that neighbouring rows cost no look-up. */
+export class BlockTable {
+  readonly rows: number
+  readonly rowsPerBlock: number
+  readonly #file: BlockFile
+  readonly #firstBlock: number
+  readonly #rowWords: number
+  /** The block of the row that `at` was asked for last. */
+  words: Block = new Uint32Array(0)
+  #firstRow = 0
+  #endRow = 0
+
+  constructor(file: BlockFile, firstBlock: number, rows: number, rowWords: number) {
+    this.#file = file
+    this.#firstBlock = firstBlock
+    this.rows = rows
+    this.#rowWords = rowWords
+    this.rowsPerBlock = Math.floor(BLOCK_WORDS / rowWords)
+  }
+
+  /** Where in `words` the row begins; valid until the next call. */
+  at(row: number): number {
+    if (row < this.#firstRow || row >= this.#endRow) this.#load(row)
+    return (row - this.#firstRow) * this.#rowWords
+  }
+
+  #load(row: number): void {
+    const block = Math.floor(row / this.rowsPerBlock)
+    this.words = this.#file.block(this.#firstBlock + block)
+    this.#firstRow = block * this.rowsPerBlock
+    this.#endRow = this.#firstRow + this.rowsPerBlock
+  }
+}

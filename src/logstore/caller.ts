@@ -1,0 +1,37 @@
+import type { Refusal } from './refusals.ts'
+import { refusal } from './refusals.ts'
+import { credentialOf } from './tenant-policy.ts'
+import type { Tenant, TenantPolicy } from './tenant-policy.ts'
+
+export const TENANT_HEADER = 'x-logstore-tenant'
+
+/** Who sends a request, found in one policy. */
+export interface Caller {
+  readonly policy: TenantPolicy
+  readonly tenant: Tenant
+  /** Index in policy.tenants. */
+  readonly tenantNumber: number
+  /** Index in tenant.credentials. */
+  readonly credentialNumber: number
+}
+
+/**
+ * Checks tenant header and bearer token in the contract's order: header, credentials, tenant known, token.
+ *
+ * @param tenantHeader   value of x-logstore-tenant, '' when absent
+ * @param authorization  value of authorization, '' when absent
+ */
+export function identifyCaller(policy: TenantPolicy, tenantHeader: string, authorization: string): Caller | Refusal {
+  const tenantId = tenantHeader.trim()
+  if (tenantId === '') return refusal('missing_tenant', `the header ${TENANT_HEADER} is required`)
+  const token = /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+  if (token === undefined) return refusal('missing_credentials', 'the header authorization: Bearer <token> is required')
+  const tenantNumber = policy.numbers.get(tenantId) ?? -1
+  const tenant = policy.tenants[tenantNumber]
+  if (!tenant) return refusal('unknown_tenant', `the tenant of ${TENANT_HEADER} is not in the tenant policy`)
+  const credentialNumber = credentialOf(tenant, token)
+  if (credentialNumber < 0) return refusal('invalid_credentials', 'the bearer token does not match the tenant policy')
+  return { policy, tenant, tenantNumber, credentialNumber }
+}
+
+export const isRefusal = (value: object): value is Refusal => 'kind' in value && 'retryAfterSeconds' in value

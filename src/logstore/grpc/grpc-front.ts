@@ -1,0 +1,210 @@
+/**
+ * OTLP/gRPC ingest over @grpc/grpc-js, beside the HTTP routes: the same admission, places, lane and refusals.
+ *
+ *   metadata ── admission ──► message (decompressed by the library) ──► Ingest.submit ──► status
+ *
+ * G1  a call is admitted by its metadata, before its message is read
+ * G2  the place of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
+ *     after `submit`
+ * G3  a call is answered at most once; what comes after the answer, or after the client went away, is ignored
+ *
+ * What the library refuses by itself, without a kind in the message and without RetryInfo, so that no client repeats it: a message
+ * over the body limit, compressed or decompressed (RESOURCE_EXHAUSTED; the decompressor stops there), one that cannot be
+ * decompressed (INTERNAL), an encoding other than gzip and deflate and a method that is not served (UNIMPLEMENTED). A call whose
+ * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
+ */
+import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
+import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
+import { StoreError } from '../../errors.ts'
+import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
+import type { Arena } from '../../pipeline/arena.ts'
+import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
+import { TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
+import type { Caller } from '../caller.ts'
+import type { IngestCounters } from '../counters.ts'
+import { BodyGatherer } from '../ingest/body-gatherer.ts'
+import type { Ingest, IngestClient } from '../ingest/ingest.ts'
+import { ENCODINGS } from '../ingest/messages.ts'
+import { REFUSALS, refusal } from '../refusals.ts'
+import type { Refusal } from '../refusals.ts'
+import { encodeRpcStatus } from '../rpc-status.ts'
+import type { TenantPolicy } from '../tenant-policy.ts'
+import { EXPORT_METHODS, EXPORT_RESPONSE } from './export-methods.ts'
+
+export interface GrpcParts {
+  readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'submit'>
+  /** Of the ingest: messages are handed over in it. */
+  readonly arena: Arena
+  readonly policy: () => TenantPolicy
+  readonly maxBodyBytes: number
+  readonly counters: Pick<IngestCounters, 'refused'>
+  readonly clock: HttpClock
+  readonly logger: HttpDependencies['logger']
+}
+
+type ExportCall = ServerReadableStream<Buffer, Buffer>
+type Reply = sendUnaryData<Buffer>
+
+/** A call that was admitted has this long to bring its message. */
+export const MESSAGE_ARRIVAL_MS = 60_000
+
+/** Calls a connection may have open at once; a client keeps the next ones waiting. */
+const STREAMS_PER_CONNECTION = 128
+
+/** A connection whose other end is gone is found by pings, so that it does not hold what its calls hold. */
+const PING_EVERY_MS = 60_000
+const PING_ANSWER_MS = 20_000
+
+const IDENTITY = ENCODINGS.indexOf('identity')
+
+export class GrpcFront {
+  readonly host: string
+  readonly port: number
+  readonly #server: Server
+  readonly #clock: HttpClock
+  #closed: Promise<void> | null = null
+
+  /** @throws StoreError that names the setting when the address cannot be bound */
+  static async listen(bind: HttpBind, parts: GrpcParts): Promise<GrpcFront> {
+    setLogVerbosity(logVerbosity.NONE) // it writes to stderr, metadata values among it: a token must not get into a log
+    const server = new Server({
+      'grpc.max_receive_message_length': parts.maxBodyBytes,
+      'grpc.max_concurrent_streams': STREAMS_PER_CONNECTION,
+      'grpc.keepalive_time_ms': PING_EVERY_MS,
+      'grpc.keepalive_timeout_ms': PING_ANSWER_MS,
+    })
+    const exports = new Exports(parts)
+    for (const { signal, definition } of EXPORT_METHODS) {
+      const handler = (call: ExportCall, reply: Reply): void => exports.begin(signal, call, reply)
+      server.addService({ Export: definition }, { Export: handler })
+    }
+    return new GrpcFront(bind.host, await bound(server, bind), server, parts.clock)
+  }
+
+  private constructor(host: string, port: number, server: Server, clock: HttpClock) {
+    this.host = host
+    this.port = port
+    this.#server = server
+    this.#clock = clock
+  }
+
+  /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
+  close(options: { readonly withinMs: number }): Promise<void> {
+    return (this.#closed ??= this.#close(options.withinMs))
+  }
+
+  #close(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stopWaiting = this.#clock.every(withinMs, () => this.#server.forceShutdown()) // ends the shutdown below
+      this.#server.tryShutdown(() => {
+        stopWaiting()
+        resolve()
+      })
+    })
+  }
+}
+
+function bound(server: Server, { host, port, setting }: HttpBind): Promise<number> {
+  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, boundPort) => {
+      if (!error) return resolve(boundPort)
+      const why = error.message.includes('EADDRINUSE') ? 'the port is taken' : error.message
+      const message = `${setting}: cannot listen on ${host}:${port}, ${why}`
+      reject(new StoreError('invalid', 'grpc_bind_failed', message, { cause: error }))
+    })
+  })
+}
+
+/** The export calls of one front. */
+class Exports {
+  readonly #parts: GrpcParts
+
+  constructor(parts: GrpcParts) {
+    this.#parts = parts
+  }
+
+  begin(signal: number, call: ExportCall, reply: Reply): void {
+    const { policy, ingest } = this.#parts
+    const caller = identifyCaller(
+      policy(),
+      textOf(call.metadata, TENANT_HEADER),
+      textOf(call.metadata, 'authorization'),
+    )
+    if (isRefusal(caller)) return this.#refuse(reply, caller)
+    const full = ingest.takePlace(caller)
+    if (full) return this.#refuse(reply, full)
+    this.#receive(signal, call, reply, caller)
+  }
+
+  /** Reads the one message of a call that holds a place. */
+  #receive(signal: number, call: ExportCall, reply: Reply, caller: Caller): void {
+    let message: Buffer | null = null
+    let receiving = true
+    const endReceiving = (): void => {
+      receiving = false
+      stopWaiting()
+    }
+    const abandon = (refused: Refusal | null): void => {
+      if (!receiving) return
+      endReceiving()
+      this.#parts.ingest.giveBackPlace(caller) // G2
+      if (refused) this.#refuse(reply, refused)
+    }
+    const stopWaiting = this.#parts.clock.every(MESSAGE_ARRIVAL_MS, () => abandon(TOO_SLOW))
+    call.on('data', (bytes: Buffer) => {
+      if (message) abandon(NOT_ONE_MESSAGE)
+      else message = bytes
+    })
+    call.on('end', () => {
+      if (!receiving) return
+      if (message) {
+        endReceiving()
+        this.#submit(signal, message, reply, caller)
+      } else {
+        // A client that went away in the middle looks like this too, but then 'cancelled' follows at once.
+        setImmediate(() => abandon(NOT_ONE_MESSAGE))
+      }
+    })
+    call.on('cancelled', () => abandon(null)) // also after every answer
+  }
+
+  #submit(signal: number, message: Buffer, reply: Reply, caller: Caller): void {
+    const { ingest, arena, logger } = this.#parts
+    const client: IngestClient = {
+      signal,
+      format: FORMAT_PROTOBUF,
+      source: SOURCE_OTLP_GRPC,
+      accepted: () => reply(null, EXPORT_RESPONSE),
+      refused: (refused) => reply(statusOf(refused)),
+    }
+    try {
+      const body = new BodyGatherer(arena, message.byteLength)
+      if (body.add(message)) return ingest.submit(client, caller, body, IDENTITY)
+      ingest.giveBackPlace(caller)
+      this.#refuse(reply, refusal('concurrency_exceeded', 'the gateway is saturated: the body space is full'))
+    } catch (error) {
+      logger.error({ service: 'logstore', transport: 'grpc', err: error }, 'request failed')
+      this.#refuse(reply, refusal('internal_error', 'the request failed; the log of the service says why'))
+    }
+  }
+
+  /** Ingest counts its own refusals; these are told here. */
+  #refuse(reply: Reply, refused: Refusal): void {
+    this.#parts.counters.refused(refused.kind)
+    reply(statusOf(refused))
+  }
+}
+
+const TOO_SLOW = refusal('request_timeout', 'the message did not arrive in time')
+const NOT_ONE_MESSAGE = refusal('malformed_batch', 'an export call has exactly one message')
+
+/** As the OTLP specification wants it: retryable exactly when the details hold a RetryInfo. */
+function statusOf(refused: Refusal): { code: number; details: string; metadata: Metadata } {
+  const metadata = new Metadata()
+  metadata.set('grpc-status-details-bin', Buffer.from(encodeRpcStatus(refused)))
+  return { code: REFUSALS[refused.kind].grpc, details: `${refused.kind}: ${refused.message}`, metadata }
+}
+
+/** '' when absent. */
+const textOf = (metadata: Metadata, name: string): string => metadata.get(name).join(', ')

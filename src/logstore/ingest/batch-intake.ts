@@ -1,0 +1,420 @@
+/**
+ * The decode lane's work on one request: from the bytes in the arena to a frame in the log's ring and an outcome for the main
+ * thread. Pure of threads: everything it touches is passed in.
+ *
+ * The order of refusals is the contract's: decompression and decode, record count, tenant claim, dataset, gateway budget, tenant
+ * window. A refused batch uses up nothing and leaves nothing.
+ *
+ * N1  the outcome is written before the frame is published: whoever learns that the frame is durable finds the outcome
+ * N2  a record is appended to the index before its frame is published, and readers see it only once the log is committed past it
+ * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
+ */
+import { crc32 } from 'node:zlib'
+import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import type { LogWriter } from '../../log/log-writer.ts'
+import type { SpscRing } from '../../pipeline/spsc-ring.ts'
+import { AdmissionWindow } from '../admission-window.ts'
+import type { WindowVerdict } from '../admission-window.ts'
+import {
+  BATCH_FRAME_TYPE,
+  FLAG_COLLAPSED,
+  SOURCE_OTLP_HTTP,
+  batchHeadBytes,
+  encodeNames,
+  signalName,
+  writeBatchHead,
+} from '../batch-frame.ts'
+import { permanentRefusal, refusal, REFUSAL_KINDS } from '../refusals.ts'
+import type { Refusal, RefusalKind } from '../refusals.ts'
+import { mayUseDataset } from '../tenant-policy.ts'
+import type { Tenant, TenantPolicy } from '../tenant-policy.ts'
+import { decompress } from './decompress.ts'
+import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
+import { BatchIdentifier } from './identify.ts'
+import { appendRecords } from './index-frame.ts'
+import { ACCEPTED, ENCODINGS, OUTCOME_HEAD_BYTES, REFUSED, SEGMENT_OPENED, writeOutcomeHead } from './messages.ts'
+import type { IngestRequest } from './messages.ts'
+import { scanBatch } from './scan.ts'
+import { NO_SEGMENT } from './seen-records.ts'
+import type { SeenRecords } from './seen-records.ts'
+import type { SegmentIndexes } from './segment-indexes.ts'
+
+/** Dataset of a resource without `service.name`. */
+export const UNKNOWN_DATASET = 'unknown_service'
+export const DATASET_BYTES_MAX = 1024
+
+export interface BatchIntakeParts {
+  readonly arena: Buffer
+  readonly outcomes: SpscRing
+  readonly writer: LogWriter
+  readonly indexes: SegmentIndexes
+  readonly seen: SeenRecords
+  readonly gateway: GatewayBudget
+  readonly gatewayLimits: GatewayLimits
+  readonly maxBodyBytes: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly stopping: () => boolean
+}
+
+export class BatchIntake {
+  readonly #parts: BatchIntakeParts
+  readonly #batch = new OtlpBatch()
+  readonly #identifier = new BatchIdentifier()
+  readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #datasets: string[] = []
+  readonly #resourceDataset = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #resourceDatasetNames: string[] = []
+  readonly #windows = new Map<string, AdmissionWindow>()
+  #policy: TenantPolicy
+  /** True when an outcome waits that no commit will announce. */
+  #mustWake = false
+
+  constructor(parts: BatchIntakeParts, policy: TenantPolicy) {
+    this.#parts = parts
+    this.#policy = policy
+  }
+
+  get policyGeneration(): number {
+    return this.#policy.generation
+  }
+
+  /** Windows of tenants that stay keep what was used. */
+  applyPolicy(policy: TenantPolicy): void {
+    this.#policy = policy
+    for (const [id, window] of this.#windows) {
+      const tenant = policy.tenants.find((candidate) => candidate.id === id)
+      if (tenant) window.applyLimits(tenant.limits)
+      else this.#windows.delete(id)
+    }
+  }
+
+  /** Whether the main thread must be woken; forgets it. */
+  takeMustWake(): boolean {
+    const mustWake = this.#mustWake
+    this.#mustWake = false
+    return mustWake
+  }
+
+  /** Handles one request to its outcome. */
+  take(request: IngestRequest): void {
+    const refused = this.#admit(request)
+    if (refused) this.#refuse(request, refused)
+  }
+
+  #admit(request: IngestRequest): Refusal | null {
+    const { arena, writer, maxBodyBytes } = this.#parts
+    if (writer.readOnly) return unavailable('the log is read-only after a failed write')
+    const tenant = this.#policy.tenants[request.tenant]!
+    const stored = arena.subarray(request.bodyOffset, request.bodyOffset + request.bodyBytes)
+    const body = decompress(stored, ENCODINGS[request.encoding]!, maxBodyBytes)
+    if (!(body instanceof Uint8Array)) return body
+    return (
+      this.#decode(request, body) ??
+      this.#checkClaims(tenant) ??
+      this.#resolveDatasets(tenant, request.credential) ??
+      this.#book(request, tenant, body, body === stored)
+    )
+  }
+
+  #decode(request: IngestRequest, body: Uint8Array): Refusal | null {
+    const batch = this.#batch
+    if (body.byteLength === 0) return refusal('empty_batch', 'the body is empty')
+    try {
+      scanBatch(batch, body, request.signal, request.format)
+    } catch (error) {
+      if (error instanceof MalformedBatchError) return refusal('malformed_batch', error.message)
+      throw error
+    }
+    if (batch.recordCount === 0) {
+      return refusal(
+        'empty_batch',
+        `the batch has no ${signalName(request.signal) === 'log' ? 'log records' : 'spans'}`,
+      )
+    }
+    if (batch.recordCount > RECORDS_PER_BATCH_MAX) {
+      const message = `a batch holds at most ${RECORDS_PER_BATCH_MAX} records, this one has ${batch.recordCount}: set the exporter's batch size to ${RECORDS_PER_BATCH_MAX} or less`
+      return refusal('batch_too_large', message)
+    }
+    return null
+  }
+
+  #checkClaims(tenant: Tenant): Refusal | null {
+    const batch = this.#batch
+    for (let resource = 0; resource < batch.resourceCount; resource++) {
+      if (batch.resourceTenantConflict[resource]!) {
+        return refusal('tenant_mismatch', 'a resource carries two different tenant claims, or one that is not a string')
+      }
+      const claim = batch.resourceTenantClaim[resource]!
+      if (claim === null) {
+        return refusal(
+          'tenant_mismatch',
+          'a resource has no tenant claim: set the resource attribute tenant_id to the tenant of the header',
+        )
+      }
+      if (claim !== tenant.id) {
+        return refusal('tenant_mismatch', 'the tenant claim of a resource differs from the authenticated tenant')
+      }
+    }
+    return null
+  }
+
+  #resolveDatasets(tenant: Tenant, credential: number): Refusal | null {
+    const batch = this.#batch
+    const datasets = this.#datasets
+    datasets.length = 0
+    for (let resource = 0; resource < batch.resourceCount; resource++) {
+      const dataset = batch.resourceDataset[resource] ?? UNKNOWN_DATASET
+      let number = datasets.indexOf(dataset)
+      if (number < 0) {
+        if (Buffer.byteLength(dataset) > DATASET_BYTES_MAX) {
+          return refusal('malformed_batch', `service.name is longer than ${DATASET_BYTES_MAX} bytes`)
+        }
+        if (!mayUseDataset(tenant.credentials[credential]!, dataset)) {
+          return refusal(
+            'dataset_not_authorized',
+            'the credential is not allowed for the dataset named by service.name',
+          )
+        }
+        number = datasets.push(dataset) - 1
+      }
+      this.#resourceDataset[resource] = number
+      this.#resourceDatasetNames[resource] = dataset
+    }
+    return null
+  }
+
+  /** Books gateway budget and window, then stores; gives both back when storing is refused. */
+  #book(request: IngestRequest, tenant: Tenant, body: Uint8Array, inArena: boolean): Refusal | null {
+    const { gateway, gatewayLimits } = this.#parts
+    const records = this.#batch.recordCount
+    const bytes = body.byteLength
+    if (records > gatewayLimits.records)
+      return neverFits('record_quota_exceeded', `${records} records are more than the gateway admits at once`)
+    if (bytes > gatewayLimits.bytes)
+      return neverFits('byte_quota_exceeded', `${bytes} bytes are more than the gateway admits at once`)
+    const booked = gateway.tryBook(gatewayLimits, records, bytes)
+    if (booked !== 'booked') {
+      const kind = booked === 'records' ? 'record_quota_exceeded' : 'byte_quota_exceeded'
+      return refusal(kind, `the gateway has too many ${booked} in flight`)
+    }
+    const window = this.#windowOf(tenant)
+    const verdict = window.admit(this.#parts.now(), records, bytes)
+    if (verdict.kind !== 'admitted') {
+      gateway.giveBack(records, bytes)
+      return exceeded(verdict)
+    }
+    const refused = this.#store(request, tenant, body, inArena)
+    if (refused) {
+      gateway.giveBack(records, bytes)
+      window.takeBack(records, bytes)
+    }
+    return refused
+  }
+
+  #windowOf(tenant: Tenant): AdmissionWindow {
+    let window = this.#windows.get(tenant.id)
+    if (!window) this.#windows.set(tenant.id, (window = new AdmissionWindow(tenant.limits)))
+    return window
+  }
+
+  #store(request: IngestRequest, tenant: Tenant, body: Uint8Array, inArena: boolean): Refusal | null {
+    const { writer, seen } = this.#parts
+    const batch = this.#batch
+    this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
+    const collapsed = this.#markSeen()
+    if (collapsed === batch.recordCount) {
+      this.#accept(request, writer.tail, body.byteLength, collapsed)
+      this.#mustWake ||= writer.committed >= writer.tail // N3: no commit is on its way
+      return null
+    }
+    if (!seen.active.index.hasRoom(batch.recordCount - collapsed, this.#datasets.length)) writer.rotate()
+    const names = encodeNames(tenant.id, this.#datasets)
+    const headBytes = batchHeadBytes(batch, names)
+    const inlineBytes = headBytes + (inArena ? 0 : body.byteLength)
+    const refused = this.#beginFrame(inlineBytes, inArena ? request.bodyOffset : -1, inArena ? body.byteLength : 0)
+    if (refused) return refused
+    if (writer.opensSegment && !this.#openSegment()) return unavailable('the service is stopping')
+
+    const envelope = {
+      signal: request.signal,
+      format: request.format,
+      source: request.source,
+      tenant: tenant.id,
+      receivedAtHigh: request.receivedAtHigh,
+      receivedAtLow: request.receivedAtLow,
+    }
+    writeBatchHead(
+      writer.bytes,
+      writer.inlineOffset,
+      envelope,
+      batch,
+      body.byteLength,
+      names,
+      this.#datasets.length,
+      this.#resourceDataset,
+      this.#flags,
+    )
+    if (!inArena) writer.bytes.set(body, writer.inlineOffset + headBytes)
+    const headCrc = crc32(writer.bytes.subarray(writer.inlineOffset, writer.inlineOffset + headBytes))
+    const payloadCrc = crc32(body, headCrc)
+
+    this.#index(request, tenant.id)
+    this.#accept(request, writer.end, body.byteLength, collapsed) // N1
+    writer.publish(payloadCrc)
+    return null
+  }
+
+  /** Sets FLAG_COLLAPSED on records that are stored already; returns how many. */
+  #markSeen(): number {
+    const { seen } = this.#parts
+    const ids = this.#identifier.ids
+    seen.beginBatch(this.#batch)
+    let collapsed = 0
+    for (let record = 0, at = 0; record < this.#batch.recordCount; record++, at += 4) {
+      const known = seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)
+      this.#flags[record] = known ? FLAG_COLLAPSED : 0
+      if (known) collapsed++
+    }
+    return collapsed
+  }
+
+  /** Begins the frame, waiting for room in the log's ring: that wait is the back-pressure on this lane. */
+  #beginFrame(inlineBytes: number, externalOffset: number, externalBytes: number): Refusal | null {
+    const { writer, stopping } = this.#parts
+    for (;;) {
+      switch (writer.tryBegin(BATCH_FRAME_TYPE, inlineBytes, externalOffset, externalBytes, 'quorum', 'admit')) {
+        case 'ok':
+          return null
+        case 'read-only':
+          return unavailable('the log is read-only after a failed write')
+        case 'no-space':
+          return unavailable('the disk is full')
+        case 'full':
+          if (stopping()) return unavailable('the service is stopping')
+          writer.waitForSpace(inlineBytes, 50)
+      }
+    }
+  }
+
+  /** Gives the segment that the frame opens an index, and tells the main thread which. False when the service stops meanwhile. */
+  #openSegment(): boolean {
+    const { writer, seen, indexes, outcomes, stopping } = this.#parts
+    const unused = seen.active.base === NO_SEGMENT
+    const number = unused ? seen.active.number : indexes.take(stopping)
+    if (number < 0) return false
+    seen.openSegment({ base: writer.segmentBase, number, index: indexes.at(number) })
+    announceSegment(outcomes, writer.segmentBase, number)
+    return true
+  }
+
+  #index(request: IngestRequest, tenant: string): void {
+    const { writer, seen } = this.#parts
+    const batch = this.#batch
+    const active = seen.active.index
+    const numbers = this.#datasets.map((dataset) => active.partitionOf(tenant, dataset))
+    const partitions = this.#resourceDatasetNames
+      .slice(0, batch.resourceCount)
+      .map((_, resource) => numbers[this.#resourceDataset[resource]!]!)
+    appendRecords(
+      active,
+      batch,
+      this.#identifier.ids,
+      this.#flags,
+      partitions,
+      writer.segmentOffset,
+      request.receivedAtHigh,
+      request.receivedAtLow,
+    )
+  }
+
+  #accept(request: IngestRequest, position: number, bodyBytes: number, collapsed: number): void {
+    const batch = this.#batch
+    // Only the JSON routes answer with record ids.
+    const tailBytes = request.source === SOURCE_OTLP_HTTP ? 16 * batch.recordCount : 0
+    const { outcomes } = this.#parts
+    const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES + tailBytes)
+    const head = {
+      request: request.request,
+      kind: ACCEPTED,
+      refusal: 0,
+      retryAfterSeconds: 0,
+      position,
+      records: batch.recordCount,
+      bytes: bodyBytes,
+      collapsed,
+      tailBytes,
+    }
+    writeOutcomeHead(outcomes.bytes, at, head)
+    const ids = this.#identifier.ids
+    for (let word = 0, to = at + OUTCOME_HEAD_BYTES; word < tailBytes / 4; word++, to += 4) {
+      outcomes.bytes.writeUInt32BE(ids[word]!, to)
+    }
+    outcomes.publish()
+  }
+
+  #refuse(request: IngestRequest, { kind, message, retryAfterSeconds }: Refusal): void {
+    const { outcomes } = this.#parts
+    const tail = Buffer.from(message)
+    const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES + tail.byteLength)
+    const refusalNumber = REFUSAL_KINDS.indexOf(kind)
+    const head = {
+      request: request.request,
+      kind: REFUSED,
+      refusal: refusalNumber,
+      retryAfterSeconds,
+      position: 0,
+      records: 0,
+      bytes: 0,
+      collapsed: 0,
+      tailBytes: tail.byteLength,
+    }
+    writeOutcomeHead(outcomes.bytes, at, head)
+    tail.copy(outcomes.bytes, at + OUTCOME_HEAD_BYTES)
+    outcomes.publish()
+    this.#mustWake = true
+  }
+}
+
+/** Tells the main thread which index belongs to a segment, ahead of the outcome of the segment's first frame. */
+export function announceSegment(outcomes: SpscRing, base: number, indexNumber: number): void {
+  const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES)
+  const head = {
+    request: 0,
+    kind: SEGMENT_OPENED,
+    refusal: 0,
+    retryAfterSeconds: 0,
+    position: base,
+    records: 0,
+    bytes: 0,
+    collapsed: indexNumber,
+    tailBytes: 0,
+  }
+  writeOutcomeHead(outcomes.bytes, at, head)
+  outcomes.publish()
+}
+
+/** The main thread drains this ring at every wake and never blocks, so room comes back by itself. */
+function reserveOutcome(outcomes: SpscRing, bytes: number): number {
+  for (;;) {
+    const at = outcomes.tryReserve(bytes)
+    if (at >= 0) return at
+    outcomes.waitForSpace(bytes, 50)
+  }
+}
+
+const unavailable = (what: string): Refusal =>
+  refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)
+
+const neverFits = (kind: RefusalKind, what: string): Refusal => permanentRefusal(kind, `${what}: send smaller batches`)
+
+function exceeded(verdict: Exclude<WindowVerdict, { kind: 'admitted' }>): Refusal {
+  const kind = verdict.of === 'records' ? 'record_quota_exceeded' : 'byte_quota_exceeded'
+  if (verdict.kind === 'never')
+    return neverFits(kind, `the batch has more ${verdict.of} than the tenant's whole window admits`)
+  return refusal(
+    kind,
+    `the tenant's window has no room for the ${verdict.of} of this batch yet`,
+    Math.max(1, Math.ceil(verdict.waitMs / 1000)),
+  )
+}

@@ -1,0 +1,61 @@
+/**
+ * Gathers one request body in the arena. A body of known, moderate size is copied once, straight into its slot; a long one or
+ * one of unknown size is kept in pieces until it is whole, so that slow senders do not hold the arena.
+ *
+ * H1  the slot, once taken, is freed by exactly one of `discard` and the owner of what `finish` returned
+ */
+import type { Arena } from '../../pipeline/arena.ts'
+
+/** Up to here a slot is taken with the first chunk. */
+const DIRECT_BYTES_MAX = 1024 * 1024
+
+export interface GatheredBody {
+  readonly offset: number
+  readonly bytes: number
+}
+
+export class BodyGatherer {
+  readonly #arena: Arena
+  /** -1: unknown, from the headers. */
+  readonly #declaredBytes: number
+  #slot = -1
+  #bytes = 0
+  #pieces: Buffer[] = []
+
+  constructor(arena: Arena, declaredBytes: number) {
+    this.#arena = arena
+    this.#declaredBytes = declaredBytes
+  }
+
+  /** Copies the chunk, which is transient. False when the arena has no room: shed. */
+  add(chunk: Uint8Array): boolean {
+    const declared = this.#declaredBytes
+    if (this.#slot < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BYTES_MAX) {
+      this.#slot = this.#arena.allocate(declared)
+      if (this.#slot < 0) return false
+    }
+    if (this.#slot >= 0) this.#arena.bytes.set(chunk, this.#slot + this.#bytes)
+    else if (chunk.byteLength > 0) this.#pieces.push(Buffer.from(chunk))
+    this.#bytes += chunk.byteLength
+    return true
+  }
+
+  /** The whole body in the arena; null when the arena has no room. An empty body has no slot: offset -1. */
+  finish(): GatheredBody | null {
+    if (this.#slot < 0 && this.#bytes > 0) {
+      const slot = this.#arena.allocate(this.#bytes)
+      if (slot < 0) return null
+      let at = slot
+      for (const piece of this.#pieces) at += piece.copy(this.#arena.bytes, at)
+      this.#pieces = []
+      this.#slot = slot
+    }
+    return { offset: this.#slot, bytes: this.#bytes }
+  }
+
+  discard(): void {
+    if (this.#slot >= 0) this.#arena.free(this.#slot)
+    this.#slot = -1
+    this.#pieces = []
+  }
+}

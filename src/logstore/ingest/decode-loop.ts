@@ -1,0 +1,187 @@
+/**
+ * The life of a decode lane: rebuild the index of the segment that is being written, then take requests until stopped.
+ */
+import { performance } from 'node:perf_hooks'
+import { receiveMessageOnPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import { StoreError } from '../../errors.ts'
+import { LogWriter } from '../../log/log-writer.ts'
+import { nodeFiles } from '../../log/node-files.ts'
+import { replaySegment } from '../../log/read.ts'
+import { isStop } from '../../pipeline/lane.ts'
+import { SpscRing } from '../../pipeline/spsc-ring.ts'
+import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
+import { BlockCache } from '../bundle/block-cache.ts'
+import { openBundleIndex } from '../bundle/reader.ts'
+import { BatchIntake, announceSegment } from './batch-intake.ts'
+import { GatewayBudget } from './gateway-budget.ts'
+import { FrameIndexer } from './index-frame.ts'
+import type { BundlePlace, DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
+import { readRequest } from './messages.ts'
+import { NO_SEGMENT, SeenRecords } from './seen-records.ts'
+import type { SeenBundle } from './seen-records.ts'
+import { SegmentIndexes } from './segment-indexes.ts'
+
+/** Membership filters and id tables of the newest bundles. */
+const BUNDLE_CACHE_BYTES = 64 * 1024 * 1024
+/** How long the lane sleeps without requests before it looks at what the log asks of its producer. */
+const IDLE_MS = 250
+
+export function runDecodeLane(port: MessagePort, data: DecodeLaneData): void {
+  const lane = new DecodeLoop(port, data)
+  lane.run()
+}
+
+class DecodeLoop {
+  readonly #port: MessagePort
+  readonly #requests: SpscRing
+  readonly #wake: Int32Array
+  readonly #writer: LogWriter
+  readonly #seen: SeenRecords
+  readonly #intake: BatchIntake
+  readonly #cache = new BlockCache(BUNDLE_CACHE_BYTES)
+  #stopping = false
+
+  constructor(port: MessagePort, data: DecodeLaneData) {
+    this.#port = port
+    this.#requests = SpscRing.attach(data.requests)
+    this.#wake = new Int32Array(data.wake)
+    this.#writer = LogWriter.attach(data.writer)
+    const outcomes = SpscRing.attach(data.outcomes)
+    const indexes = SegmentIndexes.attach(data.indexes)
+    const stopping = (): boolean => this.#heardStop()
+
+    const number = indexes.take(stopping)
+    const active = { base: data.active?.base ?? NO_SEGMENT, number, index: indexes.at(number) }
+    this.#seen = new SeenRecords(
+      active,
+      data.sealing.map((sealed) => ({ ...sealed, index: indexes.at(sealed.number) })),
+    )
+    if (data.active) {
+      rebuildIndex(data.active, data.logId, active.index)
+      announceSegment(outcomes, active.base, number)
+    }
+    for (const bundle of data.bundles) this.#addBundle(bundle)
+    this.#intake = new BatchIntake(
+      {
+        arena: Buffer.from(data.arena),
+        outcomes,
+        writer: this.#writer,
+        indexes,
+        seen: this.#seen,
+        gateway: GatewayBudget.attach(data.gateway),
+        gatewayLimits: { records: data.gatewayRecords ?? Infinity, bytes: data.gatewayBytes ?? Infinity },
+        maxBodyBytes: data.maxBodyBytes,
+        now: () => performance.now(),
+        stopping,
+      },
+      data.policy,
+    )
+    this.#post({ kind: 'ready', recoveredRecords: active.index.count })
+  }
+
+  run(): void {
+    const requests = this.#requests
+    while (!this.#stopping) {
+      requests.waitForMessage(IDLE_MS)
+      this.#hearControl()
+      this.#writer.poll()
+      for (let at = requests.next(); at >= 0; at = requests.next()) {
+        const request = readRequest(requests.bytes, at)
+        requests.release()
+        if (request.policyGeneration !== this.#intake.policyGeneration) this.#hearControl()
+        this.#intake.take(request)
+        if (this.#intake.takeMustWake()) this.#wakeMain()
+      }
+    }
+  }
+
+  #wakeMain(): void {
+    if (Atomics.exchange(this.#wake, 0, 1) === 0) this.#post({ kind: 'wake' })
+  }
+
+  #post(message: DecodeLaneMessage): void {
+    this.#port.postMessage(message)
+  }
+
+  #heardStop(): boolean {
+    this.#hearControl()
+    return this.#stopping
+  }
+
+  #hearControl(): void {
+    for (let received = receiveMessageOnPort(this.#port); received; received = receiveMessageOnPort(this.#port)) {
+      if (isStop(received.message)) this.#stopping = true
+      else this.#obey(received.message as DecodeLaneControl) // ingest/decode-lane.ts posts nothing else
+    }
+  }
+
+  #obey(control: DecodeLaneControl): void {
+    switch (control.kind) {
+      case 'policy':
+        return this.#intake.applyPolicy(control.policy)
+      case 'bundle-published':
+        this.#seen.closeSealed(control.bundle.base)
+        return this.#addBundle(control.bundle)
+      case 'bundle-dropped':
+        return this.#seen.dropBundle(control.base)
+    }
+  }
+
+  /** A bundle that cannot be read is reported and left out: its records may then be stored a second time, which loses nothing. */
+  #addBundle(place: BundlePlace): void {
+    try {
+      this.#seen.addBundle(openSeenBundle(place, this.#cache, (error) => this.#unreadable(place, error)))
+    } catch (error) {
+      this.#unreadable(place, error)
+    }
+  }
+
+  #unreadable({ base }: BundlePlace, error: unknown): void {
+    if (!(error instanceof StoreError)) throw error
+    this.#seen.dropBundle(base)
+    this.#post({ kind: 'bundle-unreadable', base, code: error.code })
+  }
+}
+
+function rebuildIndex(
+  active: NonNullable<DecodeLaneData['active']>,
+  logId: number,
+  index: SeenRecords['active']['index'],
+): void {
+  const indexer = new FrameIndexer()
+  replaySegment(
+    nodeFiles,
+    { base: active.base, recordsPath: active.recordsPath },
+    {
+      logId,
+      to: active.end,
+      onFrame: (frame) => {
+        if (frame.type === BATCH_FRAME_TYPE) indexer.add(index, frame.position - active.base, frame.payload)
+      },
+      onDamage: () => {}, // recovery reported it as a quarantine incident when the log was opened
+    },
+  )
+}
+
+function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (error: unknown) => void): SeenBundle {
+  const index = openBundleIndex(nodeFiles, place.directory, cache, place)
+  let readable = true
+  const answer = (ask: () => boolean): boolean => {
+    try {
+      return readable && ask()
+    } catch (error) {
+      readable = false
+      onUnreadable(error)
+      return false
+    }
+  }
+  return {
+    base: place.base,
+    minTime: Number(index.header.minTime),
+    maxTime: Number(index.header.maxTime),
+    mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3)),
+    containsId: (w0, w1, w2, w3) => answer(() => index.findId(w0, w1, w2, w3) >= 0),
+    close: () => index.close(),
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Ingest requests between their headers and their answer, by number. Numbers are reused, so a slot is a place in an array.
+ *
+ * F1  every request is taken out exactly once: answered, refused or aborted
+ * F2  accepted requests leave in the order of their positions: the log's committed position answers a prefix
+ */
+import assert from 'node:assert/strict'
+
+export class InFlightTable<Request> {
+  readonly #slots: (Request | null)[] = []
+  readonly #free: number[] = []
+  #count = 0
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(request: Request): number {
+    const number = this.#free.pop() ?? this.#slots.length
+    this.#slots[number] = request
+    this.#count++
+    return number
+  }
+
+  get(number: number): Request {
+    const request = this.#slots[number]
+    assert(request, 'a request is answered once (F1)')
+    return request
+  }
+
+  remove(number: number): Request {
+    const request = this.get(number)
+    this.#slots[number] = null
+    this.#free.push(number)
+    this.#count--
+    return request
+  }
+
+  /** Takes out everything; returns it in no particular order. */
+  clear(): Request[] {
+    const all = this.#slots.filter((request) => request !== null)
+    this.#slots.length = 0
+    this.#free.length = 0
+    this.#count = 0
+    return all
+  }
+}
+
+/** First in, first out, without shifting an array. */
+export class Queue<Item> {
+  #items: Item[] = []
+  #head = 0
+
+  get length(): number {
+    return this.#items.length - this.#head
+  }
+
+  push(item: Item): void {
+    this.#items.push(item)
+  }
+
+  peek(): Item | undefined {
+    return this.#items[this.#head]
+  }
+
+  /** All items, first in first. */
+  items(): readonly Item[] {
+    return this.#items.slice(this.#head)
+  }
+
+  shift(): Item | undefined {
+    const item = this.#items[this.#head]
+    if (item === undefined) return undefined
+    this.#head++
+    if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return item
+  }
+}

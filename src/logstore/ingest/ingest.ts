@@ -1,0 +1,333 @@
+/**
+ * Ingest on the main thread: who may send, where the body goes, when the answer is due.
+ *
+ *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
+ *
+ * T1  nothing is answered 200 before the log is committed at or past the position of the outcome
+ * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
+ *     goes away while its body arrives ends the request; one that goes away later only misses the answer
+ * T3  no queue here is longer than the requests in flight, and those are bounded by places, arena and ring: what does not
+ *     fit is shed with a retryable refusal
+ */
+import type { Log } from '../../log/log.ts'
+import type { Endpoint, OperationDocument } from '../../http/routes.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import type { Arena } from '../../pipeline/arena.ts'
+import {
+  FORMAT_JSON,
+  FORMAT_PROTOBUF,
+  SOURCE_OTLP_HTTP,
+  SOURCE_OTLP_HTTP_PROTOBUF,
+  signalName,
+} from '../batch-frame.ts'
+import { TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
+import type { Caller } from '../caller.ts'
+import type { IngestCounters } from '../counters.ts'
+import { mediaTypeOf } from '../../http/media-type.ts'
+import { Places } from '../places.ts'
+import { JSON_TYPE, PROTOBUF_TYPE, answerRefusal, ingestReply } from '../replies.ts'
+import type { RefusalShape } from '../replies.ts'
+import { REFUSAL_KINDS, REFUSALS, permanentRefusal, refusal } from '../refusals.ts'
+import type { Refusal } from '../refusals.ts'
+import type { TenantPolicy } from '../tenant-policy.ts'
+import { BodyGatherer } from './body-gatherer.ts'
+import type { DecodeLane } from './decode-lane.ts'
+import type { GatewayBudget } from './gateway-budget.ts'
+import { InFlightTable, Queue } from './in-flight.ts'
+import { ACCEPTED, ENCODINGS } from './messages.ts'
+import type { OutcomeHead } from './messages.ts'
+
+export interface IngestParts {
+  readonly log: Log
+  readonly arena: Arena
+  readonly gateway: GatewayBudget
+  readonly maxGatewayRequests: number
+  readonly maxBodyBytes: number
+  readonly counters: IngestCounters
+  readonly policy: () => TenantPolicy
+  /** The lane at work; null while it is being replaced. */
+  readonly lane: () => DecodeLane | null
+  /** Nanoseconds since the Unix epoch. */
+  readonly nowNs: () => bigint
+}
+
+/** One ingest request past its headers; who answers it, and how. */
+export interface IngestClient {
+  readonly signal: number
+  readonly format: number
+  readonly source: number
+  accepted(records: number, collapsed: number, ids: Buffer): void
+  refused(refused: Refusal): void
+}
+
+interface InFlight {
+  readonly client: IngestClient
+  readonly caller: Caller
+  /** Of the body; -1: none, or freed. */
+  arenaOffset: number
+  readonly encoding: number
+}
+
+interface Accepted extends InFlight {
+  readonly position: number
+  readonly records: number
+  readonly bytes: number
+  readonly collapsed: number
+  readonly ids: Buffer
+}
+
+const NO_IDS = Buffer.alloc(0)
+const IDENTITY = 0
+
+export class Ingest {
+  readonly #parts: IngestParts
+  readonly #places: Places
+  readonly #decoding = new InFlightTable<InFlight>()
+  /** Accepted by the lane, waiting for the log; in the order of their positions. */
+  readonly #waiting = new Queue<Accepted>()
+  /** Answered, but a replica of the log still reads the body from the arena; in the order of their positions. */
+  readonly #lent = new Queue<{ readonly position: number; readonly arenaOffset: number }>()
+
+  constructor(parts: IngestParts) {
+    this.#parts = parts
+    this.#places = new Places(parts.maxGatewayRequests)
+  }
+
+  get requestsInFlight(): number {
+    return this.#places.taken
+  }
+
+  /** The endpoint of one ingest route. */
+  endpoint(signal: number, format: number, document: OperationDocument): Endpoint {
+    return { document, begin: (head, exchange) => this.#begin(head, exchange, signal, format) }
+  }
+
+  /** Answers what the log has committed; fails what it never will. Call when the log or the lane has news. */
+  progress(): void {
+    const { log } = this.#parts
+    const { committed } = log
+    for (let next = this.#waiting.peek(); next && next.position <= committed; next = this.#waiting.peek()) {
+      this.#waiting.shift()
+      this.#finish(next)
+      this.#parts.counters.accepted(next.records, next.bytes, next.collapsed)
+      next.client.accepted(next.records, next.collapsed, next.ids)
+    }
+    const { kind } = log.state
+    if (kind === 'read-only' || kind === 'restarting') this.#failWaiting(log.state.message)
+    else if (kind === 'closed') this.#failWaiting('the service was stopped')
+    for (let next = this.#lent.peek(); next && next.position <= log.released; next = this.#lent.peek()) {
+      this.#lent.shift()
+      this.#parts.arena.free(next.arenaOffset)
+    }
+  }
+
+  /** What the decode lane says of a request. */
+  onOutcome(outcome: OutcomeHead, tail: Buffer): void {
+    const request = this.#decoding.remove(outcome.request)
+    if (outcome.kind === ACCEPTED) {
+      if (request.encoding !== IDENTITY) this.#freeBody(request)
+      const { position, records, bytes, collapsed } = outcome
+      const ids = tail.byteLength === 0 ? NO_IDS : Buffer.from(tail)
+      this.#waiting.push({ ...request, position, records, bytes, collapsed, ids })
+    } else {
+      this.#freeBody(request)
+      this.#giveBackPlace(request)
+      const kind = REFUSAL_KINDS[outcome.refusal]!
+      const message = tail.toString()
+      const { retryAfterSeconds } = outcome
+      this.#refuse(
+        request.client,
+        REFUSALS[kind].retryable && retryAfterSeconds === 0
+          ? permanentRefusal(kind, message)
+          : refusal(kind, message, retryAfterSeconds),
+      )
+    }
+  }
+
+  /** The lane died; what it had accepted was reported. The rest is failed: the clients send it again. */
+  onLaneDeath(): void {
+    for (const request of this.#decoding.clear()) {
+      this.#freeBody(request)
+      this.#giveBackPlace(request)
+      this.#refuse(request.client, unavailable('a worker failed'))
+    }
+    this.#parts.gateway.clear()
+    for (const { records, bytes } of this.#waiting.items()) {
+      this.#parts.gateway.tryBook({ records: Infinity, bytes: Infinity }, records, bytes)
+    }
+  }
+
+  /** Takes places for a caller whose headers are in order; the refusal when there are none. */
+  takePlace(caller: Caller): Refusal | null {
+    switch (this.#places.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests)) {
+      case 'taken':
+        return null
+      case 'all':
+        return refusal('concurrency_exceeded', 'the gateway has too many requests in flight')
+      case 'tenant':
+        return refusal('concurrency_exceeded', 'the tenant has too many requests in flight')
+    }
+  }
+
+  giveBackPlace(caller: Caller): void {
+    this.#places.giveBack(caller.tenant.id)
+  }
+
+  /** Hands a whole body, for which a place is held, to the lane. The client is answered exactly once. */
+  submit(client: IngestClient, caller: Caller, body: BodyGatherer, encoding: number): void {
+    const refused = this.#trySubmit(client, caller, body, encoding)
+    if (!refused) return
+    body.discard()
+    this.giveBackPlace(caller)
+    this.#refuse(client, refused)
+  }
+
+  #trySubmit(client: IngestClient, caller: Caller, body: BodyGatherer, encoding: number): Refusal | null {
+    const gathered = body.finish()
+    if (!gathered) return overloaded('the body space is full')
+    if (gathered.bytes === 0) return refusal('empty_batch', 'the body is empty')
+    const lane = this.#parts.lane()
+    if (!lane) return unavailable('a worker is being replaced')
+    const receivedAt = this.#parts.nowNs()
+    const request = this.#decoding.add({ client, caller, arenaOffset: gathered.offset, encoding })
+    const submitted = lane.trySubmit({
+      request,
+      policyGeneration: caller.policy.generation,
+      tenant: caller.tenantNumber,
+      credential: caller.credentialNumber,
+      signal: client.signal,
+      format: client.format,
+      source: client.source,
+      encoding,
+      bodyOffset: gathered.offset,
+      bodyBytes: gathered.bytes,
+      receivedAtLow: Number(receivedAt & 0xffff_ffffn),
+      receivedAtHigh: Number(receivedAt >> 32n),
+    })
+    if (submitted) return null
+    this.#decoding.remove(request)
+    return overloaded('the decode ring is full')
+  }
+
+  #begin(head: RequestHead, exchange: Exchange, signal: number, format: number): void {
+    const shape = refusalShape(head, format)
+    const admitted = this.#admit(head, format)
+    if (isRefusal(admitted)) {
+      this.#parts.counters.refused(admitted.kind)
+      answerRefusal(exchange, admitted, shape)
+      return
+    }
+    const client = httpClient(exchange, signal, format, shape)
+    this.#readBody(
+      exchange,
+      client,
+      admitted.caller,
+      admitted.encoding,
+      new BodyGatherer(this.#parts.arena, head.contentLength),
+    )
+  }
+
+  #admit(head: RequestHead, format: number): { caller: Caller; encoding: number } | Refusal {
+    const caller = identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
+    if (isRefusal(caller)) return caller
+    const contentType = head.header('content-type')
+    const wanted = format === FORMAT_JSON ? JSON_TYPE : PROTOBUF_TYPE
+    if (mediaTypeOf(contentType) !== wanted) return wrongContentType(format)
+    const encodingName = head.header('content-encoding').trim().toLowerCase() || 'identity'
+    const encoding = ENCODINGS.findIndex((name) => name === encodingName)
+    if (encoding < 0) {
+      return refusal('unsupported_content_encoding', `content-encoding is one of ${ENCODINGS.join(', ')}`)
+    }
+    if (head.contentLength > this.#parts.maxBodyBytes) return tooLarge(this.#parts.maxBodyBytes)
+    return this.takePlace(caller) ?? { caller, encoding }
+  }
+
+  #readBody(exchange: Exchange, client: IngestClient, caller: Caller, encoding: number, body: BodyGatherer): void {
+    let reading = true
+    const abandon = (refused: Refusal | null): void => {
+      if (!reading) return
+      reading = false
+      body.discard()
+      this.giveBackPlace(caller)
+      if (refused) this.#refuse(client, refused)
+    }
+    exchange.onEnd(() => abandon(null))
+    exchange.readBody(this.#parts.maxBodyBytes, {
+      chunk: (bytes, isLast) => {
+        if (!reading) return
+        if (!body.add(bytes)) return abandon(overloaded('the body space is full'))
+        if (!isLast) return
+        reading = false
+        this.submit(client, caller, body, encoding)
+      },
+      tooLarge: () => abandon(tooLarge(this.#parts.maxBodyBytes)),
+      timedOut: () => abandon(refusal('request_timeout', 'the body did not arrive in time')),
+    })
+  }
+
+  #failWaiting(reason: string): void {
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      this.#finish(next)
+      this.#refuse(next.client, unavailable(reason))
+    }
+  }
+
+  /** Gives back what an accepted request held (T2). */
+  #finish(request: Accepted): void {
+    if (request.arenaOffset >= 0 && request.position > this.#parts.log.released) {
+      this.#lent.push({ position: request.position, arenaOffset: request.arenaOffset })
+    } else this.#freeBody(request)
+    this.#parts.gateway.giveBack(request.records, request.bytes)
+    this.#giveBackPlace(request)
+  }
+
+  #freeBody(request: InFlight): void {
+    if (request.arenaOffset >= 0) this.#parts.arena.free(request.arenaOffset)
+    request.arenaOffset = -1
+  }
+
+  #giveBackPlace({ caller }: InFlight): void {
+    this.giveBackPlace(caller)
+  }
+
+  #refuse(client: IngestClient, refused: Refusal): void {
+    this.#parts.counters.refused(refused.kind)
+    client.refused(refused)
+  }
+}
+
+const httpClient = (exchange: Exchange, signal: number, format: number, shape: RefusalShape): IngestClient => ({
+  signal,
+  format,
+  source: format === FORMAT_JSON ? SOURCE_OTLP_HTTP : SOURCE_OTLP_HTTP_PROTOBUF,
+  accepted: (_records, collapsed, ids) => {
+    if (format === FORMAT_JSON) exchange.answer(200, JSON_TYPE, ingestReply(signalName(signal), collapsed, ids))
+    else exchange.answer(200, PROTOBUF_TYPE, EMPTY_EXPORT_RESPONSE)
+  },
+  refused: (refused) => answerRefusal(exchange, refused, shape),
+})
+
+/** Export…ServiceResponse without partial success: full success is told by leaving it out. */
+const EMPTY_EXPORT_RESPONSE = new Uint8Array(0)
+
+/** JSON routes speak JSON; protobuf routes too, to a client that accepts JSON and not protobuf. */
+function refusalShape(head: RequestHead, format: number): RefusalShape {
+  if (format !== FORMAT_PROTOBUF) return 'json'
+  const accept = head.header('accept').toLowerCase()
+  return accept.includes(JSON_TYPE) && !accept.includes(PROTOBUF_TYPE) ? 'json' : 'protobuf'
+}
+
+const wrongContentType = (format: number): Refusal =>
+  refusal(
+    'unsupported_content_type',
+    format === FORMAT_JSON
+      ? `this route takes ${JSON_TYPE}; send ${PROTOBUF_TYPE} to /v1/logs and /v1/traces`
+      : `this route takes ${PROTOBUF_TYPE}; send ${JSON_TYPE} to /v1/otlp/logs and /v1/otlp/traces`,
+  )
+
+const tooLarge = (maxBytes: number): Refusal => refusal('payload_too_large', `a body holds at most ${maxBytes} bytes`)
+
+const overloaded = (what: string): Refusal => refusal('concurrency_exceeded', `the gateway is saturated: ${what}`)
+
+const unavailable = (what: string): Refusal =>
+  refusal('wal_unavailable', `it is not known to be stored: ${what}; send the batch again, it is stored once`)

@@ -1,0 +1,45 @@
+import type { LogWriterHandle } from '../../log/log-writer.ts'
+import type { TenantPolicy } from '../tenant-policy.ts'
+import type { SegmentIndexesHandle } from './segment-indexes.ts'
+
+/** What a decode lane starts with. Everything is shared memory or plain data. */
+export interface DecodeLaneData {
+  readonly arena: SharedArrayBuffer
+  readonly requests: SharedArrayBuffer
+  readonly outcomes: SharedArrayBuffer
+  /** One Int32 word: 1 while a wake-up of the main thread is on its way. */
+  readonly wake: SharedArrayBuffer
+  readonly writer: LogWriterHandle
+  readonly logId: number
+  readonly indexes: SegmentIndexesHandle
+  readonly gateway: SharedArrayBuffer
+  /** null: no limit. */
+  readonly gatewayRecords: number | null
+  readonly gatewayBytes: number | null
+  readonly maxBodyBytes: number
+  readonly policy: TenantPolicy
+  /** The segment that is being written, to be indexed from its frames; null when there is none yet. */
+  readonly active: { readonly base: number; readonly end: number; readonly recordsPath: string } | null
+  /** Sealed segments without a sidecar. */
+  readonly sealing: readonly { readonly base: number; readonly number: number }[]
+  readonly bundles: readonly BundlePlace[]
+}
+
+export interface BundlePlace {
+  readonly base: number
+  readonly end: number
+  readonly identity: number
+  readonly directory: string
+}
+
+/** Control messages to a decode lane. */
+export type DecodeLaneControl =
+  | { readonly kind: 'policy'; readonly policy: TenantPolicy }
+  | { readonly kind: 'bundle-published'; readonly bundle: BundlePlace }
+  | { readonly kind: 'bundle-dropped'; readonly base: number }
+
+/** Messages of a decode lane. */
+export type DecodeLaneMessage =
+  | { readonly kind: 'ready'; readonly recoveredRecords: number }
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'bundle-unreadable'; readonly base: number; readonly code: string }

@@ -1,0 +1,123 @@
+/**
+ * What the main thread and the decode lane say to each other over their two rings. Integers are in the machine's order
+ * (both ends are threads of one process).
+ *
+ * Main to lane, one admitted request (32 bytes):
+ *
+ *   offset  bytes  field
+ *        0      4  request           number of the request in flight
+ *        4      4  policyGeneration  of the policy the tenant and credential were found in
+ *        8      2  tenant            index in that policy
+ *       10      2  credential        index in that tenant
+ *       12      1  signal
+ *       13      1  format
+ *       14      1  source
+ *       15      1  encoding          ENCODINGS index
+ *       16      4  bodyOffset        in the arena
+ *       20      4  bodyBytes
+ *       24      8  receivedAt        ns since the Unix epoch: low word, high word
+ *
+ * Lane to main, the outcome (32 bytes and a tail):
+ *
+ *        0      4  request
+ *        4      1  kind              ACCEPTED, REFUSED, SEGMENT_OPENED
+ *        5      1  refusal           REFUSAL_KINDS index
+ *        6      2  retryAfterSeconds 0: not retryable
+ *        8      8  position          accepted: answer once the log is committed up to here; segment opened: its base
+ *       16      4  records           booked in the gateway budget, to be given back with the answer
+ *       20      4  bytes             likewise
+ *       24      4  collapsed         records whose id was stored before; segment opened: number of its index
+ *       28      4  tailBytes
+ *       32      …  tail              accepted: 16 bytes a record id (JSON and gRPC routes); refused: the message
+ */
+
+export const REQUEST_BYTES = 32
+export const OUTCOME_HEAD_BYTES = 32
+
+export const ACCEPTED = 1
+export const REFUSED = 2
+export const SEGMENT_OPENED = 3
+
+export const ENCODINGS = ['identity', 'gzip', 'deflate', 'zstd'] as const
+export type Encoding = (typeof ENCODINGS)[number]
+
+export interface IngestRequest {
+  request: number
+  policyGeneration: number
+  tenant: number
+  credential: number
+  signal: number
+  format: number
+  source: number
+  encoding: number
+  bodyOffset: number
+  bodyBytes: number
+  receivedAtLow: number
+  receivedAtHigh: number
+}
+
+export function writeRequest(into: Buffer, at: number, request: Readonly<IngestRequest>): void {
+  into.writeUInt32LE(request.request, at)
+  into.writeUInt32LE(request.policyGeneration, at + 4)
+  into.writeUInt16LE(request.tenant, at + 8)
+  into.writeUInt16LE(request.credential, at + 10)
+  into[at + 12] = request.signal
+  into[at + 13] = request.format
+  into[at + 14] = request.source
+  into[at + 15] = request.encoding
+  into.writeUInt32LE(request.bodyOffset, at + 16)
+  into.writeUInt32LE(request.bodyBytes, at + 20)
+  into.writeUInt32LE(request.receivedAtLow, at + 24)
+  into.writeUInt32LE(request.receivedAtHigh, at + 28)
+}
+
+export const readRequest = (from: Buffer, at: number): IngestRequest => ({
+  request: from.readUInt32LE(at),
+  policyGeneration: from.readUInt32LE(at + 4),
+  tenant: from.readUInt16LE(at + 8),
+  credential: from.readUInt16LE(at + 10),
+  signal: from[at + 12]!,
+  format: from[at + 13]!,
+  source: from[at + 14]!,
+  encoding: from[at + 15]!,
+  bodyOffset: from.readUInt32LE(at + 16),
+  bodyBytes: from.readUInt32LE(at + 20),
+  receivedAtLow: from.readUInt32LE(at + 24),
+  receivedAtHigh: from.readUInt32LE(at + 28),
+})
+
+export interface OutcomeHead {
+  readonly request: number
+  readonly kind: number
+  readonly refusal: number
+  readonly retryAfterSeconds: number
+  readonly position: number
+  readonly records: number
+  readonly bytes: number
+  readonly collapsed: number
+  readonly tailBytes: number
+}
+
+export function writeOutcomeHead(into: Buffer, at: number, outcome: OutcomeHead): void {
+  into.writeUInt32LE(outcome.request, at)
+  into[at + 4] = outcome.kind
+  into[at + 5] = outcome.refusal
+  into.writeUInt16LE(outcome.retryAfterSeconds, at + 6)
+  into.writeDoubleLE(outcome.position, at + 8)
+  into.writeUInt32LE(outcome.records, at + 16)
+  into.writeUInt32LE(outcome.bytes, at + 20)
+  into.writeUInt32LE(outcome.collapsed, at + 24)
+  into.writeUInt32LE(outcome.tailBytes, at + 28)
+}
+
+export const readOutcomeHead = (from: Buffer, at: number): OutcomeHead => ({
+  request: from.readUInt32LE(at),
+  kind: from[at + 4]!,
+  refusal: from[at + 5]!,
+  retryAfterSeconds: from.readUInt16LE(at + 6),
+  position: from.readDoubleLE(at + 8),
+  records: from.readUInt32LE(at + 16),
+  bytes: from.readUInt32LE(at + 20),
+  collapsed: from.readUInt32LE(at + 24),
+  tailBytes: from.readUInt32LE(at + 28),
+})

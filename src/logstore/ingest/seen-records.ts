@@ -1,0 +1,108 @@
+/**
+ * Which record ids are stored already: the idempotency window of ingest.
+ *
+ * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
+ * record with a time of its own can only stand in a bundle whose times enclose it, so records that arrive in time order touch
+ * no bundle at all.
+ */
+import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
+import type { ActiveIndex } from '../active-index.ts'
+
+/** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */
+export interface SeenBundle {
+  readonly base: number
+  readonly minTime: number
+  readonly maxTime: number
+  mayContainId(w0: number, w1: number, w2: number, w3: number): boolean
+  containsId(w0: number, w1: number, w2: number, w3: number): boolean
+  close(): void
+}
+
+/** How many of the newest bundles are asked. */
+export const IDEMPOTENCY_BUNDLES = 64
+
+const WORD = 2 ** 32
+
+/** A segment of the log and the ActiveIndex of its records. */
+export interface IndexedSegment {
+  /** NO_SEGMENT while the log has none that is open. */
+  readonly base: number
+  /** Of the index among the node's SegmentIndexes. */
+  readonly number: number
+  readonly index: ActiveIndex
+}
+
+export const NO_SEGMENT = -1
+
+export class SeenRecords {
+  #active: IndexedSegment
+  /** Sealed segments without a sidecar, oldest first. */
+  #sealing: IndexedSegment[]
+  /** Newest last. */
+  #bundles: SeenBundle[] = []
+  /** Those of the current batch. */
+  readonly #candidates: SeenBundle[] = []
+
+  constructor(active: IndexedSegment, sealing: readonly IndexedSegment[] = []) {
+    this.#active = active
+    this.#sealing = [...sealing]
+  }
+
+  get active(): IndexedSegment {
+    return this.#active
+  }
+
+  /** A new segment was opened; the one before is sealed and has no sidecar yet. */
+  openSegment(segment: IndexedSegment): void {
+    if (this.#active.base !== NO_SEGMENT) this.#sealing.push(this.#active)
+    this.#active = segment
+  }
+
+  /** The sidecar of a sealed segment is published: its index may be given to another segment, its bundle is asked instead. */
+  closeSealed(base: number): void {
+    this.#sealing = this.#sealing.filter((sealed) => sealed.base !== base)
+  }
+
+  addBundle(bundle: SeenBundle): void {
+    this.dropBundle(bundle.base)
+    this.#bundles.push(bundle)
+    this.#bundles.sort((a, b) => a.base - b.base)
+    if (this.#bundles.length > IDEMPOTENCY_BUNDLES) this.#bundles.shift()?.close()
+  }
+
+  dropBundle(base: number): void {
+    const dropped = this.#bundles.find((bundle) => bundle.base === base)
+    if (!dropped) return
+    this.#bundles = this.#bundles.filter((bundle) => bundle !== dropped)
+    dropped.close()
+  }
+
+  /** Selects the bundles that can hold records of this batch; call before `has`. */
+  beginBatch(batch: OtlpBatch): void {
+    this.#candidates.length = 0
+    if (this.#bundles.length === 0) return
+    let earliest = Infinity
+    let latest = -Infinity
+    for (let record = 0; record < batch.recordCount; record++) {
+      const time = batch.timeHigh[record]! * WORD + batch.timeLow[record]!
+      if (time === 0) {
+        this.#candidates.push(...this.#bundles) // stored under the time of its receipt, which is not known here
+        return
+      }
+      if (time < earliest) earliest = time
+      if (time > latest) latest = time
+    }
+    for (const bundle of this.#bundles) {
+      if (bundle.minTime <= latest && bundle.maxTime >= earliest) this.#candidates.push(bundle)
+    }
+  }
+
+  has(w0: number, w1: number, w2: number, w3: number): boolean {
+    if (this.#active.index.findId(w0, w1, w2, w3) >= 0) return true
+    for (const { index } of this.#sealing) if (index.findId(w0, w1, w2, w3) >= 0) return true
+    for (const bundle of this.#candidates) {
+      if (bundle.mayContainId(w0, w1, w2, w3) && bundle.containsId(w0, w1, w2, w3)) return true
+    }
+    return false
+  }
+}

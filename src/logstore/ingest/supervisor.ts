@@ -1,0 +1,136 @@
+/**
+ * Keeps a decode lane at work: starts it on what the log holds, and replaces it when it dies or when the log was recovered in
+ * place, since its index may then describe frames that were never stored.
+ *
+ * V1  a lane starts only when every frame that was published is written: its index is rebuilt from the file
+ * V2  between two lanes requests are refused as retryable, and health says so
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Log, LogState } from '../../log/log.ts'
+import { LogWriter } from '../../log/log-writer.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { SegmentRegistry } from '../segment-registry.ts'
+import type { TenantPolicy } from '../tenant-policy.ts'
+import { DecodeLane } from './decode-lane.ts'
+import type { DecodeLaneListener, DecodeLaneStart } from './decode-lane.ts'
+import type { BundlePlace } from './lane-data.ts'
+
+/** More replacements than this within the window say that replacing does not help: the service stays unhealthy until a restart. */
+const REPLACEMENTS_MAX = 5
+const REPLACEMENT_WINDOW_MS = 60_000
+const WRITTEN_POLL_MS = 2
+
+export interface SupervisorParts {
+  readonly log: Log
+  readonly registry: SegmentRegistry
+  readonly logger: Logger
+  readonly policy: () => TenantPolicy
+  readonly bundlePlaces: () => readonly BundlePlace[]
+  /** What every lane starts with, whatever the log holds. */
+  readonly common: Pick<
+    DecodeLaneStart,
+    'arena' | 'indexes' | 'gateway' | 'gatewayRecords' | 'gatewayBytes' | 'maxBodyBytes'
+  >
+  readonly listener: Omit<DecodeLaneListener, 'onDeath'>
+  /** Everything the lane was given and did not answer is lost. */
+  onLaneDeath(): void
+  readonly nowMs: () => number
+}
+
+export class DecodeSupervisor {
+  readonly #parts: SupervisorParts
+  #lane: DecodeLane | null = null
+  #starting: Promise<void> | null = null
+  #closed = false
+  #replacedAtMs: number[] = []
+  #failure: string | null = null
+
+  constructor(parts: SupervisorParts) {
+    this.#parts = parts
+    parts.log.onStateChange((state) => this.#onLogState(state))
+  }
+
+  /** The lane at work; null while there is none. */
+  get lane(): DecodeLane | null {
+    return this.#lane
+  }
+
+  /** Why there is no lane; null when there is one. */
+  get problem(): string | null {
+    return this.#lane ? null : (this.#failure ?? 'the decode lane is being replaced')
+  }
+
+  /** Resolves when a lane is at work. */
+  start(): Promise<void> {
+    this.#starting ??= this.#startLane().finally(() => {
+      this.#starting = null
+    })
+    return this.#starting
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#starting?.catch(() => {}) // reported where it failed
+    const lane = this.#lane
+    this.#lane = null
+    await lane?.stop()
+  }
+
+  async #startLane(): Promise<void> {
+    const { log, registry, common, listener, policy, bundlePlaces } = this.#parts
+    await log.recoverProducer()
+    const tail = await this.#untilWritten()
+    const last = log.segments.at(-1)
+    const active = last && !last.sealed ? { base: last.base, end: tail, recordsPath: last.recordsPath } : null
+    const start: DecodeLaneStart = {
+      ...common,
+      writer: log.writer,
+      logId: log.id,
+      policy: policy(),
+      active,
+      sealing: registry.sealing(active?.base ?? -1),
+      bundles: bundlePlaces(),
+    }
+    const lane = DecodeLane.start(start, { ...listener, onDeath: (error) => this.#onDeath(lane, error) })
+    const recoveredRecords = await lane.ready
+    lane.drain() // which index the active segment has
+    lane.applyPolicy(policy()) // may have been reloaded meanwhile
+    this.#lane = lane
+    this.#parts.logger.info({ recoveredRecords }, 'decode lane ready')
+  }
+
+  /** V1; resolves with the end of the last frame. */
+  async #untilWritten(): Promise<number> {
+    const { log } = this.#parts
+    const { tail } = LogWriter.attach(log.writer)
+    const isWritten = (): boolean => log.written >= tail && (tail === 0 || (log.segments.at(-1)?.end ?? 0) >= tail)
+    while (!isWritten() && !this.#closed && log.state.kind !== 'read-only') await delay(WRITTEN_POLL_MS)
+    return tail
+  }
+
+  #onLogState(state: LogState): void {
+    // Frames may be gone that the lane's index describes. Its death is what replaces it.
+    if (state.kind === 'restarting') void this.#lane?.terminate()
+  }
+
+  #onDeath(lane: DecodeLane, error: Error): void {
+    if (this.#lane === lane) this.#lane = null
+    this.#parts.logger.error({ reason: error.message }, 'the decode lane died')
+    this.#parts.onLaneDeath()
+    this.#parts.registry.reclaimIndexes()
+    if (this.#closed) return
+    const nowMs = this.#parts.nowMs()
+    this.#replacedAtMs = [...this.#replacedAtMs.filter((at) => nowMs - at < REPLACEMENT_WINDOW_MS), nowMs]
+    if (this.#replacedAtMs.length > REPLACEMENTS_MAX) {
+      this.#failure = `the decode lane died ${this.#replacedAtMs.length} times in a minute: ${error.message}`
+      return
+    }
+    const settled = this.#starting?.catch(() => {}) ?? Promise.resolve() // the lane that died may never have been ready
+    settled
+      .then(() => this.start())
+      .catch((failure: unknown) => {
+        const reason = failure instanceof Error ? failure.message : String(failure)
+        this.#parts.logger.error({ reason }, 'the decode lane could not be replaced')
+      })
+  }
+}

@@ -1,0 +1,301 @@
+/**
+ * The log store, put together: one log, a decode lane in front of it, bundles behind it, and the HTTP and gRPC fronts.
+ *
+ * It opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
+ * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
+ */
+import { StoreError } from '../errors.ts'
+import type { LogStoreConfig } from '../config/logstore.ts'
+import { Lifecycle } from '../lifecycle.ts'
+import { listen } from '../http/server.ts'
+import type { HttpClock } from '../http/server.ts'
+import { Log } from '../log/log.ts'
+import { nodeFiles } from '../log/node-files.ts'
+import { Health } from '../observability/health.ts'
+import type { Logger } from '../observability/logger.ts'
+import { Arena } from '../pipeline/arena.ts'
+import { JobPool } from '../pipeline/jobs.ts'
+import { ENTRIES_MAX } from './active-index.ts'
+import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
+import { IngestCounters, QueryCounters } from './counters.ts'
+import { GrpcFront } from './grpc/grpc-front.ts'
+import { GatewayBudget } from './ingest/gateway-budget.ts'
+import { Ingest } from './ingest/ingest.ts'
+import { SegmentIndexes } from './ingest/segment-indexes.ts'
+import { DecodeSupervisor } from './ingest/supervisor.ts'
+import { logStoreMetrics } from './metrics.ts'
+import { PolicyHolder } from './policy-holder.ts'
+import { QueryFront } from './query-front.ts'
+import type { QueryAnswer, QueryIncident, QueryTask, QueryWorkerData } from './query/task.ts'
+import { logStoreService } from './routes.ts'
+import { SegmentRegistry } from './segment-registry.ts'
+import { Sidecars, placeOf } from './sidecars.ts'
+import type { TenantPolicy } from './tenant-policy.ts'
+
+const SEGMENTS_NAME = 'bundles'
+const QUERY_THREADS = 2
+const QUERY_QUEUE_MAX = 256
+/** Every sealed segment is queued at most once, and SEGMENT_INDEXES bounds those that wait. */
+const INDEX_QUEUE_MAX = 64
+/** Bodies between their arrival and their answer: room for the largest some times over. */
+const ARENA_BYTES_MIN = 64 * 1024 * 1024
+const ARENA_BODIES = 4
+/** The longest inline part is a decompressed body with its tables; a ring takes messages up to half its size. */
+const RING_BYTES_MIN = 8 * 1024 * 1024
+const BATCH_HEAD_BYTES_MAX = 1024 * 1024
+
+export interface Clock extends HttpClock {
+  /** Nanoseconds since the Unix epoch. */
+  nowNs(): bigint
+  /** Calls once; does not keep the process alive. */
+  after(delayMs: number, run: () => void): void
+}
+
+export interface LogStoreDependencies {
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly random: (bytes: Uint8Array) => void
+  readonly version: string
+}
+
+export interface LogStore {
+  /** host:port of the listeners; gRPC null when there is none. */
+  readonly http: string
+  readonly grpc: string | null
+  /** Reads the tenant policy file again. */
+  reloadPolicy(): void
+  close(options: { readonly withinMs: number }): Promise<void>
+}
+
+/** @throws StoreError when a setting cannot work or the data directory cannot be used */
+export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
+  if (config.queryStore.kind === 's3') {
+    throw new StoreError(
+      'invalid',
+      'query_store_unavailable',
+      'LOGSTORE_QUERY_STORE: the store s3 is not part of this version',
+    )
+  }
+  for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
+  const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
+  const running = new Lifecycle()
+  const context: Context = { config, running, policies, ...dependencies }
+  const storage = await openStorage(context)
+  const ingest = await openIngest(context, storage)
+  const queries = await openQueries(context, storage)
+  return openFronts(context, storage, ingest, queries)
+}
+
+interface Context extends LogStoreDependencies {
+  readonly config: LogStoreConfig
+  readonly running: Lifecycle
+  readonly policies: PolicyHolder
+}
+
+interface Storage {
+  readonly log: Log
+  readonly arena: Arena
+  readonly indexes: SegmentIndexes
+  readonly registry: SegmentRegistry
+  readonly sidecars: Sidecars
+}
+
+async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
+  const { dataDirectory, durability, bodyBytesMax } = config
+  const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_BODIES * bodyBytesMax)))
+  const log = await running.open(() =>
+    Log.open({
+      directory: dataDirectory,
+      segmentsName: SEGMENTS_NAME,
+      arena: arena.shared,
+      ringBytes: Math.max(RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
+      ...(durability.mode === 'replicated-local' && {
+        replicas: durability.replicaDirectories,
+        writeQuorum: durability.writeQuorum,
+      }),
+      onIncident: ({ segmentBase, from, to, reason }) =>
+        logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
+    }),
+  )
+  const indexes = SegmentIndexes.create(ENTRIES_MAX)
+  const registry = new SegmentRegistry(indexes)
+  const jobs = await running.open(
+    () =>
+      new JobPool<IndexSegmentTask, IndexedSegmentFacts>({
+        name: 'logstore index',
+        filename: new URL('../../workers/index-segment.ts', import.meta.url),
+        threads: 1,
+        queueMax: INDEX_QUEUE_MAX,
+      }),
+  )
+  const sidecars = await running.open(
+    () =>
+      new Sidecars({
+        log,
+        files: nodeFiles,
+        registry,
+        jobs,
+        logger,
+        after: (delayMs, run) => clock.after(delayMs, run),
+      }),
+  )
+  await sidecars.recover()
+  return { log, arena, indexes, registry, sidecars }
+}
+
+interface IngestSide {
+  readonly ingest: Ingest
+  readonly supervisor: DecodeSupervisor
+  readonly gateway: GatewayBudget
+  readonly counters: IngestCounters
+}
+
+async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
+  const { config, running, policies, logger, clock } = context
+  const { log, arena, indexes, registry, sidecars } = storage
+  const gateway = GatewayBudget.create()
+  const counters = new IngestCounters()
+  const policy = (): TenantPolicy => policies.policy
+  const ingest: Ingest = new Ingest({
+    log,
+    arena,
+    gateway,
+    maxGatewayRequests: config.gateway.requestsMax,
+    maxBodyBytes: config.bodyBytesMax,
+    counters,
+    policy,
+    lane: () => supervisor.lane,
+    nowNs: () => clock.nowNs(),
+  })
+  const progress = (): void => {
+    supervisor.lane?.drain()
+    ingest.progress()
+  }
+  const supervisor: DecodeSupervisor = new DecodeSupervisor({
+    log,
+    registry,
+    logger,
+    policy,
+    bundlePlaces: () => registry.bundles.map((bundle) => placeOf(log, bundle)),
+    common: {
+      arena: arena.shared,
+      indexes: indexes.handle,
+      gateway: gateway.shared,
+      gatewayRecords: finiteOrNull(config.gateway.recordsMax),
+      gatewayBytes: finiteOrNull(config.gateway.bytesMax),
+      maxBodyBytes: config.bodyBytesMax,
+    },
+    listener: {
+      onOutcome: (outcome, tail) => ingest.onOutcome(outcome, tail),
+      onSegmentOpened: (base, index) => registry.open(base, index),
+      onWake: progress,
+      onBundleUnreadable: (base, code) => {
+        logger.error({ segment: base, code }, 'the sidecar of a bundle is damaged: building it again')
+        sidecars.rebuild(base)
+      },
+    },
+    onLaneDeath: () => ingest.onLaneDeath(),
+    nowMs: () => clock.nowMs(),
+  })
+  log.onProgress(progress)
+  log.onStateChange(() => ingest.progress())
+  policies.onChange((changed) => supervisor.lane?.applyPolicy(changed))
+  sidecars.onPublished((bundle) => supervisor.lane?.publishBundle(bundle))
+  await running.open(async () => {
+    await supervisor.start()
+    return supervisor
+  })
+  return { ingest, supervisor, gateway, counters }
+}
+
+interface QuerySide {
+  readonly queries: QueryFront
+  readonly counters: QueryCounters
+}
+
+async function openQueries({ config, running, policies, logger }: Context, storage: Storage): Promise<QuerySide> {
+  const { log, registry, sidecars } = storage
+  const workerData: QueryWorkerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}` }
+  const jobs = await running.open(
+    () =>
+      new JobPool<QueryTask, QueryAnswer>({
+        name: 'logstore query',
+        filename: new URL('../../workers/query.ts', import.meta.url),
+        threads: QUERY_THREADS,
+        queueMax: QUERY_QUEUE_MAX,
+        workerData,
+      }),
+  )
+  const counters = new QueryCounters()
+  const queries = new QueryFront({
+    log,
+    registry,
+    jobs,
+    maxConcurrentQueries: config.concurrentQueriesMax,
+    counters,
+    logger,
+    policy: () => policies.policy,
+    onIncident: (incident) => repair(incident, log, sidecars),
+  })
+  return { queries, counters }
+}
+
+async function openFronts(
+  context: Context,
+  storage: Storage,
+  ingestSide: IngestSide,
+  querySide: QuerySide,
+): Promise<LogStore> {
+  const { config, running, policies, logger, clock, random, version } = context
+  const { log, arena } = storage
+  const { ingest, supervisor, counters } = ingestSide
+  const health = new Health()
+  health.add('log', () => (log.state.kind === 'ok' || log.state.kind === 'degraded' ? null : log.state.kind))
+  health.add('decode lane', () => supervisor.problem)
+  const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
+  const service = logStoreService({
+    ingest,
+    queries: querySide.queries,
+    endpointHelper: [],
+    problems: () => health.problems(),
+    metrics,
+    version,
+  })
+  const server = await running.open(() =>
+    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' }, { logger, clock, random }),
+  )
+  const grpcParts = {
+    ingest,
+    arena,
+    policy: () => policies.policy,
+    maxBodyBytes: config.bodyBytesMax,
+    counters,
+    clock,
+    logger,
+  }
+  const { grpc: grpcBind } = config
+  const grpc = grpcBind
+    ? await running.open(() => GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts))
+    : null
+  return {
+    http: hostPort(server),
+    grpc: grpc ? hostPort(grpc) : null,
+    reloadPolicy: () => policies.reload(),
+    close: (options) => running.close(options),
+  }
+}
+
+/** A query came upon damage: the sidecar is built again, the frame is quarantined. */
+function repair(incident: QueryIncident, log: Log, sidecars: Sidecars): void {
+  if (incident.kind === 'index') return sidecars.rebuild(incident.base)
+  const segment = log.segments.find(({ base }) => base === incident.base)
+  if (segment)
+    log.reportDamage(segment, { from: incident.position, to: incident.position + 8, reason: 'found by a query' })
+}
+
+const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)
+
+const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
+
+const hostPort = ({ host, port }: { host: string; port: number }): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

@@ -1,0 +1,70 @@
+/** The log store's metrics. Everything is read when /metrics is asked for. */
+import type { Log } from '../log/log.ts'
+import { Metrics } from '../observability/metrics.ts'
+import type { Arena } from '../pipeline/arena.ts'
+import type { IngestCounters, QueryCounters } from './counters.ts'
+import type { GatewayBudget } from './ingest/gateway-budget.ts'
+import type { Ingest } from './ingest/ingest.ts'
+import type { SegmentRegistry } from './segment-registry.ts'
+import type { Sidecars } from './sidecars.ts'
+
+export interface MetricSources {
+  readonly log: Log
+  readonly counters: IngestCounters
+  readonly queryCounters: QueryCounters
+  readonly gateway: GatewayBudget
+  readonly ingest: Ingest
+  readonly registry: SegmentRegistry
+  readonly sidecars: Sidecars
+  readonly arena: Arena
+}
+
+export function logStoreMetrics(sources: MetricSources): Metrics {
+  const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena } = sources
+  const metrics = new Metrics()
+  const counter = (name: string, help: string, read: () => number): void =>
+    metrics.counter({ name: `logstore_${name}`, help }, read)
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.gauge({ name: `logstore_${name}`, help }, read)
+
+  counter('ingest_batches_total', 'Batches acknowledged', () => counters.acceptedBatches)
+  counter('ingest_records_total', 'Records acknowledged', () => counters.acceptedRecords)
+  counter('ingest_bytes_total', 'Decompressed bytes acknowledged', () => counters.acceptedBytes)
+  counter(
+    'ingest_collapsed_records_total',
+    'Acknowledged records whose id was stored before: kept once',
+    () => counters.collapsedRecords,
+  )
+  metrics.counterBy(
+    { name: 'logstore_ingest_refusals_total', help: 'Ingest requests refused' },
+    'kind',
+    () => counters.refusals,
+  )
+  counter('queries_total', 'Queries answered', () => queryCounters.answeredQueries)
+  counter(
+    'query_seconds_total',
+    'Time from the headers of a query to its answer',
+    () => queryCounters.answeredMs / 1000,
+  )
+  metrics.counterBy(
+    { name: 'logstore_query_refusals_total', help: 'Queries refused' },
+    'kind',
+    () => queryCounters.refusals,
+  )
+  gauge('gateway_requests_in_flight', 'Ingest requests in flight', () => ingest.requestsInFlight)
+  gauge('gateway_records_in_flight', 'Records between decode and answer', () => gateway.recordsInFlight)
+  gauge('gateway_bytes_in_flight', 'Decompressed bytes between decode and answer', () => gateway.bytesInFlight)
+  gauge('body_space_used_bytes', 'Space held by request bodies', () => arena.usedBytes)
+  counter('wal_groups_total', 'Group commits', () => log.counters().groups)
+  counter('wal_syncs_total', 'fdatasync calls of the journal', () => log.counters().syncs)
+  counter('wal_bytes_total', 'Bytes written by the journal', () => log.counters().bytes)
+  counter('wal_sync_seconds_total', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
+  gauge('wal_committed_position', 'Everything below is durable', () => log.committed)
+  gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
+    log.state.kind === 'read-only' ? 1 : 0,
+  )
+  gauge('bundles', 'Sealed bundles', () => registry.bundles.length)
+  gauge('sidecars_pending', 'Sealed segments whose sidecar is being built', () => sidecars.pending)
+  gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+  return metrics
+}

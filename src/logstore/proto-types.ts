@@ -1,0 +1,32 @@
+/**
+ * The message types of google.rpc, loaded from proto/ when the first refusal is told in protobuf, then kept.
+ * Field names are those of the .proto files (`retry_delay`, `type_url`).
+ */
+import { fileURLToPath } from 'node:url'
+import protobuf from 'protobufjs'
+import type { Type } from 'protobufjs'
+
+export interface RpcTypes {
+  readonly Status: Type
+  readonly ErrorInfo: Type
+  readonly RetryInfo: Type
+}
+
+const FILES = ['status.proto', 'error_details.proto'].map((name) =>
+  fileURLToPath(new URL(`../../proto/google/rpc/${name}`, import.meta.url)),
+)
+
+let loaded: RpcTypes | null = null
+
+export function rpcTypes(): RpcTypes {
+  return (loaded ??= load())
+}
+
+function load(): RpcTypes {
+  const root = new protobuf.Root().loadSync(FILES, { keepCase: true }).resolveAll()
+  return {
+    Status: root.lookupType('google.rpc.Status'),
+    ErrorInfo: root.lookupType('google.rpc.ErrorInfo'),
+    RetryInfo: root.lookupType('google.rpc.RetryInfo'),
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * `POST /v1/query` on the main thread: who may ask, places, and a snapshot for the query thread that answers.
+ *
+ * Order of refusals: tenant header, credentials, tenant known, token, content type, declared size, places, body, request, dataset.
+ */
+import type { Endpoint, OperationDocument } from '../http/routes.ts'
+import { gatherBody } from '../http/body.ts'
+import type { Exchange, RequestHead } from '../http/exchange.ts'
+import { mediaTypeOf } from '../http/media-type.ts'
+import { StoreError } from '../errors.ts'
+import type { Log } from '../log/log.ts'
+import type { Logger } from '../observability/logger.ts'
+import type { JobPool } from '../pipeline/jobs.ts'
+import { TENANT_HEADER, identifyCaller, isRefusal } from './caller.ts'
+import type { Caller } from './caller.ts'
+import type { QueryCounters } from './counters.ts'
+import { Places } from './places.ts'
+import { parseQueryRequest } from './query/request.ts'
+import type { QueryRequest } from './query/request.ts'
+import { processNowMs } from './query/task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask } from './query/task.ts'
+import { JSON_TYPE, answerRefusal } from './replies.ts'
+import { refusal } from './refusals.ts'
+import type { Refusal } from './refusals.ts'
+import type { SegmentRegistry } from './segment-registry.ts'
+import { mayUseDataset } from './tenant-policy.ts'
+import type { TenantPolicy } from './tenant-policy.ts'
+
+/** A query is a few hundred bytes; a cursor in it some more. */
+export const QUERY_BODY_BYTES_MAX = 64 * 1024
+/** The engine watches its deadline itself; a thread that does not answer this long after it is stuck, and is replaced. */
+const STUCK_MS = 5000
+
+export interface QueryParts {
+  readonly log: Log
+  readonly registry: SegmentRegistry
+  readonly jobs: JobPool<QueryTask, QueryAnswer>
+  readonly maxConcurrentQueries: number
+  readonly counters: QueryCounters
+  readonly logger: Logger
+  readonly policy: () => TenantPolicy
+  readonly onIncident: (incident: QueryIncident) => void
+}
+
+export class QueryFront {
+  readonly #parts: QueryParts
+  /** Places are per tenant only: the queue of the query threads bounds the whole. */
+  readonly #places = new Places(Infinity)
+
+  constructor(parts: QueryParts) {
+    this.#parts = parts
+  }
+
+  endpoint(document: OperationDocument): Endpoint {
+    return { document, begin: (head, exchange) => this.#begin(head, exchange) }
+  }
+
+  #begin(head: RequestHead, exchange: Exchange): void {
+    const caller = this.#admit(head)
+    if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
+    const startedMs = processNowMs()
+    gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
+      whole: (body) => void this.#run(exchange, caller, body, startedMs),
+      tooLarge: () => this.#refuse(exchange, tooLarge()),
+      timedOut: () => this.#refuse(exchange, refusal('request_timeout', 'the body did not arrive in time')),
+    })
+  }
+
+  #admit(head: RequestHead): Caller | Refusal {
+    const caller = identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
+    if (isRefusal(caller)) return caller
+    if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
+      return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
+    }
+    if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
+    if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
+      return refusal('concurrency_exceeded', 'the tenant has too many queries in progress')
+    }
+    return caller
+  }
+
+  async #run(exchange: Exchange, caller: Caller, body: Buffer, startedMs: number): Promise<void> {
+    const request = parseQueryRequest(body)
+    if ('kind' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
+    if (!mayUseDataset(caller.tenant.credentials[caller.credentialNumber]!, request.dataset)) {
+      return this.#refuse(exchange, refusal('dataset_not_authorized', 'the credential is not allowed for the dataset'))
+    }
+    const answer = await this.#ask(caller, request, startedMs)
+    const { counters } = this.#parts
+    if (isRefusal(answer)) return this.#refuse(exchange, answer)
+    counters.answered(processNowMs() - startedMs)
+    exchange.answer(200, JSON_TYPE, answer)
+  }
+
+  async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array | Refusal> {
+    const { log, registry, jobs, onIncident, logger } = this.#parts
+    const segments = registry.snapshot()
+    const { catalog, indexed } = segments
+    const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
+    try {
+      const task: QueryTask = {
+        tenant: caller.tenant.id,
+        request,
+        deadlineAtMs: startedMs + request.deadlineMs,
+        snapshot,
+      }
+      const answer = await jobs.run(task, { timeoutMs: request.deadlineMs + STUCK_MS })
+      if (answer.kind === 'ok') return answer.body
+      if (answer.incident) onIncident(answer.incident)
+      return refusal(answer.kind, answer.message)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
+      logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
+      return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
+    } finally {
+      segments.release()
+    }
+  }
+
+  #refuse(exchange: Exchange, refused: Refusal): void {
+    this.#parts.counters.refused(refused.kind)
+    answerRefusal(exchange, refused, 'json')
+  }
+}
+
+const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)

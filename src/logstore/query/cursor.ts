@@ -1,0 +1,83 @@
+/**
+ * Cursor of a page: base64url of 40 bytes, opaque to clients. Integers are little-endian.
+ *
+ *   offset  bytes  field         meaning
+ *        0      1  version       CURSOR_VERSION
+ *        1      1  unused        0
+ *        2      2  recordNumber  of the last result, in its frame
+ *        4      4  crc           u32, CRC32 of bytes [0, 4) and [8, 40)
+ *        8      8  time          u64, of the last result, ns since the Unix epoch
+ *       16      8  position      u64, of the last result's frame
+ *       24      8  snapshot      u64, position up to which the first page saw the log; later pages see no more
+ *       32      8  scope         first bytes of a digest over tenant, dataset and filter
+ *
+ * Positions outlive seal and restart, so a cursor does too: it names a place in the order of results, not a place in an index.
+ */
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const CURSOR_VERSION = 1
+const CURSOR_BYTES = 40
+const CURSOR_TEXT_LENGTH = Math.ceil((CURSOR_BYTES * 4) / 3)
+
+export interface Cursor {
+  readonly time: bigint
+  readonly position: number
+  readonly recordNumber: number
+  readonly snapshot: number
+}
+
+/** What a query asks for, apart from the page. Ids as the client wrote them, trace id in lower case. */
+export interface QueryFilter {
+  readonly recordId: string | null
+  readonly traceId: string | null
+  /** Inclusive, ns since the Unix epoch. */
+  readonly startTime: bigint | null
+  /** Exclusive. */
+  readonly endTime: bigint | null
+}
+
+/** What a cursor is bound to, 8 bytes. */
+export function cursorScope(tenant: string, dataset: string, filter: QueryFilter): Buffer {
+  const { recordId, traceId, startTime, endTime } = filter
+  const text = JSON.stringify([tenant, dataset, recordId, traceId, startTime?.toString(), endTime?.toString()])
+  return hash('sha256', text, 'buffer').subarray(0, 8)
+}
+
+export function encodeCursor(cursor: Cursor, scope: Buffer): string {
+  const bytes = Buffer.alloc(CURSOR_BYTES)
+  bytes[0] = CURSOR_VERSION
+  bytes.writeUInt16LE(cursor.recordNumber, 2)
+  bytes.writeBigUInt64LE(cursor.time, 8)
+  bytes.writeBigUInt64LE(BigInt(cursor.position), 16)
+  bytes.writeBigUInt64LE(BigInt(cursor.snapshot), 24)
+  scope.copy(bytes, 32)
+  bytes.writeUInt32LE(checksum(bytes), 4)
+  return bytes.toString('base64url')
+}
+
+/** The cursor, or what is wrong with it, for the client. */
+export function decodeCursor(text: string, scope: Buffer): Cursor | { readonly problem: string } {
+  const bytes = Buffer.from(text, 'base64url')
+  const wellFormed =
+    text.length === CURSOR_TEXT_LENGTH &&
+    bytes.byteLength === CURSOR_BYTES &&
+    bytes.toString('base64url') === text && // a decoder that skips foreign characters would accept many spellings
+    bytes[0] === CURSOR_VERSION &&
+    bytes.readUInt32LE(4) === checksum(bytes)
+  if (!wellFormed)
+    return { problem: 'page.cursor is not a cursor: pass the next_cursor of the previous page back exactly' }
+  if (!bytes.subarray(32).equals(scope)) {
+    return {
+      problem: 'page.cursor belongs to another query: tenant, dataset and filter must be those of the previous page',
+    }
+  }
+  return {
+    recordNumber: bytes.readUInt16LE(2),
+    time: bytes.readBigUInt64LE(8),
+    position: Number(bytes.readBigUInt64LE(16)),
+    snapshot: Number(bytes.readBigUInt64LE(24)),
+  }
+}
+
+const checksum = (bytes: Buffer): number => crc32(bytes.subarray(8), crc32(bytes.subarray(0, 4)))

@@ -1,0 +1,23 @@
+/** The end of the time a query has. Looked at between pieces of work, never waited for. */
+import { StoreError } from '../../errors.ts'
+
+export class Deadline {
+  readonly #atMs: number
+  readonly #nowMs: () => number
+
+  /** @param atMs  on the clock of `nowMs` */
+  constructor(atMs: number, nowMs: () => number) {
+    this.#atMs = atMs
+    this.#nowMs = nowMs
+  }
+
+  /** @throws StoreError deadline_exceeded */
+  check(): void {
+    if (this.#nowMs() < this.#atMs) return
+    throw new StoreError(
+      'overloaded',
+      'deadline_exceeded',
+      'the query did not finish before its deadline_ms: retry, narrow the time range or raise deadline_ms',
+    )
+  }
+}

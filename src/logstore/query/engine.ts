@@ -1,0 +1,229 @@
+/**
+ * One query, from task to response body, on a worker thread: choose the segments, scan their indexes, read the page's records.
+ *
+ * E1  the answer is that of one snapshot: the committed position of the first page, the segments and damaged ranges of the task
+ * E2  the snapshot names every segment below the committed position once: sealed ones by the catalog, those whose sidecar is
+ *     not published yet, and the one being written, by their index in memory
+ * E3  nothing is skipped silently: what cannot be read is a rejection with the place; what is known to be damaged is counted
+ */
+import { StoreError } from '../../errors.ts'
+import { ActiveIndex } from '../active-index.ts'
+import type { StoredBatch } from '../batch-frame.ts'
+import type { ExpectedIndex } from '../bundle/reader.ts'
+import { Catalog } from './catalog.ts'
+import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
+import type { Cursor, QueryFilter } from './cursor.ts'
+import { Deadline } from './deadline.ts'
+import { DamagedFrameError } from './frame-reader.ts'
+import type { FrameReader } from './frame-reader.ts'
+import type { OpenBundles } from './open-bundles.ts'
+import { PageSelection } from './page-selection.ts'
+import { isBefore, planQuery } from './plan.ts'
+import type { QueryPlan } from './plan.ts'
+import { writeResponse } from './response.ts'
+import { renderResult } from './result.ts'
+import { SegmentScan, scanActive, scanBundle } from './scan.ts'
+import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot, QueryTask } from './task.ts'
+
+/** A page ends early after this much text, with a cursor to the rest: records may be megabytes each. */
+const PAGE_CHARACTERS_MAX = 32 * 1024 * 1024
+
+export interface QueryEngineParts {
+  readonly bundles: OpenBundles
+  readonly frames: FrameReader
+  /** The clock of the tasks' deadlines. */
+  readonly nowMs: () => number
+}
+
+/** A segment of the snapshot that may hold results, in the order of positions. */
+type Source =
+  | { readonly kind: 'bundle'; readonly base: number; readonly expected: ExpectedIndex }
+  | { readonly kind: 'active'; readonly base: number; readonly index: ActiveIndex }
+
+export class QueryEngine {
+  readonly #parts: QueryEngineParts
+
+  constructor(parts: QueryEngineParts) {
+    this.#parts = parts
+  }
+
+  run(task: QueryTask): QueryAnswer {
+    try {
+      return this.#answer(task)
+    } catch (error) {
+      if (error instanceof SegmentReadError)
+        return refused('bundle_read_failed', `${error.message}; retry later`, error.incident)
+      if (error instanceof StoreError && error.code === 'deadline_exceeded')
+        return refused('deadline_exceeded', error.message)
+      throw error
+    }
+  }
+
+  #answer({ tenant, request, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
+    const { dataset, filter, limit } = request
+    const deadline = new Deadline(deadlineAtMs, this.#parts.nowMs)
+    const scope = cursorScope(tenant, dataset, filter)
+    const resume = request.cursor === null ? null : decodeCursor(request.cursor, scope)
+    if (resume !== null && 'problem' in resume) return refused('invalid_cursor', resume.problem)
+    if (resume !== null && resume.snapshot > snapshot.committed) {
+      return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
+    }
+    const plan = planQuery(tenant, dataset, filter, resume, resume?.snapshot ?? snapshot.committed)
+    const catalog = new Catalog(snapshot.catalog)
+    this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
+    const sources = sourcesOf(snapshot, catalog, plan)
+    const page = new PageSelection(limit + 1) // one more than shown says whether there is a next page
+
+    let matched = 0
+    let quarantined = 0
+    let scanned = 0
+    for (const [number, source] of sources.entries()) {
+      deadline.check()
+      const scan = this.#scan(source, number, plan, page, deadline, snapshot)
+      if (scan === null) continue
+      matched += scan.matched
+      quarantined += scan.quarantined
+      scanned++
+    }
+
+    const found = page.results()
+    const records: string[] = []
+    let characters = 0
+    let last: Cursor | null = null
+    for (const { source: number, entry, timeHigh, timeLow } of found.slice(0, limit)) {
+      if (characters > PAGE_CHARACTERS_MAX) break
+      deadline.check()
+      const source = sources[number]!
+      const { frameOffset, recordNumber, id } = this.#locate(source, entry)
+      const batch = this.#readBatch(snapshot.logId, source.base, frameOffset)
+      const record = renderResult(batch, recordNumber, id, timeHigh, timeLow)
+      records.push(record)
+      characters += record.length
+      const time = (BigInt(timeHigh) << 32n) | BigInt(timeLow)
+      last = { position: source.base + frameOffset, recordNumber, time, snapshot: plan.snapshot }
+    }
+    const body = writeResponse({
+      tenant,
+      dataset,
+      matched,
+      quarantined,
+      records,
+      limit,
+      cursor: request.cursor,
+      nextCursor: last !== null && found.length > records.length ? encodeCursor(last, scope) : null,
+      usedIndexes: usedIndexes(filter),
+      scanned,
+    })
+    return { kind: 'ok', body }
+  }
+
+  /** Null when the segment was ruled out by its filter or its partitions. */
+  #scan(
+    source: Source,
+    number: number,
+    plan: QueryPlan,
+    page: PageSelection,
+    deadline: Deadline,
+    { quarantined }: QuerySnapshot,
+  ): SegmentScan | null {
+    if (source.kind === 'active') {
+      const { index } = source
+      const placed = { entriesBefore: (offset: number, record: number) => activeEntriesBefore(index, offset, record) }
+      const scan = new SegmentScan(plan, page, deadline, number, source.base, placed, quarantined)
+      return scanActive(scan, index) ? scan : null
+    }
+    return this.#inBundle(source.base, () => {
+      const index = this.#parts.bundles.index(source.expected)
+      const scan = new SegmentScan(plan, page, deadline, number, source.base, index, quarantined)
+      return scanBundle(scan, index) ? scan : null
+    })
+  }
+
+  #locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
+    if (source.kind === 'active') {
+      const { frameOffset, recordNumber, idWords } = source.index
+      return {
+        frameOffset: frameOffset[entry]!,
+        recordNumber: recordNumber[entry]!,
+        id: idWords.slice(4 * entry, 4 * entry + 4),
+      }
+    }
+    return this.#inBundle(source.base, () => {
+      const index = this.#parts.bundles.index(source.expected)
+      index.seekEntry(entry)
+      const { frameOffset, recordNumber } = index
+      return { frameOffset, recordNumber, id: index.idOf(entry) }
+    })
+  }
+
+  #readBatch(logId: number, base: number, frameOffset: number): StoredBatch {
+    try {
+      return this.#parts.frames.read(logId, base, frameOffset)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      const { position } = error instanceof DamagedFrameError ? error : { position: null }
+      throw new SegmentReadError(error, position === null ? null : { kind: 'frame', base, position })
+    }
+  }
+
+  /** Runs something that reads a bundle's index, and says of a failure which bundle it was. */
+  #inBundle<Result>(base: number, read: () => Result): Result {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code === 'deadline_exceeded') throw error
+      this.#parts.bundles.forget(base)
+      throw new SegmentReadError(error, error.kind === 'corrupt' ? { kind: 'index', base } : null)
+    }
+  }
+}
+
+/** A segment could not be read. */
+class SegmentReadError extends StoreError {
+  readonly incident: QueryIncident | null
+
+  constructor(cause: StoreError, incident: QueryIncident | null) {
+    super(cause.kind, 'bundle_read_failed', cause.message, { cause })
+    this.incident = incident
+  }
+}
+
+function refused(kind: QueryRefusal['kind'], message: string, incident: QueryIncident | null = null): QueryRefusal {
+  return { kind, message, incident }
+}
+
+/** The segments that the catalog does not rule out. */
+function sourcesOf({ indexed }: QuerySnapshot, catalog: Catalog, plan: QueryPlan): readonly Source[] {
+  if (plan.impossible) return []
+  const sources: Source[] = []
+  for (let row = 0; row < catalog.length; row++) {
+    const base = catalog.base(row)
+    const overlaps =
+      base < plan.snapshot &&
+      catalog.records(row) > 0 &&
+      isBefore(catalog.minTimeHigh(row), catalog.minTimeLow(row), plan.toHigh, plan.toLow) &&
+      !isBefore(catalog.maxTimeHigh(row), catalog.maxTimeLow(row), plan.fromHigh, plan.fromLow)
+    if (!overlaps) continue
+    sources.push({ kind: 'bundle', base, expected: { base, end: catalog.end(row), identity: catalog.identity(row) } })
+  }
+  for (const { base, index } of indexed) {
+    if (base < plan.snapshot) sources.push({ kind: 'active', base, index: ActiveIndex.attach(index) })
+  }
+  return sources.sort((a, b) => a.base - b.base)
+}
+
+function usedIndexes({ recordId, traceId }: QueryFilter): readonly string[] {
+  const used: string[] = []
+  if (recordId !== null) used.push('record_id')
+  if (traceId !== null) used.push('identity.trace_id')
+  return used.length > 0 ? used : ['dataset_time']
+}
+
+/** As BundleIndex.entriesBefore. */
+function activeEntriesBefore(active: ActiveIndex, frameOffset: number, recordNumber: number): number {
+  let entry = active.countBefore(frameOffset)
+  const { count } = active
+  while (entry < count && active.frameOffset[entry] === frameOffset && active.recordNumber[entry]! < recordNumber)
+    entry++
+  return entry
+}

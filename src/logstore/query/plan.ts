@@ -1,0 +1,75 @@
+/**
+ * What one query looks for, in the form the scans compare with: ids and times as words.
+ *
+ * P1  visible is what lies below `snapshot`: positions are those of frames, and the committed position is where a frame ends,
+ *     so a frame that begins below it ends at or below it
+ * P2  the order of results is (time, position, record number); a page takes what comes after `resume` in it
+ * P3  matched records are counted on the whole snapshot, whatever the page
+ */
+import { parseRecordId } from '../../../native-free-codecs/record-id.ts'
+import type { Cursor, QueryFilter } from './cursor.ts'
+
+/** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */
+const TIME_END = 1n << 64n
+
+export interface QueryPlan {
+  readonly tenant: string
+  readonly dataset: string
+  /** Four words, or null when not filtered by it. */
+  readonly id: Uint32Array | null
+  readonly trace: Uint32Array | null
+  readonly fromHigh: number
+  readonly fromLow: number
+  /** Exclusive. */
+  readonly toHigh: number
+  readonly toLow: number
+  readonly snapshot: number
+  readonly resume: Cursor | null
+  readonly resumeHigh: number
+  readonly resumeLow: number
+  /** Nothing can match: an id that no record has, an empty time range. */
+  readonly impossible: boolean
+}
+
+export function planQuery(
+  tenant: string,
+  dataset: string,
+  filter: QueryFilter,
+  resume: Cursor | null,
+  snapshot: number,
+): QueryPlan {
+  const id = filter.recordId === null ? null : new Uint32Array(4)
+  const idFits = id === null || parseRecordId(filter.recordId!, id, 0)
+  const from = filter.startTime ?? 0n
+  const to = filter.endTime ?? TIME_END
+  const resumeTime = resume?.time ?? 0n
+  return {
+    tenant,
+    dataset,
+    id,
+    trace: filter.traceId === null ? null : traceWords(filter.traceId),
+    fromHigh: highWord(from),
+    fromLow: lowWord(from),
+    toHigh: highWord(to),
+    toLow: lowWord(to),
+    snapshot,
+    resume,
+    resumeHigh: highWord(resumeTime),
+    resumeLow: lowWord(resumeTime),
+    impossible: !idFits || from >= to,
+  }
+}
+
+const highWord = (time: bigint): number => Number(time >> 32n)
+const lowWord = (time: bigint): number => Number(time & 0xffff_ffffn)
+
+/** @param hex  32 hexadecimal digits */
+function traceWords(hex: string): Uint32Array {
+  return Uint32Array.from({ length: 4 }, (_, i) => Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16))
+}
+
+export const isBefore = (aHigh: number, aLow: number, bHigh: number, bLow: number): boolean =>
+  aHigh < bHigh || (aHigh === bHigh && aLow < bLow)
+
+export const isInRange = (plan: QueryPlan, timeHigh: number, timeLow: number): boolean =>
+  !isBefore(timeHigh, timeLow, plan.fromHigh, plan.fromLow) && isBefore(timeHigh, timeLow, plan.toHigh, plan.toLow)

@@ -1,0 +1,198 @@
+/**
+ * The body of `POST /v1/query`: its schema, and what each violation is called.
+ *
+ * null stands for absent in every optional field. Times are u64 nanoseconds and stay exact: as decimal strings, or as JSON
+ * integers, which are read from their own digits and never pass through a double.
+ */
+import { Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { QueryFilter } from './cursor.ts'
+
+const PAGE_LIMIT_DEFAULT = 100
+const PAGE_LIMIT_MAX = 500
+export const DEADLINE_DEFAULT_MS = 10_000
+const DEADLINE_MAX_MS = 60_000
+/** Longer ones exist nowhere in the store (see PARTITION_NAME_BYTES_MAX) and match nothing; they are refused for their size. */
+const DATASET_LENGTH_MAX = 1024
+const TIME_MAX = (1n << 64n) - 1n
+
+const Time = (description: string) =>
+  Type.Optional(
+    Type.String({ pattern: '^[0-9]{1,20}$', description: `${description}; Unix ns, decimal string or integer` }),
+  )
+
+export const QueryRequestBody = Type.Object(
+  {
+    dataset: Type.String({ minLength: 1, maxLength: DATASET_LENGTH_MAX }),
+    filter: Type.Optional(
+      Type.Object(
+        {
+          record_id: Type.Optional(Type.String({ description: 'exact' })),
+          trace_id: Type.Optional(
+            Type.String({ pattern: '^[0-9a-fA-F]{32}$', description: 'exact, 32 hexadecimal digits' }),
+          ),
+          start_time_unix_nano: Time('inclusive'),
+          end_time_unix_nano: Time('exclusive'),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    page: Type.Optional(
+      Type.Object(
+        {
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT })),
+          cursor: Type.Optional(Type.String({ minLength: 1, description: 'next_cursor of the previous page' })),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    deadline_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: DEADLINE_MAX_MS, default: DEADLINE_DEFAULT_MS })),
+  },
+  { additionalProperties: false },
+)
+const requestBody = Compile(QueryRequestBody)
+
+export const QueryReply = Type.Object({
+  status: Type.Literal('ok'),
+  api_version: Type.Literal('v1'),
+  tenant_id: Type.String(),
+  dataset: Type.String(),
+  matched_records: Type.Integer({ description: 'of all pages' }),
+  results: Type.Array(Type.Object({ record: Type.Object({}, { additionalProperties: true }) })),
+  page: Type.Object({
+    limit: Type.Integer(),
+    cursor: Type.Union([Type.String(), Type.Null()]),
+    next_cursor: Type.Union([Type.String(), Type.Null()]),
+  }),
+  used_indexes: Type.Array(Type.String()),
+  scanned_bundles: Type.Integer({ description: 'segments whose index was searched' }),
+  quarantined_records: Type.Optional(Type.Integer({ description: 'matching records that are damaged and left out' })),
+})
+
+export interface QueryRequest {
+  readonly dataset: string
+  readonly filter: QueryFilter
+  readonly limit: number
+  /** null: the first page. */
+  readonly cursor: string | null
+  readonly deadlineMs: number
+}
+
+export interface QueryRequestProblem {
+  readonly kind: 'invalid_query' | 'invalid_page_limit' | 'invalid_cursor'
+  readonly message: string
+}
+
+export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryRequestProblem {
+  const body = parseJson(bytes)
+  if (body === NOT_JSON) return invalid('the body is not JSON in UTF-8')
+  if (!requestBody.Check(body)) return problemOf(body)
+  return typed(body)
+}
+
+function typed({
+  dataset,
+  filter = {},
+  page = {},
+  deadline_ms,
+}: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
+  const startTime = timeOf(filter.start_time_unix_nano)
+  const endTime = timeOf(filter.end_time_unix_nano)
+  if (startTime === 'beyond' || endTime === 'beyond') {
+    const field = startTime === 'beyond' ? 'start_time_unix_nano' : 'end_time_unix_nano'
+    return invalid(`filter.${field} must be at most ${TIME_MAX}`)
+  }
+  return {
+    dataset,
+    filter: { recordId: filter.record_id ?? null, traceId: filter.trace_id?.toLowerCase() ?? null, startTime, endTime },
+    limit: page.limit ?? PAGE_LIMIT_DEFAULT,
+    cursor: page.cursor ?? null,
+    deadlineMs: deadline_ms ?? DEADLINE_DEFAULT_MS,
+  }
+}
+
+function timeOf(text: string | undefined): bigint | null | 'beyond' {
+  if (text === undefined) return null
+  const time = BigInt(text)
+  return time > TIME_MAX ? 'beyond' : time
+}
+
+const NOT_JSON = Symbol('not JSON')
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Integers of the two time fields become the text they were written as; known members that are null are left out. */
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    const body = parseWithSource(utf8.decode(bytes), (key, value, context) =>
+      typeof value === 'number' && TIME_FIELDS.has(key) ? context.source : value,
+    )
+    const { properties } = QueryRequestBody
+    const known = withoutNulls(body, properties)
+    if (!isObject(known)) return known
+    for (const part of ['filter', 'page'] as const) {
+      if (isObject(known[part])) known[part] = withoutNulls(known[part], properties[part].properties)
+    }
+    return known
+  } catch {
+    return NOT_JSON
+  }
+}
+
+function withoutNulls(value: unknown, properties: object): unknown {
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).filter(([name, member]) => member !== null || !Object.hasOwn(properties, name)),
+  )
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano'])
+
+type SourceReviver = (key: string, value: unknown, context: { readonly source: string }) => unknown
+// Node 22 passes the reviver the source text of a primitive (ECMAScript "JSON.parse source text access"); its types do not say so yet.
+const parseWithSource = JSON.parse as (text: string, reviver: SourceReviver) => unknown
+
+const RULES: readonly (readonly [path: string, rule: string])[] = [
+  ['/dataset', `dataset is required: a string of 1 to ${DATASET_LENGTH_MAX} characters`],
+  ['/filter/record_id', 'filter.record_id must be a string'],
+  ['/filter/trace_id', 'filter.trace_id must be a string of 32 hexadecimal digits'],
+  [
+    '/filter/start_time_unix_nano',
+    'filter.start_time_unix_nano must be nanoseconds since the Unix epoch: a decimal string or an integer',
+  ],
+  [
+    '/filter/end_time_unix_nano',
+    'filter.end_time_unix_nano must be nanoseconds since the Unix epoch: a decimal string or an integer',
+  ],
+  ['/filter', 'filter must be an object'],
+  ['/page/limit', `page.limit must be an integer from 1 to ${PAGE_LIMIT_MAX}`],
+  ['/page/cursor', 'page.cursor must be the next_cursor of the previous page, or null for the first'],
+  ['/page', 'page must be an object'],
+  ['/deadline_ms', `deadline_ms must be an integer from 1 to ${DEADLINE_MAX_MS}`],
+]
+
+/** The first violation in a fixed order: fields that do not exist, then the rules as listed. */
+function problemOf(body: unknown): QueryRequestProblem {
+  const errors = requestBody.Errors(body)
+  for (const error of errors) {
+    if (error.keyword !== 'additionalProperties') continue
+    const names = error.params.additionalProperties.map((name) =>
+      `${error.instancePath.slice(1)}/${name}`.replace(/^\//, ''),
+    )
+    return invalid(`unknown field ${JSON.stringify(names[0]!.slice(0, 100).replace('/', '.'))}`)
+  }
+  const paths = new Set(errors.map(({ instancePath }) => instancePath))
+  for (const [path, rule] of RULES) {
+    const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))
+    if (!broken) continue
+    if (path === '/page/limit') return { kind: 'invalid_page_limit', message: rule }
+    if (path === '/page/cursor') return { kind: 'invalid_cursor', message: rule }
+    return invalid(rule)
+  }
+  return invalid('the body must be a JSON object')
+}
+
+const invalid = (message: string): QueryRequestProblem => ({ kind: 'invalid_query', message })

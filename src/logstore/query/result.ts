@@ -1,0 +1,36 @@
+/** One result of a query: finds the record in its batch and renders it. */
+import { formatRecordId } from '../../../native-free-codecs/record-id.ts'
+import type { StoredBatch } from '../batch-frame.ts'
+import { renderRecord } from '../render/record.ts'
+
+/** The JSON text of record `recordNumber`; id and time are those of the index. */
+export function renderResult(
+  batch: StoredBatch,
+  recordNumber: number,
+  id: Uint32Array,
+  timeHigh: number,
+  timeLow: number,
+): string {
+  const { resource, scope, record, dataset } = batch.record(recordNumber)
+  const { signal, format, source, tenant } = batch.envelope
+  const { body } = batch
+  const startOf = (part: Uint8Array): number => part.byteOffset - body.byteOffset
+  const endOf = (part: Uint8Array): number => startOf(part) + part.byteLength
+  return renderRecord({
+    recordId: formatRecordId(id, 0),
+    signal,
+    format,
+    source,
+    tenant,
+    dataset,
+    timeHigh,
+    timeLow,
+    body,
+    resourceStart: startOf(resource),
+    resourceEnd: endOf(resource),
+    scopeStart: startOf(scope),
+    scopeEnd: endOf(scope),
+    recordStart: startOf(record),
+    recordEnd: endOf(record),
+  })
+}

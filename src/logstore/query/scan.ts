@@ -1,0 +1,268 @@
+/**
+ * One segment's part of a query: counts what matches and offers it to the page.
+ *
+ * The entries of a segment are cut into spans: entries of damaged frames that are already known (they are counted apart and
+ * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
+ */
+import type { ActiveIndex } from '../active-index.ts'
+import type { BundleIndex, Partition } from '../bundle/reader.ts'
+import type { Deadline } from './deadline.ts'
+import type { PageSelection } from './page-selection.ts'
+import { isBefore, isInRange } from './plan.ts'
+import type { QueryPlan } from './plan.ts'
+import type { QuarantinedRange } from './task.ts'
+
+/** Entries [from, to). */
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** What a scan needs to know of an index to place positions in it. */
+interface SegmentIndex {
+  /** Entries of frames before `frameOffset`, and of records before `recordNumber` in that frame. */
+  entriesBefore(frameOffset: number, recordNumber: number): number
+}
+
+/** How many entries are looked at between two looks at the clock. */
+const ENTRIES_PER_CHECK = 8192
+
+export class SegmentScan {
+  matched = 0
+  quarantined = 0
+  /** Entries below it exist for this query. */
+  readonly visible: number
+  /** Ascending, disjoint, below `visible`. */
+  readonly damaged: readonly Span[]
+  readonly plan: QueryPlan
+  readonly deadline: Deadline
+  readonly #page: PageSelection
+  readonly #source: number
+  /** Of the entries at the time of `plan.resume`, those from this one on are still to be shown. */
+  readonly #resumeEntry: number
+
+  /**
+   * @param source  number of the segment among all, in the order of their positions
+   * @param base    position of the segment
+   */
+  constructor(
+    plan: QueryPlan,
+    page: PageSelection,
+    deadline: Deadline,
+    source: number,
+    base: number,
+    index: SegmentIndex,
+    quarantined: readonly QuarantinedRange[],
+  ) {
+    this.plan = plan
+    this.deadline = deadline
+    this.#page = page
+    this.#source = source
+    this.visible = index.entriesBefore(plan.snapshot - base, 0)
+    this.#resumeEntry =
+      plan.resume === null ? 0 : index.entriesBefore(plan.resume.position - base, plan.resume.recordNumber + 1)
+    this.damaged = disjoint(
+      quarantined.map(({ from, to }) => ({
+        from: index.entriesBefore(from - base, 0),
+        to: Math.min(this.visible, index.entriesBefore(to - base, 0)),
+      })),
+    )
+  }
+
+  /** Where a scan in order of time may begin: the place of the resumed page in this segment, or the begin of the range. */
+  get firstOfPage(): { timeHigh: number; timeLow: number; entry: number } {
+    const { resume, fromHigh, fromLow, resumeHigh, resumeLow } = this.plan
+    if (resume === null || isBefore(resumeHigh, resumeLow, fromHigh, fromLow)) {
+      return { timeHigh: fromHigh, timeLow: fromLow, entry: 0 }
+    }
+    return { timeHigh: resumeHigh, timeLow: resumeLow, entry: this.#resumeEntry }
+  }
+
+  isDamaged(entry: number): boolean {
+    for (const { from, to } of this.damaged) if (entry >= from && entry < to) return true
+    return false
+  }
+
+  /** One entry of the right partition that may match: visible, in the time range? Then it counts, and may come onto the page. */
+  consider(entry: number, timeHigh: number, timeLow: number): void {
+    if (entry >= this.visible || !isInRange(this.plan, timeHigh, timeLow)) return
+    if (this.damaged.length > 0 && this.isDamaged(entry)) this.quarantined++
+    else this.count(entry, timeHigh, timeLow)
+  }
+
+  /** One entry that matches. */
+  count(entry: number, timeHigh: number, timeLow: number): void {
+    this.matched++
+    if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
+    this.#page.offer(timeHigh, timeLow, this.#source, entry)
+  }
+
+  /** False: neither this one nor any later one comes onto the page. */
+  offer(entry: number, timeHigh: number, timeLow: number): boolean {
+    return this.#page.offer(timeHigh, timeLow, this.#source, entry)
+  }
+
+  #wasShown(entry: number, timeHigh: number, timeLow: number): boolean {
+    const { resumeHigh, resumeLow } = this.plan
+    if (timeHigh === resumeHigh && timeLow === resumeLow) return entry < this.#resumeEntry
+    return isBefore(timeHigh, timeLow, resumeHigh, resumeLow)
+  }
+}
+
+/** The same entries in spans that are ascending, disjoint and not empty. */
+function disjoint(spans: readonly Span[]): readonly Span[] {
+  const merged: Span[] = []
+  let end = 0
+  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
+    if (Math.max(from, end) >= to) continue
+    merged.push({ from: Math.max(from, end), to })
+    end = to
+  }
+  return merged
+}
+
+/** True when the segment's index was searched past the pruning. */
+export function scanActive(scan: SegmentScan, active: ActiveIndex): boolean {
+  const { plan } = scan
+  const partition = active.findPartition(plan.tenant, plan.dataset)
+  if (partition < 0 || scan.visible === 0) return false
+  if (plan.id !== null) return scanActiveId(scan, active, partition, plan.id)
+  if (plan.trace !== null) return scanActiveTrace(scan, active, partition, plan.trace)
+  scanActiveTime(scan, active, partition)
+  return true
+}
+
+function scanActiveId(scan: SegmentScan, active: ActiveIndex, partition: number, id: Uint32Array): boolean {
+  const { trace } = scan.plan
+  const entry = active.findId(id[0]!, id[1]!, id[2]!, id[3]!)
+  if (entry < 0 || entry >= scan.visible) return false
+  if (active.partition[entry] !== partition) return true
+  if (trace !== null && !sameWords(active.traceWords, 4 * entry, trace)) return true
+  scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
+  return true
+}
+
+function scanActiveTrace(scan: SegmentScan, active: ActiveIndex, partition: number, trace: Uint32Array): boolean {
+  let entry = active.newestOfTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+  const found = entry >= 0
+  for (let looked = 1; entry >= 0; entry = active.olderOfTrace(entry), looked++) {
+    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    if (active.partition[entry] === partition) scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
+  }
+  return found
+}
+
+function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: number): void {
+  const { visible } = scan
+  const { fromHigh, fromLow, toHigh, toLow } = scan.plan
+  const partitions = active.partition
+  const { timeHigh, timeLow } = active
+  for (let first = 0; first < visible; first += ENTRIES_PER_CHECK) {
+    scan.deadline.check()
+    const end = Math.min(visible, first + ENTRIES_PER_CHECK)
+    for (let entry = first; entry < end; entry++) {
+      if (partitions[entry] !== partition) continue
+      const high = timeHigh[entry]!
+      const low = timeLow[entry]!
+      if (high < fromHigh || (high === fromHigh && low < fromLow)) continue
+      if (high > toHigh || (high === toHigh && low >= toLow)) continue
+      if (scan.damaged.length > 0 && scan.isDamaged(entry)) scan.quarantined++
+      else scan.count(entry, high, low)
+    }
+  }
+}
+
+/** True when the bundle's index was searched past the pruning. */
+export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
+  const { plan } = scan
+  if (scan.visible === 0) return false
+  if (plan.id !== null) return scanBundleId(scan, index, plan.id)
+  if (plan.trace !== null) return scanBundleTrace(scan, index, plan.trace)
+  const partition = index.findPartition(plan.tenant, plan.dataset)
+  if (partition === null || !overlaps(plan, partition)) return false
+  scanBundleTime(scan, index, partition)
+  return true
+}
+
+function scanBundleId(scan: SegmentScan, index: BundleIndex, id: Uint32Array): boolean {
+  const { plan } = scan
+  if (!index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
+  const entry = index.findId(id[0]!, id[1]!, id[2]!, id[3]!)
+  if (entry < 0) return true
+  const partition = index.findPartition(plan.tenant, plan.dataset)
+  if (partition === null) return true
+  if (plan.trace !== null && !traceHasEntry(index, plan.trace, entry)) return true
+  considerEntry(scan, index, partition, entry)
+  return true
+}
+
+/** The rows of one trace ascend by entry. */
+function traceHasEntry(index: BundleIndex, trace: Uint32Array, entry: number): boolean {
+  const rows = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+  let low = rows.from
+  let high = rows.to
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (index.traceEntry(middle) < entry) low = middle + 1
+    else high = middle
+  }
+  return low < rows.to && index.traceEntry(low) === entry
+}
+
+function scanBundleTrace(scan: SegmentScan, index: BundleIndex, trace: Uint32Array): boolean {
+  const { plan } = scan
+  if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
+  const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+  if (from === to) return true
+  const partition = index.findPartition(plan.tenant, plan.dataset)
+  if (partition === null || !overlaps(plan, partition)) return true
+  for (let row = from; row < to; row++) {
+    if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    considerEntry(scan, index, partition, index.traceEntry(row))
+  }
+  return true
+}
+
+function considerEntry(scan: SegmentScan, index: BundleIndex, partition: Partition, entry: number): void {
+  index.seekEntry(entry)
+  if (index.partition === partition.number) scan.consider(entry, index.timeHigh, index.timeLow)
+}
+
+/** Counts by two searches in the posting list, less what is not to be seen; then walks the list only as far as the page wants. */
+function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
+  const { fromHigh, fromLow, toHigh, toLow } = scan.plan
+  const from = index.lowerBoundPosting(partition, fromHigh, fromLow, 0)
+  const to = index.lowerBoundPosting(partition, toHigh, toLow, 0)
+  const beyond = countMatching(scan, index, partition, scan.visible, index.entryCount)
+  for (const span of scan.damaged) scan.quarantined += countMatching(scan, index, partition, span.from, span.to)
+  scan.matched += to - from - beyond - scan.quarantined
+
+  const first = scan.firstOfPage
+  let row = Math.max(from, index.lowerBoundPosting(partition, first.timeHigh, first.timeLow, first.entry))
+  for (let looked = 1; row < to; row++, looked++) {
+    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    index.seekPosting(row)
+    const entry = index.postingEntry
+    if (entry >= scan.visible || scan.isDamaged(entry)) continue
+    if (!scan.offer(entry, index.postingTimeHigh, index.postingTimeLow)) break
+  }
+}
+
+/** Of the entries [from, to), those of the partition in the time range. */
+function countMatching(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): number {
+  let matching = 0
+  for (let entry = from; entry < to; entry++) {
+    if ((entry - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    index.seekEntry(entry)
+    if (index.partition === partition.number && isInRange(scan.plan, index.timeHigh, index.timeLow)) matching++
+  }
+  return matching
+}
+
+const overlaps = (plan: QueryPlan, partition: Partition): boolean =>
+  isBefore(partition.minTimeHigh, partition.minTimeLow, plan.toHigh, plan.toLow) &&
+  !isBefore(partition.maxTimeHigh, partition.maxTimeLow, plan.fromHigh, plan.fromLow)
+
+function sameWords(words: Uint32Array, at: number, key: Uint32Array): boolean {
+  return words[at] === key[0] && words[at + 1] === key[1] && words[at + 2] === key[2] && words[at + 3] === key[3]
+}

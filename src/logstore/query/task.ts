@@ -1,0 +1,65 @@
+/** What the main thread hands a query thread, and what comes back. Cloned; shared memory stays shared. */
+import type { ActiveIndexHandle } from '../active-index.ts'
+import type { RefusalKind } from '../refusals.ts'
+import type { QueryRequest } from './request.ts'
+
+/** Of each query thread. */
+export interface QueryWorkerData {
+  /** Where the log's segments are. */
+  readonly segmentsDirectory: string
+}
+
+export interface QueryTask {
+  readonly tenant: string
+  readonly request: QueryRequest
+  /** On the clock of `processNowMs`. */
+  readonly deadlineAtMs: number
+  readonly snapshot: QuerySnapshot
+}
+
+/** The state of the log that a query answers for. Every segment with frames is in `indexed` or in `catalog`, never in both. */
+export interface QuerySnapshot {
+  readonly committed: number
+  readonly logId: number
+  /** Segments without a published sidecar: the one being written, and those sealed a moment ago. */
+  readonly indexed: readonly IndexedSegment[]
+  /** Of the sealed segments with a sidecar, see catalog.ts. */
+  readonly catalog: SharedArrayBuffer
+  readonly quarantined: readonly QuarantinedRange[]
+}
+
+interface IndexedSegment {
+  readonly base: number
+  readonly index: ActiveIndexHandle
+}
+
+/** Positions [from, to) of frames known to be damaged. */
+export interface QuarantinedRange {
+  readonly from: number
+  readonly to: number
+}
+
+export type QueryAnswer = QueryReplyBody | QueryRefusal
+
+interface QueryReplyBody {
+  readonly kind: 'ok'
+  /** JSON; its memory is handed over. */
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+export interface QueryRefusal {
+  readonly kind: RefusalKind & ('invalid_cursor' | 'deadline_exceeded' | 'bundle_read_failed')
+  readonly message: string
+  /** What the main thread should look into; null when there is nothing to repair. */
+  readonly incident: QueryIncident | null
+}
+
+/** A damaged place that a query came upon. */
+export type QueryIncident =
+  /** The sidecar of the segment at `base` has to be built again. */
+  | { readonly kind: 'index'; readonly base: number }
+  /** The frame at `position` has to be quarantined. */
+  | { readonly kind: 'frame'; readonly base: number; readonly position: number }
+
+/** Milliseconds on one monotonic clock for all threads of the process; `performance.now` counts from each thread's own start. */
+export const processNowMs = (): number => Number(process.hrtime.bigint()) / 1e6

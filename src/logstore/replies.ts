@@ -1,0 +1,69 @@
+/** The bodies of the log store's answers. */
+import fastJsonStringify from 'fast-json-stringify'
+import { Type } from 'typebox'
+import type { Exchange } from '../http/exchange.ts'
+import { REFUSALS } from './refusals.ts'
+import type { Refusal } from './refusals.ts'
+import { encodeRpcStatus } from './rpc-status.ts'
+
+export const JSON_TYPE = 'application/json'
+export const PROTOBUF_TYPE = 'application/x-protobuf'
+
+/** Ids are hex behind a fixed prefix: nothing in them needs escaping, and saying so makes this the fast path it should be. */
+const RecordId = Type.String({ format: 'unsafe' })
+
+export const IngestReply = Type.Object({
+  status: Type.Literal('accepted'),
+  signal: Type.Union([Type.Literal('log'), Type.Literal('trace')]),
+  accepted_records: Type.Integer({ description: 'records of the batch' }),
+  duplicate_records: Type.Integer({ description: 'of these, records that were stored before and are kept once' }),
+  record_ids: Type.Array(RecordId, { description: 'one id per record, in batch order' }),
+})
+export const RejectionReply = Type.Object({
+  status: Type.Literal('rejected'),
+  retryable: Type.Boolean(),
+  error: Type.Object({ kind: Type.String(), message: Type.String() }),
+})
+
+const stringifyIngest = fastJsonStringify({ ...IngestReply }, { ajv: { formats: { unsafe: true } } })
+const stringifyRejection = fastJsonStringify({ ...RejectionReply })
+
+/**
+ * @param ids  16 bytes a record, in batch order
+ */
+export function ingestReply(signal: 'log' | 'trace', duplicates: number, ids: Buffer): string {
+  const hex = ids.toString('hex')
+  const recordIds = Array.from({ length: ids.byteLength / 16 }, (_, i) => `logstore_${hex.slice(32 * i, 32 * i + 32)}`)
+  return stringifyIngest({
+    status: 'accepted',
+    signal,
+    accepted_records: recordIds.length,
+    duplicate_records: duplicates,
+    record_ids: recordIds,
+  })
+}
+
+/** How a client of a route reads a refusal. */
+export type RefusalShape = 'json' | 'protobuf'
+
+export function answerRefusal(
+  exchange: Exchange,
+  refused: Refusal,
+  shape: RefusalShape,
+  moreHeaders: readonly (readonly [string, string])[] = [],
+): void {
+  const { kind, message, retryable, retryAfterSeconds } = refused
+  const { status } = REFUSALS[kind]
+  const throttles = retryable && (status === 429 || status === 503)
+  const headers = throttles
+    ? ([...moreHeaders, ['retry-after', String(Math.max(1, retryAfterSeconds))]] as const)
+    : moreHeaders
+  if (shape === 'protobuf') exchange.answer(status, PROTOBUF_TYPE, encodeRpcStatus(refused), headers)
+  else
+    exchange.answer(
+      status,
+      JSON_TYPE,
+      stringifyRejection({ status: 'rejected', retryable, error: { kind, message } }),
+      headers,
+    )
+}

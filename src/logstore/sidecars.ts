@@ -1,0 +1,111 @@
+/**
+ * Makes bundles of sealed segments: builds the sidecar in a job, tells the decode lane, then the queries.
+ *
+ * B1  a segment whose sidecar is missing or does not fit is built again from its frames, at start before the service is ready,
+ *     and while it runs when a reader found it damaged
+ * B2  a job that fails is tried again, later each time; until it succeeds queries read the segment's ActiveIndex
+ */
+import { StoreError } from '../errors.ts'
+import type { Files } from '../log/files.ts'
+import type { Log, SegmentInfo } from '../log/log.ts'
+import type { Logger } from '../observability/logger.ts'
+import type { JobPool } from '../pipeline/jobs.ts'
+import { readBundleManifest } from './bundle/manifest.ts'
+import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
+import type { BundlePlace } from './ingest/lane-data.ts'
+import type { CatalogRow } from './query/catalog.ts'
+import type { SegmentRegistry } from './segment-registry.ts'
+
+const RETRY_FIRST_MS = 100
+const RETRY_LAST_MS = 10_000
+
+export interface SidecarParts {
+  readonly log: Log
+  readonly files: Files
+  readonly registry: SegmentRegistry
+  readonly jobs: JobPool<IndexSegmentTask, IndexedSegmentFacts>
+  readonly logger: Logger
+  /** Calls once after a while; does not keep the process alive. */
+  readonly after: (delayMs: number, run: () => void) => void
+}
+
+export class Sidecars {
+  readonly #parts: SidecarParts
+  readonly #building = new Set<number>()
+  readonly #listeners: ((bundle: BundlePlace) => void)[] = []
+  #closed = false
+
+  constructor(parts: SidecarParts) {
+    this.#parts = parts
+    parts.log.onSealed((segment) => this.#build(segment, RETRY_FIRST_MS))
+  }
+
+  get pending(): number {
+    return this.#building.size
+  }
+
+  /** Opens the bundles of all sealed segments, building what is missing (B1). */
+  async recover(): Promise<void> {
+    const { log, files, registry, logger } = this.#parts
+    for (const segment of log.segments) {
+      if (!segment.sealed) continue
+      const known = readBundleManifest(files, segment)
+      if (known) registry.publish(known)
+      else {
+        logger.warn({ segment: segment.base }, 'the sidecar of a segment is missing or damaged: building it again')
+        registry.publish(await this.#run(segment, true))
+      }
+    }
+  }
+
+  /** A reader found the sidecar of a bundle damaged. */
+  rebuild(base: number): void {
+    const segment = this.#parts.log.segments.find((candidate) => candidate.base === base && candidate.sealed)
+    if (segment) this.#build(segment, RETRY_FIRST_MS, true)
+  }
+
+  /** Called before queries see the bundle. */
+  onPublished(listener: (bundle: BundlePlace) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  #build(segment: SegmentInfo, retryMs: number, fromFrames = false): void {
+    if (this.#building.has(segment.base) || this.#closed) return
+    this.#building.add(segment.base)
+    this.#run(segment, fromFrames)
+      .then((row) => this.#publish(segment, row))
+      .catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error)
+        this.#parts.logger.error({ segment: segment.base, reason }, 'the sidecar of a segment could not be built')
+        this.#parts.after(retryMs, () => this.#build(segment, Math.min(2 * retryMs, RETRY_LAST_MS), fromFrames))
+      })
+      .finally(() => this.#building.delete(segment.base))
+  }
+
+  async #run(segment: SegmentInfo, fromFrames: boolean): Promise<CatalogRow> {
+    const { log, registry, jobs } = this.#parts
+    const { base, end, directory, recordsPath } = segment
+    const index = fromFrames ? null : registry.indexOf(base)
+    const { damaged, ...row } = await jobs.run({ logId: log.id, base, end, directory, recordsPath, index })
+    for (const range of damaged) log.reportDamage(segment, range)
+    return row
+  }
+
+  #publish({ base, end, directory }: SegmentInfo, row: CatalogRow): void {
+    if (this.#closed) return
+    for (const listener of this.#listeners) listener({ base, end, identity: row.identity, directory })
+    this.#parts.registry.publish(row)
+    this.#parts.logger.info({ segment: base, records: row.records }, 'bundle published')
+  }
+}
+
+/** What the decode lane needs to open a bundle. */
+export const placeOf = (log: Log, { base, end, identity }: CatalogRow): BundlePlace => {
+  const segment = log.segments.find((candidate) => candidate.base === base)
+  if (!segment) throw new StoreError('corrupt', 'segment_missing', `there is no segment at ${base}`)
+  return { base, end, identity, directory: segment.directory }
+}

@@ -1,0 +1,41 @@
+/**
+ * Structured logs on stderr, one JSON object a line. Written at once: what was logged before a crash is there.
+ * A request is named by its id. Tokens, payloads and record bodies are never logged.
+ */
+import { pino } from 'pino'
+import type { DestinationStream, Logger as PinoLogger } from 'pino'
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** What services need of it. */
+export interface Logger {
+  debug(details: object, message: string): void
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+/** Members that would give a secret away if a request, its headers or a credential were logged by mistake. */
+const SECRETS = ['authorization', 'token', 'secret_access_key', 'cookie']
+
+export function createLogger(
+  level: LogLevel,
+  destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
+): PinoLogger & Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '[secret]' },
+    },
+    destination,
+  )
+}
+
+/** A logger whose lines all name their service. */
+export function loggerOf(logger: PinoLogger, service: string): Logger {
+  return logger.child({ service })
+}

@@ -1,0 +1,20 @@
+/** Time as the services take it in: the one place that asks the system for it. */
+export const systemClock = {
+  /** Monotonic, milliseconds. */
+  nowMs: (): number => performance.now(),
+
+  /** Nanoseconds since the Unix epoch, to the precision of a millisecond. */
+  nowNs: (): bigint => BigInt(Date.now()) * 1_000_000n,
+
+  /** Calls again and again until the returned function is called; does not keep the process alive. */
+  every(intervalMs: number, task: () => void): () => void {
+    const timer = setInterval(task, intervalMs)
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+
+  /** Calls once; does not keep the process alive. */
+  after(delayMs: number, run: () => void): void {
+    setTimeout(run, delayMs).unref()
+  },
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { describe, it, test } from 'node:test'
+import fc from 'fast-check'
+import { formatRecordId, groupPrefix, parseRecordId, recordIdInto } from '../../native-free-codecs/record-id.ts'
+
+interface Input {
+  tenant: string
+  dataset: string
+  signal: number
+  resource: Uint8Array
+  scope: Uint8Array
+  record: Uint8Array
+  ordinal: number
+  batchDigest: Buffer | null
+}
+
+function idOf({ tenant, dataset, signal, resource, scope, record, ordinal, batchDigest }: Input): string {
+  const words = new Uint32Array(4)
+  const prefix = groupPrefix(tenant, dataset, signal, resource, scope)
+  recordIdInto(words, 0, prefix, record, 0, record.length, ordinal, batchDigest)
+  return formatRecordId(words, 0)
+}
+
+const sha256 = (...parts: Uint8Array[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest()
+
+const base: Input = {
+  tenant: 'local',
+  dataset: 'checkout',
+  signal: 1,
+  resource: Buffer.from('resource'),
+  scope: Buffer.from('scope'),
+  record: Buffer.from('record'),
+  ordinal: 0,
+  batchDigest: null,
+}
+
+describe('a record id', () => {
+  it('is the documented hash', () => {
+    const u32 = (value: number) => Buffer.of(value >>> 24, value >>> 16, value >>> 8, value)
+    const sized = (text: string) => Buffer.concat([u32(text.length), Buffer.from(text)])
+    const prefix = sha256(Buffer.of(1, 1), sized('local'), sized('checkout'), sized('resource'), sized('scope'))
+    const expected = sha256(prefix, u32(3), Buffer.of(0), Buffer.from('record')).toString('hex', 0, 16)
+    assert.equal(idOf({ ...base, ordinal: 3 }), `logstore_${expected}`)
+    const digest = sha256(Buffer.from('batch'))
+    const timeless = sha256(prefix, u32(0), Buffer.of(1), digest, Buffer.from('record')).toString('hex', 0, 16)
+    assert.equal(idOf({ ...base, batchDigest: digest }), `logstore_${timeless}`)
+  })
+
+  it('changes with every input', () => {
+    const variants: Input[] = [
+      base,
+      { ...base, tenant: 'locaL' },
+      { ...base, dataset: 'checkouts' },
+      { ...base, signal: 2 },
+      { ...base, resource: Buffer.from('resourcf') },
+      { ...base, scope: Buffer.alloc(0) },
+      { ...base, record: Buffer.from('recore') },
+      { ...base, ordinal: 1 },
+      { ...base, ordinal: 256 },
+      { ...base, batchDigest: sha256(Buffer.from('one batch')) },
+      { ...base, batchDigest: sha256(Buffer.from('another batch')) },
+      // The same bytes, cut at other places.
+      { ...base, tenant: 'localcheck', dataset: 'out' },
+      { ...base, resource: Buffer.from('resources'), scope: Buffer.from('cope') },
+    ]
+    assert.equal(new Set(variants.map(idOf)).size, variants.length)
+  })
+
+  it('does not depend on where the record is, nor on whether it fits the scratch buffer', () => {
+    for (const bytes of [0, 1, 380, 64 * 1024 - 37, 64 * 1024 - 36, 200_000]) {
+      const record = Buffer.alloc(bytes, 'abc')
+      const body = new Uint8Array(new SharedArrayBuffer(bytes + 11))
+      body.set(record, 5)
+      const prefix = groupPrefix('t', 'd', 1, Buffer.alloc(0), Buffer.alloc(0))
+      const words = new Uint32Array(8)
+      recordIdInto(words, 4, prefix, body, 5, 5 + bytes, 0, null)
+      const expected = sha256(prefix, Buffer.alloc(5), record).toString('hex', 0, 16)
+      assert.equal(formatRecordId(words, 4), `logstore_${expected}`)
+      assert.deepEqual([...words.subarray(0, 4)], [0, 0, 0, 0])
+    }
+  })
+
+  it('is not confused by prefixes that take turns', () => {
+    const other = { ...base, dataset: 'other' }
+    assert.deepEqual([idOf(base), idOf(other), idOf(base)], [idOf(base), idOf(other), idOf(base)])
+  })
+})
+
+describe('the text of a record id', () => {
+  it('is read back to the same words', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (id) => {
+        const text = `logstore_${Buffer.from(id).toString('hex')}`
+        const words = new Uint32Array(5)
+        assert.equal(parseRecordId(text, words, 1), true)
+        assert.equal(formatRecordId(words, 1), text)
+        assert.equal(words[1], Buffer.from(id).readUInt32BE(0)) // comparing words compares bytes
+      }),
+    )
+  })
+
+  it('is nothing else', () => {
+    const words = Uint32Array.of(1, 2, 3, 4)
+    const good = `logstore_${'0f'.repeat(16)}`
+    for (const text of [
+      '',
+      'logstore_',
+      good.slice(1),
+      `${good}0`,
+      good.slice(0, -1),
+      good.toUpperCase(),
+      `${good}\n`,
+      good.replace('0', 'g'),
+    ]) {
+      assert.equal(parseRecordId(text, words, 0), false, text)
+    }
+    assert.deepEqual([...words], [1, 2, 3, 4])
+  })
+})
+
+test('two different inputs have two ids', () => {
+  const bytes = fc.uint8Array({ maxLength: 6 })
+  const inputs = fc.record({
+    tenant: fc.string({ maxLength: 4 }),
+    dataset: fc.string({ maxLength: 4 }),
+    signal: fc.constantFrom(1, 2),
+    resource: bytes,
+    scope: bytes,
+    record: bytes,
+    ordinal: fc.nat({ max: 511 }),
+    batchDigest: fc.option(fc.uint8Array({ minLength: 32, maxLength: 32 }).map((digest) => Buffer.from(digest))),
+  })
+  const spelled = (input: Input) =>
+    JSON.stringify(input, (_, value: unknown) => (value instanceof Uint8Array ? [...value] : value))
+  fc.assert(
+    fc.property(inputs, inputs, (a, b) => {
+      assert.equal(idOf(a) === idOf(b), spelled(a) === spelled(b))
+    }),
+  )
+})

@@ -1,0 +1,11 @@
+/** Stores 1, 2, 3, … for activation a in the directory that is its argument, and tells its parent of each that was answered. */
+import assert from 'node:assert/strict'
+import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
+
+const [directory] = process.argv.slice(2)
+assert(directory)
+const helper = await EndpointHelper.open({ directory, logger: { error: assert.fail } })
+for (let n = 1; ; n++) {
+  await helper.store({ activationId: 'a', object: String(n) })
+  process.send?.(n)
+}

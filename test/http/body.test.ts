@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { describe, it, test } from 'node:test'
+import * as fc from 'fast-check'
+import { RawClient, ask, measure, until, withServer } from './support.ts'
+
+const post = (headers: string, body = ''): string => `POST /m HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`
+const chunked = (...chunks: string[]): string =>
+  chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join('')
+const limitBytes = 100_000
+
+describe('a body', () => {
+  it('is read whole, whether its length is declared, chunked, in pieces, zero or absent', () =>
+    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+      for (const [request, expected] of [
+        [post('Content-Length: 5', 'hello'), '5 bytes'],
+        [post('Content-Length: 0'), '0 bytes'],
+        [post('X-None: 1'), '0 bytes'],
+        [post('Transfer-Encoding: chunked', `${chunked('hello', ' world')}0\r\n\r\n`), '11 bytes'],
+        [post('Transfer-Encoding: chunked', '0\r\n\r\n'), '0 bytes'],
+      ] as const) {
+        assert.equal((await ask(server, request))!.body, expected)
+      }
+      const client = await RawClient.connect(server)
+      await client.send(post('Content-Length: 90000', 'x'))
+      for (let i = 0; i < 9; i++) await client.send('y'.repeat(i < 8 ? 10_000 : 9999))
+      assert.equal((await client.reply())!.body, '90000 bytes')
+      client.destroy()
+    }))
+
+  it('at its limit is accepted', () =>
+    withServer({ 'POST /m': measure(5) }, async ({ server }) => {
+      assert.equal((await ask(server, post('Content-Length: 5', 'hello')))!.status, 200)
+      assert.equal(
+        (await ask(server, post('Transfer-Encoding: chunked', `${chunked('hel', 'lo')}0\r\n\r\n`)))!.status,
+        200,
+      )
+      assert.equal((await ask(server, post('Content-Length: 6', 'hello!')))!.status, 413)
+    }))
+
+  it('that declares too much is refused before it arrives, and the connection serves the next request after it', () =>
+    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+      const client = await RawClient.connect(server)
+      await client.send(post(`Content-Length: ${limitBytes + 1}`))
+      assert.equal((await client.reply())!.status, 413)
+      await client.send('x'.repeat(limitBytes + 1) + post('Content-Length: 2', 'ok'))
+      assert.equal((await client.reply())!.body, '2 bytes')
+      client.destroy()
+    }))
+
+  it('that grows too large in chunks is refused once, and the connection serves the next request after it', () =>
+    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+      const client = await RawClient.connect(server)
+      await client.send(post('Transfer-Encoding: chunked', chunked('x'.repeat(limitBytes), 'y')))
+      assert.equal((await client.reply())!.status, 413)
+      await client.send(`${chunked('z'.repeat(limitBytes))}0\r\n\r\n${post('Content-Length: 2', 'ok')}`)
+      assert.equal((await client.reply())!.body, '2 bytes')
+      client.destroy()
+    }))
+
+  it('nobody reads is dropped, and the connection serves the next request', () =>
+    withServer(
+      { 'POST /m': measure(10), 'POST /refused': (_head, exchange) => exchange.answer(403, null, 'no') },
+      async ({ server }) => {
+        const client = await RawClient.connect(server)
+        const refused = 'POST /refused HTTP/1.1\r\nHost: a\r\n'
+        await client.send(`${refused}Content-Length: 300000\r\n\r\n`)
+        assert.equal((await client.reply())!.status, 403)
+        await client.send('x'.repeat(300_000))
+        await client.send(`${refused}Transfer-Encoding: chunked\r\n\r\n${chunked('abc')}`)
+        assert.equal((await client.reply())!.status, 403)
+        await client.send(`${chunked('def')}0\r\n\r\n${post('Content-Length: 2', 'ok')}`)
+        assert.equal((await client.reply())!.body, '2 bytes')
+        client.destroy()
+      },
+    ))
+
+  it('is invited when the client expects 100-continue', () =>
+    withServer({ 'POST /m': measure(10) }, async ({ server }) => {
+      const client = await RawClient.connect(server)
+      await client.send(post('Expect: 100-continue\r\nContent-Length: 2'))
+      assert.equal((await client.reply())!.status, 100)
+      await client.send('ok')
+      assert.equal((await client.reply())!.body, '2 bytes')
+      client.destroy()
+    }))
+
+  it('whose sender leaves in the middle ends the exchange as aborted, with neither tooLarge nor timedOut', async () => {
+    const seen: string[] = []
+    let end = (): void => {}
+    const ended = new Promise<void>((resolve) => (end = resolve))
+    let begin = (): void => {}
+    const begun = new Promise<void>((resolve) => (begin = resolve))
+    await withServer(
+      {
+        'POST /m': (_head, exchange) => {
+          exchange.onEnd((how) => {
+            seen.push(how)
+            end()
+          })
+          exchange.readBody(100, {
+            chunk: (bytes) => seen.push(`chunk ${bytes.byteLength}`),
+            tooLarge: () => seen.push('tooLarge'),
+            timedOut: () => seen.push('timedOut'),
+          })
+          begin()
+        },
+      },
+      async ({ server, clock }) => {
+        const client = await RawClient.connect(server)
+        await client.send(post('Content-Length: 10', 'half'))
+        await begun
+        client.destroy()
+        await ended
+        clock.advanceMs(60_000)
+        assert.deepEqual(seen, ['chunk 4', 'aborted'])
+      },
+    )
+  })
+})
+
+describe('a slow body', () => {
+  it('is refused after 30 s without progress, with an answer, and the connection ends', () =>
+    withServer({ 'POST /m': measure(limitBytes) }, async ({ server, clock }) => {
+      const client = await RawClient.connect(server)
+      await client.send(post('Content-Length: 10', 'half'))
+      await until(() => server.inFlight > 0)
+      clock.advanceMs(29_000)
+      assert.equal(server.inFlight, 1)
+      clock.advanceMs(4000)
+      const reply = await client.reply()
+      assert.deepEqual([reply!.status, reply!.body, reply!.headers['connection']], [408, 'too slow', 'close'])
+      await client.closed()
+    }))
+
+  it('that keeps up the least progress is read to its end', async () => {
+    let bytes = 0
+    await withServer(
+      {
+        'POST /m': (_head, exchange) =>
+          exchange.readBody(limitBytes, {
+            chunk(chunk, isLast) {
+              bytes += chunk.byteLength
+              if (isLast) exchange.answer(200, null, `${bytes} bytes`)
+            },
+            tooLarge: () => {},
+            timedOut: () => exchange.answer(408, null, ''),
+          }),
+      },
+      async ({ server, clock }) => {
+        const client = await RawClient.connect(server)
+        await client.send(post('Content-Length: 50000'))
+        for (let sent = 5000; sent <= 50_000; sent += 5000) {
+          await client.send('x'.repeat(5000))
+          await until(() => bytes >= sent)
+          if (sent < 50_000) clock.advanceMs(24_000) // ten sweeps in all that keep the library reading
+        }
+        assert.equal((await client.reply())!.body, '50000 bytes')
+        client.destroy()
+      },
+    )
+  })
+})
+
+test('malformed requests get a refusal or a closed connection, and the server goes on', () =>
+  withServer({ 'POST /m': measure(1000) }, async ({ server }) => {
+    const pieces = fc.constantFrom(
+      'POST /m HTTP/1.1\r\n',
+      'Host: a\r\n',
+      'Content-Length: 5\r\n',
+      'Content-Length: -1\r\n',
+      'Content-Length: 99999999999999999999\r\n',
+      'Transfer-Encoding: chunked\r\n',
+      'Transfer-Encoding: gzip\r\n',
+      'X: \x00\x7f\xff\r\n',
+      ': no name\r\n',
+      'no colon\r\n',
+      '\r\n',
+      'hello',
+      '5\r\nhello\r\n',
+      '0\r\n\r\n',
+      'zzzz\r\n',
+      '\n\n',
+      ' ',
+      'HTTP/1.1',
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(pieces, { minLength: 1, maxLength: 8 }), async (parts) => {
+        const client = await RawClient.connect(server)
+        client.socket.end(Buffer.from(parts.join(''), 'latin1'))
+        await client.closed()
+        assert.equal((await ask(server, post('Content-Length: 2', 'ok')))!.body, '2 bytes')
+      }),
+      { numRuns: 150 },
+    )
+    assert.equal(server.inFlight, 0)
+  }))

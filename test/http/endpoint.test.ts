@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Type } from 'typebox'
+import { StoreError } from '../../src/errors.ts'
+import { endpoint } from '../../src/http/endpoint.ts'
+import type { EndpointService } from '../../src/http/endpoint.ts'
+import { mediaTypeOf } from '../../src/http/media-type.ts'
+import { openApiDocument } from '../../src/http/openapi.ts'
+import { ask, withServer } from './support.ts'
+
+const service: EndpointService = {
+  errorSchema: Type.Object({ error: Type.String() }),
+  refuse: (exchange, { reason, message }) => exchange.answer(400, 'text/plain', `${reason}: ${message}`),
+  fail: (exchange, error) => exchange.answer(error instanceof StoreError ? 409 : 500, 'text/plain', String(error)),
+}
+
+const claim = endpoint(service, {
+  summary: 'Claim messages',
+  body: Type.Object(
+    {
+      count: Type.Integer({ minimum: 1, maximum: 10 }),
+      page: Type.Optional(
+        Type.Object(
+          { cursor: Type.Union([Type.String({ maxLength: 8 }), Type.Null()]) },
+          { additionalProperties: false },
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  reply: Type.Object({ stream: Type.String(), count: Type.Integer() }),
+  errors: ['invalid_request'],
+  bodyLimitBytes: 200,
+  admit(head, exchange) {
+    if (head.header('authorization') !== '') return { stream: head.param(0) ?? '' }
+    exchange.answer(401, null, 'who are you?')
+    return null
+  },
+  handle({ admitted, body }) {
+    if (body.count === 9) throw new StoreError('conflict', 'nine', 'nine is taken')
+    if (body.count === 10) throw new Error('bug')
+    return { stream: admitted.stream, count: body.count, secret: 'not in the schema' }
+  },
+})
+const list = endpoint(service, {
+  summary: 'List streams',
+  reply: Type.Array(Type.String()),
+  status: 203,
+  errors: [],
+  admit: () => ({}),
+  handle: () => Promise.resolve(['a', '"b"']),
+})
+
+const table = { 'POST /streams/:stream/claims': claim, 'GET /streams': list }
+const post = (
+  body: string,
+  headers = 'Content-Type: application/json; charset=utf-8\r\nAuthorization: x\r\n',
+): string =>
+  `POST /streams/orders/claims HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+
+describe('a JSON endpoint', () => {
+  it('hands its handler a checked body and sends what the reply schema names', () =>
+    withServer(table, async ({ server }) => {
+      const reply = await ask(server, post('{"count":3,"page":{"cursor":null}}'))
+      assert.deepEqual([reply!.status, reply!.body], [200, '{"stream":"orders","count":3}'])
+      assert.equal(reply!.headers['content-type'], 'application/json')
+      const listed = await ask(server, 'GET /streams HTTP/1.1\r\nHost: a\r\n\r\n')
+      assert.deepEqual([listed!.status, listed!.body], [203, '["a","\\"b\\""]'])
+    }))
+
+  it('names the first bad field and never echoes a value', () =>
+    withServer(table, async ({ server }) => {
+      for (const [body, message] of [
+        ['{"count":0}', 'bodyInvalid: count must be >= 1'],
+        ['{"count":"s3cret"}', 'bodyInvalid: count must be integer'],
+        ['{}', 'bodyInvalid: count is missing'],
+        ['{"count":1,"s3cret":1}', 'bodyInvalid: s3cret is not a known field'],
+        ['{"count":1,"a secret <b>":1}', 'bodyInvalid: a field is not a known field'],
+        ['{"count":1,"page":{}}', 'bodyInvalid: page.cursor is missing'],
+        ['{"count":1,"page":{"cursor":7}}', 'bodyInvalid: page.cursor must be string or null'],
+        ['[]', 'bodyInvalid: the body must be object'],
+        ['{"count":1', 'bodyMalformed: the body is not valid JSON in UTF-8'],
+        ['', 'bodyMalformed: the body is not valid JSON in UTF-8'],
+        [`{"count":1}${' '.repeat(200)}`, 'bodyTooLarge: the body must not exceed 200 bytes'],
+      ] as const) {
+        assert.equal((await ask(server, post(body)))!.body, message)
+      }
+    }))
+
+  it('refuses bytes that are not UTF-8', () =>
+    withServer(table, async ({ server }) => {
+      const request = Buffer.concat([Buffer.from(post('{"count":1,"page":{"cursor":"??"}}'))])
+      request[request.indexOf('??')] = 0xff
+      assert.match((await ask(server, request))!.body, /^bodyMalformed/)
+    }))
+
+  it('refuses another media type or none, after its own look at the headers', () =>
+    withServer(table, async ({ server }) => {
+      assert.equal((await ask(server, post('{"count":1}', '')))!.status, 401)
+      for (const type of ['', 'Content-Type: text/json\r\n']) {
+        const reply = await ask(server, post('{"count":1}', `${type}Authorization: x\r\n`))
+        assert.equal(reply!.body, 'mediaType: the content type must be application/json')
+      }
+    }))
+
+  it('leaves what its handler throws to the service', () =>
+    withServer(table, async ({ server }) => {
+      const statuses = [await ask(server, post('{"count":9}')), await ask(server, post('{"count":10}'))].map(
+        (r) => r!.status,
+      )
+      assert.deepEqual(statuses, [409, 500])
+    }))
+
+  it('with a body but no limit for it fails when it is made', () => {
+    const options = {
+      summary: 'x',
+      body: Type.Object({}),
+      reply: Type.Object({}),
+      errors: [],
+      admit: () => null,
+      handle: () => ({}),
+    }
+    assert.throws(() => endpoint(service, options), /bodyLimitBytes/)
+  })
+})
+
+describe('the OpenAPI document', () => {
+  it('lists the documented operations of a route table with their parameters, bodies and replies', () => {
+    const document = openApiDocument({ title: 'test', version: '1' }, [
+      { method: 'POST', path: '/streams/:stream/claims', endpoint: claim },
+      { method: 'GET', path: '/streams', endpoint: list },
+      { method: 'GET', path: '/hidden', endpoint: { begin: () => {} } },
+    ])
+    const { paths, openapi } = JSON.parse(JSON.stringify(document)) as {
+      openapi: string
+      paths: Record<string, Record<string, Record<string, unknown>>>
+    }
+    assert.equal(openapi, '3.1.0')
+    assert.deepEqual(Object.keys(paths), ['/streams/{stream}/claims', '/streams'])
+    const operation = paths['/streams/{stream}/claims']!['post']!
+    assert.equal(operation['operationId'], 'postStreamsStreamClaims')
+    assert.deepEqual(operation['parameters'], [
+      { name: 'stream', in: 'path', required: true, schema: { type: 'string' } },
+    ])
+    assert.deepEqual(Object.keys(operation['responses'] as object), ['200', 'default'])
+    assert.match(
+      JSON.stringify(operation['requestBody']),
+      /"application\/json":\{"schema":\{"type":"object","required":\["count"\]/,
+    )
+    assert.equal(paths['/streams']!['get']!['requestBody'], undefined)
+  })
+})
+
+describe('a media type', () => {
+  it('is read without parameters, case and white space', () => {
+    assert.deepEqual(['Application/JSON; charset=utf-8', ' text/plain ', '', 'a/b, c/d', ';x'].map(mediaTypeOf), [
+      'application/json',
+      'text/plain',
+      '',
+      'a/b',
+      '',
+    ])
+  })
+})

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+// What is allowed where. A new entry is a decision: say why beside it.
+
+/** Folders under src that hold one service each; more are added with the services. */
+const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
+/** Built-in modules that compute and touch nothing outside the process. */
+const PURE_BUILTINS = new Set(['node:assert/strict', 'node:buffer', 'node:crypto', 'node:util', 'node:zlib'])
+const MAY_TOUCH_FILES = [
+  'src/log/node-files.ts', // the seam itself
+  'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of
+  'src/main.ts',
+  'src/config/', // files that settings name
+  'workers/',
+]
+const MAY_READ_CLOCKS = [
+  'src/observability/system-clock.ts', // where main takes time from, to hand it on
+  'src/log/node-environment.ts', // likewise, for a log
+  'src/lifecycle.ts', // shares the time to close among parts
+  'src/logstore/query/task.ts', // one clock for deadlines across threads
+  'src/logstore/ingest/decode-loop.ts', // the decode thread's own start: hands its clock to what it runs
+  'src/logstore/ingest/supervisor.ts', // waits before it replaces a dead thread again
+  'workers/', // hand them to what they run
+]
+const MAY_DEFER = [
+  'src/http/server.ts', // closes outside the library's callbacks
+  'src/logstore/grpc/grpc-front.ts', // likewise
+]
+
+interface Import {
+  readonly from: string
+  /** A repository path, or a package or built-in name. */
+  readonly to: string
+  readonly typeOnly: boolean
+}
+
+interface Source {
+  readonly path: string
+  readonly code: string
+  readonly imports: readonly Import[]
+}
+
+const sources = new Map(
+  ['native-free-codecs', 'src', 'workers']
+    .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
+    .map((path) => [path, read(path)]),
+)
+
+function read(path: string): Source {
+  const code = readFileSync(join(root, path), 'utf8')
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/(^|\s)\/\/.*$/gm, '')
+  const statements = code.matchAll(
+    /(?:^|\n)\s*(?:import|export)\s+(type\s)?[^'"`;]*?from\s*'([^']+)'|import\(?\s*'([^']+)'/g,
+  )
+  const imports = Array.from(statements, ([, type, named, bare]) => {
+    const target = named ?? bare!
+    const to = target.startsWith('.') ? relative(root, join(root, dirname(path), target)) : target
+    return { from: path, to, typeOnly: type !== undefined }
+  })
+  return { path, code, imports }
+}
+
+const under = (path: string, folders: readonly string[]): boolean =>
+  folders.some((folder) => path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`))
+const isFile = (path: string): boolean =>
+  under(path, ['src', 'workers', 'native-free-codecs', 'test', 'bench', 'scripts'])
+
+/** Imports of the files under `folders` for which `allowed` is false, as lines for the failure message. */
+function violations(folders: readonly string[], allowed: (each: Import) => boolean): string[] {
+  return [...sources.values()]
+    .filter((source) => under(source.path, folders))
+    .flatMap((source) => source.imports)
+    .filter((each) => !allowed(each))
+    .map((each) => `${each.from} imports ${each.to}`)
+}
+
+/** Files, outside those allowed, whose code has the pattern. */
+function filesWith(pattern: RegExp, allowed: readonly string[]): string[] {
+  return [...sources.values()]
+    .filter(({ path, code }) => !under(path, allowed) && pattern.test(code))
+    .map(({ path }) => path)
+}
+
+/** Everything a file loads at run time, with itself: types are erased. */
+function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(path)) return loaded
+  loaded.add(path)
+  for (const each of sources.get(path)?.imports ?? []) if (!each.typeOnly) loadedBy(each.to, loaded)
+  return loaded
+}
+
+test('the sources are read and their imports exist', () => {
+  assert.ok(sources.size > 20)
+  assert.ok(sources.get('src/pipeline/jobs.ts')!.imports.some(({ to }) => to === 'src/errors.ts'))
+  assert.deepEqual(
+    violations(['src', 'workers', 'native-free-codecs'], ({ to }) => !isFile(to) || sources.has(to)),
+    [],
+  )
+})
+
+test('codecs import only each other, pure packages and built-ins that touch nothing', () => {
+  const allowed = ({ to }: Import): boolean =>
+    isFile(to) ? under(to, ['native-free-codecs']) : !to.startsWith('node:') || PURE_BUILTINS.has(to)
+  assert.deepEqual(violations(['native-free-codecs'], allowed), [])
+})
+
+test('the pipeline imports nothing of src but the errors', () => {
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/pipeline', 'src/errors.ts'])
+  assert.deepEqual(violations(['src/pipeline'], allowed), [])
+})
+
+test('the log imports nothing of src but the pipeline and the errors', () => {
+  const folders = ['src/log', 'src/pipeline', 'src/errors.ts', 'native-free-codecs']
+  assert.deepEqual(
+    violations(['src/log'], ({ to }) => !isFile(to) || under(to, folders)),
+    [],
+  )
+})
+
+test('the HTTP front knows no service, no log and no pipeline', () => {
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', 'src/errors.ts'])
+  assert.deepEqual(violations(['src/http'], allowed), [])
+})
+
+test('configuration and observability know no service', () => {
+  const folders = ['src/config', 'src/observability', 'src/errors.ts', 'native-free-codecs']
+  assert.deepEqual(
+    violations(['src/config', 'src/observability'], ({ to }) => !isFile(to) || under(to, folders)),
+    [],
+  )
+})
+
+test('services never import each other', () => {
+  for (const service of SERVICES) {
+    const others = SERVICES.filter((each) => each !== service)
+    assert.deepEqual(
+      violations([service], ({ to }) => !under(to, others)),
+      [],
+    )
+  }
+})
+
+test('only main.ts and workers import services from outside, and nothing imports main.ts or a worker', () => {
+  const allowed = ({ from, to }: Import): boolean =>
+    !under(to, SERVICES) || under(from, ['src/main.ts', 'workers', ...SERVICES])
+  assert.deepEqual(violations(['src', 'workers', 'native-free-codecs'], allowed), [])
+  assert.deepEqual(
+    violations(['src', 'workers', 'native-free-codecs'], ({ to }) => !under(to, ['src/main.ts', 'workers'])),
+    [],
+  )
+})
+
+test('only src/http knows uWebSockets.js', () => {
+  const allowed = ({ from, to }: Import): boolean => to !== 'src/http/uws.ts' || under(from, ['src/http'])
+  assert.deepEqual(violations(['src', 'workers'], allowed), [])
+  assert.deepEqual(filesWith(/@uwsjs/, ['src/http/uws.ts']), [])
+})
+
+test('workers load codecs, the log, the pipeline and services, but no route and nothing of the HTTP front', () => {
+  for (const worker of [...sources.keys()].filter((path) => under(path, ['workers']))) {
+    const forbidden = [...loadedBy(worker)].filter(
+      (path) =>
+        under(path, ['src/http', 'src/observability', 'src/config']) || /(^|\/)[\w-]*routes[\w-]*\.ts$/.test(path),
+    )
+    assert.deepEqual(forbidden, [], worker)
+  }
+})
+
+test('only the seam and the edges of the process touch files', () => {
+  const allowed = ({ from, to }: Import): boolean => !/^node:fs(\/|$)/.test(to) || under(from, MAY_TOUCH_FILES)
+  assert.deepEqual(violations(['src', 'workers', 'native-free-codecs'], allowed), [])
+})
+
+test('clocks, timers and randomness come in as arguments', () => {
+  const clocks = /\b(Date\.now|new Date\(\)|Math\.random|performance\.now|process\.hrtime|setTimeout|setInterval)\b/
+  assert.deepEqual(filesWith(clocks, MAY_READ_CLOCKS), [])
+  assert.deepEqual(filesWith(/\bsetImmediate\b/, MAY_DEFER), [])
+})

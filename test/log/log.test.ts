@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { crc32 } from 'node:zlib'
+import { readFrame } from '../../src/log/read.ts'
+import { Arena } from '../../src/pipeline/arena.ts'
+import { World, append, appended, openWriter, payloadOf, replay } from './harness.ts'
+
+describe('an append', () => {
+  it('is committed when its group was synced, and main is woken once for the group', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    let wakes = 0
+    log.onProgress(() => (wakes += 1))
+    const group = [1, 2, 3].map((n) => appended(writer, payloadOf(n, 100)))
+    assert.equal(log.committed, 0)
+    world.step()
+    assert.equal(log.committed, group.at(-1)!.end)
+    assert.equal(wakes, 1)
+    assert.deepEqual([log.counters().groups, log.counters().bytes], [1, log.committed - 64])
+  })
+
+  it('of class append is written and not synced until something needs it', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const { end } = appended(openWriter(log), payloadOf(1, 100), { durability: 'append' })
+    const syncs = () => log.counters().syncs
+    world.step()
+    assert.equal(log.written, end)
+    assert.equal(syncs(), 0)
+    assert.ok(log.committed < end)
+    await log.close()
+    assert.ok(syncs() > 0)
+    assert.equal(log.committed, end)
+  })
+
+  it('takes its external part from the arena, and reads back as one payload', async () => {
+    const world = new World({ seed: 1 })
+    const arena = Arena.create(1 << 20)
+    const log = await world.open({ arena: arena.shared, segmentBytes: 1 << 20 })
+    const writer = openWriter(log)
+    const parts = [payloadOf(1, 20_000), payloadOf(2, 33_333)]
+    const offset = arena.allocate(parts[1]!.byteLength)
+    parts[1]!.copy(arena.bytes, offset)
+    assert.equal(writer.tryBegin(9, parts[0]!.byteLength, offset, parts[1]!.byteLength, 'sync', 'admit', 5), 'ok')
+    parts[0]!.copy(writer.bytes, writer.inlineOffset)
+    const payload = Buffer.concat(parts)
+    writer.publish(crc32(payload))
+    const { segmentBase, segmentOffset, end, opensSegment } = writer
+    const second = appended(writer, payloadOf(3, 5))
+    assert.equal(log.released, 0)
+    world.step()
+    assert.equal(log.released, second.end)
+    assert.ok(opensSegment && end === second.position)
+
+    const file = world.files.open(log.segments[0]!.recordsPath, 'read')
+    for (const expectBytes of [0, 4096, 100_000]) {
+      const read = readFrame(file, log.id, segmentBase, segmentOffset, expectBytes)
+      assert.ok(read.kind === 'frame')
+      assert.ok(read.frame.payload.equals(payload))
+      assert.deepEqual([read.frame.type, read.frame.flags], [9, 5])
+    }
+    assert.equal(readFrame(file, log.id, segmentBase, segmentOffset + 8).kind, 'corrupt')
+    assert.equal(readFrame(file, log.id, segmentBase, 1 << 19).kind, 'none')
+  })
+
+  it('that finds the ring full is told so, and succeeds after the lane took what was there', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const stored: Buffer[] = []
+    let result = append(writer, payloadOf(0, 3000))
+    for (let n = 1; typeof result !== 'string'; n += 1) {
+      stored.push(result.payload)
+      result = append(writer, payloadOf(n, 3000))
+    }
+    assert.equal(result, 'full')
+    assert.ok(stored.length > 10)
+    world.step()
+    stored.push(appended(writer, payloadOf(77, 3000)).payload)
+    world.step()
+    assert.deepEqual(
+      replay(log, world.files).frames.map(({ payload }) => payload),
+      stored,
+    )
+  })
+
+  it('after the producer died is made by a writer attached anew, right behind what the first one published', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const first = appended(openWriter(log), payloadOf(1, 100))
+    await log.recoverProducer()
+    const second = appended(openWriter(log), payloadOf(2, 100))
+    world.step()
+    assert.equal(second.position, first.end)
+    assert.equal(log.committed, second.end)
+  })
+})
+
+describe('segments', () => {
+  it('are rotated by size; sealed ones are reported and dropped from the front', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ segmentBytes: 4096 })
+    const writer = openWriter(log)
+    const sealed: number[] = []
+    log.onSealed((segment) => sealed.push(segment.base))
+    for (let n = 0; n < 20; n += 1) appended(writer, payloadOf(n, 1000))
+    world.step()
+    const before = log.segments
+    assert.ok(before.length > 4)
+    assert.deepEqual(
+      sealed,
+      before.slice(0, -1).map(({ base }) => base),
+    )
+    for (const segment of before) assert.ok(segment.end - segment.base + 64 <= 4096)
+
+    log.dropBefore(before[2]!.base)
+    assert.deepEqual(log.segments, before.slice(2))
+    assert.equal(world.files.exists(before[0]!.directory), false)
+    await log.close()
+    const reopened = await world.open({ segmentBytes: 4096 })
+    assert.deepEqual(
+      reopened.segments.map(({ base, end, sealed: isSealed }) => ({ base, end, isSealed })),
+      before.slice(2).map(({ base, end, sealed: isSealed }) => ({ base, end, isSealed })),
+    )
+    assert.deepEqual(reopened.incidents, [])
+  })
+
+  it('are sealed on request, also when nothing more is appended', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    appended(writer, payloadOf(1, 10))
+    world.step()
+    log.seal()
+    writer.poll()
+    world.step()
+    assert.deepEqual(
+      log.segments.map(({ sealed }) => sealed),
+      [true],
+    )
+    log.seal()
+    const next = appended(writer, payloadOf(2, 10))
+    world.step()
+    assert.equal(log.segments.length, 2)
+    assert.equal(next.position, log.segments[1]!.base + 64)
+  })
+
+  it('hold a frame longer than the segment size, alone', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ segmentBytes: 2048 })
+    const writer = openWriter(log)
+    for (const bytes of [10, 20_000, 10]) appended(writer, payloadOf(bytes, bytes))
+    world.step()
+    assert.equal(log.segments.length, 3)
+    assert.equal(replay(log, world.files).frames.length, 3)
+  })
+})
+
+describe('a failing disk', () => {
+  for (const [what, faults] of [
+    ['fdatasync', { sync: () => 'EIO' }],
+    ['write', { write: () => 'EIO' }],
+  ] as const) {
+    it(`that fails one ${what} makes the log read-only: nothing waiting is committed, nothing more is accepted`, async () => {
+      const world = new World({ seed: 1 })
+      const log = await world.open()
+      const writer = openWriter(log)
+      const stored = appended(writer, payloadOf(1, 100))
+      world.step()
+      const states: string[] = []
+      log.onStateChange(({ kind }) => states.push(kind))
+      const waiting = appended(writer, payloadOf(2, 100))
+      world.files.faults = faults
+      world.step()
+      world.files.faults = {}
+      assert.deepEqual(states, ['read-only'])
+      assert.equal(log.state.kind === 'read-only' && log.state.code, 'EIO')
+      assert.equal(log.committed, stored.end)
+      assert.equal(log.outcome(waiting.end, waiting.generation), 'lost')
+      assert.equal(append(writer, payloadOf(3, 100), { purpose: 'finish' }), 'read-only')
+      world.step()
+      assert.equal(log.committed, stored.end)
+      await log.close()
+      assert.ok((await world.open()).committed >= stored.end, 'opened anew it works')
+    })
+  }
+
+  it('never makes the producer wait: the ring is drained', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    while (typeof append(writer, payloadOf(1, 3000)) !== 'string');
+    world.files.faults = { write: () => 'EIO' }
+    world.step()
+    assert.equal(append(writer, payloadOf(1, 3000)), 'read-only')
+  })
+})
+
+describe('a disk that fills up', () => {
+  it('refuses what is new, still takes what finishes something, and recovers by itself', async () => {
+    const world = new World({ seed: 1, capacityBytes: 4 << 20 })
+    const log = await world.open({ reserveBytes: 2 << 20, segmentBytes: 1 << 20 })
+    const writer = openWriter(log)
+    let admitted = 0
+    let result = append(writer, payloadOf(1, 16_000))
+    for (; typeof result !== 'string'; result = append(writer, payloadOf(1, 16_000))) {
+      admitted += 1
+      world.step()
+    }
+    assert.equal(result, 'no-space')
+    assert.ok(admitted > 50)
+    assert.ok(world.files.freeBytes('/') >= 2 << 20)
+    appended(writer, payloadOf(2, 100), { purpose: 'finish' })
+    world.step()
+    assert.equal(log.state.kind, 'ok')
+
+    log.dropBefore(log.segments.at(-1)!.base)
+    world.nowMs += 1000
+    world.lanes[0]!.idle()
+    appended(writer, payloadOf(1, 16_000))
+    world.step()
+    assert.equal(log.state.kind, 'ok')
+  })
+
+  it('refuses even what finishes something before a write would fail', async () => {
+    const world = new World({ seed: 1, capacityBytes: 4 << 20 })
+    const log = await world.open({ reserveBytes: 2 << 20, segmentBytes: 1 << 20 })
+    const writer = openWriter(log)
+    let result = append(writer, payloadOf(1, 16_000), { purpose: 'finish' })
+    while (typeof result !== 'string') {
+      world.step()
+      result = append(writer, payloadOf(1, 16_000), { purpose: 'finish' })
+    }
+    assert.equal(result, 'no-space')
+    assert.equal(log.state.kind, 'ok')
+  })
+})
+
+describe('a journal lane that dies', () => {
+  it('is replaced: what was written before is kept, what was waiting is lost, and positions are given again', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const written = appended(writer, payloadOf(1, 100), { durability: 'append' })
+    world.step()
+    const waiting = appended(writer, payloadOf(2, 100))
+    const states: string[] = []
+    log.onStateChange(({ kind }) => states.push(kind))
+    world.lanes[0]!.die()
+    assert.equal(append(writer, payloadOf(3, 100)), 'read-only')
+    await new Promise(setImmediate)
+    assert.deepEqual(states, ['restarting', 'ok'])
+
+    const next = appended(writer, payloadOf(4, 100))
+    assert.equal(next.position, waiting.position)
+    world.step()
+    assert.deepEqual(
+      [written, waiting, next].map((frame) => log.outcome(frame.end, frame.generation)),
+      ['stored', 'lost', 'stored'],
+    )
+    assert.deepEqual(
+      replay(log, world.files).frames.map(({ payload }) => payload),
+      [written.payload, next.payload],
+    )
+  })
+
+  it('again and again makes the log read-only', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    for (let death = 0; death < 6; death += 1) {
+      world.lanes[0]!.die()
+      await new Promise(setImmediate)
+    }
+    assert.equal(log.state.kind, 'read-only')
+  })
+})

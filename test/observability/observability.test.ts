@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import { Health } from '../../src/observability/health.ts'
+import { createLogger, loggerOf } from '../../src/observability/logger.ts'
+import { Metrics, SharedCounters } from '../../src/observability/metrics.ts'
+
+describe('the log', () => {
+  it('is one JSON object a line that names its service, from the least level up', () => {
+    const lines: string[] = []
+    const logger = loggerOf(createLogger('info', { write: (line) => void lines.push(line) }), 'logstore')
+    logger.debug({}, 'hidden')
+    logger.info({ request_id: 'r-1' }, 'seen')
+    const line = JSON.parse(lines.join('')) as Record<string, unknown>
+    assert.deepEqual(
+      [line['level'], line['service'], line['request_id'], line['msg']],
+      ['info', 'logstore', 'r-1', 'seen'],
+    )
+    assert.match(String(line['time']), /^\d{4}-\d\d-\d\dT/)
+  })
+
+  it('never shows what is named like a secret', () => {
+    const lines: string[] = []
+    const logger = createLogger('info', { write: (line) => void lines.push(line) })
+    logger.info({ headers: { authorization: 'Bearer s3cret' }, token: 's3cret', a: { b: { token: 's3cret' } } }, 'oops')
+    assert.doesNotMatch(lines.join(''), /s3cret/)
+  })
+})
+
+describe('metrics', () => {
+  it('are read when they are asked for, each service’s from a registry of its own', async () => {
+    const metrics = new Metrics()
+    let count = 1
+    metrics.counter({ name: 'test_things_total', help: 'things' }, () => count)
+    metrics.counterBy({ name: 'test_refused_total', help: 'refusals' }, 'kind', () => new Map([['malformed', 2]]))
+    metrics.gauge({ name: 'test_open', help: 'open' }, () => 7)
+    const observe = metrics.histogram({ name: 'test_wait_seconds', help: 'waits' }, [0.1, 1])
+    observe(0.5)
+    count = 3
+    const text = await metrics.text()
+    assert.match(text, /^test_things_total 3$/m)
+    assert.match(text, /^test_refused_total\{kind="malformed"\} 2$/m)
+    assert.match(text, /^test_open 7$/m)
+    assert.match(text, /^test_wait_seconds_bucket\{le="1"\} 1$/m)
+    assert.match(await metrics.text(), /^test_things_total 3$/m)
+    assert.doesNotMatch(await new Metrics().text(), /test_/)
+    assert.match(metrics.contentType, /^text\/plain; version=0\.0\.4/)
+  })
+
+  it('count what other threads add to shared counters', async () => {
+    const counters = SharedCounters.create(2)
+    const source = `import { workerData } from 'node:worker_threads'
+      import { SharedCounters } from '${new URL('../../src/observability/metrics.ts', import.meta.url).href}'
+      const counters = SharedCounters.attach(workerData)
+      for (let i = 0; i < 1000; i++) counters.add(1, 2 ** 32)`
+    const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
+      workerData: counters.shared,
+    })
+    await new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))
+    assert.deepEqual([counters.read(0), counters.read(1)], [0, 1000 * 2 ** 32])
+  })
+})
+
+describe('health', () => {
+  it('is every part that is not well, in a sentence', () => {
+    const health = new Health()
+    let journal: string | null = null
+    health.add('journal', () => journal)
+    health.add('decode lane', () => 'restarting')
+    assert.deepEqual(health.problems(), ['decode lane: restarting'])
+    journal = 'read-only'
+    assert.deepEqual(health.problems(), ['journal: read-only', 'decode lane: restarting'])
+  })
+})

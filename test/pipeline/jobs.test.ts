@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { JobPool } from '../../src/pipeline/jobs.ts'
+import type { TestJob } from './workers/job-task.ts'
+
+const filename = new URL('workers/job-task.ts', import.meta.url)
+
+async function withPool(
+  options: { threads?: number; queueMax?: number },
+  test: (pool: JobPool<TestJob, string>, gate: Int32Array) => Promise<void>,
+): Promise<void> {
+  const pool = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, queueMax: 1, ...options })
+  const gate = new Int32Array(new SharedArrayBuffer(8))
+  try {
+    await test(pool, gate)
+  } finally {
+    open(gate)
+    await pool.close({ withinMs: 1000 })
+  }
+}
+
+function open(gate: Int32Array): void {
+  Atomics.store(gate, 0, 1)
+  Atomics.notify(gate, 0)
+}
+
+describe('a job pool', () => {
+  it('runs a task and returns its result', () =>
+    withPool({}, async (pool) => assert.equal(await pool.run({ how: 'return' }), 'done')))
+
+  it('refuses as overloaded what is more than its threads and its queue hold, and goes on afterwards', () =>
+    withPool({}, async (pool, gate) => {
+      const held = [pool.run({ how: 'wait', gate }), pool.run({ how: 'wait', gate })]
+      assert.equal(pool.tasks, 2)
+      await assert.rejects(pool.run({ how: 'return' }), { kind: 'overloaded', code: 'jobs_queue_full' })
+      open(gate)
+      assert.deepEqual(await Promise.all(held), ['done', 'done'])
+      assert.equal(await pool.run({ how: 'return' }), 'done')
+      assert.equal(pool.tasks, 0)
+    }))
+
+  it('turns a task that throws into unavailable with the cause, and goes on', () =>
+    withPool({}, async (pool) => {
+      await assert.rejects(pool.run({ how: 'throw' }), {
+        kind: 'unavailable',
+        code: 'job_failed',
+        message: 'test job failed: told to throw',
+      })
+      assert.equal(await pool.run({ how: 'return' }), 'done')
+    }))
+
+  it('rejects the task of a dying thread as unavailable, and the tasks behind it run on its successor', () =>
+    withPool({ queueMax: 3 }, async (pool) => {
+      const dying = pool.run({ how: 'exit' })
+      const behind = [pool.run({ how: 'return' }), pool.run({ how: 'return' })]
+      await assert.rejects(dying, { kind: 'unavailable', code: 'job_failed' })
+      assert.deepEqual(await Promise.all(behind), ['done', 'done'])
+    }))
+
+  it('kills the thread of a task that runs longer than its time-out, and goes on', () =>
+    withPool({}, async (pool) => {
+      await assert.rejects(pool.run({ how: 'spin' }, { timeoutMs: 50 }), { kind: 'unavailable', code: 'job_timed_out' })
+      assert.equal(await pool.run({ how: 'return' }), 'done')
+    }))
+
+  it('gives an aborted task the caller’s own reason, whether it waits or runs', () =>
+    withPool({}, async (pool, gate) => {
+      const controller = new AbortController()
+      const reason = new Error('the client is gone')
+      const running = pool.run({ how: 'spin', gate }, { signal: controller.signal })
+      const waiting = pool.run({ how: 'return' }, { signal: controller.signal })
+      controller.abort(reason)
+      await assert.rejects(running, reason)
+      await assert.rejects(waiting, reason)
+      assert.equal(await pool.run({ how: 'return' }), 'done')
+    }))
+
+  it('that closes lets running tasks finish, kills those that do not, and takes no new ones', async () => {
+    const patient = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, queueMax: 1 })
+    const gate = new Int32Array(new SharedArrayBuffer(8))
+    const held = patient.run({ how: 'wait', gate })
+    const closed = patient.close({ withinMs: 5000 })
+    open(gate)
+    assert.equal(await held, 'done')
+    await closed
+    await assert.rejects(patient.run({ how: 'return' }), { kind: 'unavailable', code: 'jobs_closed' })
+
+    const hurried = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, queueMax: 1 })
+    const stuck = assert.rejects(hurried.run({ how: 'spin' }), { kind: 'unavailable' })
+    await hurried.close({ withinMs: 10 })
+    await stuck
+  })
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { describe, it, test } from 'node:test'
+import * as fc from 'fast-check'
+import { Piscina } from 'piscina'
+import { SpscRing } from '../../src/pipeline/spsc-ring.ts'
+import type { RingEndReport, RingEndTask } from './workers/ring-end.ts'
+
+const ringEnd = new URL('workers/ring-end.ts', import.meta.url).pathname
+
+/** A ring whose counters stand at `start`, as after 2^32 - small bytes. */
+function ringAt(capacityBytes: number, start: number): SpscRing {
+  const fresh = SpscRing.create(capacityBytes)
+  const words = new Int32Array(fresh.shared)
+  words[0] = start | 0
+  words[16] = start | 0
+  return SpscRing.attach(fresh.shared)
+}
+
+function send(ring: SpscRing, text: string): boolean {
+  const at = ring.tryReserve(Buffer.byteLength(text))
+  if (at < 0) return false
+  ring.bytes.write(text, at)
+  ring.publish()
+  return true
+}
+
+function receive(ring: SpscRing): string | null {
+  const at = ring.next()
+  return at < 0 ? null : ring.bytes.toString('utf8', at, at + ring.messageBytes)
+}
+
+describe('a ring', () => {
+  it('delivers messages in order and says -1 when there is none', () => {
+    const ring = SpscRing.create(64)
+    assert.equal(receive(ring), null)
+    assert.ok(send(ring, 'one'))
+    assert.ok(send(ring, ''))
+    assert.deepEqual([receive(ring), receive(ring), receive(ring)], ['one', '', null])
+  })
+
+  it('shows a message only once it was published', () => {
+    const ring = SpscRing.create(64)
+    const at = ring.tryReserve(5)
+    ring.bytes.write('maybe', at)
+    assert.equal(receive(ring), null)
+    ring.publish()
+    assert.equal(receive(ring), 'maybe')
+  })
+
+  it('forgets a reservation when another one is made before publishing', () => {
+    const ring = SpscRing.create(64)
+    ring.tryReserve(20)
+    assert.ok(send(ring, 'second'))
+    assert.deepEqual([receive(ring), receive(ring)], ['second', null])
+  })
+
+  it('refuses what does not fit now and accepts it after the release', () => {
+    const ring = SpscRing.create(64)
+    assert.ok(send(ring, 'a'.repeat(24)))
+    assert.ok(send(ring, 'b'.repeat(24)))
+    assert.equal(ring.usedBytes, 64)
+    assert.ok(!send(ring, ''))
+    receive(ring)
+    assert.ok(!send(ring, ''), 'taken is not yet released')
+    ring.release()
+    assert.ok(send(ring, ''))
+  })
+
+  it('refuses a message above messageBytesMax as a bug of the caller', () => {
+    const ring = SpscRing.create(64)
+    assert.throws(() => ring.tryReserve(ring.messageBytesMax + 1), assert.AssertionError)
+    assert.throws(() => ring.publish(), assert.AssertionError)
+    assert.throws(() => SpscRing.create(100), assert.AssertionError)
+  })
+
+  it('never lets the main thread sleep', () => {
+    const ring = SpscRing.create(64)
+    assert.throws(() => ring.waitForMessage(), assert.AssertionError)
+    assert.throws(() => ring.waitForSpace(8), assert.AssertionError)
+  })
+
+  it('gives what its dead consumer took but did not release to the next consumer', () => {
+    const ring = SpscRing.create(64)
+    send(ring, 'done')
+    receive(ring)
+    ring.release()
+    send(ring, 'again')
+    assert.equal(receive(ring), 'again')
+    assert.equal(receive(SpscRing.attach(ring.shared)), 'again')
+  })
+})
+
+test('an empty ring takes a message of messageBytesMax wherever its counters stand', () => {
+  const places = fc.integer({ min: 0, max: 2 ** 29 - 1 }).map((n) => n * 8)
+  fc.assert(
+    fc.property(places, (start) => {
+      const ring = ringAt(128, start)
+      const text = 'x'.repeat(ring.messageBytesMax)
+      assert.ok(send(ring, text))
+      assert.equal(receive(ring), text)
+    }),
+  )
+})
+
+test('a ring behaves as a bounded queue under any interleaving, across its end and across 2^32', () => {
+  const operations = fc.array(
+    fc.oneof(
+      fc.record({ kind: fc.constant('send' as const), bytes: fc.integer({ min: 0, max: 120 }) }),
+      fc.record({ kind: fc.constant('reserve' as const), bytes: fc.integer({ min: 0, max: 120 }) }),
+      fc.record({ kind: fc.constantFrom('next' as const, 'release' as const, 'reattach' as const) }),
+    ),
+    { maxLength: 120 },
+  )
+  const starts = fc.constantFrom(0, 2 ** 32 - 8, 2 ** 32 - 64, 2 ** 32 - 256, 2 ** 31 - 128)
+  fc.assert(
+    fc.property(operations, starts, (steps, start) => {
+      const capacity = 256
+      let producer = ringAt(capacity, start)
+      let consumer = SpscRing.attach(producer.shared)
+      const published: string[] = [] // not yet released
+      let taken = 0
+      let sent = 0
+
+      for (const step of steps) {
+        if (step.kind === 'send') {
+          const text = String.fromCharCode(97 + (sent++ % 26)).repeat(step.bytes)
+          const worstBytes = published.reduce((sum, each) => sum + 16 + each.length, 0) + 2 * (step.bytes + 16) + 120
+          const accepted = send(producer, text)
+          if (worstBytes <= capacity) assert.ok(accepted, 'refused though there was room')
+          if (accepted) published.push(text)
+        } else if (step.kind === 'reserve') {
+          producer.tryReserve(step.bytes)
+        } else if (step.kind === 'next') {
+          assert.equal(receive(consumer), published[taken] ?? null)
+          if (taken < published.length) taken++
+        } else if (step.kind === 'release') {
+          consumer.release()
+          published.splice(0, taken)
+          taken = 0
+        } else {
+          producer = SpscRing.attach(producer.shared)
+          consumer = SpscRing.attach(producer.shared)
+          taken = 0
+        }
+        assert.ok(producer.usedBytes <= capacity)
+        assert.ok(published.length > 0 || producer.usedBytes === 0)
+      }
+    }),
+    { numRuns: 400 },
+  )
+})
+
+describe('two threads on one ring', () => {
+  for (const [capacityBytes, start] of [
+    [64, 0],
+    [256, 2 ** 32 - 4096],
+    [4096, 2 ** 31 - 4096],
+  ] as const) {
+    it(`lose, repeat and tear nothing with ${capacityBytes} bytes from counter ${start}`, async () => {
+      const pool = new Piscina<{ data: RingEndTask }, RingEndReport>({
+        filename: ringEnd,
+        maxThreads: 2,
+        minThreads: 2,
+      })
+      const { shared: ring, messageBytesMax } = ringAt(capacityBytes, start)
+      const task = { ring, messages: 30_000, messageBytesMax, seed: capacityBytes }
+      const [produced, consumed] = await Promise.all([
+        pool.run({ data: { ...task, end: 'produce' } }),
+        pool.run({ data: { ...task, end: 'consume' } }),
+      ])
+      assert.deepEqual(consumed, produced)
+      await pool.destroy()
+    })
+  }
+})

@@ -1,0 +1,20 @@
+/** A job for the tests: ends in the way its task says, and tells whether its gate opened. */
+import { StoreError } from '../../../src/errors.ts'
+
+export interface TestJob {
+  readonly how: 'return' | 'throw' | 'exit' | 'spin' | 'wait'
+  /** 'wait' sleeps until word 0 is not 0; word 1 counts the tasks that began. */
+  readonly gate?: Int32Array
+}
+
+export default function job({ how, gate }: TestJob): string {
+  if (gate) {
+    Atomics.add(gate, 1, 1)
+    Atomics.notify(gate, 1)
+  }
+  if (how === 'throw') throw new StoreError('corrupt', 'told_to', 'told to throw')
+  if (how === 'exit') process.exit(9)
+  if (how === 'spin') for (;;);
+  if (how === 'wait') Atomics.wait(gate!, 0, 0)
+  return 'done'
+}

@@ -1,0 +1,313 @@
+/** A log store's segments in a temporary directory, made of real frames, and the engine that queries them. No threads, no HTTP. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import {
+  FRAME_HEADER_BYTES,
+  crc32,
+  emptyFrameHeader,
+  encodeFrameHeader,
+  frameBytes,
+} from '../../native-free-codecs/frame.ts'
+import { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
+import type { Files } from '../../src/log/files.ts'
+import { nodeFiles } from '../../src/log/node-files.ts'
+import {
+  RECORDS_NAME,
+  SEGMENT_HEADER_BYTES,
+  encodeSegmentFooter,
+  encodeSegmentHeader,
+  segmentName,
+} from '../../src/log/segment-format.ts'
+import { ActiveIndex } from '../../src/logstore/active-index.ts'
+import {
+  BATCH_FRAME_TYPE,
+  FORMAT_JSON,
+  SIGNAL_LOG,
+  SOURCE_OTLP_HTTP,
+  batchHeadBytes,
+  encodeNames,
+  writeBatchHead,
+} from '../../src/logstore/batch-frame.ts'
+import { BlockCache } from '../../src/logstore/bundle/block-cache.ts'
+import { IndexBuilder } from '../../src/logstore/bundle/builder.ts'
+import { indexSegment } from '../../src/logstore/bundle/publish.ts'
+import type { IndexedSegmentFacts } from '../../src/logstore/bundle/publish.ts'
+import { FrameIndexer } from '../../src/logstore/ingest/index-frame.ts'
+import { scanBatch } from '../../src/logstore/ingest/scan.ts'
+import { encodeCatalog } from '../../src/logstore/query/catalog.ts'
+import type { CatalogRow } from '../../src/logstore/query/catalog.ts'
+import { QueryEngine } from '../../src/logstore/query/engine.ts'
+import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
+import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
+import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query/request.ts'
+import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
+
+export const LOG_ID = 77
+
+export interface TestRecord {
+  readonly dataset: string
+  readonly time: bigint
+  readonly trace: string | null
+  /** What the record says, unique. */
+  readonly text: string
+}
+
+interface Segment {
+  readonly base: number
+  readonly active: ActiveIndex
+  bytes: Buffer
+  end: number
+  frames: number
+  lastHeaderCrc: number
+  sealed: boolean
+  row: CatalogRow | null
+}
+
+/** The fields of a response that tests look at. */
+export interface QueryResponseBody {
+  readonly matched_records: number
+  readonly results: readonly { readonly record: QueriedRecord }[]
+  readonly page: { readonly limit: number; readonly cursor: string | null; readonly next_cursor: string | null }
+  readonly used_indexes: readonly string[]
+  readonly scanned_bundles: number
+  readonly quarantined_records?: number
+}
+
+export interface QueriedRecord {
+  readonly record_id: string
+  readonly tenant_id: string
+  readonly dataset: string
+  readonly time_unix_nano: string
+  readonly trace_id: string | null
+  readonly raw_payload: { readonly record: { readonly body: { readonly stringValue: string } } }
+}
+
+export class TestStore {
+  readonly directory: string
+  readonly segments: Segment[] = []
+  readonly clock = { nowMs: 0 }
+  quarantined: QuarantinedRange[] = []
+  /** Reads of files with this name fail as a broken disk does. */
+  unreadable: string | null = null
+  #engine: QueryEngine
+  #bundles: OpenBundles
+  readonly #builder = new IndexBuilder()
+  /** Real files that are never synced: no test here cuts the power, and a shared disk would set the pace. */
+  readonly #files: Files = {
+    ...nodeFiles,
+    syncDirectory: () => {},
+    create: (path) => Object.assign(nodeFiles.create(path), { fdatasync: () => {} }),
+    open: (path, access) => {
+      const file = nodeFiles.open(path, access)
+      const read = file.read.bind(file)
+      file.read = (into, at) => {
+        if (this.unreadable !== null && path.endsWith(this.unreadable)) throw new Error('EIO')
+        return read(into, at)
+      }
+      return file
+    },
+  }
+
+  static open(context: Pick<TestContext, 'after'>): TestStore {
+    const store = new TestStore()
+    context.after(() => store.close())
+    return store
+  }
+
+  constructor() {
+    this.directory = mkdtempSync(join(tmpdir(), 'trilog-query-'))
+    this.#bundles = new OpenBundles(this.#files, this.directory, new BlockCache(1 << 20))
+    this.#engine = this.#newEngine()
+  }
+
+  /** A query thread that was replaced: nothing cached, nothing open. */
+  restart(): void {
+    this.#bundles.close()
+    this.#bundles = new OpenBundles(this.#files, this.directory, new BlockCache(1 << 20))
+    this.#engine = this.#newEngine()
+  }
+
+  close(): void {
+    this.#bundles.close()
+    rmSync(this.directory, { recursive: true })
+  }
+
+  /** One batch, one frame; returns the frame's position. */
+  add(tenant: string, records: readonly TestRecord[]): number {
+    const segment = this.#activeSegment()
+    const offset = segment.bytes.byteLength
+    const payload = encodeBatch(tenant, records)
+    const frame = Buffer.alloc(frameBytes(payload.byteLength))
+    payload.copy(frame, FRAME_HEADER_BYTES)
+    const header = { ...emptyFrameHeader(), position: segment.base + offset, payloadBytes: payload.byteLength }
+    const payloadCrc = crc32(payload, 0, payload.byteLength)
+    const previousHeaderCrc = segment.lastHeaderCrc
+    segment.lastHeaderCrc = encodeFrameHeader(
+      { ...header, type: BATCH_FRAME_TYPE, epoch: 1, payloadCrc, previousHeaderCrc, logId: LOG_ID },
+      frame,
+      0,
+    )
+    segment.bytes = Buffer.concat([segment.bytes, frame])
+    segment.end = segment.base + segment.bytes.byteLength
+    segment.frames++
+    this.#write(segment)
+    new FrameIndexer().add(segment.active, offset, payload)
+    return segment.base + offset
+  }
+
+  seal(): void {
+    const segment = this.segments.at(-1)
+    if (segment === undefined || segment.sealed) return
+    const { base, end, frames: frameCount, lastHeaderCrc } = segment
+    const footer = encodeSegmentFooter({ frameCount, logId: LOG_ID, end, epoch: 1, lastHeaderCrc, base })
+    segment.bytes = Buffer.concat([segment.bytes, footer])
+    segment.sealed = true
+    this.#write(segment)
+  }
+
+  /** Publishes the sidecars of sealed segments, from the index ingest filled or from the frames. */
+  publish(fromFrames = false): void {
+    for (const segment of this.segments) {
+      if (segment.sealed && segment.row === null) segment.row = this.index(segment, fromFrames)
+    }
+  }
+
+  index({ base, end, active }: Segment, fromFrames: boolean): IndexedSegmentFacts {
+    const directory = this.directoryOf(base)
+    const recordsPath = `${directory}/${RECORDS_NAME}`
+    const index = fromFrames ? null : active.handle
+    return indexSegment(this.#files, this.#builder, { logId: LOG_ID, base, end, directory, recordsPath, index })
+  }
+
+  directoryOf(base: number): string {
+    return `${this.directory}/${segmentName(base)}`
+  }
+
+  get committed(): number {
+    return this.segments.at(-1)?.end ?? 0
+  }
+
+  snapshot(): QuerySnapshot {
+    const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)
+    return {
+      committed: this.committed,
+      logId: LOG_ID,
+      indexed: this.segments
+        .filter(({ row }) => row === null)
+        .map(({ base, active }) => ({ base, index: active.handle })),
+      catalog: encodeCatalog(rows),
+      quarantined: this.quarantined,
+    }
+  }
+
+  ask(
+    tenant: string,
+    body: object,
+    snapshot = this.snapshot(),
+    deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS,
+  ): QueryAnswer {
+    const request = parseQueryRequest(Buffer.from(JSON.stringify(body)))
+    if ('kind' in request) throw new Error(request.message)
+    return this.#engine.run({ tenant, request, deadlineAtMs, snapshot })
+  }
+
+  query(tenant: string, body: object, snapshot = this.snapshot()): QueryResponseBody {
+    const answer = this.ask(tenant, body, snapshot)
+    if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
+    return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
+  }
+
+  #newEngine(): QueryEngine {
+    const frames = new FrameReader(this.#bundles, 4096)
+    return new QueryEngine({ bundles: this.#bundles, frames, nowMs: () => this.clock.nowMs })
+  }
+
+  #activeSegment(): Segment {
+    const last = this.segments.at(-1)
+    if (last !== undefined && !last.sealed) return last
+    const base = last === undefined ? 0 : last.end + SEGMENT_HEADER_BYTES
+    const lastHeaderCrc = last?.lastHeaderCrc ?? 0
+    const bytes = encodeSegmentHeader({ logId: LOG_ID, base, epoch: 1, previousHeaderCrc: lastHeaderCrc })
+    const active = ActiveIndex.create(1024)
+    const segment = {
+      base,
+      active,
+      bytes,
+      end: base + bytes.byteLength,
+      frames: 0,
+      lastHeaderCrc,
+      sealed: false,
+      row: null,
+    }
+    nodeFiles.makeDirectory(this.directoryOf(base))
+    this.segments.push(segment)
+    return segment
+  }
+
+  #write({ base, bytes }: Segment): void {
+    const path = `${this.directoryOf(base)}/${RECORDS_NAME}`
+    const file = nodeFiles.exists(path) ? nodeFiles.open(path, 'write') : nodeFiles.create(path)
+    file.writev([bytes], 0)
+    file.close()
+  }
+}
+
+export const textsOf = ({ results }: QueryResponseBody): string[] =>
+  results.map(({ record }) => record.raw_payload.record.body.stringValue)
+
+/** A batch frame's payload: the records as an OTLP JSON export of one tenant. */
+function encodeBatch(tenant: string, records: readonly TestRecord[]): Buffer {
+  const body = Buffer.from(
+    JSON.stringify({
+      resourceLogs: records.map(({ dataset, time, trace, text }) => ({
+        resource: {
+          attributes: [
+            { key: 'tenant_id', value: { stringValue: tenant } },
+            { key: 'service.name', value: { stringValue: dataset } },
+          ],
+        },
+        scopeLogs: [
+          {
+            logRecords: [
+              {
+                timeUnixNano: time.toString(),
+                body: { stringValue: text },
+                ...(trace === null ? {} : { traceId: trace }),
+              },
+            ],
+          },
+        ],
+      })),
+    }),
+  )
+  const batch = new OtlpBatch()
+  scanBatch(batch, body, SIGNAL_LOG, FORMAT_JSON)
+  const datasets = [...new Set(records.map(({ dataset }) => dataset))]
+  const names = encodeNames(tenant, datasets)
+  const headBytes = batchHeadBytes(batch, names)
+  const payload = Buffer.alloc(headBytes + body.byteLength)
+  const envelope = {
+    signal: SIGNAL_LOG,
+    format: FORMAT_JSON,
+    source: SOURCE_OTLP_HTTP,
+    tenant,
+    receivedAtHigh: 1,
+    receivedAtLow: 2,
+  }
+  const resourceDataset = Uint16Array.from(records, ({ dataset }) => datasets.indexOf(dataset))
+  writeBatchHead(
+    payload,
+    0,
+    envelope,
+    batch,
+    body.byteLength,
+    names,
+    datasets.length,
+    resourceDataset,
+    new Uint16Array(512),
+  )
+  body.copy(payload, headBytes)
+  return payload
+}
