@@ -28,6 +28,9 @@ const DIGEST_BYTES = 32
 /** A message up to this size is put together in one buffer and hashed in one call, which takes half the time of an incremental hash. */
 const SCRATCH_BYTES = 64 * 1024
 const scratch = Buffer.alloc(SCRATCH_BYTES)
+/** scratch[0 .. n) for each n in use: most records are short, and a new view for each costs a tenth of its id. */
+const heads: (Buffer | undefined)[] = []
+const HEADS_BYTES_MAX = 4096
 let prefixInScratch: Buffer | null = null // records come group by group
 
 /**
@@ -90,7 +93,7 @@ export function recordIdInto(
   let id: string
   if (messageBytes <= SCRATCH_BYTES) {
     asBuffer(bytes).copy(scratch, recordAt, start, end) // a little cheaper than set() of a subarray
-    id = hash('sha256', scratch.subarray(0, messageBytes), 'binary')
+    id = hash('sha256', scratchHead(messageBytes), 'binary')
   } else {
     const head = scratch.subarray(0, recordAt)
     id = createHash('sha256').update(head).update(bytes.subarray(start, end)).digest('binary')
@@ -103,6 +106,9 @@ export function recordIdInto(
       id.charCodeAt(4 * i + 3)
   }
 }
+
+const scratchHead = (bytes: number): Buffer =>
+  bytes > HEADS_BYTES_MAX ? scratch.subarray(0, bytes) : (heads[bytes] ??= scratch.subarray(0, bytes))
 
 const asBuffer = (bytes: Uint8Array): Buffer =>
   bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -18,6 +18,11 @@ export const LOGSTORE_GATEWAY_REQUESTS_DEFAULT = 64
 export const LOGSTORE_GATEWAY_RECORDS_DEFAULT = 8192
 export const LOGSTORE_GATEWAY_BYTES_DEFAULT = 32 * MIB
 
+/** LOGSTORE_SEGMENT_BYTES: a segment has one index in memory, of a fixed size, while it is written; offsets in it stay below 2 GiB. */
+export const LOGSTORE_SEGMENT_BYTES_FLOOR = 1 * MIB
+export const LOGSTORE_SEGMENT_BYTES_DEFAULT = 128 * MIB
+export const LOGSTORE_SEGMENT_BYTES_CEILING = 1024 * MIB
+
 /** Per tenant. */
 export const LOGSTORE_CONCURRENT_QUERIES_DEFAULT = 16
 

@@ -7,6 +7,9 @@ import {
   LOGSTORE_GATEWAY_BYTES_DEFAULT,
   LOGSTORE_GATEWAY_RECORDS_DEFAULT,
   LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
+  LOGSTORE_SEGMENT_BYTES_CEILING,
+  LOGSTORE_SEGMENT_BYTES_DEFAULT,
+  LOGSTORE_SEGMENT_BYTES_FLOOR,
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
 import {
@@ -65,6 +68,13 @@ export const logStoreSettings = {
       description: 'Directories that must have synced, the data directory included, for `replicated-local`',
     }),
   ),
+  LOGSTORE_SEGMENT_BYTES: integer({
+    default: String(LOGSTORE_SEGMENT_BYTES_DEFAULT),
+    min: LOGSTORE_SEGMENT_BYTES_FLOOR,
+    max: LOGSTORE_SEGMENT_BYTES_CEILING,
+    description:
+      'A bundle is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer bundles to search',
+  }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     default: String(LOGSTORE_BODY_BYTES_DEFAULT),
     min: LOGSTORE_BODY_BYTES_FLOOR,
@@ -137,6 +147,7 @@ export interface LogStoreConfig {
         readonly replicaDirectories: readonly string[]
         readonly writeQuorum: number
       }
+  readonly segmentBytes: number
   readonly bodyBytesMax: number
   /** Infinity: no limit. */
   readonly gateway: { readonly requestsMax: number; readonly recordsMax: number; readonly bytesMax: number }
@@ -178,6 +189,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
     dataDirectory: settings.LOGSTORE_DATA_DIR,
     tenantPolicyFile: settings.LOGSTORE_TENANT_POLICY_FILE,
     durability: durabilityOf(settings),
+    segmentBytes: settings.LOGSTORE_SEGMENT_BYTES,
     bodyBytesMax: settings.LOGSTORE_MAX_BODY_BYTES,
     gateway: Object.freeze({
       requestsMax: settings.LOGSTORE_GATEWAY_MAX_REQUESTS,

@@ -10,7 +10,7 @@ import type { StoredObject } from './frames.ts'
 import { ObjectLog } from './object-log.ts'
 import type { ObjectLogOptions } from './object-log.ts'
 
-export interface EndpointHelperOptions extends Partial<Pick<ObjectLogOptions, 'limits' | 'sizes'>> {
+interface EndpointHelperOptions extends Partial<Pick<ObjectLogOptions, 'limits' | 'sizes'>> {
   readonly directory: string
   readonly logger: Pick<Logger, 'error'>
   readonly environment?: LogEnvironment

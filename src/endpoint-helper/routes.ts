@@ -7,7 +7,7 @@ import type { Endpoint, OperationDocument, Route } from '../http/routes.ts'
 import type { EndpointHelper } from './endpoint-helper.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 
-export interface EndpointHelperRoutesOptions {
+interface EndpointHelperRoutesOptions {
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
   /** Of the most recent object; its one parameter is the activation id. */
   readonly recentPath: string

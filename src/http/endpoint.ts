@@ -14,7 +14,7 @@ import type { Endpoint, OperationDocument } from './routes.ts'
 import { describeProblem } from './validation.ts'
 
 /** Why a request was refused before `handle` saw it. `message` names a field, never a value. */
-interface EndpointRefusal {
+export interface EndpointRefusal {
   readonly reason: 'mediaType' | 'bodyTooLarge' | 'bodyTimedOut' | 'bodyMalformed' | 'bodyInvalid'
   readonly message: string
 }

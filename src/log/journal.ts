@@ -25,6 +25,7 @@ import {
   MESSAGE_SEAL,
   MESSAGE_SYNC,
 } from './journal-message.ts'
+import { GatheredWrite } from './gathered-write.ts'
 import { LogShared } from './log-shared.ts'
 import {
   DROPPED_PREFIX,
@@ -39,11 +40,6 @@ import { keepAsSpare, removeSpares, takeSpare } from './spare.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
-/** Parts of one writev: IOV_MAX of Linux, less one for the run of small parts that may still be open. */
-const PARTS_MAX = 1023
-/** Parts up to this are copied together: cheaper than one more part of a writev. */
-const COPIED_BYTES_MAX = 16 << 10
-const STAGING_BYTES = 1 << 20
 /** Free space is looked at again after so many bytes or so much time. */
 const SPACE_REFRESH_BYTES = 16 << 20
 const SPACE_REFRESH_MS = 250
@@ -104,13 +100,7 @@ export class Journal {
   #epoch: number
   #chain: number
 
-  // The write that is being gathered: parts, small ones copied together in runs of the staging buffer.
-  readonly #staging = Buffer.alloc(STAGING_BYTES)
-  #staged = 0
-  #runStart = 0
-  #parts: Uint8Array[] = []
-  #partsBytes = 0
-  #partsAt = 0
+  readonly #write = new GatheredWrite()
 
   #unsyncedBytes = false
   #spaceBytes = 0
@@ -138,7 +128,7 @@ export class Journal {
     this.#chain = tail.chain
     if (tail.base >= 0) {
       this.#file = this.#files.open(this.#recordsPath(), 'write')
-      this.#partsAt = tail.end - tail.base
+      this.#write.begin(this.#file, tail.end - tail.base)
     }
     this.#spaceMs = options.nowMs()
   }
@@ -241,15 +231,15 @@ export class Journal {
     if (kind & MESSAGE_OPENS_SEGMENT) this.#openSegment(position - SEGMENT_HEADER_BYTES, epoch)
     assert(position === this.#end, 'a frame does not begin where the one before ended') // J2
 
-    this.#gather(bytes, headerAt, ringBytes)
+    this.#write.add(bytes, headerAt, ringBytes)
     let wholeBytes = ringBytes
     if (externalBytes > 0) {
-      this.#gather(this.#options.arena, externalOffset, externalBytes)
+      this.#write.add(this.#options.arena, externalOffset, externalBytes)
       wholeBytes = paddedBytes(ringBytes + externalBytes)
-      this.#gather(PADDING, 0, wholeBytes - ringBytes - externalBytes)
+      this.#write.add(PADDING, 0, wholeBytes - ringBytes - externalBytes)
     } else if (wholeBytes % 8 !== 0) {
       wholeBytes = paddedBytes(ringBytes)
-      this.#gather(PADDING, 0, wholeBytes - ringBytes)
+      this.#write.add(PADDING, 0, wholeBytes - ringBytes)
     }
     this.#end = position + wholeBytes
     this.#frameCount += 1
@@ -258,37 +248,8 @@ export class Journal {
     return wholeBytes
   }
 
-  #gather(source: Uint8Array, from: number, bytes: number): void {
-    if (bytes === 0) return
-    if (this.#parts.length >= PARTS_MAX - 1) this.#flush()
-    if (bytes > COPIED_BYTES_MAX) {
-      this.#closeRun()
-      this.#parts.push(source.subarray(from, from + bytes))
-    } else {
-      if (this.#staged + bytes > STAGING_BYTES) this.#flush()
-      this.#staging.set(source.subarray(from, from + bytes), this.#staged)
-      this.#staged += bytes
-    }
-    this.#partsBytes += bytes
-  }
-
-  #closeRun(): void {
-    if (this.#staged > this.#runStart) this.#parts.push(this.#staging.subarray(this.#runStart, this.#staged))
-    this.#runStart = this.#staged
-  }
-
   #flush(): void {
-    this.#closeRun()
-    if (this.#partsBytes > 0) {
-      assert(this.#file !== null)
-      this.#unsyncedBytes = true
-      this.#file.writev(this.#parts, this.#partsAt)
-      this.#partsAt += this.#partsBytes
-    }
-    this.#parts = []
-    this.#partsBytes = 0
-    this.#staged = 0
-    this.#runStart = 0
+    if (this.#write.flush()) this.#unsyncedBytes = true
   }
 
   #sync(): void {
@@ -313,8 +274,9 @@ export class Journal {
     this.#files.syncDirectory(directory)
     this.#files.syncDirectory(this.#segments)
     this.#end = base + SEGMENT_HEADER_BYTES
-    this.#partsAt = SEGMENT_HEADER_BYTES
+    this.#write.begin(this.#file, SEGMENT_HEADER_BYTES)
     this.#frameCount = 0
+    this.#shared.publishSegmentBase(this.#replica, base)
     this.#options.notify({ kind: 'opened', base })
   }
 
@@ -360,7 +322,6 @@ export class Journal {
   /** J3 */
   #fail(error: unknown): void {
     this.#failed = true
-    this.#parts = []
     this.#shared.dropReplica(this.#replica)
     while (this.#ring.next() >= 0);
     this.#ring.release()

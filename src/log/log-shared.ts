@@ -3,7 +3,7 @@
  *
  *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
  *                  replica count, write quorum; status of each replica
- *   BigInt64 words per replica: written, synced, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds
+ *   BigInt64 words per replica: written, synced, base of the segment being written, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds
  *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
  *                  own, `reset` is what recovery found
  *
@@ -49,7 +49,8 @@ const GROUPS = 4
 const SYNCS = 5
 const BYTES = 6
 const SYNC_NANOSECONDS = 7
-const WORDS_PER_REPLICA = 8
+const SEGMENT_BASE = 8
+const WORDS_PER_REPLICA = 9
 
 const BLOCK_BYTES = 48
 const LIVE_BLOCK = 0
@@ -157,6 +158,15 @@ export class LogShared {
 
   synced(replica: number): number {
     return this.#load(replica, SYNCED)
+  }
+
+  /** Segment that `replica` writes to; stored before `written` moves into it. -1: none is open. */
+  segmentBase(replica: number): number {
+    return this.#load(replica, SEGMENT_BASE)
+  }
+
+  publishSegmentBase(replica: number, base: number): void {
+    this.#store(replica, SEGMENT_BASE, base)
   }
 
   publishWritten(replica: number, position: number): void {
@@ -272,6 +282,7 @@ export class LogShared {
       Atomics.store(this.#words, STATUS + replica, REPLICA_LIVE)
       this.#store(replica, WRITTEN, state.tail)
       this.#store(replica, SYNCED, state.tail)
+      this.#store(replica, SEGMENT_BASE, state.mustOpen ? -1 : state.base)
     }
     Atomics.store(this.#words, MAIN_WOKEN, 0)
     Atomics.store(this.#words, EPOCH, epoch)

@@ -15,6 +15,7 @@
 import assert from 'node:assert/strict'
 import { StoreError } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
+import { Caretaker } from './caretaker.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.ts'
 import { makeDurableDirectory } from './files.ts'
@@ -22,6 +23,8 @@ import { publishSpace } from './journal.ts'
 import type { JournalMessage } from './journal.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
+import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL_MS_DEFAULT } from './log-options.ts'
+import type { LogOptions, LogState } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
 import { writeQuarantine } from './quarantine.ts'
@@ -30,56 +33,16 @@ import type { DamagedRange } from './read.ts'
 import type { RecoveredLog } from './recovery.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
-import { RECORDS_NAME, SEGMENT_BYTES_MAX, segmentName } from './segment-format.ts'
-import { sparePath } from './spare.ts'
+import { SEGMENT_BYTES_MAX } from './segment-format.ts'
+import { SegmentList } from './segment-list.ts'
+import type { SegmentInfo } from './segment-list.ts'
 
-const SEGMENT_BYTES_DEFAULT = 128 << 20
-const RING_BYTES_DEFAULT = 8 << 20
-const RESERVE_BYTES_DEFAULT = 64 << 20
-const STALL_MS_DEFAULT = 5000
-/** How often it is looked at whether a segment should be written in advance, and at which append rate that still pays. */
-const PREPARE_INTERVAL_MS = 1000
-const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
 /** More restarts than this within the window say that restarting does not help. */
 const RESTARTS_MAX = 5
 const RESTART_WINDOW_MS = 60_000
 
-export interface LogOptions {
-  readonly directory: string
-  readonly segmentsName?: string
-  /** A segment is closed before it grows beyond. */
-  readonly segmentBytes?: number
-  /** Of each journal lane; a power of two. The longest inline part is a little less than half of it. */
-  readonly ringBytes?: number
-  /** External payload parts live here. */
-  readonly arena?: SharedArrayBuffer
-  /** More directories that hold the same log. */
-  readonly replicas?: readonly string[]
-  /** Directories (the primary counts) that have synced a frame before it is committed; default: all. */
-  readonly writeQuorum?: number
-  /** Free disk space, besides the ring's size, that only frames that finish something may use. */
-  readonly reserveBytes?: number
-  /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
-  readonly replicaStallMs?: number
-  readonly environment?: LogEnvironment
-  onIncident?(incident: QuarantineIncident): void
-}
-
-export interface SegmentInfo {
-  readonly base: Position
-  /** Position behind the last frame; of the active segment, the last one written. */
-  readonly end: Position
-  readonly sealed: boolean
-  readonly directory: string
-  readonly recordsPath: string
-}
-
-export type LogState =
-  | { readonly kind: 'ok' }
-  | { readonly kind: 'degraded'; readonly code: string; readonly message: string }
-  | { readonly kind: 'restarting'; readonly code: string; readonly message: string }
-  | { readonly kind: 'read-only'; readonly code: string; readonly message: string }
-  | { readonly kind: 'closed' }
+export type { LogOptions, LogState } from './log-options.ts'
+export type { SegmentInfo } from './segment-list.ts'
 
 export class Log {
   readonly directory: string
@@ -98,7 +61,7 @@ export class Log {
   readonly #rings: readonly SpscRing[]
   readonly #reserveBytes: number
   #lanes: (JournalLane | null)[] = []
-  #segments: SegmentInfo[] = []
+  readonly #segments: SegmentList
   #incidents: QuarantineIncident[] = []
   #state: LogState = { kind: 'ok' }
   #committed = 0
@@ -106,9 +69,7 @@ export class Log {
   #keptUpTo = new Map<number, Position>()
   #restartsMs: number[] = []
   #restarting: Promise<void> | null = null
-  readonly #stopTimers: (() => void)[] = []
-  #preparing = false
-  #preparedWritten = -1
+  readonly #caretaker: Caretaker
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
   readonly #stateListeners: ((state: LogState) => void)[] = []
@@ -158,6 +119,7 @@ export class Log {
     this.#locks = locks
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
+    this.#segments = new SegmentList(`${options.directory}/${this.#segmentsName}`)
     this.id = recovered.logId
     this.tornTail = recovered.primary.tornTail
     this.#rings = directories.map(() => SpscRing.create(ringBytes))
@@ -168,16 +130,22 @@ export class Log {
     })
     this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
     this.#begin(recovered)
-    if (directories.length > 1) {
-      const intervalMs = (options.replicaStallMs ?? STALL_MS_DEFAULT) / 2
-      this.#stopTimers.push(environment.every(intervalMs, () => this.#dropStalled()))
-    }
-    this.#stopTimers.push(environment.every(PREPARE_INTERVAL_MS, () => this.#prepareSpares()))
+    this.#caretaker = new Caretaker({
+      environment,
+      shared: this.#shared,
+      rings: this.#rings,
+      segmentsDirectories: directories.map((directory) => `${directory}/${this.#segmentsName}`),
+      segmentBytes,
+      spareSpaceBytes: 4 * Math.max(segmentBytes, this.#reserveBytes),
+      replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
+      active: () => this.segments.at(-1),
+      onStalled: (replica) => this.#onStalled(replica),
+    })
   }
 
   /** All segments, oldest first; the last one is active unless it is sealed. A new array when they changed. */
   get segments(): readonly SegmentInfo[] {
-    return this.#segments
+    return this.#segments.all
   }
 
   /** L1 */
@@ -251,13 +219,15 @@ export class Log {
     }
   }
 
-  /** Removes the sealed segments that end at or below a position, in all directories. */
+  /**
+   * Removes the sealed segments that end at or below a position, in all directories, in the background: after a crash, or from a
+   * read-only log, some may be there again.
+   */
   dropBefore(position: Position): void {
-    const dropped = this.#segments.filter((segment) => segment.sealed && segment.end <= position)
+    const dropped = this.#segments.dropBefore(position)
     if (dropped.length === 0) return
-    this.#segments = this.#segments.filter((segment) => !dropped.includes(segment))
     for (const [replica, lane] of this.#lanes.entries()) {
-      for (const { base } of dropped) lane?.post({ kind: 'drop', base })
+      for (const base of dropped) lane?.post({ kind: 'drop', base })
       this.#rings[replica]!.wake()
     }
   }
@@ -282,7 +252,7 @@ export class Log {
   async close(): Promise<void> {
     this.#shared.forceProducerState(PRODUCER_CLOSED)
     await this.#restarting
-    for (const stop of this.#stopTimers) stop()
+    this.#caretaker.stop()
     await this.#stopLanes()
     this.#progressed()
     if (this.#state.kind !== 'read-only') this.#setState({ kind: 'closed' })
@@ -301,7 +271,7 @@ export class Log {
       mark.sync()
       mark.close()
     }
-    this.#segments = primary.segments.map(({ base, end, sealed }) => this.#infoOf(base, end, sealed))
+    this.#segments.reset(primary.segments)
     for (const incident of primary.incidents) this.#addIncident(incident)
     this.#shared.beginGeneration(producerStateOf(primary), epoch)
     for (const [replica, directory] of this.#directories.entries()) {
@@ -331,7 +301,7 @@ export class Log {
         onMessage: (message) => this.#onMessage(replica, message),
         onDeath: (error) => {
           this.#lanes[replica] = null
-          this.#restart(error.message).catch((failure: unknown) => this.#giveUp(failure))
+          void this.#restart(error.message)
         },
       },
     )
@@ -346,23 +316,24 @@ export class Log {
 
   #progressed(): void {
     this.#shared.acceptWake()
-    const active = this.#segments.at(-1)
-    if (active && !active.sealed) this.#replaceLast({ ...active, end: Math.max(active.end, this.written) })
+    this.#updateActive()
     for (const listener of this.#progressListeners) listener()
   }
 
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
     if (message.kind === 'opened') {
-      this.#segments = [...this.#segments, this.#infoOf(message.base, Math.max(message.base, this.written), false)]
+      this.#segments.opened(message.base)
+      this.#updateActive()
       return
     }
-    const sealed = this.#infoOf(message.base, message.end, true)
-    this.#replaceLast(sealed)
+    const sealed = this.#segments.sealed(message.base, message.end)
     for (const listener of this.#sealedListeners) listener(sealed)
   }
 
-  #replaceLast(segment: SegmentInfo): void {
-    this.#segments = [...this.#segments.slice(0, -1), segment]
+  /** `written` is read first: as long as its segment is the one in the list, it is a position of that one. */
+  #updateActive(): void {
+    const { written } = this
+    this.#segments.written(this.#shared.segmentBase(0), written)
   }
 
   #onFailed(replica: number, code: string, message: string): void {
@@ -378,52 +349,18 @@ export class Log {
     }
   }
 
-  /** A replica that takes nothing for a whole interval although there is something, while the primary's lane goes on. */
-  #dropStalled(): void {
-    for (let replica = 1; replica < this.#directories.length; replica += 1) {
-      const ring = this.#rings[replica]!
-      const written = this.#shared.written(replica)
-      const stalled = ring.usedBytes > 0 && this.#lastWritten[replica] === written
-      const { length } = this.#stalledIntervals
-      this.#stalledIntervals[replica] = stalled && replica < length ? this.#stalledIntervals[replica]! + 1 : 0
-      this.#lastWritten[replica] = written
-      if (this.#stalledIntervals[replica]! < 2 || !this.#shared.isLive(replica)) continue
-      this.#shared.dropReplica(replica)
-      this.#onFailed(replica, 'ETIMEDOUT', 'the directory does not keep up')
-      this.#progressed()
-    }
+  #onStalled(replica: number): void {
+    this.#shared.dropReplica(replica)
+    this.#onFailed(replica, 'ETIMEDOUT', 'the directory does not keep up')
+    this.#progressed()
   }
-
-  /** A log that fills its segment slowly gets the next one written in advance. */
-  #prepareSpares(): void {
-    const { written } = this
-    const appendedBytes = written - (this.#preparedWritten < 0 ? 0 : this.#preparedWritten)
-    this.#preparedWritten = written
-    const { segmentBytes } = this.writer
-    const active = this.#segments.at(-1)
-    if (this.#preparing || !active || active.sealed || written - active.base < segmentBytes / 4) return
-    if (appendedBytes === 0 || appendedBytes > PREPARE_BYTES_PER_INTERVAL_MAX) return
-    if (this.#shared.admitLimit() - written < 4 * Math.max(segmentBytes, this.#reserveBytes)) return
-    const paths = this.#directories
-      .map((directory) => sparePath(`${directory}/${this.#segmentsName}`, 0))
-      .filter((path, replica) => this.#shared.isLive(replica) && !this.#environment.files.exists(path))
-    if (paths.length === 0) return
-    this.#preparing = true
-    const isCancelled = () => this.#state.kind === 'closed' || this.#state.kind === 'read-only'
-    Promise.all(paths.map((path) => this.#environment.prepareFile(path, segmentBytes, isCancelled)))
-      .catch(() => undefined)
-      .finally(() => {
-        this.#preparing = false
-      })
-  }
-
-  readonly #lastWritten: number[] = []
-  readonly #stalledIntervals: number[] = []
 
   #restart(reason: string): Promise<void> {
-    this.#restarting ??= this.#restartNow(reason).finally(() => {
-      this.#restarting = null
-    })
+    this.#restarting ??= this.#restartNow(reason)
+      .catch((failure: unknown) => this.#giveUp(failure))
+      .finally(() => {
+        this.#restarting = null
+      })
     return this.#restarting
   }
 
@@ -486,11 +423,6 @@ export class Log {
       return
     this.#incidents = [...this.#incidents, incident]
     this.#options.onIncident?.(incident)
-  }
-
-  #infoOf(base: Position, end: Position, sealed: boolean): SegmentInfo {
-    const directory = `${this.directory}/${this.#segmentsName}/${segmentName(base)}`
-    return { base, end, sealed, directory, recordsPath: `${directory}/${RECORDS_NAME}` }
   }
 }
 

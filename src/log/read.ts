@@ -94,7 +94,7 @@ export function scanFrames(
   let chain = -1
   let epoch = 0
   while (offset < to) {
-    const reason = frameAt(window, logId, base, offset, to, view)
+    const reason = frameAt(window, logId, base, offset, view)
     const follows = chain < 0 || (view.previousHeaderCrc === chain && view.epoch >= epoch)
     const wholeBytes = frameBytes(view.payloadBytes)
     if (reason === null && follows) {
@@ -123,14 +123,7 @@ const PAYLOAD_CHECKSUM = 'payload checksum'
 const ENDS_INSIDE = 'the file ends inside a frame'
 
 /** Fills `view`, or says what is wrong. */
-function frameAt(
-  window: Window,
-  logId: number,
-  base: number,
-  offset: number,
-  to: number,
-  view: FrameView,
-): string | null {
+function frameAt(window: Window, logId: number, base: number, offset: number, view: FrameView): string | null {
   if (!window.load(offset, FRAME_HEADER_BYTES)) return 'the file ends inside a header'
   if (!decodeFrameHeader(window.bytes, window.at(offset), view)) return 'no frame header'
   if (view.logId !== logId || view.position !== base + offset) return 'a frame of another place'

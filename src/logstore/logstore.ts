@@ -6,6 +6,8 @@
  */
 import { StoreError } from '../errors.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
+import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
+import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
@@ -27,6 +29,8 @@ import { logStoreMetrics } from './metrics.ts'
 import { PolicyHolder } from './policy-holder.ts'
 import { QueryFront } from './query-front.ts'
 import type { QueryAnswer, QueryIncident, QueryTask, QueryWorkerData } from './query/task.ts'
+import { endpointService } from './endpoint-service.ts'
+import { enforceRetention } from './retention.ts'
 import { logStoreService } from './routes.ts'
 import { SegmentRegistry } from './segment-registry.ts'
 import { Sidecars, placeOf } from './sidecars.ts'
@@ -34,6 +38,7 @@ import type { TenantPolicy } from './tenant-policy.ts'
 
 const SEGMENTS_NAME = 'bundles'
 const QUERY_THREADS = 2
+const RETENTION_EVERY_MS = 10_000
 const QUERY_QUEUE_MAX = 256
 /** Every sealed segment is queued at most once, and SEGMENT_INDEXES bounds those that wait. */
 const INDEX_QUEUE_MAX = 64
@@ -101,12 +106,13 @@ interface Storage {
 }
 
 async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
-  const { dataDirectory, durability, bodyBytesMax } = config
+  const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_BODIES * bodyBytesMax)))
   const log = await running.open(() =>
     Log.open({
       directory: dataDirectory,
       segmentsName: SEGMENTS_NAME,
+      segmentBytes,
       arena: arena.shared,
       ringBytes: Math.max(RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
       ...(durability.mode === 'replicated-local' && {
@@ -201,6 +207,17 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
   log.onStateChange(() => ingest.progress())
   policies.onChange((changed) => supervisor.lane?.applyPolicy(changed))
   sidecars.onPublished((bundle) => supervisor.lane?.publishBundle(bundle))
+  const retain = (): void =>
+    enforceRetention({
+      log,
+      registry,
+      limits: config.retention,
+      logger,
+      nowNs: () => clock.nowNs(),
+      onDropped: (base) => supervisor.lane?.dropBundle(base),
+    })
+  const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
+  await running.open(() => ({ close: async () => stopRetaining() }))
   await running.open(async () => {
     await supervisor.start()
     return supervisor
@@ -253,10 +270,18 @@ async function openFronts(
   health.add('log', () => (log.state.kind === 'ok' || log.state.kind === 'degraded' ? null : log.state.kind))
   health.add('decode lane', () => supervisor.problem)
   const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
+  const helper = await running.open(() =>
+    EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
+  )
+  const helperRoutes = endpointHelperRoutes({
+    helper,
+    recentPath: '/v1/endpoint/:activation_id',
+    service: endpointService(logger),
+  })
   const service = logStoreService({
     ingest,
     queries: querySide.queries,
-    endpointHelper: [],
+    endpointHelper: helperRoutes,
     problems: () => health.problems(),
     metrics,
     version,

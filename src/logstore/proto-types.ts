@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import protobuf from 'protobufjs'
 import type { Type } from 'protobufjs'
 
-export interface RpcTypes {
+interface RpcTypes {
   readonly Status: Type
   readonly ErrorInfo: Type
   readonly RetryInfo: Type

@@ -23,6 +23,7 @@ describe('the log store’s settings', () => {
       dataDirectory: resolve('data/logstore'),
       tenantPolicyFile: null,
       durability: { mode: 'local' },
+      segmentBytes: 134_217_728,
       bodyBytesMax: 16_777_216,
       gateway: { requestsMax: 64, recordsMax: 8192, bytesMax: 33_554_432 },
       concurrentQueriesMax: 16,

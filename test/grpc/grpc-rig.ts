@@ -72,7 +72,7 @@ class CountingClock extends TestClock {
 }
 
 export interface Outcome {
-  readonly code: number
+  readonly code: status
   readonly message: string
   /** Of grpc-status-details-bin; null when there is none. */
   readonly status: DecodedStatus | null

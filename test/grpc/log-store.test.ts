@@ -38,7 +38,7 @@ before(async () => {
 })
 after(async () => {
   client.close()
-  await store.close()
+  await store.close({ withinMs: 5000 })
   rmSync(directory, { recursive: true })
 })
 

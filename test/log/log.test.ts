@@ -146,6 +146,36 @@ describe('segments', () => {
     assert.equal(next.position, log.segments[1]!.base + 64)
   })
 
+  it('take over the file of a dropped one, or one written in advance while little is appended', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ segmentBytes: 8192, reserveBytes: 0 })
+    const writer = openWriter(log)
+    const spares = () => world.files.list('/data/segments')!.filter((name) => name.startsWith('spare'))
+    const written = Array.from({ length: 4 }, (_, n) => appended(writer, payloadOf(n, 1000)))
+    world.step()
+    for (const tick of world.timers) tick()
+    assert.deepEqual(spares(), ['spare-0.log'])
+    for (let n = 4; n < 20; n += 1) {
+      written.push(appended(writer, payloadOf(n, 1000)))
+      world.step()
+    }
+    assert.deepEqual(spares(), [])
+    log.dropBefore(log.segments[1]!.base)
+    assert.deepEqual(spares(), ['spare-0.log'])
+    for (let n = 20; n < 26; n += 1) written.push(appended(writer, payloadOf(n, 1000)))
+    world.step()
+    assert.deepEqual(spares(), [])
+    world.end('kill')
+
+    const reopened = await world.open({ segmentBytes: 8192 })
+    assert.deepEqual([reopened.incidents, reopened.tornTail], [[], null])
+    const first = reopened.segments[0]!.base
+    assert.deepEqual(
+      replay(reopened, world.files).frames.map(({ payload }) => payload),
+      written.filter(({ position }) => position > first).map(({ payload }) => payload),
+    )
+  })
+
   it('hold a frame longer than the segment size, alone', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open({ segmentBytes: 2048 })

@@ -13,6 +13,7 @@ import { Log } from '../../src/log/log.ts'
 import type { LogOptions } from '../../src/log/log.ts'
 import { nodeEnvironment } from '../../src/log/node-environment.ts'
 import { nodeFiles } from '../../src/log/node-files.ts'
+import { prepareFile } from '../../src/log/prepare-file.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
 import { appended, openWriter, payloadOf, replay } from './harness.ts'
 
@@ -102,6 +103,16 @@ describe('a log on this machine', () => {
     const { end } = appended(openWriter(log), payloadOf(1, 100), { durability: 'quorum' })
     await committed(log, end)
     await log.close()
+  })
+
+  it('writes a file in advance, whole or not at all', async () => {
+    const directory = newDirectory()
+    fs.mkdirSync(directory)
+    await prepareFile(`${directory}/spare`, (3 << 20) + 8, () => false)
+    assert.equal(fs.statSync(`${directory}/spare`).size, (3 << 20) + 8)
+    await prepareFile(`${directory}/cancelled`, 1 << 20, () => true)
+    await prepareFile(`${directory}/absent/spare`, 1 << 20, () => false)
+    assert.deepEqual(fs.readdirSync(directory), ['spare'])
   })
 
   it('cannot be opened where there is a file in the way', async () => {

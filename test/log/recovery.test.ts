@@ -95,6 +95,7 @@ class Model {
 
   /** Removes the older half of the segments; their files become the next ones. */
   #drop(): void {
+    if (this.#isReadOnly()) return // nothing is removed any more
     const { segments } = this.log
     const sealed = segments.filter((segment) => segment.sealed)
     const before = sealed[Math.floor(sealed.length / 2)]?.base ?? 0

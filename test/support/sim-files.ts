@@ -75,7 +75,7 @@ export class SimFiles implements Files {
       for (const operation of operations) if (applied.has(operation)) applyName(this.#durableNames, operation)
     }
     this.#pending.clear()
-    for (const path of [...this.#durableNames.keys()]) if (!this.#isReachable(path)) this.#durableNames.delete(path)
+    for (const path of this.#durableNames.keys()) if (!this.#isReachable(path)) this.#durableNames.delete(path)
     this.#names = new Map(this.#durableNames)
     for (const entry of new Set(this.#names.values())) if (entry !== 'directory') this.#crashInode(entry)
   }
@@ -275,7 +275,7 @@ export class SimFiles implements Files {
   /** What is in a renamed directory goes with it, on the disk too once the rename is there. */
   #moveInside(from: string, to: string): void {
     for (const names of [this.#names, this.#durableNames]) {
-      for (const [path, entry] of [...names]) {
+      for (const [path, entry] of new Map(names)) {
         if (!path.startsWith(`${from}/`)) continue
         if (names === this.#names) names.delete(path)
         names.set(`${to}${path.slice(from.length)}`, entry) // a copy under both names on the disk: `from` decides which is reachable
@@ -334,7 +334,7 @@ function applyName(names: Map<string, Entry>, { path, entry, pair }: NameOperati
     return
   }
   if (names.get(path) === 'directory' && pair === undefined) {
-    for (const inside of [...names.keys()]) if (inside.startsWith(`${path}/`)) names.delete(inside)
+    for (const inside of names.keys()) if (inside.startsWith(`${path}/`)) names.delete(inside)
   }
   names.delete(path)
 }

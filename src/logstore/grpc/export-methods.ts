@@ -2,7 +2,7 @@
 import type { MethodDefinition } from '@grpc/grpc-js'
 import { SIGNAL_LOG, SIGNAL_TRACE } from '../batch-frame.ts'
 
-export interface ExportMethod {
+interface ExportMethod {
   readonly signal: number
   readonly definition: MethodDefinition<Buffer, Buffer>
 }

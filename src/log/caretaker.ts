@@ -1,0 +1,83 @@
+/** What a log looks after from time to time on main: replicas that do not keep up, and segments to write in advance. */
+import type { SpscRing } from '../pipeline/spsc-ring.ts'
+import type { LogEnvironment } from './environment.ts'
+import type { LogShared } from './log-shared.ts'
+import type { SegmentInfo } from './segment-list.ts'
+import { sparePath } from './spare.ts'
+
+/** How often it is looked at whether a segment should be written in advance, and at which append rate that still pays. */
+const PREPARE_INTERVAL_MS = 1000
+const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
+
+export interface CaretakerOptions {
+  readonly environment: LogEnvironment
+  readonly shared: LogShared
+  readonly rings: readonly SpscRing[]
+  /** By replica: where its segments are. */
+  readonly segmentsDirectories: readonly string[]
+  readonly segmentBytes: number
+  /** Free space below which nothing is written in advance. */
+  readonly spareSpaceBytes: number
+  readonly replicaStallMs: number
+  active(): SegmentInfo | undefined
+  onStalled(replica: number): void
+}
+
+export class Caretaker {
+  readonly #options: CaretakerOptions
+  readonly #stopTimers: (() => void)[] = []
+  /** By replica, at the last look. */
+  readonly #written: number[] = []
+  readonly #stalledLooks: number[] = []
+  #appendedAt = 0
+  #isPreparing = false
+  #isStopped = false
+
+  constructor(options: CaretakerOptions) {
+    this.#options = options
+    const { environment, rings, replicaStallMs, shared } = options
+    this.#appendedAt = shared.written(0)
+    this.#stopTimers.push(environment.every(PREPARE_INTERVAL_MS, () => this.#prepareSpares()))
+    if (rings.length > 1) this.#stopTimers.push(environment.every(replicaStallMs / 2, () => this.#dropStalled()))
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    for (const stop of this.#stopTimers) stop()
+  }
+
+  /** A replica that took nothing between two looks, twice, although something waited for it. */
+  #dropStalled(): void {
+    const { rings, shared } = this.#options
+    for (let replica = 1; replica < rings.length; replica += 1) {
+      const written = shared.written(replica)
+      const isStalled = rings[replica]!.usedBytes > 0 && this.#written[replica] === written
+      const looks = isStalled ? (this.#stalledLooks[replica] ?? 0) + 1 : 0
+      this.#stalledLooks[replica] = looks
+      this.#written[replica] = written
+      if (looks >= 2 && shared.isLive(replica)) this.#options.onStalled(replica)
+    }
+  }
+
+  /** A log that fills its segment slowly gets the next one written in advance. */
+  #prepareSpares(): void {
+    const { environment, shared, segmentsDirectories, segmentBytes, spareSpaceBytes } = this.#options
+    const written = shared.written(0)
+    const appendedBytes = written - this.#appendedAt
+    this.#appendedAt = written
+    const active = this.#options.active()
+    if (this.#isPreparing || !active || active.sealed || written - active.base < segmentBytes / 4) return
+    if (appendedBytes === 0 || appendedBytes > PREPARE_BYTES_PER_INTERVAL_MAX) return
+    if (shared.admitLimit() - written < spareSpaceBytes) return
+    const paths = segmentsDirectories
+      .map((directory) => sparePath(directory, 0))
+      .filter((path, replica) => shared.isLive(replica) && !environment.files.exists(path))
+    if (paths.length === 0) return
+    this.#isPreparing = true
+    Promise.all(paths.map((path) => environment.prepareFile(path, segmentBytes, () => this.#isStopped)))
+      .catch(() => undefined) // it is only ever an advantage
+      .finally(() => {
+        this.#isPreparing = false
+      })
+  }
+}

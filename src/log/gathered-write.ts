@@ -1,0 +1,61 @@
+/**
+ * One write to a file, gathered from many parts: large ones stay where they are, runs of small ones are copied together, which is
+ * cheaper than one more part of a writev each.
+ *
+ *   parts  [ staged run | large part | staged run | … ]  at byte `at` of the file, without a gap
+ */
+import type { OpenFile } from './files.ts'
+
+/** Parts of one writev: IOV_MAX of Linux, less the run that may still be open. */
+const PARTS_MAX = 1023
+const COPIED_BYTES_MAX = 16 << 10
+const STAGING_BYTES = 1 << 20
+
+export class GatheredWrite {
+  readonly #staging = Buffer.alloc(STAGING_BYTES)
+  #file: OpenFile | null = null
+  #at = 0
+  #staged = 0
+  #runStart = 0
+  #parts: Uint8Array[] = []
+  #bytes = 0
+
+  /** What is added from now on goes to this file, from byte `at` on. Nothing is waiting. */
+  begin(file: OpenFile, at: number): void {
+    this.#file = file
+    this.#at = at
+  }
+
+  /** Bytes [from, from + bytes) of the source, which stay as they are until `flush` returned. Writes when there is no more room. */
+  add(source: Uint8Array, from: number, bytes: number): void {
+    if (bytes === 0) return
+    if (this.#parts.length >= PARTS_MAX - 1) this.flush()
+    if (bytes > COPIED_BYTES_MAX) {
+      this.#closeRun()
+      this.#parts.push(source.subarray(from, from + bytes))
+    } else {
+      if (this.#staged + bytes > STAGING_BYTES) this.flush()
+      this.#staging.set(source.subarray(from, from + bytes), this.#staged)
+      this.#staged += bytes
+    }
+    this.#bytes += bytes
+  }
+
+  /** Writes what was added; whether that was anything. */
+  flush(): boolean {
+    if (this.#bytes === 0) return false
+    this.#closeRun()
+    this.#file!.writev(this.#parts, this.#at)
+    this.#at += this.#bytes
+    this.#parts = []
+    this.#bytes = 0
+    this.#staged = 0
+    this.#runStart = 0
+    return true
+  }
+
+  #closeRun(): void {
+    if (this.#staged > this.#runStart) this.#parts.push(this.#staging.subarray(this.#runStart, this.#staged))
+    this.#runStart = this.#staged
+  }
+}

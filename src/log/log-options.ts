@@ -1,0 +1,36 @@
+/** How a log is opened, and the states it can be in. */
+import type { LogEnvironment } from './environment.ts'
+import type { QuarantineIncident } from './quarantine.ts'
+
+export const SEGMENT_BYTES_DEFAULT = 128 << 20
+export const RING_BYTES_DEFAULT = 8 << 20
+export const RESERVE_BYTES_DEFAULT = 64 << 20
+export const STALL_MS_DEFAULT = 5000
+
+export interface LogOptions {
+  readonly directory: string
+  readonly segmentsName?: string
+  /** A segment is closed before it grows beyond. */
+  readonly segmentBytes?: number
+  /** Of each journal lane; a power of two. The longest inline part is a little less than half of it. */
+  readonly ringBytes?: number
+  /** External payload parts live here. */
+  readonly arena?: SharedArrayBuffer
+  /** More directories that hold the same log. */
+  readonly replicas?: readonly string[]
+  /** Directories (the primary counts) that have synced a frame before it is committed; default: all. */
+  readonly writeQuorum?: number
+  /** Free disk space, besides the ring's size, that only frames that finish something may use. */
+  readonly reserveBytes?: number
+  /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
+  readonly replicaStallMs?: number
+  readonly environment?: LogEnvironment
+  onIncident?(incident: QuarantineIncident): void
+}
+
+export type LogState =
+  | { readonly kind: 'ok' }
+  | { readonly kind: 'degraded'; readonly code: string; readonly message: string }
+  | { readonly kind: 'restarting'; readonly code: string; readonly message: string }
+  | { readonly kind: 'read-only'; readonly code: string; readonly message: string }
+  | { readonly kind: 'closed' }
