@@ -23,7 +23,7 @@ import assert from 'node:assert/strict'
 export const FRAME_HEADER_BYTES = 48
 export const FRAME_MAGIC = 0x314c5254 // 'TRL1'
 export const FRAME_PAYLOAD_BYTES_MAX = 2 ** 30
-export const FRAME_ALIGNMENT_BYTES = 8
+const FRAME_ALIGNMENT_BYTES = 8
 
 export interface FrameHeader {
   position: number

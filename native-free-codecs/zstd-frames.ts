@@ -1,8 +1,8 @@
 /**
  * Walks the frames of a zstd stream by their headers, without decompressing.
  *
- * Why: node:zlib's synchronous zstd decoder takes a stream that ends early for one that ended, and returns what it has. Half a
- * batch can be a valid batch, so the end must be checked before the bytes are believed.
+ * Why: node:zlib's synchronous zstd decoder takes a stream that ends early for one that ended, and leaves every frame behind the
+ * first. Half a batch can be a valid batch, so the frames must be known before the bytes are believed.
  *
  *   frame       magic u32 0xFD2FB528 · descriptor u8 · window u8? · dictionary id 0/1/2/4 · content size 0/1/2/4/8 · blocks · checksum 4?
  *   descriptor  bits 7-6 content size flag, bit 5 single segment, bit 2 checksum, bits 1-0 dictionary id flag
@@ -16,15 +16,19 @@ const SKIPPABLE_MAGIC = 0x184d2a50
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4] as const
 const CONTENT_SIZE_BYTES = [0, 2, 4, 8] as const
 
-/** True when `bytes` is a sequence of one or more whole frames with nothing behind them. */
-export function isWholeZstdStream(bytes: Uint8Array): boolean {
+/**
+ * @param framesMax  more frames than this are refused like a stream that is not whole
+ * @returns offset behind each frame when `bytes` is a sequence of one or more whole frames with nothing behind them, else null
+ */
+export function zstdFrameEnds(bytes: Uint8Array, framesMax: number): readonly number[] | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const ends: number[] = []
   let at = 0
   do {
     at = endOfFrame(view, at)
-    if (at < 0) return false
+    if (at < 0 || ends.push(at) > framesMax) return null
   } while (at < view.byteLength)
-  return true
+  return ends
 }
 
 /** Offset behind the frame that begins at `at`, or -1 when it is cut short or not a frame. */

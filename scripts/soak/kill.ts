@@ -6,10 +6,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { mix32, Random } from '../../bench/load/random.ts'
-import { LogStoreServer, policyTenant } from '../../test/support/server.ts'
+import { LogStoreServer, policyTenant, temporaryDirectory } from '../../test/support/server.ts'
 import type { PolicyTenant } from '../../test/support/server.ts'
 import { Batches, ROUTES } from './batches.ts'
 import { checkAll, checkCount, checkSample } from './checks.ts'
@@ -24,13 +25,16 @@ const EARLY_KILL_MS_MAX = 1200
 
 export interface KillOptions {
   readonly rounds: number
+  /** No round is begun after it. */
+  readonly withinMs?: number
   readonly seed: number
   readonly connections?: number
   readonly recordsPerBatch?: number
   /** Between a start that is ready and the kill. */
   readonly liveMsMax?: number
   readonly pauseMs?: number
-  readonly env?: Readonly<Record<string, string>>
+  /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
+  readonly replicated?: boolean
   readonly report?: (line: string) => void
 }
 
@@ -42,7 +46,6 @@ export interface KillSummary {
   readonly records: number
   /** Requests whose answer the kill took away. */
   readonly unanswered: number
-  /** Records that came again after they had been stored. */
   readonly bundles: number
   readonly startMs: { readonly mean: number; readonly max: number }
 }
@@ -57,17 +60,18 @@ export const UNLIMITED: PolicyTenant = policyTenant('local', 'local-dev-token', 
 export const askOf =
   (server: LogStoreServer): Ask =>
   async (query) =>
-    (await server.request('/v1/query', query)).ok<QueryReply>()
+    (await server.request('/v1/query', query)).ok() as QueryReply // checked field by field
 
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
 export async function runKillRounds(options: KillOptions): Promise<KillSummary> {
-  const { rounds, seed, connections = 8, recordsPerBatch = 40, liveMsMax = 600, pauseMs = 2, report } = options
+  const { rounds, withinMs = Infinity, seed, connections = 8, recordsPerBatch = 25, report } = options
+  const { liveMsMax = 600, pauseMs = 5, replicated = false } = options
   const random = new Random(mix32(seed))
   const batches = new Batches(seed, recordsPerBatch)
-  const server = await LogStoreServer.start({
-    policy: [UNLIMITED],
-    env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...options.env },
-  })
+  const replicas = replicated ? [temporaryDirectory(), temporaryDirectory()] : []
+  const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(replicated && replicatedIn(replicas)) }
+  const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
+  const directories = [server.dataDirectory, ...replicas]
   const ask = askOf(server)
   const authority = (): string => server.readyLine.http
   const senders = Array.from(
@@ -75,19 +79,20 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
     (_, n) => new Sender({ batches, route: ROUTES[n % ROUTES.length]!, authority, pauseMs }),
   )
   const sending = Promise.all(senders.map((sender) => sender.run()))
-  const failed = sending.then(() => {
-    throw new Error('the senders stopped by themselves')
-  })
-  failed.catch(() => {}) // seen by the race below, or by the end
+  sending.catch(() => {}) // seen by whoever waits for it next
 
+  const dueMs = performance.now() + withinMs
   const startsMs: number[] = []
   let killsWhileStarting = 0
-  for (let round = 1; round <= rounds; round++) {
+  for (let round = 1; round <= rounds && performance.now() < dueMs; round++) {
     const liveMs = random.between(0, liveMsMax)
-    await Promise.race([sleep(liveMs), failed])
+    await Promise.race([sleep(liveMs), sending])
     await server.kill()
+    // Only what a start made whole again may be lost next: the others hold every record by then.
+    const wiped = replicated && random.between(0, 1) === 0 ? directories[random.between(0, 2)]! : null
+    if (wiped !== null) rmSync(wiped, { recursive: true })
     if (random.between(1, STARTS_PER_EARLY_KILL) === 1) {
-      await killWhileStarting(server, random.between(0, EARLY_KILL_MS_MAX), options.env)
+      await killWhileStarting(server, random.between(0, EARLY_KILL_MS_MAX), env)
       killsWhileStarting++
     }
     const startedMs = performance.now()
@@ -95,20 +100,22 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
     startsMs.push(performance.now() - startedMs)
     const matched = await checkCount(ask, batches)
     await checkSample(ask, batches, random, SAMPLED_BATCHES)
-    report?.(`round ${round}: killed after ${liveMs} ms, ready in ${startsMs.at(-1)!.toFixed(0)} ms, ${matched} records`)
+    const start = `ready in ${startsMs.at(-1)!.toFixed(0)} ms`
+    report?.(`${round}: killed after ${liveMs} ms, ${wiped ? `${wiped} wiped, ` : ''}${start}, ${matched} records`)
   }
 
   for (const sender of senders) sender.stop()
   await sending
   await checkEverything(ask, batches)
   const bundles = await bundlesOf(server)
-  await server.restart() // stopped in order, it has the same
-  await checkEverything(ask, batches)
-  await server.stop()
   assert(!server.stderr.includes('quarantine'), server.stderr)
+  await server.restart() // stopped in order, it has the same
+  await checkCount(ask, batches)
+  await checkSample(ask, batches, random, SAMPLED_BATCHES)
+  await server.stop()
   return {
     seed,
-    kills: rounds + killsWhileStarting,
+    kills: startsMs.length + killsWhileStarting,
     killsWhileStarting,
     batches: batches.sent.length,
     records: batches.acknowledgedRecords,
@@ -117,6 +124,12 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
     startMs: { mean: startsMs.reduce((sum, ms) => sum + ms, 0) / startsMs.length, max: Math.max(...startsMs) },
   }
 }
+
+const replicatedIn = (replicas: readonly string[]): Record<string, string> => ({
+  LOGSTORE_WAL_DURABILITY_MODE: 'replicated-local',
+  LOGSTORE_WAL_REPLICA_PATHS: replicas.join(','),
+  LOGSTORE_WAL_WRITE_QUORUM: '2',
+})
 
 async function checkEverything(ask: Ask, batches: Batches): Promise<void> {
   assert.equal(batches.acknowledgedRecords, batches.sentRecords)
@@ -127,7 +140,7 @@ async function checkEverything(ask: Ask, batches: Batches): Promise<void> {
 async function killWhileStarting(
   { dataDirectory }: LogStoreServer,
   afterMs: number,
-  env: KillOptions['env'],
+  env: Readonly<Record<string, string>>,
 ): Promise<void> {
   const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
   const child = spawn(process.execPath, [MAIN, '--services', 'logstore'], {

@@ -11,7 +11,7 @@ import type { Batches, Route, SentBatch } from './batches.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 /** Between two tries while the server is away or unwell. */
-const RETRY_MS = 25
+const RETRY_MS = 50
 
 export interface SenderOptions {
   readonly batches: Batches

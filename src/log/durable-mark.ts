@@ -18,7 +18,7 @@ import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-c
 import { makeDurableDirectory, readWhole } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
-export const MARK_NAME = 'DURABLE'
+const MARK_NAME = 'DURABLE'
 
 const SLOT_BYTES = 64
 const SLOT_DISTANCE = 512

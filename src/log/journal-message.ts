@@ -9,7 +9,6 @@
  *       16      …  of a frame: header, inline part, and, without an external part, the padding
  */
 export const MESSAGE_HEAD_BYTES = 16
-export const MESSAGE_HEAD_WORDS = MESSAGE_HEAD_BYTES / 4
 
 /** No frame: the segment that is open gets its footer now. */
 export const MESSAGE_SEAL = 1

@@ -165,7 +165,7 @@ export class Journal {
     if (this.#failed || groupBytes === 0) return
     if (kinds & MESSAGE_REPORT_WRITTEN) this.#wakeMain()
     if (kinds & MESSAGE_SYNC) {
-      this.#sync()
+      if (this.#unsyncedBytes) this.#sync() // not when the group ended with a seal
       this.#shared.publishSynced(this.#replica, this.#end) // J1
     }
     this.#spaceBytes += groupBytes

@@ -9,7 +9,7 @@ import net from 'node:net'
 import { StoreError } from '../errors.ts'
 import type { DirectoryLock } from './environment.ts'
 
-export const LOCK_NAME = 'LOCK'
+const LOCK_NAME = 'LOCK'
 
 /** @throws StoreError unavailable data_directory_locked, naming the process that has it */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {

@@ -24,8 +24,8 @@ export const PRODUCER_READ_ONLY = 1
 export const PRODUCER_RESTARTING = 2
 export const PRODUCER_CLOSED = 3
 
-export const REPLICA_LIVE = 0
-export const REPLICA_FAILED = 1
+const REPLICA_LIVE = 0
+const REPLICA_FAILED = 1
 
 export const REPLICAS_MAX = 8
 

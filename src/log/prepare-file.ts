@@ -19,7 +19,7 @@ export async function prepareFile(path: string, bytes: number, isCancelled: () =
         const startMs = performance.now()
         await file.write(zeros, 0, Math.min(PIECE_BYTES, bytes - at), at)
         await file.datasync()
-        await wait((performance.now() - startMs) * PAUSE_FACTOR, undefined, { ref: false })
+        await wait((performance.now() - startMs) * PAUSE_FACTOR)
       }
     } finally {
       await file.close()

@@ -31,7 +31,7 @@ export interface RecoverDirectoriesOptions {
   readonly keepUpTo?: number
 }
 
-export interface DirectoryProblem {
+interface DirectoryProblem {
   readonly code: string
   readonly message: string
 }

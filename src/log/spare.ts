@@ -10,7 +10,7 @@
 import type { Files } from './files.ts'
 
 /** More would hold back disk space for a gain that the first ones give. */
-export const SPARES_MAX = 2
+const SPARES_MAX = 2
 
 export function sparePath(segments: string, index: number): string {
   return `${segments}/spare-${index}.log`

@@ -108,7 +108,7 @@ interface Storage {
 async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_BODIES * bodyBytesMax)))
-  const log = await running.open(() =>
+  const opened = running.open(() =>
     Log.open({
       directory: dataDirectory,
       segmentsName: SEGMENTS_NAME,
@@ -123,6 +123,7 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
         logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
     }),
   )
+  const log = await opened.catch(nameDataDirectory)
   const indexes = SegmentIndexes.create(ENTRIES_MAX)
   const registry = new SegmentRegistry(indexes)
   const jobs = await running.open(
@@ -147,6 +148,14 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
   )
   await sidecars.recover()
   return { log, arena, indexes, registry, sidecars }
+}
+
+/** What keeps the log from opening is about its directory: the message names the setting. */
+function nameDataDirectory(error: unknown): never {
+  if (!(error instanceof Error)) throw error
+  const [kind, code] =
+    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+  throw new StoreError(kind, code, `LOGSTORE_DATA_DIR: ${error.message}`, { cause: error })
 }
 
 interface IngestSide {

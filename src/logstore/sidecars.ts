@@ -74,7 +74,7 @@ export class Sidecars {
   }
 
   #build(segment: SegmentInfo, retryMs: number, fromFrames = false): void {
-    if (this.#building.has(segment.base) || this.#closed) return
+    if (this.#building.has(segment.base) || this.#closed || !this.#exists(segment)) return
     this.#building.add(segment.base)
     this.#run(segment, fromFrames)
       .then((row) => this.#publish(segment, row))
@@ -84,6 +84,11 @@ export class Sidecars {
         this.#parts.after(retryMs, () => this.#build(segment, Math.min(2 * retryMs, RETRY_LAST_MS), fromFrames))
       })
       .finally(() => this.#building.delete(segment.base))
+  }
+
+  /** Retention may have dropped it while its sidecar waited to be built. */
+  #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
+    return this.#parts.log.segments.some((segment) => segment.base === base)
   }
 
   async #run(segment: SegmentInfo, fromFrames: boolean): Promise<CatalogRow> {
@@ -96,7 +101,7 @@ export class Sidecars {
   }
 
   #publish({ base, end, directory }: SegmentInfo, row: CatalogRow): void {
-    if (this.#closed) return
+    if (this.#closed || !this.#exists({ base })) return
     for (const listener of this.#listeners) listener({ base, end, identity: row.identity, directory })
     this.#parts.registry.publish(row)
     this.#parts.logger.info({ segment: base, records: row.records }, 'bundle published')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { constants, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
-import { isWholeZstdStream } from '../../native-free-codecs/zstd-frames.ts'
+import { zstdFrameEnds } from '../../native-free-codecs/zstd-frames.ts'
 
 const bodies = fc.oneof(
   fc.uint8Array({ maxLength: 2000 }),
@@ -14,15 +14,21 @@ test('a zstd stream is whole exactly when nothing is cut off, whatever its check
   fc.assert(
     fc.property(bodies, fc.boolean(), fc.nat(), (body, checksum, cut) => {
       const stream = zstdCompressSync(body, { params: { [constants.ZSTD_c_checksumFlag]: checksum ? 1 : 0 } })
-      assert(isWholeZstdStream(stream))
-      assert(isWholeZstdStream(Buffer.concat([stream, stream])))
-      assert(!isWholeZstdStream(stream.subarray(0, cut % stream.byteLength)))
-      assert(!isWholeZstdStream(Buffer.concat([stream, Buffer.from('junk')])))
+      const bytes = stream.byteLength
+      assert.deepEqual(zstdFrameEnds(stream, 1), [bytes])
+      assert.deepEqual(zstdFrameEnds(Buffer.concat([stream, stream]), 2), [bytes, 2 * bytes])
+      assert.equal(zstdFrameEnds(stream.subarray(0, cut % bytes), 1), null)
+      assert.equal(zstdFrameEnds(Buffer.concat([stream, Buffer.from('junk')]), 2), null)
     }),
     { numRuns: 60 },
   )
 })
 
 test('arbitrary bytes never make the walk fail', () => {
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void isWholeZstdStream(bytes)))
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void zstdFrameEnds(bytes, 10)))
+})
+
+test('a stream of more frames than asked for is refused', () => {
+  const frame = zstdCompressSync('frame')
+  assert.deepEqual(zstdFrameEnds(Buffer.concat([frame, frame, frame]), 2), null)
 })

@@ -126,6 +126,16 @@ describe('segments', () => {
     assert.deepEqual(reopened.incidents, [])
   })
 
+  it('are sealed in the group that has their last frame, and that is committed', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const { end } = appended(writer, payloadOf(1, 10))
+    writer.rotate()
+    world.step()
+    assert.deepEqual([log.state.kind, log.committed, log.segments[0]!.sealed], ['ok', end, true])
+  })
+
   it('are sealed on request, also when nothing more is appended', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()

@@ -46,17 +46,26 @@ class Model {
   /** Everything appended that may still be there, in order. */
   frames: Written[] = []
   #count = 0
+  /** Something was made to fail since the log was opened. */
+  #mayFail = false
 
   constructor(seed: number) {
     this.world = new World({ seed })
   }
 
   async open(): Promise<void> {
+    this.#mayFail = false
     this.log = await this.world.open()
     this.writer = openWriter(this.log)
   }
 
   async run(step: Step): Promise<void> {
+    if (['failSync', 'failWrite', 'capacity', 'laneDies'].includes(step.kind)) this.#mayFail = true
+    await this.#run(step)
+    if (!this.#mayFail) assert.equal(this.#isReadOnly(), false, 'it does not fail on its own')
+  }
+
+  async #run(step: Step): Promise<void> {
     const { world } = this
     switch (step.kind) {
       case 'append':

@@ -1,5 +1,5 @@
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from 'node:zlib'
-import { isWholeZstdStream } from '../../../native-free-codecs/zstd-frames.ts'
+import { zstdFrameEnds } from '../../../native-free-codecs/zstd-frames.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import type { Encoding } from './messages.ts'
@@ -20,14 +20,35 @@ export function decompress(body: Uint8Array, encoding: Encoding, maxOutputBytes:
       case 'deflate':
         return hasZlibHeader(body) ? inflateSync(body, options) : inflateRawSync(body, options)
       case 'zstd':
-        return isWholeZstdStream(body) ? zstdDecompressSync(body, options) : invalid(encoding)
+        return decompressZstd(body, maxOutputBytes)
     }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
-      return refusal('payload_too_large', `the decompressed body is larger than ${maxOutputBytes} bytes`)
-    }
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE')
+      return tooLarge(maxOutputBytes)
     return invalid(encoding)
   }
 }
+
+/** Parallel compressors write a frame for every megabyte or so; each frame costs a call. */
+const ZSTD_FRAMES_MAX = 1024
+
+/** @throws what node:zlib throws */
+function decompressZstd(body: Uint8Array, maxOutputBytes: number): Uint8Array | Refusal {
+  const ends = zstdFrameEnds(body, ZSTD_FRAMES_MAX)
+  if (ends === null) return invalid('zstd')
+  let left = maxOutputBytes
+  const pieces: Uint8Array[] = []
+  for (let i = 0; i < ends.length; i++) {
+    const frame = body.subarray(ends[i - 1] ?? 0, ends[i])
+    const piece = zstdDecompressSync(frame, { maxOutputLength: Math.max(1, left) }) // 0 is not taken
+    left -= piece.byteLength
+    if (left < 0) return tooLarge(maxOutputBytes)
+    pieces.push(piece)
+  }
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+}
+
+const tooLarge = (maxOutputBytes: number): Refusal =>
+  refusal('payload_too_large', `the decompressed body is larger than ${maxOutputBytes} bytes`)
 
 const invalid = (encoding: Encoding): Refusal => refusal('malformed_batch', `the body is not valid ${encoding}`)

@@ -1,0 +1,50 @@
+/**
+ * Long runs of the real log store under adversity, with every acknowledged record looked for afterwards. `--help` says which.
+ *
+ * Exits with 0 when nothing was wrong, 1 when something was (the message says what, the seed how to do it again), 2 for bad usage.
+ */
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { runKillRounds } from './soak/kill.ts'
+import { runOverload } from './soak/overload.ts'
+
+const USAGE = `usage: npm run soak -- kill     [--rounds 200] [--seed N] [--replicated]
+       npm run soak -- overload [--duration 60s] [--seed N]
+
+kill      kill -9 under load, again and again, on one data directory
+overload  four times the connections that the store can serve, with quotas on
+`
+
+const options = {
+  rounds: { type: 'string', default: '200' },
+  duration: { type: 'string', default: '60s' },
+  seed: { type: 'string', default: String(randomInt(2 ** 32)) },
+  replicated: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} satisfies ParseArgsOptionsConfig
+
+const soak = parse()
+if (soak === null) {
+  process.stderr.write(USAGE)
+  process.exit(2)
+}
+const report = (line: string): void => console.log(line)
+report(`${soak.name}, seed ${soak.seed}`)
+if (soak.name === 'kill') console.log(await runKillRounds({ ...soak, report }))
+else console.log(await runOverload({ ...soak, report }))
+
+function parse() {
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: true })
+    const [name] = positionals
+    const rounds = Number(values.rounds)
+    const seed = Number(values.seed)
+    const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
+    const isUsable = rounds >= 1 && seed >= 0 && seconds >= 1 && positionals.length === 1 && !values.help
+    if (!isUsable || (name !== 'kill' && name !== 'overload')) return null
+    return { name, rounds, seed, seconds, replicated: values.replicated } as const
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,1 @@
+export const runOverload = async (_o: object): Promise<object> => ({})
