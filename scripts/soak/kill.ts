@@ -9,30 +9,21 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { mix32, Random } from '../../bench/load/random.ts'
-import { LogStoreServer, policyTenant, temporaryDirectory } from '../../test/support/server.ts'
-import type { PolicyTenant } from '../../test/support/server.ts'
-import { Batches, ROUTES } from './batches.ts'
-import { checkAll, checkCount, checkSample } from './checks.ts'
-import type { Ask, QueryReply } from './checks.ts'
-import { Sender } from './sender.ts'
+import { LogStoreServer, temporaryDirectory } from '../../test/support/server.ts'
+import { Load, UNLIMITED, bundlesOf } from './load.ts'
+import type { LoadOptions } from './load.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const SAMPLED_BATCHES = 12
 /** One start in so many is killed before it is ready. */
 const STARTS_PER_EARLY_KILL = 5
 const EARLY_KILL_MS_MAX = 1200
 
-export interface KillOptions {
+export interface KillOptions extends LoadOptions {
   readonly rounds: number
   /** No round is begun after it. */
   readonly withinMs?: number
-  readonly seed: number
-  readonly connections?: number
-  readonly recordsPerBatch?: number
   /** Between a start that is ready and the kill. */
   readonly liveMsMax?: number
-  readonly pauseMs?: number
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
   readonly report?: (line: string) => void
@@ -50,43 +41,22 @@ export interface KillSummary {
   readonly startMs: { readonly mean: number; readonly max: number }
 }
 
-/** Nothing is refused for being too much. */
-export const UNLIMITED: PolicyTenant = policyTenant('local', 'local-dev-token', {
-  records: null,
-  bytes: null,
-  concurrent_requests: null,
-})
-
-export const askOf =
-  (server: LogStoreServer): Ask =>
-  async (query) =>
-    (await server.request('/v1/query', query)).ok() as QueryReply // checked field by field
-
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
 export async function runKillRounds(options: KillOptions): Promise<KillSummary> {
-  const { rounds, withinMs = Infinity, seed, connections = 8, recordsPerBatch = 25, report } = options
-  const { liveMsMax = 600, pauseMs = 5, replicated = false } = options
-  const random = new Random(mix32(seed))
-  const batches = new Batches(seed, recordsPerBatch)
+  const { rounds, withinMs = Infinity, liveMsMax = 600, replicated = false, report } = options
   const replicas = replicated ? [temporaryDirectory(), temporaryDirectory()] : []
   const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(replicated && replicatedIn(replicas)) }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
   const directories = [server.dataDirectory, ...replicas]
-  const ask = askOf(server)
-  const authority = (): string => server.readyLine.http
-  const senders = Array.from(
-    { length: connections },
-    (_, n) => new Sender({ batches, route: ROUTES[n % ROUTES.length]!, authority, pauseMs }),
-  )
-  const sending = Promise.all(senders.map((sender) => sender.run()))
-  sending.catch(() => {}) // seen by whoever waits for it next
+  const load = Load.start(server, options)
+  const { random } = load
 
   const dueMs = performance.now() + withinMs
   const startsMs: number[] = []
   let killsWhileStarting = 0
   for (let round = 1; round <= rounds && performance.now() < dueMs; round++) {
     const liveMs = random.between(0, liveMsMax)
-    await Promise.race([sleep(liveMs), sending])
+    await load.during(sleep(liveMs))
     await server.kill()
     // Only what a start made whole again may be lost next: the others hold every record by then.
     const wiped = replicated && random.between(0, 1) === 0 ? directories[random.between(0, 2)]! : null
@@ -98,28 +68,25 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
     const startedMs = performance.now()
     await server.startAgain()
     startsMs.push(performance.now() - startedMs)
-    const matched = await checkCount(ask, batches)
-    await checkSample(ask, batches, random, SAMPLED_BATCHES)
+    const matched = await load.check()
     const start = `ready in ${startsMs.at(-1)!.toFixed(0)} ms`
     report?.(`${round}: killed after ${liveMs} ms, ${wiped ? `${wiped} wiped, ` : ''}${start}, ${matched} records`)
   }
 
-  for (const sender of senders) sender.stop()
-  await sending
-  await checkEverything(ask, batches)
+  await load.stop()
+  await load.checkEverything()
   const bundles = await bundlesOf(server)
   assert(!server.stderr.includes('quarantine'), server.stderr)
   await server.restart() // stopped in order, it has the same
-  await checkCount(ask, batches)
-  await checkSample(ask, batches, random, SAMPLED_BATCHES)
+  await load.check()
   await server.stop()
   return {
-    seed,
+    seed: options.seed,
     kills: startsMs.length + killsWhileStarting,
     killsWhileStarting,
-    batches: batches.sent.length,
-    records: batches.acknowledgedRecords,
-    unanswered: senders.reduce((sum, { unanswered }) => sum + unanswered, 0),
+    batches: load.batches.sent.length,
+    records: load.batches.acknowledgedRecords,
+    unanswered: load.unanswered,
     bundles,
     startMs: { mean: startsMs.reduce((sum, ms) => sum + ms, 0) / startsMs.length, max: Math.max(...startsMs) },
   }
@@ -130,12 +97,6 @@ const replicatedIn = (replicas: readonly string[]): Record<string, string> => ({
   LOGSTORE_WAL_REPLICA_PATHS: replicas.join(','),
   LOGSTORE_WAL_WRITE_QUORUM: '2',
 })
-
-async function checkEverything(ask: Ask, batches: Batches): Promise<void> {
-  assert.equal(batches.acknowledgedRecords, batches.sentRecords)
-  assert.equal(await checkCount(ask, batches), batches.sentRecords)
-  await checkAll(ask, batches)
-}
 
 async function killWhileStarting(
   { dataDirectory }: LogStoreServer,
@@ -152,9 +113,4 @@ async function killWhileStarting(
   child.kill('SIGKILL')
   const [, signal] = await exited
   assert.equal(signal, 'SIGKILL', 'it ended by itself while it was starting')
-}
-
-async function bundlesOf(server: LogStoreServer): Promise<number> {
-  const { text } = await server.request('/metrics', null)
-  return Number(/^logstore_bundles (\d+)$/m.exec(text)?.[1])
 }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { FRAME_PAYLOAD_BYTES_MAX } from '../../native-free-codecs/frame.ts'
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
+import { REPLICAS_MAX } from '../log/log-shared.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -27,7 +28,7 @@ export const LOGSTORE_SEGMENT_BYTES_CEILING = 1024 * MIB
 export const LOGSTORE_CONCURRENT_QUERIES_DEFAULT = 16
 
 /** Directories besides the data directory; each has a thread. */
-export const REPLICA_DIRECTORIES_MAX = 8
+export const REPLICA_DIRECTORIES_MAX = REPLICAS_MAX - 1
 
 assert(
   LOGSTORE_BODY_BYTES_FLOOR <= LOGSTORE_BODY_BYTES_DEFAULT &&

@@ -16,15 +16,12 @@
  * A4  an id stands in at most one entry; a trace id's entries are one chain, newest first
  */
 import assert from 'node:assert/strict'
+import { NAME_BYTES_MAX, PARTITION_NAMES_BYTES, SEGMENT_ENTRIES_MAX, SEGMENT_PARTITIONS_MAX } from './limits.ts'
 
 const HEADER_WORDS = 16
 const COUNT = 0
 const PARTITION_COUNT = 1
 const NAME_BYTES = 2
-
-export const ENTRIES_MAX = 1 << 19
-export const PARTITIONS_MAX = 0xffff
-export const NAME_AREA_BYTES = 4 << 20
 
 export interface ActiveIndexHandle {
   readonly shared: SharedArrayBuffer
@@ -61,10 +58,12 @@ export class ActiveIndex {
 
   /** Bytes of shared memory that an index of `capacity` entries takes; untouched pages cost nothing. */
   static bytesFor(capacity: number): number {
-    return HEADER_WORDS * 4 + capacity * (16 + 16 + 4 + 4 + 4 + 4 + 2 + 2) + slotCount(capacity) * 8 + NAME_AREA_BYTES
+    return (
+      HEADER_WORDS * 4 + capacity * (16 + 16 + 4 + 4 + 4 + 4 + 2 + 2) + slotCount(capacity) * 8 + PARTITION_NAMES_BYTES
+    )
   }
 
-  static create(capacity: number = ENTRIES_MAX): ActiveIndex {
+  static create(capacity: number = SEGMENT_ENTRIES_MAX): ActiveIndex {
     assert(capacity > 0 && capacity % 8 === 0)
     return new ActiveIndex(new SharedArrayBuffer(ActiveIndex.bytesFor(capacity)), capacity)
   }
@@ -91,7 +90,7 @@ export class ActiveIndex {
     this.#slotMask = slots - 1
     this.#idSlots = new Uint32Array(shared, take(slots * 4), slots)
     this.#traceSlots = new Uint32Array(shared, take(slots * 4), slots)
-    this.#names = Buffer.from(shared, take(NAME_AREA_BYTES), NAME_AREA_BYTES)
+    this.#names = Buffer.from(shared, take(PARTITION_NAMES_BYTES), PARTITION_NAMES_BYTES)
     this.#appended = this.count
   }
 
@@ -147,8 +146,8 @@ export class ActiveIndex {
   hasRoom(records: number, partitions: number): boolean {
     return (
       this.#appended + records <= this.capacity &&
-      this.partitionCount + partitions <= PARTITIONS_MAX &&
-      this.#header[NAME_BYTES]! + partitions * PARTITION_NAME_BYTES_MAX <= NAME_AREA_BYTES
+      this.partitionCount + partitions <= SEGMENT_PARTITIONS_MAX &&
+      this.#header[NAME_BYTES]! + partitions * PARTITION_NAME_BYTES_MAX <= PARTITION_NAMES_BYTES
     )
   }
 
@@ -165,7 +164,7 @@ export class ActiveIndex {
       this.#names.writeUInt16LE(bytes, at)
       at += 2 + bytes
     }
-    assert(number < PARTITIONS_MAX)
+    assert(number < SEGMENT_PARTITIONS_MAX)
     this.#partitionNumbers.set(key, number)
     this.#partitionsRead = number + 1
     this.#namesRead = at
@@ -282,7 +281,7 @@ export class ActiveIndex {
   }
 }
 
-/** Longest tenant and dataset together, in bytes of UTF-8, with their length fields. */
-export const PARTITION_NAME_BYTES_MAX = 2 * (2 + 1024)
+/** A partition's names with their length fields. */
+const PARTITION_NAME_BYTES_MAX = 2 * (2 + NAME_BYTES_MAX)
 
 const partitionKey = (tenant: string, dataset: string): string => JSON.stringify([tenant, dataset])

@@ -27,7 +27,7 @@ import assert from 'node:assert/strict'
 import type { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
 
 export const BATCH_FRAME_TYPE = 1
-export const BATCH_VERSION = 1
+const BATCH_VERSION = 1
 export const SIGNAL_LOG = 1
 export const SIGNAL_TRACE = 2
 export const signalName = (signal: number): 'log' | 'trace' => (signal === SIGNAL_LOG ? 'log' : 'trace')

@@ -17,14 +17,22 @@ import { Health } from '../observability/health.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
-import { ENTRIES_MAX } from './active-index.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
-import { GrpcFront } from './grpc/grpc-front.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { SegmentIndexes } from './ingest/segment-indexes.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
+import {
+  ARENA_BYTES_MIN,
+  ARENA_LARGEST_BODIES,
+  BATCH_HEAD_BYTES_MAX,
+  INDEX_QUEUE_MAX,
+  LOG_RING_BYTES_MIN,
+  QUERY_QUEUE_MAX,
+  QUERY_THREADS,
+  SEGMENT_ENTRIES_MAX,
+} from './limits.ts'
 import { logStoreMetrics } from './metrics.ts'
 import { PolicyHolder } from './policy-holder.ts'
 import { QueryFront } from './query-front.ts'
@@ -37,19 +45,9 @@ import { Sidecars, placeOf } from './sidecars.ts'
 import type { TenantPolicy } from './tenant-policy.ts'
 
 const SEGMENTS_NAME = 'bundles'
-const QUERY_THREADS = 2
 const RETENTION_EVERY_MS = 10_000
-const QUERY_QUEUE_MAX = 256
-/** Every sealed segment is queued at most once, and SEGMENT_INDEXES bounds those that wait. */
-const INDEX_QUEUE_MAX = 64
-/** Bodies between their arrival and their answer: room for the largest some times over. */
-const ARENA_BYTES_MIN = 64 * 1024 * 1024
-const ARENA_BODIES = 4
-/** The longest inline part is a decompressed body with its tables; a ring takes messages up to half its size. */
-const RING_BYTES_MIN = 8 * 1024 * 1024
-const BATCH_HEAD_BYTES_MAX = 1024 * 1024
 
-export interface Clock extends HttpClock {
+interface Clock extends HttpClock {
   /** Nanoseconds since the Unix epoch. */
   nowNs(): bigint
   /** Calls once; does not keep the process alive. */
@@ -107,14 +105,14 @@ interface Storage {
 
 async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
-  const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_BODIES * bodyBytesMax)))
+  const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
   const opened = running.open(() =>
     Log.open({
       directory: dataDirectory,
       segmentsName: SEGMENTS_NAME,
       segmentBytes,
       arena: arena.shared,
-      ringBytes: Math.max(RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
+      ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
       ...(durability.mode === 'replicated-local' && {
         replicas: durability.replicaDirectories,
         writeQuorum: durability.writeQuorum,
@@ -124,7 +122,7 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
     }),
   )
   const log = await opened.catch(nameDataDirectory)
-  const indexes = SegmentIndexes.create(ENTRIES_MAX)
+  const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
   const registry = new SegmentRegistry(indexes)
   const jobs = await running.open(
     () =>
@@ -308,8 +306,12 @@ async function openFronts(
     logger,
   }
   const { grpc: grpcBind } = config
+  // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.
   const grpc = grpcBind
-    ? await running.open(() => GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts))
+    ? await running.open(async () => {
+        const { GrpcFront } = await import('./grpc/grpc-front.ts')
+        return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts)
+      })
     : null
   return {
     http: hostPort(server),

@@ -3,7 +3,7 @@ import { StoreError } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import { readWhole } from '../log/files.ts'
 import type { Logger } from '../observability/logger.ts'
-import { developmentPolicy, parseTenantPolicy } from './tenant-policy.ts'
+import { developmentPolicy, parseTenantPolicy } from './tenant-policy-file.ts'
 import type { TenantPolicy } from './tenant-policy.ts'
 
 export class PolicyHolder {

@@ -14,6 +14,7 @@ import type { JobPool } from '../pipeline/jobs.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from './caller.ts'
 import type { Caller } from './caller.ts'
 import type { QueryCounters } from './counters.ts'
+import { QUERY_BODY_BYTES_MAX } from './limits.ts'
 import { Places } from './places.ts'
 import { parseQueryRequest } from './query/request.ts'
 import type { QueryRequest } from './query/request.ts'
@@ -26,8 +27,6 @@ import type { SegmentRegistry } from './segment-registry.ts'
 import { mayUseDataset } from './tenant-policy.ts'
 import type { TenantPolicy } from './tenant-policy.ts'
 
-/** A query is a few hundred bytes; a cursor in it some more. */
-export const QUERY_BODY_BYTES_MAX = 64 * 1024
 /** The engine watches its deadline itself; a thread that does not answer this long after it is stuck, and is replaced. */
 const STUCK_MS = 5000
 

@@ -4,7 +4,7 @@
  */
 
 /** Codes of google.rpc.Code. */
-export const GRPC = {
+const GRPC = {
   INVALID_ARGUMENT: 3,
   DEADLINE_EXCEEDED: 4,
   NOT_FOUND: 5,

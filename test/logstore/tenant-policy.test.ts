@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { identifyCaller, isRefusal } from '../../src/logstore/caller.ts'
-import { credentialOf, developmentPolicy, mayUseDataset, parseTenantPolicy } from '../../src/logstore/tenant-policy.ts'
+import { credentialOf, mayUseDataset } from '../../src/logstore/tenant-policy.ts'
+import { developmentPolicy, parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 const policyText = (tenant: object): string => JSON.stringify({ tenants: [tenant] })

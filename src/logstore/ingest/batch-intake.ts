@@ -24,6 +24,7 @@ import {
   signalName,
   writeBatchHead,
 } from '../batch-frame.ts'
+import { NAME_BYTES_MAX } from '../limits.ts'
 import { permanentRefusal, refusal, REFUSAL_KINDS } from '../refusals.ts'
 import type { Refusal, RefusalKind } from '../refusals.ts'
 import { mayUseDataset } from '../tenant-policy.ts'
@@ -40,8 +41,7 @@ import type { SeenRecords } from './seen-records.ts'
 import type { SegmentIndexes } from './segment-indexes.ts'
 
 /** Dataset of a resource without `service.name`. */
-export const UNKNOWN_DATASET = 'unknown_service'
-export const DATASET_BYTES_MAX = 1024
+const UNKNOWN_DATASET = 'unknown_service'
 
 export interface BatchIntakeParts {
   readonly arena: Buffer
@@ -167,8 +167,8 @@ export class BatchIntake {
       const dataset = batch.resourceDataset[resource] ?? UNKNOWN_DATASET
       let number = datasets.indexOf(dataset)
       if (number < 0) {
-        if (Buffer.byteLength(dataset) > DATASET_BYTES_MAX) {
-          return refusal('malformed_batch', `service.name is longer than ${DATASET_BYTES_MAX} bytes`)
+        if (Buffer.byteLength(dataset) > NAME_BYTES_MAX) {
+          return refusal('malformed_batch', `service.name is longer than ${NAME_BYTES_MAX} bytes`)
         }
         if (!mayUseDataset(tenant.credentials[credential]!, dataset)) {
           return refusal(
@@ -344,6 +344,7 @@ export class BatchIntake {
       bytes: bodyBytes,
       collapsed,
       tailBytes,
+      generation: this.#parts.writer.generation,
     }
     writeOutcomeHead(outcomes.bytes, at, head)
     const ids = this.#identifier.ids
@@ -368,6 +369,7 @@ export class BatchIntake {
       bytes: 0,
       collapsed: 0,
       tailBytes: tail.byteLength,
+      generation: 0,
     }
     writeOutcomeHead(outcomes.bytes, at, head)
     tail.copy(outcomes.bytes, at + OUTCOME_HEAD_BYTES)
@@ -389,6 +391,7 @@ export function announceSegment(outcomes: SpscRing, base: number, indexNumber: n
     bytes: 0,
     collapsed: indexNumber,
     tailBytes: 0,
+    generation: 0,
   }
   writeOutcomeHead(outcomes.bytes, at, head)
   outcomes.publish()

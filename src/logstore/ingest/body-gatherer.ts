@@ -5,9 +5,7 @@
  * H1  the slot, once taken, is freed by exactly one of `discard` and the owner of what `finish` returned
  */
 import type { Arena } from '../../pipeline/arena.ts'
-
-/** Up to here a slot is taken with the first chunk. */
-const DIRECT_BYTES_MAX = 1024 * 1024
+import { DIRECT_BODY_BYTES_MAX } from '../limits.ts'
 
 export interface GatheredBody {
   readonly offset: number
@@ -30,7 +28,7 @@ export class BodyGatherer {
   /** Copies the chunk, which is transient. False when the arena has no room: shed. */
   add(chunk: Uint8Array): boolean {
     const declared = this.#declaredBytes
-    if (this.#slot < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BYTES_MAX) {
+    if (this.#slot < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BODY_BYTES_MAX) {
       this.#slot = this.#arena.allocate(declared)
       if (this.#slot < 0) return false
     }

@@ -11,6 +11,7 @@ import { replaySegment } from '../../log/read.ts'
 import { isStop } from '../../pipeline/lane.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
+import { IDEMPOTENCY_CACHE_BYTES } from '../limits.ts'
 import { BlockCache } from '../bundle/block-cache.ts'
 import { openBundleIndex } from '../bundle/reader.ts'
 import { BatchIntake, announceSegment } from './batch-intake.ts'
@@ -22,8 +23,6 @@ import { NO_SEGMENT, SeenRecords } from './seen-records.ts'
 import type { SeenBundle } from './seen-records.ts'
 import { SegmentIndexes } from './segment-indexes.ts'
 
-/** Membership filters and id tables of the newest bundles. */
-const BUNDLE_CACHE_BYTES = 64 * 1024 * 1024
 /** How long the lane sleeps without requests before it looks at what the log asks of its producer. */
 const IDLE_MS = 250
 
@@ -39,7 +38,7 @@ class DecodeLoop {
   readonly #writer: LogWriter
   readonly #seen: SeenRecords
   readonly #intake: BatchIntake
-  readonly #cache = new BlockCache(BUNDLE_CACHE_BYTES)
+  readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   #stopping = false
 
   constructor(port: MessagePort, data: DecodeLaneData) {

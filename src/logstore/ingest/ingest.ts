@@ -3,7 +3,7 @@
  *
  *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
  *
- * T1  nothing is answered 200 before the log is committed at or past the position of the outcome
+ * T1  nothing is answered 200 before the log says that what ends at the outcome's position, in the outcome's generation, is stored
  * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
  *     goes away while its body arrives ends the request; one that goes away later only misses the answer
  * T3  no queue here is longer than the requests in flight, and those are bounded by places, arena and ring: what does not
@@ -70,6 +70,7 @@ interface InFlight {
 
 interface Accepted extends InFlight {
   readonly position: number
+  readonly generation: number
   readonly records: number
   readonly bytes: number
   readonly collapsed: number
@@ -105,16 +106,17 @@ export class Ingest {
   /** Answers what the log has committed; fails what it never will. Call when the log or the lane has news. */
   progress(): void {
     const { log } = this.#parts
-    const { committed } = log
-    for (let next = this.#waiting.peek(); next && next.position <= committed; next = this.#waiting.peek()) {
+    for (let next = this.#waiting.peek(); next; next = this.#waiting.peek()) {
+      const outcome = log.outcome(next.position, next.generation)
+      if (outcome === 'waiting') break
       this.#waiting.shift()
       this.#finish(next)
-      this.#parts.counters.accepted(next.records, next.bytes, next.collapsed)
-      next.client.accepted(next.records, next.collapsed, next.ids)
+      if (outcome === 'stored') {
+        this.#parts.counters.accepted(next.records, next.bytes, next.collapsed)
+        next.client.accepted(next.records, next.collapsed, next.ids)
+      } else this.#refuse(next.client, unavailable('the log was recovered'))
     }
-    const { kind } = log.state
-    if (kind === 'read-only' || kind === 'restarting') this.#failWaiting(log.state.message)
-    else if (kind === 'closed') this.#failWaiting('the service was stopped')
+    if (log.state.kind === 'closed') this.#failWaiting('the service was stopped')
     for (let next = this.#lent.peek(); next && next.position <= log.released; next = this.#lent.peek()) {
       this.#lent.shift()
       this.#parts.arena.free(next.arenaOffset)
@@ -126,9 +128,9 @@ export class Ingest {
     const request = this.#decoding.remove(outcome.request)
     if (outcome.kind === ACCEPTED) {
       if (request.encoding !== IDENTITY) this.#freeBody(request)
-      const { position, records, bytes, collapsed } = outcome
+      const { position, generation, records, bytes, collapsed } = outcome
       const ids = tail.byteLength === 0 ? NO_IDS : Buffer.from(tail)
-      this.#waiting.push({ ...request, position, records, bytes, collapsed, ids })
+      this.#waiting.push({ ...request, position, generation, records, bytes, collapsed, ids })
     } else {
       this.#freeBody(request)
       this.#giveBackPlace(request)

@@ -17,7 +17,7 @@
  *       20      4  bodyBytes
  *       24      8  receivedAt        ns since the Unix epoch: low word, high word
  *
- * Lane to main, the outcome (32 bytes and a tail):
+ * Lane to main, the outcome (40 bytes and a tail):
  *
  *        0      4  request
  *        4      1  kind              ACCEPTED, REFUSED, SEGMENT_OPENED
@@ -28,11 +28,13 @@
  *       20      4  bytes             likewise
  *       24      4  collapsed         records whose id was stored before; segment opened: number of its index
  *       28      4  tailBytes
- *       32      …  tail              accepted: 16 bytes a record id (JSON and gRPC routes); refused: the message
+ *       32      4  generation        of the log, in which `position` was given
+ *       36      4  unused
+ *       40      …  tail              accepted: 16 bytes a record id (JSON and gRPC routes); refused: the message
  */
 
 export const REQUEST_BYTES = 32
-export const OUTCOME_HEAD_BYTES = 32
+export const OUTCOME_HEAD_BYTES = 40
 
 export const ACCEPTED = 1
 export const REFUSED = 2
@@ -96,6 +98,7 @@ export interface OutcomeHead {
   readonly bytes: number
   readonly collapsed: number
   readonly tailBytes: number
+  readonly generation: number
 }
 
 export function writeOutcomeHead(into: Buffer, at: number, outcome: OutcomeHead): void {
@@ -108,6 +111,7 @@ export function writeOutcomeHead(into: Buffer, at: number, outcome: OutcomeHead)
   into.writeUInt32LE(outcome.bytes, at + 20)
   into.writeUInt32LE(outcome.collapsed, at + 24)
   into.writeUInt32LE(outcome.tailBytes, at + 28)
+  into.writeUInt32LE(outcome.generation, at + 32)
 }
 
 export const readOutcomeHead = (from: Buffer, at: number): OutcomeHead => ({
@@ -120,4 +124,5 @@ export const readOutcomeHead = (from: Buffer, at: number): OutcomeHead => ({
   bytes: from.readUInt32LE(at + 20),
   collapsed: from.readUInt32LE(at + 24),
   tailBytes: from.readUInt32LE(at + 28),
+  generation: from.readUInt32LE(at + 32),
 })

@@ -7,6 +7,7 @@
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import type { ActiveIndex } from '../active-index.ts'
+import { IDEMPOTENCY_BUNDLES } from '../limits.ts'
 
 /** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */
 export interface SeenBundle {
@@ -17,9 +18,6 @@ export interface SeenBundle {
   containsId(w0: number, w1: number, w2: number, w3: number): boolean
   close(): void
 }
-
-/** How many of the newest bundles are asked. */
-export const IDEMPOTENCY_BUNDLES = 64
 
 const WORD = 2 ** 32
 

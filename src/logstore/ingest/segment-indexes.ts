@@ -6,12 +6,10 @@
  */
 import { ActiveIndex } from '../active-index.ts'
 import type { ActiveIndexHandle } from '../active-index.ts'
+import { SEGMENT_INDEXES } from '../limits.ts'
 
 const FREE = 0
 const TAKEN = 1
-
-/** One active, two being sealed, one held by a slow query. */
-export const SEGMENT_INDEXES = 4
 
 export interface SegmentIndexesHandle {
   readonly states: SharedArrayBuffer

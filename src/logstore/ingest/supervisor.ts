@@ -110,7 +110,9 @@ export class DecodeSupervisor {
 
   #onLogState(state: LogState): void {
     // Frames may be gone that the lane's index describes. Its death is what replaces it.
-    if (state.kind === 'restarting') void this.#lane?.terminate()
+    if (state.kind !== 'restarting') return
+    void this.#lane?.terminate()
+    this.#lane = null
   }
 
   #onDeath(lane: DecodeLane, error: Error): void {

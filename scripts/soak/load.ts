@@ -1,0 +1,103 @@
+/** Connections that send every kind of batch to a log store until each one is acknowledged, and the questions to ask it. */
+import assert from 'node:assert/strict'
+import { mix32, Random } from '../../bench/load/random.ts'
+import { policyTenant } from '../../test/support/server.ts'
+import type { LogStoreServer, PolicyTenant } from '../../test/support/server.ts'
+import { Batches, ROUTES } from './batches.ts'
+import { checkAll, checkCount, checkSample } from './checks.ts'
+import type { Ask, QueryReply } from './checks.ts'
+import { Sender } from './sender.ts'
+
+/** Nothing is refused for being too much. */
+export const UNLIMITED: PolicyTenant = policyTenant('local', 'local-dev-token', {
+  records: null,
+  bytes: null,
+  concurrent_requests: null,
+})
+
+const SAMPLED_BATCHES = 12
+
+export interface LoadOptions {
+  readonly seed: number
+  readonly connections?: number
+  readonly recordsPerBatch?: number
+  /** Of each connection, between an acknowledgement and its next batch. */
+  readonly pauseMs?: number
+  readonly obeyRetryAfter?: boolean
+}
+
+export class Load {
+  readonly batches: Batches
+  readonly random: Random
+  readonly ask: Ask
+  readonly senders: readonly Sender[]
+  readonly #sending: Promise<unknown>
+
+  static start(server: LogStoreServer, options: LoadOptions): Load {
+    return new Load(server, options)
+  }
+
+  private constructor(server: LogStoreServer, options: LoadOptions) {
+    const { seed, connections = 8, recordsPerBatch = 25, pauseMs = 5, obeyRetryAfter = false } = options
+    const batches = new Batches(seed, recordsPerBatch)
+    this.batches = batches
+    this.random = new Random(mix32(seed))
+    this.ask = async (query) => (await server.request('/v1/query', query)).ok() as QueryReply // checked field by field
+    const authority = (): string => server.readyLine.http
+    this.senders = Array.from(
+      { length: connections },
+      (_, n) => new Sender({ batches, route: ROUTES[n % ROUTES.length]!, authority, pauseMs, obeyRetryAfter }),
+    )
+    this.#sending = Promise.all(this.senders.map((sender) => sender.run()))
+    this.#sending.catch(() => {}) // seen by whoever waits for it next
+  }
+
+  /** Requests whose answer never came. */
+  get unanswered(): number {
+    return this.senders.reduce((sum, { unanswered }) => sum + unanswered, 0)
+  }
+
+  /** How often each refusal came. */
+  get refusals(): Record<string, number> {
+    const all: Record<string, number> = {}
+    for (const { refusals } of this.senders) {
+      for (const [name, count] of refusals) all[name] = (all[name] ?? 0) + count
+    }
+    return all
+  }
+
+  /** Waits for something while the load goes on; fails when a sender does. */
+  async during<Result>(wait: Promise<Result>): Promise<Result> {
+    const failed = this.#sending.then(() => {
+      throw new Error('the senders stopped by themselves')
+    })
+    failed.catch(() => {}) // lost the race
+    return Promise.race([wait, failed])
+  }
+
+  /** Resolves when every batch that was begun is acknowledged. */
+  async stop(): Promise<void> {
+    for (const sender of this.senders) sender.stop()
+    await this.#sending
+  }
+
+  /** While the load goes on: the number of records is right, and so are some batches. */
+  async check(): Promise<number> {
+    const matched = await checkCount(this.ask, this.batches)
+    await checkSample(this.ask, this.batches, this.random, SAMPLED_BATCHES)
+    return matched
+  }
+
+  /** After `stop`: every record is there, once, and nothing else. */
+  async checkEverything(): Promise<void> {
+    const { batches, ask } = this
+    assert.equal(batches.acknowledgedRecords, batches.sentRecords)
+    assert.equal(await checkCount(ask, batches), batches.sentRecords)
+    await checkAll(ask, batches)
+  }
+}
+
+export async function bundlesOf(server: LogStoreServer): Promise<number> {
+  const { text } = await server.request('/metrics', null)
+  return Number(/^logstore_bundles (\d+)$/m.exec(text)?.[1])
+}

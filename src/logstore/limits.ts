@@ -1,0 +1,57 @@
+/**
+ * Bounds of the log store that are no settings: what its memory and threads are sized for. Bounds of the settings themselves are
+ * in src/config/limits.ts, those of the formats beside the formats.
+ */
+import assert from 'node:assert/strict'
+import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** Of a tenant id or a dataset name, UTF-8. */
+export const NAME_BYTES_MAX = 1024
+
+/** Records of one segment that its index in memory has room for: a segment is closed when it is full. */
+export const SEGMENT_ENTRIES_MAX = 1 << 19
+/** (tenant, dataset) pairs of one segment. */
+export const SEGMENT_PARTITIONS_MAX = 0xffff
+export const PARTITION_NAMES_BYTES = 4 * MIB
+/** Indexes in memory: one active, two being sealed, one held by a slow query. More than that, and ingest waits. */
+export const SEGMENT_INDEXES = 4
+
+/** How many of the newest bundles are asked whether they hold a record already: with what is not sealed yet, the idempotency window. */
+export const IDEMPOTENCY_BUNDLES = 64
+/** Membership filters and id tables of those bundles, in the decode lane. */
+export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
+
+/** Bodies between their arrival and their answer: room for the largest some times over. */
+export const ARENA_BYTES_MIN = 64 * MIB
+export const ARENA_LARGEST_BODIES = 4
+/** A body up to here gets its place with its first bytes and is copied once; a longer one is gathered first. */
+export const DIRECT_BODY_BYTES_MAX = MIB
+
+/** The longest inline part of a frame is a decompressed body with its tables; a ring takes messages up to half its size. */
+export const LOG_RING_BYTES_MIN = 8 * MIB
+export const BATCH_HEAD_BYTES_MAX = MIB
+
+/** A query is a few hundred bytes; a cursor in it some more. */
+export const QUERY_BODY_BYTES_MAX = 64 * KIB
+export const QUERY_THREADS = 2
+/** Queries that wait for a thread. */
+export const QUERY_QUEUE_MAX = 256
+/** Sealed segments that wait for their sidecar. */
+export const INDEX_QUEUE_MAX = 64
+
+/** Where a tenant's limits say nothing. Source: specification, "Limits". */
+export const TENANT_WINDOW_SECONDS_DEFAULT = 60
+export const TENANT_RECORDS_DEFAULT = 10_000
+export const TENANT_BYTES_DEFAULT = 16 * MIB
+export const TENANT_REQUESTS_DEFAULT = 16
+
+assert(2 * RECORDS_PER_BATCH_MAX <= SEGMENT_ENTRIES_MAX)
+// One batch may bring as many new partitions as it has records.
+assert(RECORDS_PER_BATCH_MAX * 2 * (2 + NAME_BYTES_MAX) <= PARTITION_NAMES_BYTES)
+assert(RECORDS_PER_BATCH_MAX <= SEGMENT_PARTITIONS_MAX)
+// Per record three rows of 12 bytes, and per distinct dataset its name.
+assert(RECORDS_PER_BATCH_MAX * (3 * 12 + 2 + NAME_BYTES_MAX) + KIB <= BATCH_HEAD_BYTES_MAX)
+assert(SEGMENT_INDEXES <= INDEX_QUEUE_MAX)

@@ -1,0 +1,135 @@
+/**
+ * Preloaded into every thread of a process under test (`NODE_OPTIONS=--import …/inject.ts`): breaks calls of node:fs and kills
+ * threads while trigger files stand in FAULT_DIRECTORY. The program itself knows nothing of it. `faults.ts` writes the triggers.
+ *
+ *   trigger            content      while it is there
+ *   fdatasync-eio      part of path fdatasync of such a file fails
+ *   fdatasync-slow     milliseconds every fdatasync takes so much longer
+ *   write-enospc       part of path writes to such a file fail
+ *   read-eio           part of path reads of such a file fail
+ *   disk-full          -            the file system says that no byte is free
+ *   exit-decode        count        the decode lane's thread ends at its count-th atomic operation from now
+ *   exit-journal       count        likewise, a journal lane's
+ *   exit-query         -            the thread of the next query that reads a file ends there
+ *   exit-index         -            the thread that writes the next index file ends there
+ *
+ * The exit triggers work once: the thread that takes the file away is the one that ends.
+ */
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import workerThreads from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+
+const directory = process.env['FAULT_DIRECTORY'] ?? ''
+/** As they are, for our own use. */
+const { readFileSync, readlinkSync, unlinkSync } = fs
+
+/** Content of a trigger; null when it is not there. */
+function trigger(name: string): string | null {
+  try {
+    return readFileSync(`${directory}/${name}`, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** Takes a trigger away: true for one thread only. */
+function take(name: string): boolean {
+  try {
+    unlinkSync(`${directory}/${name}`)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const isAbout = (descriptor: number, part: string | null): boolean =>
+  part !== null && readlinkSync(`/proc/self/fd/${descriptor}`).includes(part)
+
+const calledFrom = (part: string): boolean => new Error('for its stack').stack!.includes(part)
+
+function failWith(code: string, call: string): never {
+  throw Object.assign(new Error(`${code}: injected, ${call}`), { code, syscall: call })
+}
+
+function sleep(durationMs: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs)
+}
+
+/** Of a thread, not of the process: nothing runs after it. */
+const endThread = (): never => process.exit(1)
+
+// node:fs
+
+const { fdatasyncSync, writeSync, writevSync, readSync, statfsSync } = fs
+
+fs.fdatasyncSync = (descriptor) => {
+  const slowMs = trigger('fdatasync-slow')
+  if (slowMs !== null) sleep(Number(slowMs))
+  if (isAbout(descriptor, trigger('fdatasync-eio'))) failWith('EIO', 'fdatasync')
+  fdatasyncSync(descriptor)
+}
+
+function beforeWrite(descriptor: number): void {
+  if (isAbout(descriptor, trigger('write-enospc'))) failWith('ENOSPC', 'write')
+  if (trigger('exit-index') !== null && isAbout(descriptor, 'index.bin') && take('exit-index')) endThread()
+}
+
+// The overloads of these functions are passed on as they came.
+fs.writeSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
+  beforeWrite(descriptor)
+  return writeSync(descriptor, ...rest)
+}) as typeof fs.writeSync
+
+fs.writevSync = (descriptor, ...rest) => {
+  beforeWrite(descriptor)
+  return writevSync(descriptor, ...rest)
+}
+
+fs.readSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
+  if (isAbout(descriptor, trigger('read-eio'))) failWith('EIO', 'read')
+  if (trigger('exit-query') !== null && calledFrom('/query/') && take('exit-query')) endThread()
+  return readSync(descriptor, ...rest)
+}) as typeof fs.readSync
+
+fs.statfsSync = ((path: string) => {
+  const stats = statfsSync(path)
+  return trigger('disk-full') === null ? stats : Object.assign(stats, { bavail: 0, bfree: 0 })
+}) as typeof fs.statfsSync
+
+// Lanes: they look at their port between two pieces of work, which is where the countdown is armed.
+
+const LANES = [
+  ['exit-decode', '/ingest/decode-loop.ts'],
+  ['exit-journal', '/workers/journal.ts'],
+] as const
+let operationsLeft = Infinity
+
+const { receiveMessageOnPort } = workerThreads
+workerThreads.receiveMessageOnPort = (port: MessagePort) => {
+  for (const [name, file] of LANES) {
+    const count = trigger(name)
+    if (count !== null && calledFrom(file) && take(name)) operationsLeft = Number(count)
+  }
+  return receiveMessageOnPort(port)
+}
+syncBuiltinESMExports()
+
+function countdown(): void {
+  operationsLeft--
+  if (operationsLeft <= 0) endThread()
+}
+
+const { store, exchange, load } = Atomics
+Atomics.store = ((...args: Parameters<typeof store>) => {
+  countdown()
+  return store(...args)
+}) as typeof store
+Atomics.exchange = ((...args: Parameters<typeof exchange>) => {
+  countdown()
+  return exchange(...args)
+}) as typeof exchange
+Atomics.load = ((...args: Parameters<typeof load>) => {
+  countdown()
+  return load(...args)
+}) as typeof load
