@@ -8,7 +8,8 @@ import { openLogStore } from './logstore/logstore.ts'
 import { systemClock } from './observability/system-clock.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
 
-const CLOSE_MS = 10_000
+/** A process is gone 10 s after its signal: what a stalled client may take of them leaves time to sync. */
+const CLOSE_MS = 8000
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 

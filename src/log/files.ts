@@ -85,7 +85,7 @@ export function makeDurableDirectory(files: Files, path: string): void {
   for (const made of missing) files.syncDirectory(parentOf(made))
 }
 
-function parentOf(path: string): string {
+export function parentOf(path: string): string {
   const cut = path.lastIndexOf('/')
   if (cut < 0) return '.'
   return cut === 0 ? '/' : path.slice(0, cut)

@@ -8,12 +8,13 @@ import fs from 'node:fs'
 import net from 'node:net'
 import { StoreError } from '../errors.ts'
 import type { DirectoryLock } from './environment.ts'
+import { nodeFiles } from './node-files.ts'
 
 const LOCK_NAME = 'LOCK'
 
 /** @throws StoreError unavailable data_directory_locked, naming the process that has it */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  fs.mkdirSync(directory, { recursive: true })
+  nodeFiles.makeDirectory(directory)
   const { dev, ino } = fs.statSync(directory, { bigint: true })
   const server = net.createServer((socket) => socket.destroy())
   const path = `${directory}/${LOCK_NAME}`

@@ -46,20 +46,20 @@ async function requestsInFlight(): Promise<number> {
   return Number(/^logstore_gateway_requests_in_flight (\d+)$/m.exec(text)?.[1])
 }
 
-/** Sends half a body, and returns once the service has it: the request holds its place until `finish`. */
-async function hold(tenant: string): Promise<RawConnection> {
-  const [inFlight, connection] = [await requestsInFlight(), await server.connect()]
-  const batch = batchOf(tenant, 1)
-  connection.write(requestHead(JSON_LOGS, batch.byteLength, { 'x-logstore-tenant': tenant, authorization: 'Bearer t' }))
-  connection.write(batch.subarray(0, 20))
-  await eventually(async () => (await requestsInFlight()) > inFlight)
-  held.set(connection, batch)
+/** Sends half a body, and returns once the service has the headers: the request holds its place until `finish`. */
+async function hold(tenant: string, path = JSON_LOGS, body: Buffer = batchOf(tenant, 1)): Promise<RawConnection> {
+  const connection = await server.connect()
+  const headers = { 'x-logstore-tenant': tenant, authorization: 'Bearer t', expect: '100-continue' }
+  connection.write(requestHead(path, body.byteLength, headers))
+  assert.equal((await connection.reply()).status, 100)
+  connection.write(body.subarray(0, 5))
+  held.set(connection, body)
   return connection
 }
 const held = new Map<RawConnection, Buffer>()
 
 async function finish(connection: RawConnection): Promise<Reply> {
-  connection.write(held.get(connection)!.subarray(20))
+  connection.write(held.get(connection)!.subarray(5))
   const reply = await connection.reply()
   connection.close()
   return reply
@@ -197,23 +197,13 @@ describe('the concurrent requests of a tenant', () => {
     const ingest = [await hold('two'), await hold('two')]
     await find(server, { dataset: 'checkout' }, { tenant: 'two', token: 't' })
 
-    const body = '{"dataset":"checkout"}'
-    const queries = await Promise.all([server.connect(), server.connect()])
-    for (const connection of queries) {
-      connection.write(requestHead(QUERY, body.length, { 'x-logstore-tenant': 'free', authorization: 'Bearer t' }))
-      connection.write(body.slice(0, 5))
-    }
-    const ask = (tenant: string): Promise<Reply> => server.request(QUERY, body, { tenant, token: 't' })
-    let refused = await ask('free')
-    await eventually(async () => (refused = await ask('free')).status === 429)
-    assertRefused(refused, 429, 'concurrency_exceeded', RETRYABLE)
+    const query = Buffer.from('{"dataset":"checkout"}')
+    const ask = (tenant: string): Promise<Reply> => server.request(QUERY, query, { tenant, token: 't' })
+    const queries = [await hold('free', QUERY, query), await hold('free', QUERY, query)]
+    assertRefused(await ask('free'), 429, 'concurrency_exceeded', RETRYABLE)
     assert.equal((await ask('two')).status, 200)
     await accept(server, JSON_LOGS, batchOf('free', 1), { tenant: 'free', token: 't' })
-    for (const connection of queries) {
-      connection.write(body.slice(5))
-      assert.equal((await connection.reply()).status, 200)
-      connection.close()
-    }
+    for (const connection of queries) assert.equal((await finish(connection)).status, 200)
     assert.equal((await ask('free')).status, 200)
     for (const connection of ingest) await finish(connection)
   })

@@ -107,6 +107,7 @@ export class QueryEngine {
       dataset,
       matched,
       quarantined,
+      quarantinedRanges: snapshot.quarantined.length,
       records,
       limit,
       cursor: request.cursor,

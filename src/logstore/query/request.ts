@@ -68,6 +68,9 @@ export const QueryReply = Type.Object({
   used_indexes: Type.Array(Type.String()),
   scanned_bundles: Type.Integer({ description: 'segments whose index was searched' }),
   quarantined_records: Type.Optional(Type.Integer({ description: 'matching records that are damaged and left out' })),
+  quarantined_ranges: Type.Optional(
+    Type.Integer({ description: 'damaged ranges of the log, whatever stood in them; present when there are any' }),
+  ),
 })
 
 export interface QueryRequest {

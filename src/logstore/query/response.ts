@@ -6,6 +6,8 @@ export interface QueryResponse {
   readonly matched: number
   /** Matching records that are known to be damaged: not counted in `matched`, not shown. */
   readonly quarantined: number
+  /** Damaged ranges of the log: what stood in them may be in no index any more, so nobody can say whether it matched. */
+  readonly quarantinedRanges: number
   /** JSON texts. */
   readonly records: readonly string[]
   readonly limit: number
@@ -18,12 +20,25 @@ export interface QueryResponse {
 const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
 
 export function writeResponse(response: QueryResponse): Uint8Array<ArrayBuffer> {
-  const { tenant, dataset, matched, quarantined, records, limit, cursor, nextCursor, usedIndexes, scanned } = response
+  const {
+    tenant,
+    dataset,
+    matched,
+    quarantined,
+    quarantinedRanges,
+    records,
+    limit,
+    cursor,
+    nextCursor,
+    usedIndexes,
+    scanned,
+  } = response
   const page = { limit, cursor, next_cursor: nextCursor }
   return encoder.encode(
     `{"status":"ok","api_version":"v1","tenant_id":${JSON.stringify(tenant)},"dataset":${JSON.stringify(dataset)}` +
       `,"matched_records":${matched},"results":[${records.map((record) => `{"record":${record}}`).join(',')}]` +
       `,"page":${JSON.stringify(page)},"used_indexes":${JSON.stringify(usedIndexes)},"scanned_bundles":${scanned}` +
-      `${quarantined > 0 ? `,"quarantined_records":${quarantined}` : ''}}`,
+      `${quarantined > 0 ? `,"quarantined_records":${quarantined}` : ''}` +
+      `${quarantinedRanges > 0 ? `,"quarantined_ranges":${quarantinedRanges}` : ''}}`,
   )
 }
