@@ -13,44 +13,57 @@ export interface SegmentInfo {
 
 export class SegmentList {
   readonly #segmentsDirectory: string
-  /** Never changed in place: who took it keeps what it saw. */
-  #segments: readonly SegmentInfo[] = []
+  #sealed: readonly SegmentInfo[] = []
+  #active: SegmentInfo | null = null
+  /** What `all` gave out last; null when it has changed since. Built when asked for: the active segment's end moves with every commit. */
+  #all: readonly SegmentInfo[] | null = null
 
   constructor(segmentsDirectory: string) {
     this.#segmentsDirectory = segmentsDirectory
   }
 
+  /** Never changed in place: who took it keeps what it saw. */
   get all(): readonly SegmentInfo[] {
-    return this.#segments
+    this.#all ??= this.#active ? [...this.#sealed, this.#active] : this.#sealed
+    return this.#all
   }
 
   reset(segments: readonly { readonly base: number; readonly end: number; readonly sealed: boolean }[]): void {
-    this.#segments = segments.map(({ base, end, sealed }) => this.#infoOf(base, end, sealed))
+    const all = segments.map(({ base, end, sealed }) => this.#infoOf(base, end, sealed))
+    this.#sealed = all.filter(({ sealed }) => sealed)
+    this.#changeActive(all.find(({ sealed }) => !sealed) ?? null)
   }
 
   opened(base: Position): void {
-    this.#segments = [...this.#segments, this.#infoOf(base, base, false)]
+    this.#changeActive(this.#infoOf(base, base, false))
   }
 
   sealed(base: Position, end: Position): SegmentInfo {
     const info = this.#infoOf(base, end, true)
-    this.#segments = [...this.#segments.slice(0, -1), info]
+    this.#sealed = [...this.#sealed, info]
+    this.#changeActive(null)
     return info
   }
 
   /** Nothing when the news that `base` was opened is still on its way. */
   written(base: Position, position: Position): void {
-    const active = this.#segments.at(-1)
-    if (!active || active.sealed || active.base !== base || active.end >= position) return
-    this.#segments = [...this.#segments.slice(0, -1), { ...active, end: position }]
+    const active = this.#active
+    if (active && active.base === base && active.end < position) this.#changeActive({ ...active, end: position })
   }
 
   /** Takes out the sealed segments that end at or below a position; their bases. */
   dropBefore(position: Position): number[] {
-    const isDropped = (segment: SegmentInfo) => segment.sealed && segment.end <= position
-    const dropped = this.#segments.filter(isDropped)
-    if (dropped.length > 0) this.#segments = this.#segments.filter((segment) => !isDropped(segment))
+    const dropped = this.#sealed.filter(({ end }) => end <= position)
+    if (dropped.length > 0) {
+      this.#sealed = this.#sealed.filter(({ end }) => end > position)
+      this.#all = null
+    }
     return dropped.map(({ base }) => base)
+  }
+
+  #changeActive(active: SegmentInfo | null): void {
+    this.#active = active
+    this.#all = null
   }
 
   #infoOf(base: Position, end: Position, sealed: boolean): SegmentInfo {

@@ -27,6 +27,7 @@ import {
   ARENA_BYTES_MIN,
   ARENA_LARGEST_BODIES,
   BATCH_HEAD_BYTES_MAX,
+  IDEMPOTENCY_BUNDLES,
   INDEX_QUEUE_MAX,
   LOG_RING_BYTES_MIN,
   QUERY_QUEUE_MAX,
@@ -189,7 +190,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     registry,
     logger,
     policy,
-    bundlePlaces: () => registry.bundles.map((bundle) => placeOf(log, bundle)),
+    bundlePlaces: () => registry.bundles.slice(-IDEMPOTENCY_BUNDLES).map((bundle) => placeOf(log, bundle)),
     common: {
       arena: arena.shared,
       indexes: indexes.handle,
@@ -208,6 +209,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       },
     },
     onLaneDeath: () => ingest.onLaneDeath(),
+    onTail: (tail) => ingest.failBehind(tail),
     nowMs: () => clock.nowMs(),
   })
   log.onProgress(progress)

@@ -33,7 +33,8 @@ export class SegmentRegistry {
   /** Not indexed any more, but held by queries. */
   readonly #retired = new Set<Indexed>()
   readonly #bundles = new Map<Position, CatalogRow>()
-  #catalog = encodeCatalog([])
+  /** null: the bundles changed since it was encoded; the next snapshot needs a new one. */
+  #catalog: SharedArrayBuffer | null = null
 
   constructor(indexes: SegmentIndexes) {
     this.#indexes = indexes
@@ -64,7 +65,7 @@ export class SegmentRegistry {
 
   publish(bundle: CatalogRow): void {
     this.#bundles.set(bundle.base, bundle)
-    this.#catalog = encodeCatalog(this.bundles)
+    this.#catalog = null
     const indexed = this.#indexed.get(bundle.base)
     if (!indexed) return
     this.#indexed.delete(bundle.base)
@@ -72,16 +73,17 @@ export class SegmentRegistry {
   }
 
   drop(base: Position): void {
-    if (this.#bundles.delete(base)) this.#catalog = encodeCatalog(this.bundles)
+    if (this.#bundles.delete(base)) this.#catalog = null
   }
 
   snapshot(): SegmentSnapshot {
+    const catalog = (this.#catalog ??= encodeCatalog(this.bundles))
     const held = [...this.#indexed.values()].sort((a, b) => a.base - b.base)
     for (const indexed of held) indexed.queries++
     let released = false
     return {
       indexed: held.map(({ base, number }) => ({ base, index: this.#indexes.at(number).handle })),
-      catalog: this.#catalog,
+      catalog,
       release: () => {
         assert(!released)
         released = true

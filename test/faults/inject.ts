@@ -8,7 +8,8 @@
  *   write-enospc       part of path writes to such a file fail
  *   read-eio           part of path reads of such a file fail
  *   disk-full          -            the file system says that no byte is free
- *   exit-decode        count        the decode lane's thread ends at its count-th atomic operation from now
+ *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
+ *                                   stack, from the next one that is called from there
  *   exit-journal       count        likewise, a journal lane's
  *   exit-query         -            the thread of the next query that reads a file ends there
  *   exit-index         -            the thread that writes the next index file ends there
@@ -104,18 +105,26 @@ const LANES = [
   ['exit-journal', '/workers/journal.ts'],
 ] as const
 let operationsLeft = Infinity
+/** The countdown begins where this is on the stack; '' when it has begun. */
+let beginsIn = ''
 
 const { receiveMessageOnPort } = workerThreads
 workerThreads.receiveMessageOnPort = (port: MessagePort) => {
   for (const [name, file] of LANES) {
-    const count = trigger(name)
-    if (count !== null && calledFrom(file) && take(name)) operationsLeft = Number(count)
+    const content = trigger(name)
+    if (content === null || !calledFrom(file) || !take(name)) continue
+    const [count = '', from = ''] = content.split(' ')
+    operationsLeft = Number(count)
+    beginsIn = from
   }
   return receiveMessageOnPort(port)
 }
 syncBuiltinESMExports()
 
 function countdown(): void {
+  if (operationsLeft === Infinity) return
+  if (beginsIn !== '' && !calledFrom(beginsIn)) return
+  beginsIn = ''
   operationsLeft--
   if (operationsLeft <= 0) endThread()
 }

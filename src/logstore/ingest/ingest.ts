@@ -10,6 +10,7 @@
  *     fit is shed with a retryable refusal
  */
 import type { Log } from '../../log/log.ts'
+import type { Position } from '../../log/log-writer.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Arena } from '../../pipeline/arena.ts'
@@ -156,6 +157,22 @@ export class Ingest {
     this.#parts.gateway.clear()
     for (const { records, bytes } of this.#waiting.items()) {
       this.#parts.gateway.tryBook({ records: Infinity, bytes: Infinity }, records, bytes)
+    }
+  }
+
+  /**
+   * There is no lane, and the next one goes on at `tail`: what the dead one accepted behind it was never published (N1 of the
+   * intake), or was given up by a recovery of the log. Its positions will be those of other frames: it must not wait for them.
+   */
+  failBehind(tail: Position): void {
+    const accepted = this.#waiting.items()
+    while (this.#waiting.shift());
+    for (const request of accepted) {
+      if (request.position <= tail) this.#waiting.push(request)
+      else {
+        this.#finish(request)
+        this.#refuse(request.client, unavailable('a worker failed'))
+      }
     }
   }
 

@@ -8,6 +8,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log, LogState } from '../../log/log.ts'
 import { LogWriter } from '../../log/log-writer.ts'
+import type { Position } from '../../log/log-writer.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { SegmentRegistry } from '../segment-registry.ts'
 import type { TenantPolicy } from '../tenant-policy.ts'
@@ -34,6 +35,8 @@ export interface SupervisorParts {
   readonly listener: Omit<DecodeLaneListener, 'onDeath'>
   /** Everything the lane was given and did not answer is lost. */
   onLaneDeath(): void
+  /** Called while there is no lane: every frame that was published ends at or before this position. */
+  onTail(tail: Position): void
   readonly nowMs: () => number
 }
 
@@ -80,6 +83,7 @@ export class DecodeSupervisor {
     const { log, registry, common, listener, policy, bundlePlaces } = this.#parts
     await log.recoverProducer()
     const tail = await this.#untilWritten()
+    this.#parts.onTail(tail)
     const last = log.segments.at(-1)
     const active = last && !last.sealed ? { base: last.base, end: tail, recordsPath: last.recordsPath } : null
     const start: DecodeLaneStart = {

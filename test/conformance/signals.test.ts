@@ -1,0 +1,139 @@
+/** Contract "All three" and "Log store": what SIGTERM, SIGINT and SIGHUP do. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { LogStoreServer, eventually, policyTenant, requestHead } from '../support/server.ts'
+import type { RawConnection, Reply } from '../support/server.ts'
+import { JSON_LOGS, QUERY, accept, find, jsonLogs, logRecordsOf } from './batches.ts'
+
+/** A batch whose headers and first bytes the service has; the rest is up to the caller. */
+async function beginBatch(server: LogStoreServer, batch: Buffer): Promise<RawConnection> {
+  const connection = await server.connect()
+  connection.write(requestHead(JSON_LOGS, batch.byteLength, { expect: '100-continue' }))
+  assert.equal((await connection.reply()).status, 100)
+  connection.write(batch.subarray(0, 9))
+  return connection
+}
+
+async function accepts(server: LogStoreServer): Promise<boolean> {
+  try {
+    ;(await server.connect()).close()
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('a signal to stop', { concurrency: true }, () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    it(`${signal} lets a request in flight finish, accepts no other, and ends with 0; what was answered is kept`, async () => {
+      const server = await LogStoreServer.start()
+      const batch = jsonLogs(logRecordsOf(7))
+      const connection = await beginBatch(server, batch)
+      server.signal(signal)
+      await eventually(async () => !(await accepts(server)))
+      connection.write(batch.subarray(9))
+      const reply = await connection.reply()
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.headers.get('connection'), 'close')
+      await server.ended()
+      await server.startAgain()
+      assert.equal((await find(server, { dataset: 'checkout' })).matched_records, 7)
+      await server.stop()
+    })
+
+  it('ends the process within 10 s, with 0, though a client stalls in the middle of its body', async () => {
+    const server = await LogStoreServer.start()
+    await accept(server, JSON_LOGS, jsonLogs(logRecordsOf(1)))
+    await beginBatch(server, jsonLogs(logRecordsOf(7)))
+    await server.stop()
+  })
+
+  it('does not wait for idle connections', async () => {
+    const server = await LogStoreServer.start()
+    const connection = await server.connect()
+    connection.write('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n')
+    assert.equal((await connection.reply()).status, 200)
+    server.signal('SIGTERM')
+    await eventually(() => connection.closed, 5000)
+    await server.ended()
+  })
+})
+
+describe('SIGKILL', () => {
+  it('loses nothing that was answered', async () => {
+    const server = await LogStoreServer.start()
+    for (let i = 0; i < 5; i++) await accept(server, JSON_LOGS, jsonLogs(logRecordsOf(100, `batch ${i}`)))
+    await server.kill()
+    await server.startAgain()
+    assert.equal((await find(server, { dataset: 'checkout' })).matched_records, 500)
+    await server.stop()
+  })
+})
+
+describe('SIGHUP', () => {
+  let server: LogStoreServer
+  before(async () => {
+    server = await LogStoreServer.start({ policy: [policyTenant('acme', 'first'), policyTenant('globex', 'globex')] })
+  })
+  after(() => server.stop())
+
+  const ask = (tenant: string, token: string): Promise<Reply> =>
+    server.request(QUERY, { dataset: 'checkout' }, { tenant, token })
+  const send = (tenant: string, token: string, records = 1): Promise<Reply> =>
+    server.request(JSON_LOGS, jsonLogs(logRecordsOf(records, `policy ${token}`), { tenant }), { tenant, token })
+  const statusesOf = async (...requests: Promise<Reply>[]): Promise<number[]> =>
+    (await Promise.all(requests)).map(({ status }) => status)
+
+  it('takes a good policy file into use: new tenants and tokens come, old ones go', async () => {
+    assert.deepEqual(
+      await statusesOf(ask('acme', 'first'), send('globex', 'globex'), ask('initech', 'x')),
+      [200, 200, 403],
+    )
+    server.writePolicy([policyTenant('acme', 'second'), policyTenant('initech', 'x')])
+    server.signal('SIGHUP')
+    await eventually(async () => (await ask('acme', 'second')).status === 200)
+    assert.deepEqual(
+      await statusesOf(
+        ask('acme', 'first'),
+        send('acme', 'first'),
+        ask('globex', 'globex'),
+        send('initech', 'x'),
+        send('acme', 'second'),
+      ),
+      [401, 401, 403, 200, 200],
+    )
+  })
+  it('keeps the policy in force when the file is bad, and logs why', async () => {
+    for (const bad of ['{"tenants":', '{"tenants":[{"id":"acme"}]}']) {
+      const said = server.stderr.length
+      server.writePolicy(bad)
+      server.signal('SIGHUP')
+      await eventually(() =>
+        /LOGSTORE_TENANT_POLICY_FILE.*policy before stays in force/.test(server.stderr.slice(said)),
+      )
+      assert.deepEqual(await statusesOf(ask('acme', 'second'), send('initech', 'x')), [200, 200])
+    }
+  })
+  it('changes limits and datasets as well, and what a tenant has used stays used', async () => {
+    const limits = { window_seconds: 60, records: 10 }
+    server.writePolicy([policyTenant('acme', 'third', limits, ['checkout'])])
+    server.signal('SIGHUP')
+    await eventually(async () => (await ask('acme', 'third')).status === 200)
+    assert.equal((await send('acme', 'third', 11)).kind, 'record_quota_exceeded')
+    const other = await server.request(QUERY, { dataset: 'other' }, { tenant: 'acme', token: 'third' })
+    assert.equal(other.kind, 'dataset_not_authorized')
+
+    assert.equal((await send('acme', 'third', 8)).status, 200)
+    server.writePolicy([policyTenant('acme', 'fourth', limits)])
+    server.signal('SIGHUP')
+    await eventually(async () => (await ask('acme', 'fourth')).status === 200)
+    assert.equal((await send('acme', 'fourth', 8)).kind, 'record_quota_exceeded')
+  })
+  it('without a policy file keeps the development policy', async () => {
+    const development = await LogStoreServer.start()
+    development.signal('SIGHUP')
+    await eventually(() => /no tenant policy file/.test(development.stderr))
+    assert.equal((await development.request(QUERY, { dataset: 'checkout' })).status, 200)
+    await development.stop()
+  })
+})
