@@ -18,6 +18,7 @@ try {
   const logger = createLogger(config.logLevel)
   const world = { clock: systemClock, random: randomFillSync, version }
   const running = new Lifecycle() // closes what was opened, last first, also when a later open throws
+  const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
   const { logstore } = config.services
   if (logstore) {
@@ -26,7 +27,7 @@ try {
     announce('logstore', service)
   }
 
-  await running.untilSignal('SIGTERM', 'SIGINT')
+  await stopped
   await running.close({ withinMs: CLOSE_MS })
   process.exit(0)
 } catch (error) {

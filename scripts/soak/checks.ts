@@ -30,15 +30,16 @@ export interface QueryReply {
 
 export type Ask = (query: object) => Promise<QueryReply>
 
+/** Filter for the records of batches that follow each other by number. */
+export const timeRangeOf = (some: readonly SentBatch[]): object => ({
+  start_time_unix_nano: String(some[0]!.firstTimeNs),
+  end_time_unix_nano: String(some.at(-1)!.lastTimeNs + 1n),
+})
+
 /** C1, for batches that follow each other by number, with at most PAGE_MAX records. */
-async function checkBatches(ask: Ask, batches: Batches, some: readonly SentBatch[]): Promise<void> {
-  const [first, last] = [some[0]!, some.at(-1)!]
-  const filter = {
-    start_time_unix_nano: String(first.firstTimeNs),
-    end_time_unix_nano: String(last.lastTimeNs + 1n),
-  }
-  const reply = await ask({ dataset: DATASET, filter, page: { limit: PAGE_MAX } })
-  const where = `batches ${first.number} (${first.route.path}) to ${last.number}`
+export async function checkBatches(ask: Ask, batches: Batches, some: readonly SentBatch[]): Promise<void> {
+  const reply = await ask({ dataset: DATASET, filter: timeRangeOf(some), page: { limit: PAGE_MAX } })
+  const where = `batches ${some[0]!.number} (${some[0]!.route.path}) to ${some.at(-1)!.number}`
   const found = reply.results.map(({ record }) => ({
     traceId: record.trace_id,
     spanId: record.span_id,

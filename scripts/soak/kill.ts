@@ -43,14 +43,29 @@ export interface KillSummary {
 
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
 export async function runKillRounds(options: KillOptions): Promise<KillSummary> {
-  const { rounds, withinMs = Infinity, liveMsMax = 600, replicated = false, report } = options
-  const replicas = replicated ? [temporaryDirectory(), temporaryDirectory()] : []
-  const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(replicated && replicatedIn(replicas)) }
+  const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
+  const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(options.replicated && replicatedIn(replicas)) }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
-  const directories = [server.dataDirectory, ...replicas]
   const load = Load.start(server, options)
-  const { random } = load
+  try {
+    return await killAndCheck(options, server, load, replicas, env)
+  } catch (error) {
+    options.report?.(server.stderr)
+    throw error
+  } finally {
+    load.abandon()
+  }
+}
 
+async function killAndCheck(
+  { seed, rounds, withinMs = Infinity, liveMsMax = 600, report }: KillOptions,
+  server: LogStoreServer,
+  load: Load,
+  replicas: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<KillSummary> {
+  const { random } = load
+  const directories = [server.dataDirectory, ...replicas]
   const dueMs = performance.now() + withinMs
   const startsMs: number[] = []
   let killsWhileStarting = 0
@@ -59,7 +74,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
     await load.during(sleep(liveMs))
     await server.kill()
     // Only what a start made whole again may be lost next: the others hold every record by then.
-    const wiped = replicated && random.between(0, 1) === 0 ? directories[random.between(0, 2)]! : null
+    const wiped = replicas.length > 0 && random.between(0, 1) === 0 ? directories[random.between(0, 2)]! : null
     if (wiped !== null) rmSync(wiped, { recursive: true })
     if (random.between(1, STARTS_PER_EARLY_KILL) === 1) {
       await killWhileStarting(server, random.between(0, EARLY_KILL_MS_MAX), env)
@@ -81,7 +96,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
   await load.check()
   await server.stop()
   return {
-    seed: options.seed,
+    seed,
     kills: startsMs.length + killsWhileStarting,
     killsWhileStarting,
     batches: load.batches.sent.length,

@@ -81,6 +81,11 @@ export class Load {
     await this.#sending
   }
 
+  /** Ends the load as it is: the check after it failed, or never came. */
+  abandon(): void {
+    for (const sender of this.senders) sender.abandon()
+  }
+
   /** While the load goes on: the number of records is right, and so are some batches. */
   async check(): Promise<number> {
     const matched = await checkCount(this.ask, this.batches)

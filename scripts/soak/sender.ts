@@ -33,6 +33,7 @@ export class Sender {
   readonly #options: SenderOptions
   #connection: HttpConnection | null = null
   #stopping = false
+  #abandoned = false
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -53,8 +54,15 @@ export class Sender {
     this.#stopping = true
   }
 
+  /** Ends without an acknowledgement of the last batch. */
+  abandon(): void {
+    this.#stopping = true
+    this.#abandoned = true
+    this.#connection?.destroy()
+  }
+
   async #untilAcknowledged(batch: SentBatch, body: Buffer): Promise<void> {
-    for (;;) {
+    while (!this.#abandoned) {
       const response = await this.#try(batch.route, body)
       if (response?.status === 200) return this.#options.batches.acknowledge(batch, recordIdsOf(response))
       await sleep(response ? this.#refused(response) : RETRY_MS)

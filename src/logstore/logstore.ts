@@ -122,7 +122,7 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
         logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
     }),
   )
-  const log = await opened.catch(nameDataDirectory)
+  const log = await opened.catch((error) => nameSetting(error, durability))
   const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
   const registry = new SegmentRegistry(indexes)
   const jobs = await running.open(
@@ -149,12 +149,13 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
   return { log, arena, indexes, registry, sidecars }
 }
 
-/** What keeps the log from opening is about its directory: the message names the setting. */
-function nameDataDirectory(error: unknown): never {
+/** What keeps the log from opening is about its directories: the message names the settings. */
+function nameSetting(error: unknown, { mode }: LogStoreConfig['durability']): never {
   if (!(error instanceof Error)) throw error
   const [kind, code] =
     error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-  throw new StoreError(kind, code, `LOGSTORE_DATA_DIR: ${error.message}`, { cause: error })
+  const settings = mode === 'local' ? 'LOGSTORE_DATA_DIR' : 'LOGSTORE_DATA_DIR, LOGSTORE_WAL_REPLICA_PATHS'
+  throw new StoreError(kind, code, `${settings}: ${error.message}`, { cause: error })
 }
 
 interface IngestSide {
@@ -209,7 +210,10 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       },
     },
     onLaneDeath: () => ingest.onLaneDeath(),
-    onTail: (tail) => ingest.failBehind(tail),
+    onTail: (tail) => {
+      ingest.failBehind(tail)
+      registry.forgetBehind(tail)
+    },
     nowMs: () => clock.nowMs(),
   })
   log.onProgress(progress)

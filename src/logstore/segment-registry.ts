@@ -101,6 +101,18 @@ export class SegmentRegistry {
     this.#indexes.freeAllBut(new Set(known))
   }
 
+  /**
+   * Between two decode lanes, of which the second goes on at `tail`: a segment that begins there or behind was announced, and
+   * records were put into its index, but none of its frames was published.
+   */
+  forgetBehind(tail: Position): void {
+    for (const indexed of this.#indexed.values()) {
+      if (indexed.base < tail) continue
+      this.#indexed.delete(indexed.base)
+      this.#retire(indexed)
+    }
+  }
+
   #retire(indexed: Indexed): void {
     this.#retired.add(indexed)
     this.#giveBackUnused(indexed)

@@ -124,4 +124,4 @@ function limitsOf(limits: LimitsField): TenantLimits {
 }
 
 const badPolicy = (problem: string): StoreError =>
-  new StoreError('invalid', 'invalid_tenant_policy', `the tenant policy file ${problem}`)
+  new StoreError('invalid', 'invalid_tenant_policy', `LOGSTORE_TENANT_POLICY_FILE: the file ${problem}`)

@@ -70,7 +70,7 @@ describe('the record window of a tenant', () => {
     await refusedAfter('few', 10)
     const refused = await send('few', 10)
     assertRefused(refused, 429, 'record_quota_exceeded', RETRYABLE)
-    assert.equal(retryAfter(refused), 1)
+    assert(retryAfter(refused) <= 2) // a window of one second, and a slice of it
   })
   it('slides: after the wait it told, the same batch fits', async () => {
     await refusedAfter('few', 10)
@@ -122,7 +122,7 @@ describe('the byte window of a tenant', () => {
     await eventually(async () => (await sendBatch('small', gzipSync(padded(4000)), 'gzip')).status === 200)
     const refused = await sendBatch('small', gzipSync(padded(1000)), 'gzip')
     assertRefused(refused, 429, 'byte_quota_exceeded', RETRYABLE)
-    assert.equal(retryAfter(refused), 1)
+    assert(retryAfter(refused) <= 2) // a window of one second, and a slice of it
   })
   it('slides: after the wait it told, the same batch fits', async () => {
     const batch = padded(4000)

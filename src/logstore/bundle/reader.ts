@@ -8,6 +8,7 @@ import { crc32 } from 'node:zlib'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { mayContain } from '../../../native-free-codecs/membership-filter.ts'
 import { StoreError } from '../../errors.ts'
+import { bundleName } from './bundle-name.ts'
 import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
 import type { BlockSource, BlockTable } from './block-table.ts'
@@ -249,12 +250,17 @@ function fileSource(files: Files, directory: string): BlockSource {
   } catch (error) {
     // A bundle that retention dropped is gone as a whole; an index file that is gone alone can be built again.
     if (!files.exists(path) && files.exists(directory)) throw corrupt(directory, 'index.bin is missing')
-    throw new StoreError('unavailable', 'bundle_read_failed', `bundle ${directory}: index.bin cannot be opened`, {
-      cause: error,
-    })
+    throw new StoreError(
+      'unavailable',
+      'bundle_read_failed',
+      `bundle ${bundleName(directory)}: index.bin cannot be opened`,
+      {
+        cause: error,
+      },
+    )
   }
   return {
-    name: directory,
+    name: bundleName(directory),
     bytes: file.size(),
     read: (into, at) => file.read(into, at),
     close: () => file.close(),
@@ -262,7 +268,7 @@ function fileSource(files: Files, directory: string): BlockSource {
 }
 
 const corrupt = (directory: string, problem: string): StoreError =>
-  new StoreError('corrupt', 'bundle_index_corrupt', `bundle ${directory}: ${problem}; it has to be rebuilt`)
+  new StoreError('corrupt', 'bundle_index_corrupt', `bundle ${bundleName(directory)}: ${problem}; it has to be rebuilt`)
 
 /** First row of [low, high) whose first word is at or above this one. */
 function lowerBoundOfWord(table: BlockTable, low: number, high: number, word: number): number {

@@ -115,7 +115,11 @@ export class Ingest {
       if (outcome === 'stored') {
         this.#parts.counters.accepted(next.records, next.bytes, next.collapsed)
         next.client.accepted(next.records, next.collapsed, next.ids)
-      } else this.#refuse(next.client, unavailable('the log was recovered'))
+      } else
+        this.#refuse(
+          next.client,
+          unavailable(log.state.kind === 'read-only' ? 'the disk failed' : 'the log was recovered'),
+        )
     }
     if (log.state.kind === 'closed') this.#failWaiting('the service was stopped')
     for (let next = this.#lent.peek(); next && next.position <= log.released; next = this.#lent.peek()) {

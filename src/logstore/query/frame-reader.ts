@@ -1,4 +1,5 @@
 /** Batches read from the segments, each verified as a whole; the last ones used are kept, bounded in bytes. One per thread. */
+import { bundleName } from '../bundle/bundle-name.ts'
 import { readFrame } from '../../log/read.ts'
 import { StoreError } from '../../errors.ts'
 import { StoredBatch } from '../batch-frame.ts'
@@ -52,18 +53,18 @@ export class FrameReader {
 
   #readPayload(logId: number, base: number, frameOffset: number): Buffer {
     const file = this.#bundles.records(base)
-    const directory = this.#bundles.directoryOf(base)
+    const bundle = bundleName(this.#bundles.directoryOf(base))
     try {
       const read = readFrame(file, logId, base, frameOffset)
       if (read.kind === 'frame') return read.frame.payload
       throw new DamagedFrameError(
         base + frameOffset,
-        directory,
+        bundle,
         read.kind === 'corrupt' ? read.reason : 'nothing is there',
       )
     } catch (error) {
       if (error instanceof StoreError) throw error
-      throw new StoreError('unavailable', 'bundle_read_failed', `bundle ${directory}: records.log cannot be read`, {
+      throw new StoreError('unavailable', 'bundle_read_failed', `bundle ${bundle}: records.log cannot be read`, {
         cause: error,
       })
     }

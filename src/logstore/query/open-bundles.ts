@@ -2,6 +2,7 @@
  * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
  * identity of the index file, so that a rebuilt index is opened anew.
  */
+import { bundleName } from '../bundle/bundle-name.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import { StoreError } from '../../errors.ts'
@@ -43,9 +44,14 @@ export class OpenBundles {
     try {
       return admit(this.#records, base, this.#files.open(`${directory}/${RECORDS_NAME}`, 'read'))
     } catch (error) {
-      throw new StoreError('unavailable', 'bundle_read_failed', `bundle ${directory}: records.log cannot be opened`, {
-        cause: error,
-      })
+      throw new StoreError(
+        'unavailable',
+        'bundle_read_failed',
+        `bundle ${bundleName(directory)}: records.log cannot be opened`,
+        {
+          cause: error,
+        },
+      )
     }
   }
 

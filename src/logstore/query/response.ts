@@ -17,6 +17,8 @@ export interface QueryResponse {
   readonly scanned: number
 }
 
+const countMember = (name: string, count: number): string => (count > 0 ? `,"${name}":${count}` : '')
+
 const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
 
 export function writeResponse(response: QueryResponse): Uint8Array<ArrayBuffer> {
@@ -38,7 +40,8 @@ export function writeResponse(response: QueryResponse): Uint8Array<ArrayBuffer> 
     `{"status":"ok","api_version":"v1","tenant_id":${JSON.stringify(tenant)},"dataset":${JSON.stringify(dataset)}` +
       `,"matched_records":${matched},"results":[${records.map((record) => `{"record":${record}}`).join(',')}]` +
       `,"page":${JSON.stringify(page)},"used_indexes":${JSON.stringify(usedIndexes)},"scanned_bundles":${scanned}` +
-      `${quarantined > 0 ? `,"quarantined_records":${quarantined}` : ''}` +
-      `${quarantinedRanges > 0 ? `,"quarantined_ranges":${quarantinedRanges}` : ''}}`,
+      countMember('quarantined_records', quarantined) +
+      countMember('quarantined_ranges', quarantinedRanges) +
+      '}',
   )
 }

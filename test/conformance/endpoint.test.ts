@@ -1,0 +1,112 @@
+/** Specification and contract of the custom endpoint helper, which is outside of tenant admission. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { LogStoreServer } from '../support/server.ts'
+import type { Reply } from '../support/server.ts'
+import { QUERY, assertRefused } from './batches.ts'
+
+let server: LogStoreServer
+before(async () => {
+  server = await LogStoreServer.start()
+})
+after(() => server.stop())
+
+const ANONYMOUS = { headers: { 'x-logstore-tenant': null, authorization: null } }
+const path = (activationId: string): string => `/v1/endpoint/${activationId}`
+const objectOf = (activation_id: string, latency = 1.5): object => ({
+  url: 'https://example.org/a?b=c',
+  latency,
+  activation_id,
+})
+const store = (id: string, body: object | string = objectOf(id)): Promise<Reply> =>
+  server.request(path(id), body, ANONYMOUS)
+const read = (path: string): Promise<Reply> => server.request(path, null, ANONYMOUS)
+
+describe('POST /v1/endpoint/{activation_id}', () => {
+  it('stores an object without credentials and answers "Data stored"', async () => {
+    assert.equal((await store('post')).ok(), 'Data stored')
+  })
+  it('takes ids of letters, digits, dot, underscore and hyphen, up to 128', async () => {
+    for (const id of ['a', 'A.b_c-9', 'x'.repeat(128)]) assert.equal((await store(id)).status, 200, id)
+  })
+  it('refuses other ids, and one that is not the id of the body, with "Invalid activation id"', async () => {
+    for (const id of ['x'.repeat(129), 'a%20b', 'a%2Fb', 'gr%C3%B6%C3%9Fe', 'a,b', '%ff']) {
+      const reply = await store(id)
+      assert.deepEqual([reply.status, reply.json()], [400, 'Invalid activation id'], id)
+    }
+    const reply = await store('one', objectOf('two'))
+    assert.deepEqual([reply.status, reply.json()], [400, 'Invalid activation id'])
+    assert.equal((await read(path('one'))).status, 404)
+  })
+  it('refuses bodies that are not such an object', async () => {
+    const good = objectOf('bad')
+    const bodies = [
+      '',
+      '{',
+      '[]',
+      '"x"',
+      {},
+      { ...good, latency: '1' },
+      { ...good, url: 1 },
+      { ...good, more: 1 },
+      { ...good, url: undefined },
+    ]
+    for (const body of bodies) {
+      const reply = await store('bad', body)
+      assert.deepEqual([reply.status, reply.rejection().retryable], [400, false], JSON.stringify(body))
+    }
+    assertRefused(
+      await server.request(path('bad'), '{}', { headers: { 'content-type': 'text/plain' } }),
+      415,
+      'unsupported_content_type',
+    )
+  })
+})
+
+describe('GET /v1/endpoint/{activation_id}', () => {
+  it('gives the object stored last', async () => {
+    await store('last', objectOf('last', 1))
+    await store('last', objectOf('last', 2))
+    assert.deepEqual((await read(path('last'))).ok(), objectOf('last', 2))
+  })
+  it('answers 404 "No data found" where nothing was stored, /recent_100 too', async () => {
+    for (const each of [path('nothing'), `${path('nothing')}/recent_100`]) {
+      const reply = await read(each)
+      assert.deepEqual([reply.status, reply.json()], [404, 'No data found'])
+    }
+  })
+  it('answers 400 "Invalid activation id" for other ids', async () => {
+    for (const each of [path('a%20b'), `${path('a%20b')}/recent_100`]) {
+      const reply = await read(each)
+      assert.deepEqual([reply.status, reply.json()], [400, 'Invalid activation id'])
+    }
+  })
+})
+
+describe('GET /v1/endpoint/{activation_id}/recent_100', () => {
+  it('gives the last 100 objects as an array, newest first, also after a restart', async () => {
+    for (let latency = 1; latency <= 105; latency++) await store('many', objectOf('many', latency))
+    await store('other', objectOf('other', 7))
+    const expected = Array.from({ length: 100 }, (_, i) => objectOf('many', 105 - i))
+    assert.deepEqual((await read(`${path('many')}/recent_100`)).ok(), expected)
+    await server.restart()
+    assert.deepEqual((await read(`${path('many')}/recent_100`)).ok(), expected)
+    assert.deepEqual((await read(path('other'))).ok(), objectOf('other', 7))
+  })
+})
+
+describe('the endpoint helper', () => {
+  it('has no other methods', async () => {
+    const put = await server.request(path('x'), '{}', { method: 'PUT' })
+    assertRefused(put, 405, 'method_not_allowed')
+    assert.equal(put.headers.get('allow'), 'GET, HEAD, POST')
+    const post = await server.request(`${path('x')}/recent_100`, '{}')
+    assertRefused(post, 405, 'method_not_allowed')
+    assert.equal(post.headers.get('allow'), 'GET, HEAD')
+  })
+  it('is kept apart from the records of tenants', async () => {
+    await store('apart')
+    const reply = await server.request(QUERY, { dataset: 'apart' })
+    assert.partialDeepStrictEqual(reply.ok(), { matched_records: 0 })
+  })
+})

@@ -1,0 +1,88 @@
+/** What the README tells its readers to do, done as they would, against a real process. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
+import { LogStoreServer, temporaryDirectory } from '../support/server.ts'
+import { blocksOf, document, root } from './markdown.ts'
+import type { Block } from './markdown.ts'
+
+const readme = document('README.md')
+const DEFAULT_ADDRESS = '127.0.0.1:4318'
+const BLOCK_END = '-- end of block --'
+
+/** For machines without curl: the options that the README uses. */
+const CURL_STAND_IN = `
+const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
+  silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' },
+  data: { type: 'string', short: 'd' }, header: { type: 'string', short: 'H', multiple: true } } })
+const headers = (values.header ?? []).map((header) => header.split(/: (.*)/s).slice(0, 2))
+fetch(positionals[0], { method: values.data === undefined ? 'GET' : 'POST', headers, body: values.data })
+  .then((response) => response.text())
+  .then((body) => process.stdout.write(body))
+`
+const PREAMBLE = `command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }\n`
+
+/** Runs a script in a shell that stops at the first failure; what it printed. */
+async function shell(script: string, directory: string): Promise<string> {
+  const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdin.end(script)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  assert.equal(code, 0, `${stdout}\n${stderr}`)
+  assert.equal(stderr, '')
+  return stdout
+}
+
+/** Everything shown is in the value; a string that ends in … shows how it begins. */
+function assertShown(value: unknown, shown: unknown, where: string): void {
+  if (typeof shown === 'string' && shown.endsWith('…')) {
+    assert.ok(typeof value === 'string' && value.startsWith(shown.slice(0, -1)), where)
+  } else if (typeof shown === 'object' && shown !== null) {
+    assert.ok(typeof value === 'object' && value !== null, where)
+    if (Array.isArray(shown)) assert.equal((value as unknown[]).length, shown.length, where)
+    for (const [name, member] of Object.entries(shown)) {
+      assertShown((value as Record<string, unknown>)[name], member, `${where}.${name}`)
+    }
+  } else {
+    assert.equal(value, shown, where)
+  }
+}
+
+test('the tour runs block by block, and shows what it says', async () => {
+  const server = await LogStoreServer.start()
+  const directory = temporaryDirectory()
+  const blocks = blocksOf(readme.replaceAll(DEFAULT_ADDRESS, server.readyLine.http), 'tour')
+  const steps = blocks.filter(({ language }) => language !== 'json')
+  const script = steps.map((step, number) => {
+    if (step.language === 'sh') return step.text
+    const file = `${directory}/${number}.mjs`
+    writeFileSync(file, step.text)
+    return `(cd '${root}' && '${process.execPath}' --input-type=module < '${file}')`
+  })
+  const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
+
+  assert.equal(outputs.length, steps.length)
+  assert.deepEqual(new Set(steps.map(({ language }) => language)), new Set(['sh', 'js']))
+  for (const [number, step] of steps.entries()) {
+    const shown: Block | undefined = blocks[blocks.indexOf(step) + 1]
+    if (shown?.language === 'json') assertShown(JSON.parse(outputs[number]!), JSON.parse(shown.text), step.text)
+  }
+  const last = outputs.at(-1)!
+  assert.match(last, /^"Healthy"/)
+  assert.match(last, /^logstore_ingest_collapsed_records_total 1$/m)
+  assert.match(last, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
+  await server.stop()
+})
+
+test('the example of a tenant policy is one, and its digest is made as shown', async () => {
+  const [example, command] = blocksOf(readme, 'policy')
+  const { tenants } = parseTenantPolicy(example!.text, 1)
+  const { id, credentials, limits } = tenants[0]!
+  assert.equal(id, 'acme')
+  assert.deepEqual(limits, { windowSeconds: 60, records: 600_000, bytes: Infinity, concurrentRequests: 32 })
+  const digest = (await shell(command!.text, temporaryDirectory())).split(' ')[0]
+  assert.equal(credentials[0]?.tokenDigest.toString('hex'), digest)
+})

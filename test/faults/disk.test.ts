@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { closeSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { checkBatches, timeRangeOf } from '../../scripts/soak/checks.ts'
+import { Load, bundlesOf } from '../../scripts/soak/load.ts'
+import { eventually, temporaryDirectory } from '../support/server.ts'
+import type { LogStoreServer } from '../support/server.ts'
+import { startBreakable } from './faults.ts'
+import type { Faults } from './faults.ts'
+
+const SEGMENT_BYTES = 1 << 20
+
+interface Rig {
+  readonly server: LogStoreServer
+  readonly faults: Faults
+  readonly load: Load
+}
+
+async function startLoaded(context: TestContext, env: Readonly<Record<string, string>> = {}): Promise<Rig> {
+  const { server, faults } = await startBreakable({ LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...env })
+  context.after(() => server.kill())
+  const load = Load.start(server, { seed: 11, pauseMs: 2 })
+  context.after(() => load.abandon())
+  await load.during(eventually(async () => (await bundlesOf(server)) > 0))
+  return { server, faults, load }
+}
+
+const statusOf = async (server: LogStoreServer, path: string): Promise<number> =>
+  (await server.request(path, null)).status
+
+/** What was on its way may still be accepted; then every connection is refused, and nothing is acknowledged meanwhile. */
+async function assertNothingIsAccepted({ load }: Rig): Promise<void> {
+  const refusalsOf = (): number[] =>
+    load.senders.map(({ refusals }) => [...refusals.values()].reduce((sum, count) => sum + count, 0))
+  const nothingIsAccepted = async (): Promise<boolean> => {
+    const { acknowledgedRecords } = load.batches
+    const before = refusalsOf()
+    await load.during(eventually(() => refusalsOf().every((count, sender) => count > before[sender]! + 1)))
+    return load.batches.acknowledgedRecords === acknowledgedRecords
+  }
+  await eventually(nothingIsAccepted)
+  // The senders fail on anything but a typed refusal with Retry-After.
+  assert.deepEqual([...new Set(Object.keys(load.refusals).map((name) => name.slice(0, 3)))], ['503'])
+}
+
+describe('a disk that fails', () => {
+  for (const [what, fault] of [
+    ['fdatasync of the log', 'fdatasync-eio'],
+    ['a write to the log, as the disk is full after all,', 'write-enospc'],
+  ] as const) {
+    it(`makes the store read-only until a restart when ${what} fails: refused, unhealthy, nothing false acknowledged, queries answered`, async (context) => {
+      const rig = await startLoaded(context)
+      const { server, faults, load } = rig
+      faults.set(fault, 'records.log')
+      await load.during(eventually(async () => (await statusOf(server, '/health')) === 503))
+      await assertNothingIsAccepted(rig)
+      await load.check()
+
+      faults.clear(fault) // a sync that succeeds after one that failed proves nothing
+      await assertNothingIsAccepted(rig)
+      assert.equal(await statusOf(server, '/health'), 503)
+      await server.kill()
+      await server.startAgain()
+      await load.check()
+      await load.stop()
+      await load.checkEverything()
+    })
+  }
+
+  it('that is slow delays acknowledgements, not queries', async (context) => {
+    const { server, faults, load } = await startLoaded(context)
+    faults.set('fdatasync-slow', '1000')
+    const batch = { resourceLogs: [resource('slow', [{ timeUnixNano: '1', body: { stringValue: 'slow' } }])] }
+    await server.request('/v1/otlp/logs', batch) // those that were on their way are through
+    const sentMs = performance.now()
+    const written = server.request('/v1/otlp/logs', batch).then(({ status }) => [status, performance.now() - sentMs])
+    await load.check()
+    const queriedMs = performance.now() - sentMs
+    const [status, acknowledgedMs = 0] = await written
+    assert.equal(status, 200)
+    assert(acknowledgedMs >= 900, `acknowledged after ${acknowledgedMs} ms`)
+    context.diagnostic(`14 queries and more in ${queriedMs} ms, one write in ${acknowledgedMs} ms`)
+    assert.equal(await statusOf(server, '/health'), 200)
+    faults.clear('fdatasync-slow')
+    await load.stop()
+    await load.checkEverything()
+  })
+
+  it('that cannot read a bundle fails the query that needs it, naming the bundle, and serves the others', async (context) => {
+    const { server, faults, load } = await startLoaded(context)
+    await load.during(eventually(async () => (await bundlesOf(server)) > 1))
+    await load.stop()
+    await server.restart() // nothing is open or cached
+    const bundle = '0000000000000000'
+    faults.set('read-eio', `/${bundle}/`)
+    const [first] = load.batches.sent
+    const reply = await server.request('/v1/query', { dataset: 'soak', filter: timeRangeOf([first!]) })
+    assert.deepEqual([reply.status, reply.rejection().retryable, reply.kind], [500, true, 'bundle_read_failed'])
+    assert(reply.text.includes(bundle), reply.text)
+    const last = load.batches.sent.at(-1)!
+    await checkBatches(load.ask, load.batches, [last])
+    faults.clear('read-eio')
+    await load.checkEverything()
+  })
+})
+
+describe('a full disk', () => {
+  it('refuses new batches before any write fails, answers queries, and takes batches again by itself when there is room', async (context) => {
+    const rig = await startLoaded(context)
+    const { server, faults, load } = rig
+    faults.set('disk-full')
+    await load.during(eventually(() => (load.refusals['503 retry-after 1'] ?? 0) > 0))
+    await assertNothingIsAccepted(rig)
+    await load.check()
+    faults.clear('disk-full')
+    const { acknowledgedRecords } = load.batches
+    await load.during(eventually(() => load.batches.acknowledgedRecords > acknowledgedRecords))
+    assert.equal(await statusOf(server, '/health'), 200)
+    await load.stop()
+    await load.checkEverything()
+  })
+
+  const isRoot = process.getuid?.() === 0
+  it(`does so on a file system of 96 MiB that is filled to the last byte${isRoot ? '' : ' (not tried: only root can mount one)'}`, async (context) => {
+    if (!isRoot) return
+    const disk = temporaryDirectory()
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', disk])
+    context.after(() => execFileSync('umount', ['--lazy', disk]))
+    // Bodies of up to 1 MiB: the room that the log keeps back follows from them, and is 72 MiB.
+    const rig = await startLoaded(context, {
+      LOGSTORE_DATA_DIR: `${disk}/data`,
+      LOGSTORE_MAX_BODY_BYTES: String(1 << 20),
+    })
+    const { server, load } = rig
+    fillUp(`${disk}/other`, 32 << 20)
+    await assertNothingIsAccepted(rig)
+    fillUp(`${disk}/other`, 0) // what was kept back was for what had been accepted; now it is gone too
+    await assertNothingIsAccepted(rig)
+    assert.equal(await statusOf(server, '/health'), 200)
+    await load.check()
+    unlinkSync(`${disk}/other`)
+    const { acknowledgedRecords } = load.batches
+    await load.during(eventually(() => load.batches.acknowledgedRecords > acknowledgedRecords))
+    assert.equal(await statusOf(server, '/health'), 200)
+    await load.stop()
+    await load.checkEverything()
+    await server.kill()
+    await server.startAgain()
+    await load.checkEverything()
+  })
+})
+
+/** Lets a file grow until it leaves so much free on its file system. */
+function fillUp(path: string, leaveBytes: number): void {
+  const file = openSync(path, 'a')
+  try {
+    for (const bytes = Buffer.alloc(1 << 16); ; ) {
+      const { bavail, bsize } = statfsSync(path)
+      const left = bavail * bsize - leaveBytes
+      if (left <= 0) return
+      writeSync(file, bytes, 0, Math.min(left, bytes.byteLength))
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error // node:fs throws nothing else
+  } finally {
+    closeSync(file)
+  }
+}
+
+const resource = (dataset: string, logRecords: readonly object[]): object => ({
+  resource: {
+    attributes: [
+      { key: 'service.name', value: { stringValue: dataset } },
+      { key: 'tenant_id', value: { stringValue: 'local' } },
+    ],
+  },
+  scopeLogs: [{ logRecords }],
+})
