@@ -20,10 +20,13 @@ try {
   const running = new Lifecycle() // closes what was opened, last first, also when a later open throws
   const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
+  const reloadOnHangUp: (() => void)[] = []
+  process.on('SIGHUP', () => reloadOnHangUp.forEach((reload) => reload()))
+
   const { logstore } = config.services
   if (logstore) {
     const service = await running.open(() => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') }))
-    process.on('SIGHUP', () => service.reloadPolicy())
+    reloadOnHangUp.push(() => service.reloadPolicy())
     announce('logstore', service)
   }
 

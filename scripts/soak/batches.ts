@@ -2,7 +2,7 @@
  * Batches that can be sent again, byte for byte, until they are acknowledged, and asked for afterwards: which trace and span ids,
  * which times a batch has follows from its number, so nothing is remembered but the numbers.
  *
- * B1  no two records are equal, and no two batches overlap in time: a query by time range finds exactly one batch
+ * B1  no two records are equal, and no two batches of a dataset overlap in time: a query by time range finds exactly one batch
  * B2  every batch is acknowledged before its sender makes the next one: in the end everything sent is acknowledged
  */
 import { BatchNumbers } from '../../bench/load/logstore/batch-source.ts'
@@ -15,9 +15,7 @@ import { RECORD_STEP_NS, stampJson, stampProtobuf } from '../../bench/load/logst
 import { buildTemplate } from '../../bench/load/logstore/service.ts'
 import { Random } from '../../bench/load/random.ts'
 
-export const DATASET = 'soak'
 const RECORDS_PER_TRACE = 8
-const RECORD_BYTES = 300
 
 export interface Route {
   readonly signal: Signal
@@ -47,7 +45,16 @@ export interface ExpectedRecord {
   readonly timeNs: string
 }
 
+export interface BatchesOptions {
+  readonly seed: number
+  readonly dataset: string
+  readonly recordsPerBatch: number
+  /** Mean size of a record in protobuf; the same in JSON is about twice as large. */
+  readonly recordBytes: number
+}
+
 export class Batches {
+  readonly dataset: string
   /** In the order of their numbers. */
   readonly sent: SentBatch[] = []
   acknowledgedRecords = 0
@@ -56,20 +63,21 @@ export class Batches {
   readonly #numbers: BatchNumbers
   readonly #templates: ReadonlyMap<Route, Template>
 
-  constructor(seed: number, recordsPerBatch: number) {
+  constructor({ seed, dataset, recordsPerBatch, recordBytes }: BatchesOptions) {
+    this.dataset = dataset
     this.#ids = new Ids(seed)
     const nowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
-    this.#numbers = new BatchNumbers(recordsPerBatch, RECORDS_PER_TRACE, () => DATASET, nowUs)
+    this.#numbers = new BatchNumbers(recordsPerBatch, RECORDS_PER_TRACE, () => dataset, nowUs)
     const random = new Random(seed)
     const template = ({ signal, format }: Route): Template =>
       buildTemplate({
         signal,
         format,
         tenant: 'local',
-        dataset: DATASET,
+        dataset,
         numbered: false,
         batchRecords: recordsPerBatch,
-        recordBytes: RECORD_BYTES,
+        recordBytes,
         recordsPerTrace: RECORDS_PER_TRACE,
         random,
       })

@@ -7,7 +7,6 @@
  */
 import assert from 'node:assert/strict'
 import type { Random } from '../../bench/load/random.ts'
-import { DATASET } from './batches.ts'
 import type { Batches, SentBatch } from './batches.ts'
 
 const CONCURRENT_QUERIES = 4
@@ -38,7 +37,7 @@ export const timeRangeOf = (some: readonly SentBatch[]): object => ({
 
 /** C1, for batches that follow each other by number, with at most PAGE_MAX records. */
 export async function checkBatches(ask: Ask, batches: Batches, some: readonly SentBatch[]): Promise<void> {
-  const reply = await ask({ dataset: DATASET, filter: timeRangeOf(some), page: { limit: PAGE_MAX } })
+  const reply = await ask({ dataset: batches.dataset, filter: timeRangeOf(some), page: { limit: PAGE_MAX } })
   const where = `batches ${some[0]!.number} (${some[0]!.route.path}) to ${some.at(-1)!.number}`
   const found = reply.results.map(({ record }) => ({
     traceId: record.trace_id,
@@ -60,11 +59,11 @@ async function checkExact(ask: Ask, batches: Batches, batch: SentBatch, record: 
   const expected = batches.expected(batch)
   const { traceId } = expected[record]!
   const ofTrace = expected.filter((each) => each.traceId === traceId).map(({ spanId }) => spanId)
-  const reply = await ask({ dataset: DATASET, filter: { trace_id: traceId } })
+  const reply = await ask({ dataset: batches.dataset, filter: { trace_id: traceId } })
   assert.deepEqual([reply.matched_records, reply.results.map((each) => each.record.span_id)], [ofTrace.length, ofTrace])
   const recordId = batch.recordIds[record]
   if (recordId === undefined) return
-  const one = await ask({ dataset: DATASET, filter: { record_id: recordId } })
+  const one = await ask({ dataset: batches.dataset, filter: { record_id: recordId } })
   assert.deepEqual(
     one.results.map((each) => each.record.span_id),
     [expected[record]!.spanId],
@@ -95,7 +94,7 @@ export async function checkAll(ask: Ask, batches: Batches): Promise<void> {
 /** C3 */
 export async function checkCount(ask: Ask, batches: Batches): Promise<number> {
   const least = batches.acknowledgedRecords
-  const { matched_records: matched } = await ask({ dataset: DATASET, page: { limit: 1 }, deadline_ms: 60_000 })
+  const { matched_records: matched } = await ask({ dataset: batches.dataset, page: { limit: 1 }, deadline_ms: 60_000 })
   const most = batches.sentRecords
   assert(matched >= least && matched <= most, `${matched} records are stored, ${least} acknowledged, ${most} sent`)
   return matched

@@ -19,8 +19,12 @@ const SAMPLED_BATCHES = 12
 
 export interface LoadOptions {
   readonly seed: number
+  /** Of its own: two loads on one store must not share it. */
+  readonly dataset?: string
   readonly connections?: number
   readonly recordsPerBatch?: number
+  /** Mean, in protobuf. */
+  readonly recordBytes?: number
   /** Of each connection, between an acknowledgement and its next batch. */
   readonly pauseMs?: number
   readonly obeyRetryAfter?: boolean
@@ -38,8 +42,9 @@ export class Load {
   }
 
   private constructor(server: LogStoreServer, options: LoadOptions) {
-    const { seed, connections = 8, recordsPerBatch = 25, pauseMs = 5, obeyRetryAfter = false } = options
-    const batches = new Batches(seed, recordsPerBatch)
+    const { seed, dataset = 'soak', connections = 8, recordsPerBatch = 25, recordBytes = 300 } = options
+    const { pauseMs = 5, obeyRetryAfter = false } = options
+    const batches = new Batches({ seed, dataset, recordsPerBatch, recordBytes })
     this.batches = batches
     this.random = new Random(mix32(seed))
     this.ask = async (query) => (await server.request('/v1/query', query)).ok() as QueryReply // checked field by field

@@ -2,6 +2,7 @@
  * Index of the segment that is being written: columns over one SharedArrayBuffer, one writer, many readers.
  *
  *   Int32 words   [0] entry count, [1] partition count, [2] partition name bytes used; stored only by the writer
+ *   Float64       [2] earliest, [3] latest time of an entry, in the same 64 bytes
  *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same trace,
  *                  partition, record number
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
@@ -22,6 +23,9 @@ const HEADER_WORDS = 16
 const COUNT = 0
 const PARTITION_COUNT = 1
 const NAME_BYTES = 2
+const EARLIEST = 2
+const LATEST = 3
+const WORD = 2 ** 32
 
 export interface ActiveIndexHandle {
   readonly shared: SharedArrayBuffer
@@ -45,6 +49,9 @@ export class ActiveIndex {
   readonly partition: Uint16Array
   readonly recordNumber: Uint16Array
   readonly #header: Int32Array
+  readonly #times: Float64Array
+  #earliest: number
+  #latest: number
   readonly #traceNext: Uint32Array
   readonly #idSlots: Uint32Array
   readonly #traceSlots: Uint32Array
@@ -78,6 +85,7 @@ export class ActiveIndex {
     let at = 0
     const take = (bytes: number): number => (at += bytes) - bytes
     this.#header = new Int32Array(shared, take(HEADER_WORDS * 4), HEADER_WORDS)
+    this.#times = new Float64Array(shared, 0, HEADER_WORDS / 2)
     this.idWords = new Uint32Array(shared, take(capacity * 16), capacity * 4)
     this.traceWords = new Uint32Array(shared, take(capacity * 16), capacity * 4)
     this.timeHigh = new Uint32Array(shared, take(capacity * 4), capacity)
@@ -92,6 +100,8 @@ export class ActiveIndex {
     this.#traceSlots = new Uint32Array(shared, take(slots * 4), slots)
     this.#names = Buffer.from(shared, take(PARTITION_NAMES_BYTES), PARTITION_NAMES_BYTES)
     this.#appended = this.count
+    this.#earliest = this.#appended > 0 ? this.#times[EARLIEST]! : Infinity
+    this.#latest = this.#appended > 0 ? this.#times[LATEST]! : -Infinity
   }
 
   get handle(): ActiveIndexHandle {
@@ -105,6 +115,11 @@ export class ActiveIndex {
 
   get partitionCount(): number {
     return Atomics.load(this.#header, PARTITION_COUNT)
+  }
+
+  /** Whether an entry can have a time in [from, to]; nanoseconds as doubles, which keep the order of u64. Writer only. */
+  mayHoldTimes(from: number, to: number): boolean {
+    return this.#earliest <= to && this.#latest >= from
   }
 
   /** How many of the published entries lie in frames that begin before `frameOffset` bytes into the segment (A1). */
@@ -207,6 +222,9 @@ export class ActiveIndex {
     idWords[to + 1] = ids[idAt + 1]!
     idWords[to + 2] = ids[idAt + 2]!
     idWords[to + 3] = ids[idAt + 3]!
+    const time = timeHigh * WORD + timeLow
+    if (time < this.#earliest) this.#earliest = time
+    if (time > this.#latest) this.#latest = time
     this.timeHigh[entry] = timeHigh
     this.timeLow[entry] = timeLow
     this.frameOffset[entry] = frameOffset
@@ -234,6 +252,8 @@ export class ActiveIndex {
 
   /** Makes everything appended so far visible (A2). */
   publish(): void {
+    this.#times[EARLIEST] = this.#earliest
+    this.#times[LATEST] = this.#latest
     Atomics.store(this.#header, COUNT, this.#appended)
   }
 
@@ -249,6 +269,8 @@ export class ActiveIndex {
     this.#partitionsRead = 0
     this.#namesRead = 0
     this.#appended = 0
+    this.#earliest = Infinity
+    this.#latest = -Infinity
   }
 
   /** Slot of the trace's chain: the one that holds it, or the empty one where it belongs. */

@@ -1,17 +1,31 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
-import { it } from 'node:test'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
 import { runKillRounds } from '../../scripts/soak/kill.ts'
+import type { KillSummary } from '../../scripts/soak/kill.ts'
 
-const ROUNDS = 20
-/** On a busy machine fewer rounds are made rather than the suite held up. */
-const WITHIN_MS = 40_000
+/** Rounds, and the time after which none is begun: on a busy machine fewer are made rather than the suite held up. */
+const LOCAL = { rounds: 20, withinMs: 30_000 }
+const REPLICATED = { rounds: 5, withinMs: 10_000 }
 
-it('has every acknowledged record exactly once after kill -9 under load, again and again', async (context) => {
+async function run(context: TestContext, options: typeof LOCAL & { replicated?: boolean }): Promise<KillSummary> {
   const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
   context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
-  const summary = await runKillRounds({ rounds: ROUNDS, withinMs: WITHIN_MS, seed })
+  const summary = await runKillRounds({ ...options, seed })
   context.diagnostic(JSON.stringify(summary))
-  assert(summary.kills >= 2)
-  assert(summary.bundles > 0, 'segments were sealed, and became bundles, on the way')
+  return summary
+}
+
+describe('a log store killed under load with kill -9, again and again', () => {
+  it('starts each time and has every acknowledged record exactly once', async (context) => {
+    const { kills, bundles } = await run(context, LOCAL)
+    assert(kills >= 2)
+    assert(bundles > 0, 'segments were sealed, and became bundles, on the way')
+  })
+
+  it('does so when one of three directories, the primary or a replica, was wiped meanwhile', async (context) => {
+    const { kills } = await run(context, { ...REPLICATED, replicated: true })
+    assert(kills >= 1)
+  })
 })

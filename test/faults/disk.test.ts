@@ -156,7 +156,7 @@ describe('a full disk', () => {
 function fillUp(path: string, leaveBytes: number): void {
   const file = openSync(path, 'a')
   try {
-    for (const bytes = Buffer.alloc(1 << 16); ; ) {
+    for (const bytes = Buffer.alloc(1 << 16); ;) {
       const { bavail, bsize } = statfsSync(path)
       const left = bavail * bsize - leaveBytes
       if (left <= 0) return

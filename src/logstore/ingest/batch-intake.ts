@@ -268,13 +268,15 @@ export class BatchIntake {
   /** Sets FLAG_COLLAPSED on records that are stored already; returns how many. */
   #markSeen(): number {
     const { seen } = this.#parts
-    const ids = this.#identifier.ids
-    seen.beginBatch(this.#batch)
+    const { recordCount } = this.#batch
+    const { ids } = this.#identifier
+    this.#flags.fill(0, 0, recordCount)
+    if (!seen.beginBatch(this.#batch)) return 0
     let collapsed = 0
-    for (let record = 0, at = 0; record < this.#batch.recordCount; record++, at += 4) {
-      const known = seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)
-      this.#flags[record] = known ? FLAG_COLLAPSED : 0
-      if (known) collapsed++
+    for (let record = 0, at = 0; record < recordCount; record++, at += 4) {
+      if (!seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)) continue
+      this.#flags[record] = FLAG_COLLAPSED
+      collapsed++
     }
     return collapsed
   }

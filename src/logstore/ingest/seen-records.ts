@@ -2,8 +2,8 @@
  * Which record ids are stored already: the idempotency window of ingest.
  *
  * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
- * record with a time of its own can only stand in a bundle whose times enclose it, so records that arrive in time order touch
- * no bundle at all.
+ * record with a time of its own can only stand in a segment whose times enclose it, so records that arrive in order of time
+ * are looked for nowhere.
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import type { ActiveIndex } from '../active-index.ts'
@@ -38,7 +38,8 @@ export class SeenRecords {
   #sealing: IndexedSegment[]
   /** Newest last. */
   #bundles: SeenBundle[] = []
-  /** Those of the current batch. */
+  /** Where records of the current batch can stand. */
+  readonly #candidateIndexes: ActiveIndex[] = []
   readonly #candidates: SeenBundle[] = []
 
   constructor(active: IndexedSegment, sealing: readonly IndexedSegment[] = []) {
@@ -75,29 +76,32 @@ export class SeenRecords {
     dropped.close()
   }
 
-  /** Selects the bundles that can hold records of this batch; call before `has`. */
-  beginBatch(batch: OtlpBatch): void {
-    this.#candidates.length = 0
-    if (this.#bundles.length === 0) return
+  /** Selects where records of this batch can stand; call before `has`. False: nowhere. */
+  beginBatch(batch: OtlpBatch): boolean {
     let earliest = Infinity
     let latest = -Infinity
     for (let record = 0; record < batch.recordCount; record++) {
-      const time = batch.timeHigh[record]! * WORD + batch.timeLow[record]!
+      let time = batch.timeHigh[record]! * WORD + batch.timeLow[record]!
       if (time === 0) {
-        this.#candidates.push(...this.#bundles) // stored under the time of its receipt, which is not known here
-        return
+        earliest = 0 // stored under the time of its receipt, which is not known here
+        time = Infinity
       }
       if (time < earliest) earliest = time
       if (time > latest) latest = time
     }
+    this.#candidateIndexes.length = 0
+    for (const { index } of [...this.#sealing, this.#active]) {
+      if (index.mayHoldTimes(earliest, latest)) this.#candidateIndexes.push(index)
+    }
+    this.#candidates.length = 0
     for (const bundle of this.#bundles) {
       if (bundle.minTime <= latest && bundle.maxTime >= earliest) this.#candidates.push(bundle)
     }
+    return this.#candidateIndexes.length > 0 || this.#candidates.length > 0
   }
 
   has(w0: number, w1: number, w2: number, w3: number): boolean {
-    if (this.#active.index.findId(w0, w1, w2, w3) >= 0) return true
-    for (const { index } of this.#sealing) if (index.findId(w0, w1, w2, w3) >= 0) return true
+    for (const index of this.#candidateIndexes) if (index.findId(w0, w1, w2, w3) >= 0) return true
     for (const bundle of this.#candidates) {
       if (bundle.mayContainId(w0, w1, w2, w3) && bundle.containsId(w0, w1, w2, w3)) return true
     }
