@@ -7,7 +7,7 @@
  *            2: length as varint, that many bytes 3: fields up to a tag of wire type 4 with the same field number (group)
  *
  * W1  every function takes `at` (where to read) and `end` (of the enclosing message) and never reads at or beyond `end`,
- *     checkString excepted, which may look at, but not decide on, the bytes of the words that a string begins and ends in.
+ *     isAscii excepted, which may look at, but not decide on, the bytes of the words that a text begins and ends in.
  * W2  what is accepted here protobufjs accepts too. It is a little stricter: a varint of an unknown field has 10 bytes at most.
  * W3  a field of known number with another wire type is an unknown field; unknown groups are skipped when they are balanced.
  */
@@ -26,7 +26,7 @@ export let cursor = 0
 let words: Int32Array = new Int32Array(0)
 let wordsOffset = 0
 
-/** Prepares checkString for the strings of these bytes: a view of the whole buffer as aligned words. */
+/** Prepares isAscii for these bytes: a view of the whole buffer as aligned words. */
 export function useWordsOf(bytes: Uint8Array): void {
   words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2)
   wordsOffset = bytes.byteOffset
@@ -117,16 +117,21 @@ export function skipString(bytes: Uint8Array, at: number, end: number): number {
   return stringEnd
 }
 
-/** Four bytes at a time, and not bytewise from the start: almost every string of telemetry is ASCII with ASCII around it. */
-function checkString(bytes: Uint8Array, start: number, end: number): void {
-  if (start === end) return
+/**
+ * True when the bytes from `start` to before `end`, at least one, are surely ASCII. Four bytes at a time, those beside them in
+ * the first and last word included: almost every string of telemetry is ASCII with ASCII around it.
+ */
+export function isAscii(start: number, end: number): boolean {
   const view = words
   const last = (wordsOffset + end - 1) >>> 2
-  if (last < view.length) {
-    let seen = 0
-    for (let i = (wordsOffset + start) >>> 2; i <= last; i++) seen |= view[i]!
-    if ((seen & HIGH_BITS) === 0) return
-  }
+  if (last >= view.length) return false
+  let seen = 0
+  for (let i = (wordsOffset + start) >>> 2; i <= last; i++) seen |= view[i]!
+  return (seen & HIGH_BITS) === 0
+}
+
+function checkString(bytes: Uint8Array, start: number, end: number): void {
+  if (start === end || isAscii(start, end)) return
   if (!isUtf8(bytes.subarray(start, end))) malformed('protobuf string that is not UTF-8', start)
 }
 
