@@ -53,8 +53,8 @@ function endOfShortTextAttribute(bytes: Uint8Array, at: number, end: number): nu
     bytes[at + 1] === 0x0a &&
     bytes[valueAt] === 0x12 &&
     bytes[valueAt + 2] === 0x0a &&
-    valueAt + 2 + bytes[valueAt + 1]! === messageEnd &&
-    valueAt + 4 + bytes[valueAt + 3]! === messageEnd
+    messageEnd === valueAt + 2 + bytes[valueAt + 1]! &&
+    messageEnd === valueAt + 4 + bytes[valueAt + 3]!
   return isOne && isAscii(at, messageEnd) ? messageEnd : 0 // ASCII: no length among them is one of several bytes
 }
 

@@ -87,11 +87,11 @@ fs.writevSync = (descriptor, ...rest) => {
   return writevSync(descriptor, ...rest)
 }
 
-fs.readSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
+fs.readSync = (descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
   if (isAbout(descriptor, trigger('read-eio'))) failWith('EIO', 'read')
   if (trigger('exit-query') !== null && calledFrom('/query/') && take('exit-query')) endThread()
   return readSync(descriptor, ...rest)
-}) as typeof fs.readSync
+}
 
 fs.statfsSync = ((path: string) => {
   const stats = statfsSync(path)
