@@ -9,7 +9,8 @@ import { addKey, filterBytes, mayContain } from '../native-free-codecs/membershi
 import { OtlpBatch, RECORDS_PER_BATCH_MAX } from '../native-free-codecs/otlp-batch.ts'
 import { scanLogsJson } from '../native-free-codecs/otlp-json-scan.ts'
 import { scanLogsProtobuf } from '../native-free-codecs/otlp-protobuf-scan.ts'
-import { groupPrefix, recordIdInto } from '../native-free-codecs/record-id.ts'
+import { groupPrefix, writeRecordHead } from '../native-free-codecs/record-id.ts'
+import { BatchHasher, HEAD_BYTES } from '../native-free-codecs/blake2s.ts'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SOURCE_OTLP_HTTP_PROTOBUF } from '../src/logstore/batch-frame.ts'
 import { messageType } from '../src/logstore/render/otlp-types.ts'
 import { renderRecord } from '../src/logstore/render/record.ts'
@@ -78,10 +79,13 @@ const batch = new OtlpBatch()
 const ids = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
 const prefix = groupPrefix('local', 'checkout', 1, Buffer.alloc(100), Buffer.alloc(20))
 
+const hasher = new BatchHasher()
+const head = Buffer.alloc(HEAD_BYTES)
+writeRecordHead(head, 0, prefix, 0, null)
+const headOfAll = new Uint16Array(RECORDS_PER_BATCH_MAX)
+
 function identify(): void {
-  for (let i = 0; i < RECORDS_PER_BATCH_MAX; i++) {
-    recordIdInto(ids, 4 * i, prefix, protobuf, batch.recordStart[i]!, batch.recordEnd[i]!, 0, null)
-  }
+  hasher.idsInto(ids, protobuf, batch.recordStart, batch.recordEnd, headOfAll, head, 1, RECORDS_PER_BATCH_MAX)
 }
 
 const filter = new Uint32Array(filterBytes(100_000) / 4)

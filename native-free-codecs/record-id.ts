@@ -1,37 +1,32 @@
 /**
  * Deterministic record ids: the same record sent again has the same id, and two different records never share one.
  *
- *   id = the first 16 bytes of SHA-256 over
+ *   id = the first 16 bytes of BLAKE2s-256 over a head of 64 bytes and the bytes of the record (hashed by blake2s.ts)
  *
  *   offset  bytes  field        meaning
  *        0     32  prefix       digest of everything the records of a group have in common, see groupPrefix
  *       32      4  ordinal      u32 big-endian: number of identical records before it in its batch
- *       36      1  kind         0: the record has a time; 1: it has none and the batch digest follows
- *       37      …  batchDigest  32 bytes, kind 1 only: SHA-256 of the whole batch
- *        …      …  record       the bytes of the record, to the end
+ *       36      1  kind         0: the record has a time, and 0 follows; 1: it has none, and the batch digest follows
+ *       37     27  batchDigest  kind 1: the first bytes of the SHA-256 of the whole batch
+ *       64      …  record       the bytes of the record, to the end
  *
- * I1  only the last field varies in length and the kind says where it begins, so no two inputs give the same message.
+ * I1  only the last field varies in length, so no two inputs give the same message.
  * I2  a timed record keeps its id in whatever batch it comes; a timeless one is only ever equal to itself in a retry of the
  *     same batch, so that deduplication cannot eat events that merely look alike.
  * I3  identical records of one batch are different records: the ordinal tells them apart.
+ *
+ * Why BLAKE2s and not SHA-256: a batch of them takes half the time, as it is hashed in one call, four records at a time.
  */
-import { createHash, hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import { HEAD_BYTES } from './blake2s.ts'
 
 /** Part of every id: a change of what goes in is a new version, and then old ids stop matching retries. */
 const RECORD_ID_VERSION = 1
 
 const RECORD_ID_TEXT_PREFIX = 'logstore_'
-const PREFIX_BYTES = 32
-const HEAD_BYTES = PREFIX_BYTES + 4 + 1
-const DIGEST_BYTES = 32
-
-/** A message up to this size is put together in one buffer and hashed in one call, which takes half the time of an incremental hash. */
-const SCRATCH_BYTES = 64 * 1024
-const scratch = Buffer.alloc(SCRATCH_BYTES)
-/** scratch[0 .. n) for each n in use: most records are short, and a new view for each costs a tenth of its id. */
-const heads: (Buffer | undefined)[] = []
-const HEADS_BYTES_MAX = 4096
-let prefixInScratch: Buffer | null = null // records come group by group
+const ORDINAL_AT = 32
+const KIND_AT = 36
+const DIGEST_AT = 37
 
 /**
  * What the records of one group (one resource, one scope) have in common.
@@ -60,58 +55,30 @@ export function groupPrefix(
 }
 
 /**
- * Writes the id of one record as four big-endian words into words[at .. at + 4).
+ * Writes the head of a record's message into heads[at .. at + HEAD_BYTES).
  *
- * @param prefix   of the record's group, from groupPrefix; never changed in place
- * @param bytes    holds the record at [start, end)
- * @param ordinal  number of identical records (same prefix, same bytes) before it in its batch
- * @param digest   SHA-256 of its whole batch when the record has no time, else null
+ * @param prefix       of the record's group, from groupPrefix
+ * @param ordinal      number of identical records (same prefix, same bytes) before it in its batch
+ * @param batchDigest  SHA-256 of its whole batch when the record has no time, else null
  */
-export function recordIdInto(
-  words: Uint32Array,
+export function writeRecordHead(
+  heads: Buffer,
   at: number,
   prefix: Buffer,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
   ordinal: number,
-  digest: Buffer | null,
+  batchDigest: Buffer | null,
 ): void {
-  if (prefix !== prefixInScratch) {
-    prefix.copy(scratch, 0)
-    prefixInScratch = prefix
-  }
-  scratch[PREFIX_BYTES] = ordinal >>> 24
-  scratch[PREFIX_BYTES + 1] = ordinal >>> 16
-  scratch[PREFIX_BYTES + 2] = ordinal >>> 8
-  scratch[PREFIX_BYTES + 3] = ordinal
-  scratch[PREFIX_BYTES + 4] = digest === null ? 0 : 1
-  if (digest !== null) digest.copy(scratch, HEAD_BYTES)
-  const recordAt = digest === null ? HEAD_BYTES : HEAD_BYTES + DIGEST_BYTES
-  const messageBytes = recordAt + end - start
-  // As 'binary', one character a byte, the digest comes back without a Buffer being made for it.
-  let id: string
-  if (messageBytes <= SCRATCH_BYTES) {
-    asBuffer(bytes).copy(scratch, recordAt, start, end) // a little cheaper than set() of a subarray
-    id = hash('sha256', scratchHead(messageBytes), 'binary')
-  } else {
-    const head = scratch.subarray(0, recordAt)
-    id = createHash('sha256').update(head).update(bytes.subarray(start, end)).digest('binary')
-  }
-  for (let i = 0; i < 4; i++) {
-    words[at + i] =
-      (id.charCodeAt(4 * i) << 24) |
-      (id.charCodeAt(4 * i + 1) << 16) |
-      (id.charCodeAt(4 * i + 2) << 8) |
-      id.charCodeAt(4 * i + 3)
-  }
+  prefix.copy(heads, at)
+  heads.writeUInt32BE(ordinal, at + ORDINAL_AT)
+  heads[at + KIND_AT] = batchDigest === null ? 0 : 1
+  if (batchDigest === null) heads.fill(0, at + DIGEST_AT, at + HEAD_BYTES)
+  else batchDigest.copy(heads, at + DIGEST_AT, 0, HEAD_BYTES - DIGEST_AT)
 }
 
-const scratchHead = (bytes: number): Buffer =>
-  bytes > HEADS_BYTES_MAX ? scratch.subarray(0, bytes) : (heads[bytes] ??= scratch.subarray(0, bytes))
-
-const asBuffer = (bytes: Uint8Array): Buffer =>
-  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+/** Changes the ordinal in the head at heads[at .. at + HEAD_BYTES). */
+export function writeRecordOrdinal(heads: Buffer, at: number, ordinal: number): void {
+  heads.writeUInt32BE(ordinal, at + ORDINAL_AT)
+}
 
 /** `logstore_` and 32 lower-case hexadecimal digits. */
 export function formatRecordId(words: Uint32Array, at: number): string {

@@ -23,6 +23,7 @@ const MAY_TOUCH_FILES = [
 const MAY_READ_CLOCKS = [
   'src/observability/system-clock.ts', // where main takes time from, to hand it on
   'src/log/node-environment.ts', // likewise, for a log
+  'src/log/lock.ts', // waits for a process that is going
   'src/log/prepare-file.ts', // paces itself by how long the disk takes
   'src/lifecycle.ts', // shares the time to close among parts
   'src/logstore/query/task.ts', // one clock for deadlines across threads

@@ -1,6 +1,6 @@
 /** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs. */
 import fs from 'node:fs'
-import { errorCode, parentOf } from './files.ts'
+import { parentOf } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
 /** What one writev system call takes (IOV_MAX of Linux). */
@@ -69,14 +69,16 @@ function withoutFirst(parts: readonly Uint8Array[], bytes: number): Uint8Array[]
   return [parts[index]!.subarray(skip), ...parts.slice(index + 1)]
 }
 
+const isDirectory = (path: string): boolean => fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+
 /** One level at a time: node's own recursive way never returns where the system answers ENOENT for a new name, as under /proc. */
 function makeDirectory(path: string): void {
-  if (fs.existsSync(path)) return
+  if (isDirectory(path)) return
   makeDirectory(parentOf(path))
   try {
     fs.mkdirSync(path)
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
+    if (!isDirectory(path)) throw error // another thread may have been faster
   }
 }
 

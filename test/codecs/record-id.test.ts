@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
-import { formatRecordId, groupPrefix, parseRecordId, recordIdInto } from '../../native-free-codecs/record-id.ts'
+import { BatchHasher, HEAD_BYTES } from '../../native-free-codecs/blake2s.ts'
+import { formatRecordId, groupPrefix, parseRecordId, writeRecordHead } from '../../native-free-codecs/record-id.ts'
 
 interface Input {
   tenant: string
@@ -15,14 +16,19 @@ interface Input {
   batchDigest: Buffer | null
 }
 
+const hasher = new BatchHasher()
+
 function idOf({ tenant, dataset, signal, resource, scope, record, ordinal, batchDigest }: Input): string {
   const words = new Uint32Array(4)
   const prefix = groupPrefix(tenant, dataset, signal, resource, scope)
-  recordIdInto(words, 0, prefix, record, 0, record.length, ordinal, batchDigest)
+  const head = Buffer.alloc(HEAD_BYTES, 0xff)
+  writeRecordHead(head, 0, prefix, ordinal, batchDigest)
+  hasher.idsInto(words, record, Uint32Array.of(0), Uint32Array.of(record.length), Uint16Array.of(0), head, 1, 1)
   return formatRecordId(words, 0)
 }
 
 const sha256 = (...parts: Uint8Array[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest()
+const blake2s = (...parts: Uint8Array[]): Buffer => createHash('blake2s256').update(Buffer.concat(parts)).digest()
 
 const base: Input = {
   tenant: 'local',
@@ -40,10 +46,11 @@ describe('a record id', () => {
     const u32 = (value: number) => Buffer.of(value >>> 24, value >>> 16, value >>> 8, value)
     const sized = (text: string) => Buffer.concat([u32(text.length), Buffer.from(text)])
     const prefix = sha256(Buffer.of(1, 1), sized('local'), sized('checkout'), sized('resource'), sized('scope'))
-    const expected = sha256(prefix, u32(3), Buffer.of(0), Buffer.from('record')).toString('hex', 0, 16)
+    const expected = blake2s(prefix, u32(3), Buffer.alloc(28), Buffer.from('record')).toString('hex', 0, 16)
     assert.equal(idOf({ ...base, ordinal: 3 }), `logstore_${expected}`)
     const digest = sha256(Buffer.from('batch'))
-    const timeless = sha256(prefix, u32(0), Buffer.of(1), digest, Buffer.from('record')).toString('hex', 0, 16)
+    const message = [prefix, u32(0), Buffer.of(1), digest.subarray(0, 27), Buffer.from('record')]
+    const timeless = blake2s(...message).toString('hex', 0, 16)
     assert.equal(idOf({ ...base, batchDigest: digest }), `logstore_${timeless}`)
   })
 
@@ -65,25 +72,6 @@ describe('a record id', () => {
       { ...base, resource: Buffer.from('resources'), scope: Buffer.from('cope') },
     ]
     assert.equal(new Set(variants.map(idOf)).size, variants.length)
-  })
-
-  it('does not depend on where the record is, nor on whether it fits the scratch buffer', () => {
-    for (const bytes of [0, 1, 380, 64 * 1024 - 37, 64 * 1024 - 36, 200_000]) {
-      const record = Buffer.alloc(bytes, 'abc')
-      const body = new Uint8Array(new SharedArrayBuffer(bytes + 11))
-      body.set(record, 5)
-      const prefix = groupPrefix('t', 'd', 1, Buffer.alloc(0), Buffer.alloc(0))
-      const words = new Uint32Array(8)
-      recordIdInto(words, 4, prefix, body, 5, 5 + bytes, 0, null)
-      const expected = sha256(prefix, Buffer.alloc(5), record).toString('hex', 0, 16)
-      assert.equal(formatRecordId(words, 4), `logstore_${expected}`)
-      assert.deepEqual([...words.subarray(0, 4)], [0, 0, 0, 0])
-    }
-  })
-
-  it('is not confused by prefixes that take turns', () => {
-    const other = { ...base, dataset: 'other' }
-    assert.deepEqual([idOf(base), idOf(other), idOf(base)], [idOf(base), idOf(other), idOf(base)])
   })
 })
 

@@ -8,6 +8,7 @@
  * N1  the outcome is written before the frame is published: whoever learns that the frame is durable finds the outcome
  * N2  a record is appended to the index before its frame is published, and readers see it only once the log is committed past it
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
+ * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  */
 import { crc32 } from 'node:zlib'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
@@ -66,12 +67,15 @@ export class BatchIntake {
   readonly #resourceDataset = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly #resourceDatasetNames: string[] = []
   readonly #windows = new Map<string, AdmissionWindow>()
+  /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
+  readonly #generation: number
   #policy: TenantPolicy
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
   constructor(parts: BatchIntakeParts, policy: TenantPolicy) {
     this.#parts = parts
+    this.#generation = parts.writer.generation
     this.#policy = policy
   }
 
@@ -224,8 +228,10 @@ export class BatchIntake {
     this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
     const collapsed = this.#markSeen()
     if (collapsed === batch.recordCount) {
-      this.#accept(request, writer.tail, body.byteLength, collapsed)
-      this.#mustWake ||= writer.committed >= writer.tail // N3: no commit is on its way
+      const { tail } = writer
+      if (this.#isStale()) return unavailable('the log was recovered')
+      this.#accept(request, tail, body.byteLength, collapsed)
+      this.#mustWake ||= writer.committed >= tail // N3: no commit is on its way
       return null
     }
     if (!seen.active.index.hasRoom(batch.recordCount - collapsed, this.#datasets.length)) writer.rotate()
@@ -234,6 +240,7 @@ export class BatchIntake {
     const inlineBytes = headBytes + (inArena ? 0 : body.byteLength)
     const refused = this.#beginFrame(inlineBytes, inArena ? request.bodyOffset : -1, inArena ? body.byteLength : 0)
     if (refused) return refused
+    if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun never exists
     if (writer.opensSegment && !this.#openSegment()) return unavailable('the service is stopping')
 
     const envelope = {
@@ -263,6 +270,11 @@ export class BatchIntake {
     this.#accept(request, writer.end, body.byteLength, collapsed) // N1
     writer.publish(payloadCrc)
     return null
+  }
+
+  /** N4; the writer notices a recovery when it is asked for its tail or begins a frame. */
+  #isStale(): boolean {
+    return this.#parts.writer.generation !== this.#generation
   }
 
   /** Sets FLAG_COLLAPSED on records that are stored already; returns how many. */
@@ -346,7 +358,7 @@ export class BatchIntake {
       bytes: bodyBytes,
       collapsed,
       tailBytes,
-      generation: this.#parts.writer.generation,
+      generation: this.#generation,
     }
     writeOutcomeHead(outcomes.bytes, at, head)
     const ids = this.#identifier.ids

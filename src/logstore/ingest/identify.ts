@@ -3,19 +3,20 @@
  * on when it was computed. What goes into an id, and why: `native-free-codecs/record-id.ts`.
  */
 import { hash } from 'node:crypto'
+import { BatchHasher, HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
-import { groupPrefix, recordIdInto } from '../../../native-free-codecs/record-id.ts'
+import { groupPrefix, writeRecordHead, writeRecordOrdinal } from '../../../native-free-codecs/record-id.ts'
 
 const SLOTS = 4 * RECORDS_PER_BATCH_MAX // a power of two: at most a quarter full
 
 export class BatchIdentifier {
   /** Four big-endian words a record, in batch order; valid until the next `identify`. */
   readonly ids = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
-  /** Open addressing over the ids with ordinal 0: record + 1. */
-  readonly #slots = new Uint16Array(SLOTS)
-  /** Per record that stands in a slot: how many identical ones came after it. */
-  readonly #repeats = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #hasher = new BatchHasher()
+  readonly #heads = Buffer.alloc(HEAD_BYTES * RECORDS_PER_BATCH_MAX)
+  readonly #recordHead = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #repeats = new Repeats()
 
   /**
    * @param body             the batch, as scanned
@@ -28,45 +29,91 @@ export class BatchIdentifier {
     signal: number,
     resourceDataset: readonly string[],
   ): void {
-    this.#slots.fill(0)
-    let batchDigest: Buffer | null = null
-    let group = -1
+    const { recordStart, recordEnd, recordGroup, recordCount } = batch
+    const heads = this.#heads
+    let headCount = 0
+    let headGroup = -1
+    let headTimeless = false
     let prefix: Buffer = NO_PREFIX
-    for (let record = 0; record < batch.recordCount; record++) {
-      if (batch.recordGroup[record] !== group) {
-        group = batch.recordGroup[record]!
-        prefix = prefixOfGroup(batch, group, body, tenant, signal, resourceDataset)
-      }
+    let batchDigest: Buffer | null = null
+    for (let record = 0; record < recordCount; record++) {
       const timeless = (batch.timeHigh[record]! | batch.timeLow[record]!) === 0
-      if (timeless) batchDigest ??= hash('sha256', body, 'buffer')
-      const digest = timeless ? batchDigest : null
-      const start = batch.recordStart[record]!
-      const end = batch.recordEnd[record]!
-      recordIdInto(this.ids, 4 * record, prefix, body, start, end, 0, digest)
-      const ordinal = this.#countIdentical(record)
-      if (ordinal > 0) recordIdInto(this.ids, 4 * record, prefix, body, start, end, ordinal, digest)
+      const group = recordGroup[record]!
+      if (group !== headGroup || timeless !== headTimeless) {
+        if (group !== headGroup) prefix = prefixOfGroup(batch, group, body, tenant, signal, resourceDataset)
+        if (timeless) batchDigest ??= hash('sha256', body, 'buffer')
+        writeRecordHead(heads, HEAD_BYTES * headCount++, prefix, 0, timeless ? batchDigest : null)
+        headGroup = group
+        headTimeless = timeless
+      }
+      this.#recordHead[record] = headCount - 1
+    }
+    this.#hasher.idsInto(this.ids, body, recordStart, recordEnd, this.#recordHead, heads, headCount, recordCount)
+    this.#numberRepeats(batch, body)
+  }
+
+  /** Records whose content stands earlier in the batch get an ordinal, and with it an id of their own. Hardly any batch has such. */
+  #numberRepeats({ recordStart, recordEnd, recordCount }: OtlpBatch, body: Uint8Array): void {
+    const repeats = this.#repeats
+    repeats.find(this.ids, recordCount)
+    if (repeats.count === 0) return
+    const starts = new Uint32Array(repeats.count)
+    const ends = new Uint32Array(repeats.count)
+    const heads = Buffer.alloc(HEAD_BYTES * repeats.count)
+    for (let i = 0; i < repeats.count; i++) {
+      const record = repeats.records[i]!
+      const headAt = HEAD_BYTES * this.#recordHead[record]!
+      starts[i] = recordStart[record]!
+      ends[i] = recordEnd[record]!
+      this.#heads.copy(heads, HEAD_BYTES * i, headAt, headAt + HEAD_BYTES)
+      writeRecordOrdinal(heads, HEAD_BYTES * i, repeats.ordinals[i]!)
+    }
+    const ids = new Uint32Array(4 * repeats.count)
+    const ownHead = Uint16Array.from(starts, (_, i) => i)
+    this.#hasher.idsInto(ids, body, starts, ends, ownHead, heads, repeats.count, repeats.count)
+    for (let i = 0; i < repeats.count; i++) this.ids.set(ids.subarray(4 * i, 4 * i + 4), 4 * repeats.records[i]!)
+  }
+}
+
+/** The records of a batch that are identical to an earlier one, told by their ids with ordinal 0. */
+class Repeats {
+  count = 0
+  /** In batch order. */
+  readonly records = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly ordinals = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  /** Open addressing over the first record of each content: record + 1. */
+  readonly #slots = new Uint16Array(SLOTS)
+  /** Per first record: how many identical ones came after it so far. */
+  readonly #met = new Uint16Array(RECORDS_PER_BATCH_MAX)
+
+  find(ids: Uint32Array, recordCount: number): void {
+    this.count = 0
+    this.#slots.fill(0)
+    for (let record = 0; record < recordCount; record++) {
+      const ordinal = this.#countEarlier(ids, record)
+      if (ordinal === 0) continue
+      this.records[this.count] = record
+      this.ordinals[this.count++] = ordinal
     }
   }
 
-  /** How many records before this one have its id with ordinal 0, which is how many have its content. */
-  #countIdentical(record: number): number {
-    const ids = this.ids
+  #countEarlier(ids: Uint32Array, record: number): number {
     const at = 4 * record
     for (let slot = ids[at]! & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
       const first = this.#slots[slot]! - 1
       if (first < 0) {
         this.#slots[slot] = record + 1
-        this.#repeats[record] = 0
+        this.#met[record] = 0
         return 0
       }
-      const other = 4 * first // the first of identical records has ordinal 0: its id is still the one to compare with
+      const other = 4 * first
       if (
         ids[other] === ids[at] &&
         ids[other + 1] === ids[at + 1] &&
         ids[other + 2] === ids[at + 2] &&
         ids[other + 3] === ids[at + 3]
       ) {
-        return ++this.#repeats[first]!
+        return ++this.#met[first]!
       }
     }
   }

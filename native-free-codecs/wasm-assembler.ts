@@ -1,0 +1,127 @@
+/**
+ * Just enough of a WebAssembly assembler to write one numeric loop by hand, without a toolchain and without a binary in the tree.
+ *
+ * Code is a list of bytes and an expression is a function from the code of its operands to its own: `add(get(a), get(b))` is
+ * "push a, push b, add", the order in which the stack machine wants it. The engine validates the result when it compiles it, so
+ * a wrong type or an unbalanced stack is an error at load, never at run time.
+ *
+ * Source: https://webassembly.github.io/spec/core/binary/
+ */
+
+/** Bytes of instructions, or of any other piece of a module. */
+export type Code = readonly number[]
+
+/** Index of a local of the function; the parameters come first. */
+export type Local = number
+
+const TYPE_I32 = 0x7f
+const TYPE_V128 = 0x7b
+const END = 0x0b
+const MAGIC_AND_VERSION: Code = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
+
+/** LEB128 of a number in 0 .. 2^31 - 1. */
+function unsigned(value: number): Code {
+  const bytes: number[] = []
+  for (; value > 0x7f; value >>>= 7) bytes.push((value & 0x7f) | 0x80)
+  return [...bytes, value]
+}
+
+/** Signed LEB128 of a 32-bit integer. */
+function signed(value: number): Code {
+  const bytes: number[] = []
+  for (; value < -0x40 || value > 0x3f; value >>= 7) bytes.push((value & 0x7f) | 0x80)
+  return [...bytes, value & 0x7f]
+}
+
+const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
+const sized = (code: Code): Code => [...unsigned(code.length), ...code]
+const name = (text: string): Code => sized([...Buffer.from(text)])
+const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
+
+export const get = (local: Local): Code => [0x20, ...unsigned(local)]
+export const set = (local: Local, value: Code): Code => [...value, 0x21, ...unsigned(local)]
+export const i32 = (value: number): Code => [0x41, ...signed(value)]
+export const i32Subtract = (a: Code, b: Code): Code => [...a, ...b, 0x6b]
+
+/** Runs the body, then again for as long as the condition is not 0. */
+export const doWhile = (body: Code, condition: Code): Code => [0x03, 0x40, ...body, ...condition, 0x0d, 0x00, END]
+
+const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
+const binary =
+  (opcode: number) =>
+  (a: Code, b: Code): Code => [...a, ...b, ...simd(opcode)]
+
+/** Addresses need no alignment; the offset, in bytes, is added to the address. */
+export const load = (address: Code, offset: number): Code => [...address, ...simd(0), 0, ...unsigned(offset)]
+export const store = (address: Code, offset: number, value: Code): Code => [
+  ...address,
+  ...value,
+  ...simd(11),
+  0,
+  ...unsigned(offset),
+]
+
+/** @param bytes 16 of them */
+export const constant = (bytes: Code): Code => [...simd(12), ...bytes]
+export const splat = (value: Code): Code => [...value, ...simd(17)]
+export const lane = (value: Code, index: number): Code => [...value, ...simd(27), index]
+
+/** Lane arithmetic is on four 32-bit integers, modulo 2^32; comparisons are signed and give all ones or zero. */
+export const atMost = binary(61)
+export const and = binary(78)
+export const or = binary(80)
+export const xor = binary(81)
+export const add = binary(174)
+export const subtract = binary(177)
+export const minimum = binary(182)
+export const shiftLeft = (value: Code, bits: number): Code => [...value, ...i32(bits), ...simd(171)]
+export const shiftRight = (value: Code, bits: number): Code => [...value, ...i32(bits), ...simd(173)]
+
+/** Byte i of the result is byte order[i] of the value, both of 16 bytes. */
+export const swizzle: (value: Code, order: Code) => Code = binary(14)
+
+/** @param lanes four 32-bit lanes of the result: 0 to 3 are those of a, 4 to 7 those of b */
+export const shuffle = (a: Code, b: Code, lanes: Code): Code => [
+  ...a,
+  ...b,
+  ...simd(13),
+  ...lanes.flatMap((index) => [4 * index, 4 * index + 1, 4 * index + 2, 4 * index + 3]),
+]
+
+/** The part of the engine used here: the type library that declares it is the one for browsers. */
+declare const WebAssembly: {
+  Module: new (bytes: Uint8Array<ArrayBuffer>) => object
+  Instance: new (module: object) => { readonly exports: WasmLoop }
+}
+
+/** One function and the memory it works on. */
+interface WasmLoop {
+  readonly run: (argument: number) => void
+  readonly memory: { readonly buffer: ArrayBuffer }
+}
+
+/**
+ * Compiles one function that takes an i32 and returns nothing.
+ *
+ * @param v128Locals   number of its locals; their indices begin at 1, after the parameter
+ * @param memoryPages  of 64 KiB, all zero at first; the memory never grows, so views of it stay valid
+ * @returns makes an instance with a memory of its own
+ * @throws WebAssembly.CompileError when the body is not valid code
+ */
+export function compileLoop(body: Code, v128Locals: number, memoryPages: number): () => WasmLoop {
+  const locals = vector([[...unsigned(v128Locals), TYPE_V128]])
+  const compiled = new WebAssembly.Module(
+    Uint8Array.from([
+      ...MAGIC_AND_VERSION,
+      ...section(1, [[0x60, ...vector([[TYPE_I32]]), ...vector([])]]), // type 0: (i32) -> ()
+      ...section(3, [unsigned(0)]), // function 0 is of type 0
+      ...section(5, [[0x01, ...unsigned(memoryPages), ...unsigned(memoryPages)]]), // memory 0: least and most pages
+      ...section(7, [
+        [...name('run'), 0x00, 0],
+        [...name('memory'), 0x02, 0],
+      ]),
+      ...section(10, [sized([...locals, ...body, END])]),
+    ]),
+  )
+  return () => new WebAssembly.Instance(compiled).exports
+}
