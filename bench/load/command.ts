@@ -1,8 +1,8 @@
 /**
  * The command: service and options in, one run, summary, JSON and report out.
  *
- * Exit codes: 0 the run was made (and verified, when asked); 1 the server could not be reached, acknowledged nothing, or
- * lost something it had acknowledged; 2 the command line is wrong.
+ * Exit codes: 0 the run was made (and verified, when asked); 1 the server could not be reached, refused what the run needs,
+ * acknowledged nothing, or lost something it had acknowledged; 2 the command line is wrong.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem, type as osType, release } from 'node:os'
@@ -20,6 +20,7 @@ import type { DiskFigures, LoadResult } from './result.ts'
 import { run } from './run.ts'
 import type { RunOptions } from './run.ts'
 import { services } from './services.ts'
+import { RefusedError } from './workload.ts'
 import type { LoadService, Workload } from './workload.ts'
 
 export interface CommandIo {
@@ -54,6 +55,10 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
       io.stderr.write(`load: ${error.message} (see --help)\n`)
       return 2
     }
+    if (error instanceof RefusedError) {
+      io.stderr.write(`load: ${error.message}\n`)
+      return 1
+    }
     if (error instanceof ConnectionError) {
       io.stderr.write(`load: ${error.message}; is the server running?\n`)
       return 1
@@ -67,10 +72,14 @@ async function load(service: LoadService, options: OptionValues, io: CommandIo):
   const diskMs = options.durationMs('disk-time', 0)
   const diskDirectory = options.has('disk-dir') ? options.text('disk-dir') : defaultDiskDirectory()
   const reportPath = options.has('report') ? options.text('report') : null
-  const workload = service.plan(options)
+  const workload = service.plan(options, runOptions)
   try {
+    const verify = options.flag('verify') ? workload.verify : null
+    if (options.flag('verify') && verify === null)
+      throw new UsageError('--verify: this workload leaves nothing to ask for')
     await probe(workload, io)
     if (reportPath !== null) mkdirSync(dirname(reportPath), { recursive: true })
+    await workload.prepare((line) => io.stderr.write(`${line}\n`))
 
     const before = tryMeasureDisk(diskDirectory, diskMs, io.nowMs)
     const startedAt = new Date().toISOString()
@@ -90,10 +99,11 @@ async function load(service: LoadService, options: OptionValues, io: CommandIo):
     const result = buildResult(outcome, {
       service: service.name,
       unit: workload.unit,
+      task: workload.task,
       startedAt,
       loop: runOptions.unitsPerSecond === null ? 'closed' : 'open',
       disk: diskFigures(diskDirectory, before, after),
-      verification: options.flag('verify') ? await workload.verify() : null,
+      verification: verify === null ? null : await verify(),
       configuration: [...workload.configuration, ...sharedConfiguration(runOptions)],
       machine: describeMachine(),
     })
@@ -109,7 +119,7 @@ async function load(service: LoadService, options: OptionValues, io: CommandIo):
 }
 
 function exitCode(result: LoadResult): number {
-  return result.acknowledged.requests > 0 && result.verification?.ok !== false ? 0 : 1
+  return result.acknowledged.tasks > 0 && result.verification?.ok !== false ? 0 : 1
 }
 
 function runOptionsFrom(options: OptionValues): RunOptions {
@@ -118,7 +128,7 @@ function runOptionsFrom(options: OptionValues): RunOptions {
   return {
     connections: options.integer('connections', 1, 10_000),
     durationMs: options.has('duration') ? options.durationMs('duration', 1) : byCount ? Infinity : 60_000,
-    requestsMax: byCount ? options.integer('batches', 1, 2 ** 32 - 1) : Infinity,
+    tasksMax: byCount ? options.integer('batches', 1, 2 ** 32 - 1) : Infinity,
     unitsPerSecond: openLoop ? options.integer('rate', 1, 1e9) : null,
     timeoutMs: options.durationMs('timeout', 1),
     // In the open loop the schedule rules: a connection that waits would only turn refusals into latency.
@@ -129,8 +139,8 @@ function runOptionsFrom(options: OptionValues): RunOptions {
 function sharedConfiguration(options: RunOptions): [string, string][] {
   return [
     ['connections', String(options.connections)],
-    ['duration', Number.isFinite(options.durationMs) ? `${options.durationMs / 1000} s` : 'until all batches are sent'],
-    ['batches', Number.isFinite(options.requestsMax) ? String(options.requestsMax) : 'no limit'],
+    ['duration', Number.isFinite(options.durationMs) ? `${options.durationMs / 1000} s` : 'until all batches are done'],
+    ['batches', Number.isFinite(options.tasksMax) ? String(options.tasksMax) : 'no limit'],
     ['rate', options.unitsPerSecond === null ? 'closed loop' : `${options.unitsPerSecond} per second, open loop`],
     ['Retry-After', options.obeyRetryAfter ? 'obeyed' : 'ignored'],
     ['timeout', `${options.timeoutMs / 1000} s`],

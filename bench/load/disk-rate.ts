@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const WRITE_BYTES = 8 * 1024 * 1024
+const SMALL_WRITE_BYTES = 4096
 const FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024 // on a fast disk the measurement ends here instead of by time
 
 export interface DiskRate {
@@ -27,7 +28,27 @@ export function defaultDiskDirectory(): string {
  * @throws the file system's own error when the directory cannot be written, or is full
  */
 export function measureDiskRate(directory: string, durationMs: number, nowMs: () => number): DiskRate {
-  const chunk = randomFillSync(Buffer.allocUnsafe(WRITE_BYTES)) // a disk that compresses or deduplicates gains nothing
+  const { bytes, seconds } = writeAndSync(directory, WRITE_BYTES, durationMs, nowMs)
+  return { bytesPerSecond: bytes / seconds, bytes, seconds }
+}
+
+/** How many small writes a second the disk syncs, one after the other; otherwise like `measureDiskRate`. */
+export function measureSyncs(
+  directory: string,
+  durationMs: number,
+  nowMs: () => number,
+): { readonly syncsPerSecond: number } {
+  const { bytes, seconds } = writeAndSync(directory, SMALL_WRITE_BYTES, durationMs, nowMs)
+  return { syncsPerSecond: bytes / SMALL_WRITE_BYTES / seconds }
+}
+
+function writeAndSync(
+  directory: string,
+  writeBytes: number,
+  durationMs: number,
+  nowMs: () => number,
+): { bytes: number; seconds: number } {
+  const chunk = randomFillSync(Buffer.allocUnsafe(writeBytes)) // a disk that compresses or deduplicates gains nothing
   const path = join(directory, `.trilog-load-${process.pid}.tmp`)
   const file = openSync(path, 'wx', 0o600)
   try {
@@ -36,12 +57,12 @@ export function measureDiskRate(directory: string, durationMs: number, nowMs: ()
     let elapsedMs = 0
     do {
       chunk.writeDoubleLE(bytes, 0) // no two writes are equal
-      for (let written = 0; written < WRITE_BYTES;) written += writeSync(file, chunk, written)
+      for (let written = 0; written < writeBytes;) written += writeSync(file, chunk, written)
       fdatasyncSync(file)
-      bytes += WRITE_BYTES
+      bytes += writeBytes
       elapsedMs = nowMs() - startMs
     } while (elapsedMs < durationMs && bytes < FILE_BYTES_MAX)
-    return { bytesPerSecond: bytes / (elapsedMs / 1000), bytes, seconds: elapsedMs / 1000 }
+    return { bytes, seconds: elapsedMs / 1000 }
   } finally {
     closeSync(file)
     unlinkSync(path)

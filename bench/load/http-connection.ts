@@ -1,6 +1,6 @@
 /**
- * One keep-alive HTTP/1.1 connection that carries one request at a time, built for sending large bodies cheaply: the
- * caller brings head and body as bytes, both leave in one writev, answers are read into one buffer that is reused.
+ * One keep-alive HTTP/1.1 connection that carries one request at a time, built for sending cheaply: the caller brings head and
+ * body as bytes, both leave in one writev, answers are read into one buffer that is reused.
  *
  * C1  a request is over when its answer is complete *and* its last byte left our buffers: only then may the caller
  *     change the bytes it sent, even when the server answers early
@@ -100,9 +100,10 @@ export class HttpConnection {
   /**
    * Sends one request and waits for its answer. `head` and `body` must not change until then (C1).
    *
+   * @param body null: there is none, or it is in `head` already
    * @throws ConnectionError
    */
-  send(head: Buffer, body: Buffer): Promise<TimedResponse> {
+  send(head: Buffer, body: Buffer | null): Promise<TimedResponse> {
     const socket = this.#socket
     if (socket === null) return Promise.reject(new ConnectionError('connection_reset', 'the connection is closed'))
     const { timeoutMs } = this.#options
@@ -112,13 +113,17 @@ export class HttpConnection {
     }, timeoutMs)
     const exchange: Exchange = { resolve, reject, timer, response: null, flushed: false }
     this.#exchange = exchange
-    socket.cork()
-    socket.write(head)
-    socket.write(body, () => {
+    const onFlushed = (): void => {
       exchange.flushed = true
       this.#settle(exchange)
-    })
-    socket.uncork()
+    }
+    if (body === null) socket.write(head, onFlushed)
+    else {
+      socket.cork()
+      socket.write(head)
+      socket.write(body, onFlushed)
+      socket.uncork()
+    }
     return promise
   }
 

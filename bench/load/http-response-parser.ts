@@ -22,14 +22,18 @@ export class ProtocolError extends Error {
 const HEAD_BYTES_MAX = 64 * 1024
 const BODY_BYTES_MAX = 16 * 1024 * 1024
 const HEAD_END = Buffer.from('\r\n\r\n')
+const NO_BYTES = Buffer.alloc(0)
+const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d)(?=[ \r]|$)/
+/** The headers that matter here: looking for them is several times cheaper than taking all lines apart. */
+const HEADER = /\r\n(content-length|transfer-encoding|retry-after|content-type|connection):([^\r]*)/gi
 
 type Head = Omit<HttpResponse, 'body'> & { readonly bodyBytes: number }
 
 export class HttpResponseParser {
-  #pending = Buffer.alloc(0) // bytes of an unfinished head
+  #pending = NO_BYTES // bytes of an unfinished head
   #head: Head | null = null
-  #bodyParts: Buffer[] = []
-  #bodyBytes = 0
+  #body = NO_BYTES
+  #bodyBytes = 0 // of #body that have arrived
 
   /** True between the first byte of an answer and its last. */
   get insideResponse(): boolean {
@@ -53,31 +57,31 @@ export class HttpResponseParser {
         return null
       }
       const head = parseHead(bytes.toString('latin1', 0, headBytes))
-      this.#pending = Buffer.alloc(0)
+      this.#pending = NO_BYTES
       rest = bytes.subarray(headBytes + HEAD_END.byteLength)
-      if (head.status >= 200) this.#head = head
-      else if (rest.byteLength === 0) return null
+      if (head.status >= 200) {
+        this.#head = head
+        this.#body = Buffer.allocUnsafe(head.bodyBytes)
+      } else if (rest.byteLength === 0) return null
     }
 
     const missingBytes = this.#head.bodyBytes - this.#bodyBytes
     if (rest.byteLength > missingBytes) throw new ProtocolError('bytes after the end of a response')
-    if (rest.byteLength > 0) this.#bodyParts.push(Buffer.from(rest))
+    this.#body.set(rest, this.#bodyBytes)
     this.#bodyBytes += rest.byteLength
     if (rest.byteLength < missingBytes) return null
 
-    const [only, ...more] = this.#bodyParts
-    const body = only === undefined || more.length > 0 ? Buffer.concat(this.#bodyParts) : only
+    const body = this.#body
     const { status, retryAfterSeconds, contentType, keepAlive } = this.#head
     this.#head = null
-    this.#bodyParts = []
+    this.#body = NO_BYTES
     this.#bodyBytes = 0
     return { status, retryAfterSeconds, contentType, keepAlive, body }
   }
 }
 
 function parseHead(text: string): Head {
-  const [statusLine = '', ...lines] = text.split('\r\n')
-  const match = /^HTTP\/1\.1 ([1-5]\d\d)(?: |$)/.exec(statusLine)
+  const match = STATUS_LINE.exec(text)
   if (match === null) throw new ProtocolError('not an HTTP/1.1 response')
   const status = Number(match[1])
 
@@ -85,10 +89,10 @@ function parseHead(text: string): Head {
   let retryAfterSeconds: number | null = null
   let contentType = ''
   let keepAlive = true
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    const value = line.slice(colon + 1).trim()
-    switch (line.slice(0, colon).toLowerCase()) {
+  HEADER.lastIndex = 0
+  for (let header = HEADER.exec(text); header !== null; header = HEADER.exec(text)) {
+    const value = header[2]!.trim()
+    switch (header[1]!.toLowerCase()) {
       case 'content-length':
         if (!/^\d{1,15}$/.test(value)) throw new ProtocolError('bad Content-Length')
         bodyBytes = Number(value)

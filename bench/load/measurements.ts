@@ -1,17 +1,19 @@
 /**
  * Everything counted during a run: totals, and one row per second.
  *
- * M1  only acknowledged requests count towards throughput and latency; every other one is in `errors`, by kind
+ * M1  only tasks that completed something count towards throughput and latency; those that found nothing to do are in `empty`, every
+ *     other one is in `errors`, by kind
  * M2  the rows add up to the totals, once the last second was closed
  */
 import { Histogram } from './histogram.ts'
+import type { TaskResult } from './workload.ts'
 
 export interface SecondRow {
   /** End of the row, since the start of the run. */
   readonly atSeconds: number
   /** Rows are about one second long; the last one is shorter. */
   readonly spanSeconds: number
-  readonly requests: number
+  readonly tasks: number
   readonly units: number
   readonly payloadBytes: number
   readonly errors: number
@@ -26,12 +28,14 @@ export class Measurements {
   readonly startDelay = new Histogram()
   readonly errors = new Map<string, number>()
   readonly seconds: SecondRow[] = []
-  requests = 0
+  tasks = 0
   units = 0
   payloadBytes = 0
   bodyBytes = 0
   errorCount = 0
-  /** Requests in flight when the run was cut off. */
+  /** Tasks that found nothing to do. */
+  empty = 0
+  /** Tasks in flight when the run was cut off. */
   aborted = 0
   /** How long the oldest of them had waited. */
   abortedWaitMaxMs = 0
@@ -41,15 +45,20 @@ export class Measurements {
   readonly #startMs: number
   readonly #secondLatency = new Histogram()
   #closedAtMs: number
-  #closed = { requests: 0, units: 0, payloadBytes: 0, errors: 0 }
+  #closed = { tasks: 0, units: 0, payloadBytes: 0, errors: 0 }
 
   constructor(startMs: number) {
     this.#startMs = startMs
     this.#closedAtMs = startMs
   }
 
-  acknowledged(units: number, payloadBytes: number, bodyBytes: number, latencyMs: number): void {
-    this.requests++
+  completed({ units, payloadBytes, bodyBytes, refused }: TaskResult, latencyMs: number): void {
+    for (const kind of refused) this.failed(`${kind}, in a batch`)
+    if (units === 0) {
+      if (refused.length === 0) this.empty++ // M1
+      return
+    }
+    this.tasks++
     this.units += units
     this.payloadBytes += payloadBytes
     this.bodyBytes += bodyBytes
@@ -71,7 +80,7 @@ export class Measurements {
     const row: SecondRow = {
       atSeconds: (nowMs - this.#startMs) / 1000,
       spanSeconds: (nowMs - this.#closedAtMs) / 1000,
-      requests: this.requests - this.#closed.requests,
+      tasks: this.tasks - this.#closed.tasks,
       units: this.units - this.#closed.units,
       payloadBytes: this.payloadBytes - this.#closed.payloadBytes,
       errors: this.errorCount - this.#closed.errors,
@@ -84,7 +93,7 @@ export class Measurements {
     this.#secondLatency.reset()
     this.#closedAtMs = Math.max(nowMs, this.#closedAtMs)
     this.#closed = {
-      requests: this.requests,
+      tasks: this.tasks,
       units: this.units,
       payloadBytes: this.payloadBytes,
       errors: this.errorCount,

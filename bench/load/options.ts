@@ -26,7 +26,11 @@ export const sharedOptions: OptionTable = {
     help: 'keep-alive connections, one request in flight on each',
   },
   duration: { type: 'string', value: 'TIME', help: 'how long to send: 500ms, 5m, 1h (default 60s without --batches)' },
-  batches: { type: 'string', value: 'N', help: 'send N requests; with --duration, whichever is reached first' },
+  batches: {
+    type: 'string',
+    value: 'N',
+    help: 'send N requests, or do N cycles; with --duration, whichever is reached first',
+  },
   rate: {
     type: 'string',
     value: 'N',
@@ -92,6 +96,13 @@ export class OptionValues {
   headerText(name: string): string {
     const value = this.text(name)
     if (!/^[\x21-\x7e]+$/.test(value)) throw new UsageError(`--${name} must be visible ASCII without spaces`)
+    return value
+  }
+
+  /** Text that goes into a path as it is. */
+  pathToken(name: string): string {
+    const value = this.text(name)
+    if (!/^[\w.-]{1,256}$/.test(value)) throw new UsageError(`--${name} must be letters, digits, '.', '_' and '-'`)
     return value
   }
 

@@ -1,20 +1,20 @@
 /**
- * When does the next request start? Pure: the caller brings the time, and sleeps.
+ * When does the next task start? Pure: the caller brings the time, and sleeps.
  *
- * Closed loop: as soon as a connection is free. Measures what the server can take; a slow answer delays the requests
+ * Closed loop: as soon as a connection is free. Measures what the server can take; a slow answer delays the tasks
  * behind it, so its latencies flatter a server that stalls.
- * Open loop: request k is due at startMs + k * intervalMs, whether the ones before it were answered or not. Latency is
- * counted from that moment, so a stall is charged to every request that was due in it.
+ * Open loop: task k is due at startMs + k * intervalMs, whether the ones before it were answered or not. Latency is
+ * counted from that moment, so a stall is charged to every task that was due in it.
  *
  * P1  starts are given out once each, in order, and only to a connection that is free
- * P2  nothing starts at or after endMs, nor after requestsMax requests
+ * P2  nothing starts at or after endMs, nor after tasksMax tasks
  */
 export interface PacingOptions {
   readonly startMs: number
-  /** Infinity: until requestsMax. */
+  /** Infinity: until tasksMax. */
   readonly endMs: number
   /** Infinity: until endMs. */
-  readonly requestsMax: number
+  readonly tasksMax: number
   /** Between two starts of the open loop; null is the closed loop. */
   readonly intervalMs: number | null
 }
@@ -33,11 +33,11 @@ export class Pacing {
     return this.#endMs
   }
 
-  /** The intended start of the next request, which may lie ahead or behind; null when the run is over. */
+  /** The intended start of the next task, which may lie ahead or behind; null when the run is over. */
   take(nowMs: number): number | null {
-    const { startMs, intervalMs, requestsMax } = this.#options
+    const { startMs, intervalMs, tasksMax } = this.#options
     const dueMs = intervalMs === null ? nowMs : startMs + this.#taken * intervalMs
-    if (this.#taken >= requestsMax || nowMs >= this.#endMs || dueMs >= this.#endMs) return null // P2
+    if (this.#taken >= tasksMax || nowMs >= this.#endMs || dueMs >= this.#endMs) return null // P2
     this.#taken++ // P1
     return dueMs
   }
@@ -47,11 +47,11 @@ export class Pacing {
     this.#endMs = Math.min(this.#endMs, nowMs)
   }
 
-  /** Requests of the open loop that were due before the end and found no free connection. */
+  /** Tasks of the open loop that were due before the end and found no free connection. */
   missed(nowMs: number): number {
-    const { startMs, intervalMs, requestsMax } = this.#options
+    const { startMs, intervalMs, tasksMax } = this.#options
     if (intervalMs === null) return 0
     const due = Math.ceil((Math.min(nowMs, this.#endMs) - startMs) / intervalMs)
-    return Math.max(0, Math.min(due, requestsMax) - this.#taken)
+    return Math.max(0, Math.min(due, tasksMax) - this.#taken)
   }
 }

@@ -6,14 +6,16 @@ import type { RunOutcome } from './run.ts'
 import type { Verification } from './workload.ts'
 
 export interface LoadResult {
-  readonly format: 'trilog-load-1'
+  readonly format: 'trilog-load-2'
   readonly service: string
   readonly unit: string
+  /** What was started and timed, in the plural: requests, or cycles of several requests. */
+  readonly task: string
   readonly startedAt: string
   readonly elapsedSeconds: number
   readonly loop: 'closed' | 'open'
   readonly acknowledged: {
-    readonly requests: number
+    readonly tasks: number
     readonly units: number
     /** Before content encoding. */
     readonly payloadBytes: number
@@ -22,9 +24,11 @@ export interface LoadResult {
   }
   readonly throughput: { readonly unitsPerSecond: number; readonly payloadBytesPerSecond: number }
   readonly latencyMs: Percentiles
-  /** How late the load tool itself started requests; null in the closed loop, which has no schedule. */
+  /** How late the load tool itself started tasks; null in the closed loop, which has no schedule. */
   readonly startDelayMs: Percentiles | null
   readonly errors: Readonly<Record<string, number>>
+  /** Tasks that found nothing to do: neither completed nor failed. */
+  readonly empty: number
   readonly retryAfterMaxSeconds: number
   /** In flight when the run was cut off. */
   readonly aborted: number
@@ -41,7 +45,7 @@ export interface LoadResult {
   readonly configuration: readonly (readonly [name: string, value: string])[]
   readonly machine: readonly (readonly [name: string, value: string])[]
   readonly seconds: readonly SecondRow[]
-  /** Latency of acknowledged requests, eight bars to a doubling. */
+  /** Latency of acknowledged tasks, eight bars to a doubling. */
   readonly latencyBars: readonly { readonly fromMs: number; readonly toMs: number; readonly count: number }[]
 }
 
@@ -66,7 +70,7 @@ export interface DiskFigures {
 
 export type Surroundings = Pick<
   LoadResult,
-  'service' | 'unit' | 'startedAt' | 'loop' | 'disk' | 'verification' | 'configuration' | 'machine'
+  'service' | 'unit' | 'task' | 'startedAt' | 'loop' | 'disk' | 'verification' | 'configuration' | 'machine'
 >
 
 export function buildResult(outcome: RunOutcome, surroundings: Surroundings): LoadResult {
@@ -74,12 +78,12 @@ export function buildResult(outcome: RunOutcome, surroundings: Surroundings): Lo
   const payloadBytesPerSecond = elapsedSeconds > 0 ? measured.payloadBytes / elapsedSeconds : 0
   const diskBytesPerSecond = surroundings.disk.bytesPerSecond
   return {
-    format: 'trilog-load-1',
+    format: 'trilog-load-2',
     ...surroundings,
     elapsedSeconds,
     cpuShare,
     acknowledged: {
-      requests: measured.requests,
+      tasks: measured.tasks,
       units: measured.units,
       payloadBytes: measured.payloadBytes,
       bodyBytes: measured.bodyBytes,
@@ -88,6 +92,7 @@ export function buildResult(outcome: RunOutcome, surroundings: Surroundings): Lo
     latencyMs: percentilesOf(measured.latency),
     startDelayMs: surroundings.loop === 'open' ? percentilesOf(measured.startDelay) : null,
     errors: Object.fromEntries([...measured.errors].sort(([, a], [, b]) => b - a)),
+    empty: measured.empty,
     retryAfterMaxSeconds: measured.retryAfterMaxSeconds,
     aborted: measured.aborted,
     abortedWaitMaxMs: measured.abortedWaitMaxMs,
@@ -111,12 +116,12 @@ function percentilesOf(histogram: RunOutcome['measured']['latency']): Percentile
 
 /** The closing summary, one fact a line. */
 export function formatSummary(result: LoadResult): string {
-  const { acknowledged, throughput, latencyMs, startDelayMs, disk, unit } = result
+  const { acknowledged, throughput, latencyMs, startDelayMs, disk, unit, task } = result
   const rows: [string, string][] = [
     ['elapsed', `${result.elapsedSeconds.toFixed(2)} s, ${result.loop} loop`],
     [
       'acknowledged',
-      `${formatCount(acknowledged.units)} ${unit} in ${formatCount(acknowledged.requests)} requests, ` +
+      `${formatCount(acknowledged.units)} ${unit} in ${formatCount(acknowledged.tasks)} ${task}, ` +
         `${formatMegabytes(acknowledged.payloadBytes)} MB` +
         (acknowledged.bodyBytes === acknowledged.payloadBytes
           ? ''
@@ -132,8 +137,9 @@ export function formatSummary(result: LoadResult): string {
   rows.push(['disk', formatDisk(disk)])
   if (result.diskRatio !== null) rows.push(['payload / disk', formatPercent(result.diskRatio)])
   rows.push(['load tool CPU', `${formatPercent(result.cpuShare)} of one core`])
+  if (result.empty > 0) rows.push(['found nothing', `${formatCount(result.empty)} ${task}`])
   if (result.missed > 0)
-    rows.push(['never started', `${formatCount(result.missed)} requests were due, no connection free`])
+    rows.push(['never started', `${formatCount(result.missed)} ${task} were due, no connection free`])
   if (result.aborted > 0) rows.push(['cut off', formatCutOff(result)])
   const errors = Object.entries(result.errors)
   rows.push(['errors', errors.length === 0 ? 'none' : ''])
@@ -146,8 +152,8 @@ export function formatSummary(result: LoadResult): string {
   return rows.map(([name, value]) => `${name.padEnd(width)}${value}`.trimEnd()).join('\n')
 }
 
-export function formatCutOff({ aborted, abortedWaitMaxMs }: LoadResult): string {
-  return `${formatCount(aborted)} requests without an answer at the end, the oldest after ${formatMs(abortedWaitMaxMs)}`
+export function formatCutOff({ aborted, abortedWaitMaxMs, task }: LoadResult): string {
+  return `${formatCount(aborted)} ${task} without an answer at the end, the oldest after ${formatMs(abortedWaitMaxMs)}`
 }
 
 function formatPercentiles({ p50, p90, p99, p999, max }: Percentiles): string {

@@ -1,11 +1,11 @@
 /**
  * Drives the connections through one run.
  *
- * Each connection is one loop: connect if necessary, take the next start from the pacing, wait for it, send, account.
+ * Each connection is one loop: connect if necessary, take the next start from the pacing, wait for it, do the task, account.
  * The order matters in the open loop: a start is taken only by a connection that could send now, so while the server is
  * away no start is used up, and all that were due meanwhile are late afterwards (and their latency says so).
  *
- * At the end no further request starts, answers under way are awaited for DRAIN_MS, what is then left is aborted.
+ * At the end no further task starts, answers under way are awaited for DRAIN_MS, what is then left is aborted.
  */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +13,7 @@ import { ConnectionError, HttpConnection } from './http-connection.ts'
 import { Measurements } from './measurements.ts'
 import type { SecondRow } from './measurements.ts'
 import { Pacing } from './pacing.ts'
+import { UnreadableAnswerError } from './workload.ts'
 import type { RequestSource, Workload } from './workload.ts'
 
 const DRAIN_MS = 2000
@@ -21,9 +22,9 @@ const BACKOFF_MAX_MS = 1000
 
 export interface RunOptions {
   readonly connections: number
-  /** Infinity when `requestsMax` ends the run. */
+  /** Infinity when `tasksMax` ends the run. */
   readonly durationMs: number
-  readonly requestsMax: number
+  readonly tasksMax: number
   /** Null: closed loop. */
   readonly unitsPerSecond: number | null
   readonly timeoutMs: number
@@ -45,7 +46,7 @@ export interface RunOutcome {
   readonly elapsedSeconds: number
   /** CPU time over elapsed time: 1 is one whole core. Preparing the requests is not in it, stamping them is. */
   readonly cpuShare: number
-  /** Open loop: requests that were due and never found a free connection. */
+  /** Open loop: tasks that were due and never found a free connection. */
   readonly missed: number
 }
 
@@ -58,8 +59,8 @@ export async function run(workload: Workload, options: RunOptions, hooks: RunHoo
   const pacing = new Pacing({
     startMs,
     endMs: startMs + options.durationMs,
-    requestsMax: options.requestsMax,
-    intervalMs: options.unitsPerSecond === null ? null : (workload.unitsPerRequest / options.unitsPerSecond) * 1000,
+    tasksMax: options.tasksMax,
+    intervalMs: options.unitsPerSecond === null ? null : (workload.unitsPerTask / options.unitsPerSecond) * 1000,
   })
   const ending = new AbortController() // wakes every sleeping connection
   setMaxListeners(0, ending.signal)
@@ -118,7 +119,7 @@ async function runConnection(connection: HttpConnection, source: RequestSource, 
       try {
         await connection.open()
       } catch (error) {
-        const kind = connectionErrorKind(error)
+        const kind = failureKind(error)
         if (kind !== 'aborted') measured.failed(kind)
         await pause(backoffMs, ending)
         backoffMs = Math.min(2 * backoffMs, BACKOFF_MAX_MS)
@@ -130,25 +131,27 @@ async function runConnection(connection: HttpConnection, source: RequestSource, 
     if (dueMs > nowMs()) await pause(dueMs - nowMs(), ending)
     if (ending.aborted) return
 
-    const answered = await exchange(connection, source, shared, dueMs)
-    if (!answered.ok) {
-      await pause(Math.max(answered.pauseMs, connection.isOpen ? 0 : backoffMs), ending)
+    const done = await runTask(connection, source, shared, dueMs)
+    if (!done.ok) {
+      await pause(Math.max(done.pauseMs, connection.isOpen ? 0 : backoffMs), ending)
       continue
     }
     backoffMs = BACKOFF_MIN_MS
   }
 }
 
-/** Sends one request and books what became of it. */
-async function exchange(
+type TaskEnd = { ok: true } | { ok: false; pauseMs: number }
+
+/** Sends the requests of one task and books what became of it. */
+async function runTask(
   connection: HttpConnection,
   source: RequestSource,
   shared: Shared,
   dueMs: number,
-): Promise<{ ok: true } | { ok: false; pauseMs: number }> {
+): Promise<TaskEnd> {
   const { workload, options, measured, nowMs, ending } = shared
   const prepared = source.next()
-  const request = prepared instanceof Promise ? await prepared : prepared
+  let request = prepared instanceof Promise ? await prepared : prepared
   if (ending.aborted) return { ok: false, pauseMs: 0 }
   const sentMs = nowMs()
   const openLoop = options.unitsPerSecond !== null
@@ -157,21 +160,25 @@ async function exchange(
   const latencyFromMs = openLoop ? Math.min(dueMs, sentMs) : sentMs
   measured.inFlight++
   try {
-    const response = await connection.send(request.head, request.body)
-    shared.lastAnswerAtMs = response.completedAtMs
-    if (response.status === 200) {
-      const latencyMs = response.completedAtMs - latencyFromMs
-      measured.acknowledged(workload.unitsPerRequest, request.payloadBytes, request.body.byteLength, latencyMs)
-      source.acknowledged(response)
-      return { ok: true }
+    for (;;) {
+      const response = await connection.send(request.head, request.body)
+      shared.lastAnswerAtMs = response.completedAtMs
+      if (response.status !== 200 && response.status !== 201) {
+        measured.failed(`${response.status} ${workload.refusalKind(response)}`)
+        if (response.status >= 500) source.unresolved()
+        const retryAfterSeconds = response.retryAfterSeconds ?? 0
+        measured.retryAfterMaxSeconds = Math.max(measured.retryAfterMaxSeconds, retryAfterSeconds)
+        return { ok: false, pauseMs: options.obeyRetryAfter ? retryAfterSeconds * 1000 : 0 }
+      }
+      const step = source.succeeded(response)
+      if ('units' in step) {
+        measured.completed(step, response.completedAtMs - latencyFromMs)
+        return { ok: true }
+      }
+      request = step
     }
-    measured.failed(`${response.status} ${workload.refusalKind(response)}`)
-    if (response.status >= 500) source.unresolved()
-    const retryAfterSeconds = response.retryAfterSeconds ?? 0
-    measured.retryAfterMaxSeconds = Math.max(measured.retryAfterMaxSeconds, retryAfterSeconds)
-    return { ok: false, pauseMs: options.obeyRetryAfter ? retryAfterSeconds * 1000 : 0 }
   } catch (error) {
-    const kind = connectionErrorKind(error)
+    const kind = failureKind(error)
     if (kind === 'aborted') measured.cutOff(nowMs() - latencyFromMs)
     else measured.failed(kind)
     source.unresolved()
@@ -181,8 +188,9 @@ async function exchange(
   }
 }
 
-function connectionErrorKind(error: unknown): string {
+function failureKind(error: unknown): string {
   if (error instanceof ConnectionError) return error.kind
+  if (error instanceof UnreadableAnswerError) return 'unreadable_answer'
   throw error
 }
 

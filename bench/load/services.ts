@@ -1,5 +1,6 @@
+import { broker } from './broker/service.ts'
 import { logstore } from './logstore/service.ts'
 import type { LoadService } from './workload.ts'
 
 /** Every service the load tool knows, in the order of `load --help`. */
-export const services: readonly LoadService[] = [logstore]
+export const services: readonly LoadService[] = [logstore, broker]

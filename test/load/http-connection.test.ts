@@ -49,6 +49,18 @@ describe('a connection', () => {
     assert(connection.isOpen)
   })
 
+  it('carries a request that is whole in its head', async (t) => {
+    let received = ''
+    const { connection } = await connectTo(t, (socket) => {
+      socket.on('data', (chunk) => {
+        received += chunk.toString()
+        if (received.endsWith('body')) socket.write(OK)
+      })
+    })
+    assert.equal((await connection.send(Buffer.concat([HEAD, BODY]), null)).status, 200)
+    assert.equal(received, `${HEAD.toString()}body`)
+  })
+
   it('waits until its bytes have left before the request is over, even when the answer came early', async (t) => {
     const body = Buffer.alloc(64 * 1024 * 1024, 1) // more than the kernel buffers
     let answeredAtBytes = 0

@@ -1,45 +1,18 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import type { TestContext } from 'node:test'
-import { runCommand } from '../../bench/load/command.ts'
 import type { LoadResult } from '../../bench/load/result.ts'
+import { command, directory, load as loadService } from './command.ts'
+import type { Ended } from './command.ts'
 import { startFakeLogStore } from './fake-log-store.ts'
 import type { Reaction } from './fake-log-store.ts'
 
-interface Ended {
-  readonly exitCode: number
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function command(args: readonly string[], stop = new AbortController().signal): Promise<Ended> {
-  let stdout = ''
-  let stderr = ''
-  const exitCode = await runCommand(args, {
-    stdout: (text) => (stdout += text),
-    stderr: { isTerminal: false, columns: 80, write: (text) => (stderr += text) },
-    nowMs: () => performance.now(),
-    stop,
-  })
-  return { exitCode, stdout, stderr }
-}
-
 const SMALL = ['--connections', '3', '--batch', '20', '--record-bytes', '200', '--disk-time', '0s']
 
-async function load(url: string, args: readonly string[]): Promise<Ended & { result: LoadResult }> {
-  const ended = await command(['logstore', '--url', url, '--json', ...SMALL, ...args])
-  assert.notEqual(ended.stdout, '', ended.stderr)
-  return { ...ended, result: JSON.parse(ended.stdout) as LoadResult } // our own output
-}
-
-function directory(t: TestContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'trilog-load-test-'))
-  t.after(() => rmSync(path, { recursive: true }))
-  return path
+function load(url: string, args: readonly string[]): Promise<Ended & { result: LoadResult }> {
+  return loadService(['logstore', '--url', url, ...SMALL, ...args])
 }
 
 /** Reacts with `special` to the requests named, and accepts the others. */
@@ -108,14 +81,14 @@ describe('load logstore', () => {
     const store = await startFakeLogStore(t, except([0], quota))
     const { result } = await load(store.url, ['--connections', '1', '--batches', '2'])
     assert(result.elapsedSeconds >= 1)
-    assert.equal(result.acknowledged.requests, 1)
+    assert.equal(result.acknowledged.tasks, 1)
   })
 
   it('connects again after a reset, and takes both outcomes of what was under way for right', async (t) => {
     const store = await startFakeLogStore(t, except([2, 3, 11], { kind: 'reset' }))
     const { exitCode, result } = await load(store.url, ['--batches', '30', '--verify'])
     assert.deepEqual(result.errors, { connection_reset: 3 })
-    assert.equal(result.acknowledged.requests, 27)
+    assert.equal(result.acknowledged.tasks, 27)
     assert.equal(exitCode, 0)
   })
 
@@ -123,7 +96,7 @@ describe('load logstore', () => {
     const store = await startFakeLogStore(t, except([1], { kind: 'hang' }))
     const { result } = await load(store.url, ['--batches', '6', '--timeout', '100ms'])
     assert.deepEqual(result.errors, { timeout: 1 })
-    assert.equal(result.acknowledged.requests, 5)
+    assert.equal(result.acknowledged.tasks, 5)
   })
 
   it('says how long a request had waited that was cut off at the end', async (t) => {
@@ -139,7 +112,7 @@ describe('load logstore', () => {
     const store = await startFakeLogStore(t)
     const { result } = await load(store.url, ['--rate', '2000', '--duration', '500ms'])
     assert.equal(result.loop, 'open')
-    assert.equal(result.acknowledged.requests + result.aborted + result.missed, 50)
+    assert.equal(result.acknowledged.tasks + result.aborted + result.missed, 50)
     assert(result.startDelayMs !== null)
     assert.equal(
       result.seconds.reduce((sum, row) => sum + row.units, 0),
@@ -230,7 +203,7 @@ describe('load logstore', () => {
 describe('the command line', () => {
   it('is refused with one line that names the option, and exit code 2', async () => {
     for (const [args, complaint] of [
-      [['nosuch'], /unknown service 'nosuch'; known: logstore/],
+      [['nosuch'], /unknown service 'nosuch'; known: logstore, broker/],
       [['logstore', '--nosuch'], /Unknown option '--nosuch'/],
       [['logstore', '--batch'], /--batch/],
       [['logstore', 'stray'], /stray/],
@@ -243,6 +216,8 @@ describe('the command line', () => {
       [['logstore', '--url', 'http://127.0.0.1.example.com'], /is not this machine/],
       [['logstore', '--batch', '100000', '--record-bytes', '1000000'], /must not exceed/],
       [['logstore', '--acked-file', '/nonexistent/file'], /--acked-file: ENOENT/],
+      [['broker', '--workload', 'none'], /--workload must be one of publish, publish-batch, cycle, replay, not 'none'/],
+      [['broker', '--workload', 'publish-batch', '--batch', '1001'], /--batch must be a whole number from 1 to 1000/],
     ] as const) {
       const { exitCode, stdout, stderr } = await command(args)
       assert.equal(exitCode, 2, args.join(' '))

@@ -13,6 +13,8 @@ import type { SentBatch } from './otlp-types.ts'
 
 const START_US = 1_790_000_000_999_990 // the second changes within the first batch
 
+const ACCEPTED = { status: 200, retryAfterSeconds: null, contentType: '', keepAlive: true, body: Buffer.alloc(0) }
+
 interface Plan {
   readonly signal: 'logs' | 'traces'
   readonly format: Format
@@ -55,11 +57,17 @@ async function send(plan: Plan): Promise<{ batches: SentBatch[]; bodies: Buffer[
   const bodies: Buffer[] = []
   for (let round = 0; round < rounds; round++) {
     for (const connection of connections) {
-      const { head, body, payloadBytes } = await connection.next()
+      const { head, body } = await connection.next()
+      assert(body !== null)
       assert.equal(head.toString(), `POST / HTTP/1.1\r\ncontent-length: ${body.byteLength}\r\n\r\n`)
       const payload =
         encoding === 'gzip' ? gunzipSync(body) : encoding === 'zstd' ? zstdDecompressSync(body) : Buffer.from(body)
-      assert.equal(payload.byteLength, payloadBytes)
+      assert.deepEqual(connection.succeeded(ACCEPTED), {
+        units: batchRecords,
+        payloadBytes: payload.byteLength,
+        bodyBytes: body.byteLength,
+        refused: [],
+      })
       bodies.push(payload)
     }
   }

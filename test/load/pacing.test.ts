@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { Pacing } from '../../bench/load/pacing.ts'
 
-const open = { startMs: 1000, endMs: 2000, requestsMax: Infinity, intervalMs: 10 }
+const open = { startMs: 1000, endMs: 2000, tasksMax: Infinity, intervalMs: 10 }
 const closed = { ...open, intervalMs: null }
 
 describe('the closed loop', () => {
@@ -16,7 +16,7 @@ describe('the closed loop', () => {
   })
 
   it('ends after the last request asked for', () => {
-    const pacing = new Pacing({ ...closed, endMs: Infinity, requestsMax: 2 })
+    const pacing = new Pacing({ ...closed, endMs: Infinity, tasksMax: 2 })
     assert.deepEqual([pacing.take(1), pacing.take(2), pacing.take(3)], [1, 2, null])
   })
 })

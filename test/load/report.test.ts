@@ -9,11 +9,13 @@ import { logScale, linearScale } from '../../bench/load/report/svg.ts'
 import { buildResult, formatSummary } from '../../bench/load/result.ts'
 import type { LoadResult } from '../../bench/load/result.ts'
 
+const COMPLETED = { units: 512, payloadBytes: 200_000, bodyBytes: 200_000, refused: [] }
+
 /** @param text goes wherever a server or a user can put text */
 function measure(seconds: number, text = 'plain'): LoadResult {
   const measured = new Measurements(0)
   for (let second = 1; second <= seconds; second++) {
-    for (let request = 0; request < 10; request++) measured.acknowledged(512, 200_000, 200_000, 1 + request)
+    for (let request = 0; request < 10; request++) measured.completed(COMPLETED, 1 + request)
     measured.failed(`429 ${text}`)
     measured.closeSecond(second * 1000)
   }
@@ -23,6 +25,7 @@ function measure(seconds: number, text = 'plain'): LoadResult {
     {
       service: 'logstore',
       unit: 'records',
+      task: 'requests',
       startedAt: '2026-11-20T10:00:00.000Z',
       loop: 'open',
       disk: { directory: text, before: rate, after: rate, bytesPerSecond: 3e6, problem: null },
@@ -72,7 +75,7 @@ describe('the report', () => {
           const rows = drawn.map(({ units, errors, maxMs }, index) => {
             const spanSeconds = index === drawn.length - 1 ? rest : 1
             const atSeconds = index + spanSeconds
-            return { atSeconds, spanSeconds, requests: 1, units, payloadBytes: 0, errors, p50Ms: 1, p99Ms: 1, maxMs }
+            return { atSeconds, spanSeconds, tasks: 1, units, payloadBytes: 0, errors, p50Ms: 1, p99Ms: 1, maxMs }
           })
           const points = toPoints(rows)
           assert(points.length <= 240)
@@ -131,7 +134,7 @@ describe('the progress line', () => {
     const measured = new Measurements(0)
     const progress = new Progress({ isTerminal, columns: 60, write: (text) => (written += text) }, 'records')
     for (let second = 1; second <= seconds; second++) {
-      measured.acknowledged(512, 1e6, 1e6, 2)
+      measured.completed({ ...COMPLETED, payloadBytes: 1e6, bodyBytes: 1e6 }, 2)
       progress.second(measured.closeSecond(second * 1000), measured)
     }
     progress.done()

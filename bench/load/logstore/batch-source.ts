@@ -2,10 +2,11 @@
  * The batches of one connection: a template stamped anew for each request. All connections of a run share a BatchNumbers,
  * which hands out batch numbers and times, so that nothing is ever sent twice.
  */
+import assert from 'node:assert/strict'
 import { constants, gzip, zstdCompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { HttpResponse } from '../http-response-parser.ts'
-import type { LoadRequest, RequestSource } from '../workload.ts'
+import type { LoadRequest, RequestSource, TaskResult } from '../workload.ts'
 import type { AcknowledgedBatches, Batch } from './acknowledged-batches.ts'
 import type { Ids } from './ids.ts'
 import type { Template } from './pieces.ts'
@@ -80,6 +81,7 @@ export class BatchSource implements RequestSource {
   readonly #options: BatchSourceOptions
   readonly #identityHead: Buffer
   #batch: Batch | null = null
+  #bodyBytes = 0
 
   constructor(options: BatchSourceOptions) {
     this.#options = options
@@ -94,20 +96,26 @@ export class BatchSource implements RequestSource {
     const stamp = { firstRecord, firstTrace, recordsPerTrace, timeUs, datasetNumber: batch.number % datasets }
     if (format === 'protobuf') stampProtobuf(template, ids, stamp)
     else stampJson(template, ids, stamp)
-    return encoding === 'identity'
-      ? { head: this.#identityHead, body: template.bytes, payloadBytes: template.bytes.byteLength }
-      : this.#compressed(encoding)
+    if (encoding !== 'identity') return this.#compressed(encoding)
+    this.#bodyBytes = template.bytes.byteLength
+    return { head: this.#identityHead, body: template.bytes }
   }
 
-  acknowledged(response: HttpResponse): void {
-    const { acknowledged, ids } = this.#options
+  succeeded(response: HttpResponse): TaskResult {
+    const { acknowledged, ids, template } = this.#options
     const batch = this.#batch
-    if (batch === null) return
+    assert(batch !== null)
     acknowledged.acknowledged(
       batch,
       () => ids.traceIdHex(batch.firstTrace),
       () => recordIdsOf(response),
     )
+    return {
+      units: batch.records,
+      payloadBytes: template.bytes.byteLength,
+      bodyBytes: this.#bodyBytes,
+      refused: [],
+    }
   }
 
   unresolved(): void {
@@ -120,7 +128,8 @@ export class BatchSource implements RequestSource {
       encoding === 'gzip'
         ? await gzipAsync(bytes, { level: 1 })
         : await zstdAsync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
-    return { head: this.#headFor(body.byteLength), body, payloadBytes: bytes.byteLength }
+    this.#bodyBytes = body.byteLength
+    return { head: this.#headFor(body.byteLength), body }
   }
 
   #headFor(bodyBytes: number): Buffer {

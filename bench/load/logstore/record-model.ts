@@ -27,7 +27,7 @@ export interface RecordModel {
   readonly attributes: readonly Attribute[]
 }
 
-/** Digits of the sequence number that makes every record's text unique. */
+/** Digits of the sequence number that makes every record's text unique: what `writeTwelveDigits` writes. */
 export const SEQUENCE_DIGITS = 12
 export const DATASET_DIGITS = 4
 

@@ -1,5 +1,6 @@
 /** Load for the log store: OTLP batches of logs or spans over HTTP, as protobuf or JSON. */
 import { randomInt } from 'node:crypto'
+import { headersBeforeLength } from '../headers.ts'
 import { parseTarget, UsageError } from '../options.ts'
 import type { OptionTable, OptionValues } from '../options.ts'
 import { mix32, Random } from '../random.ts'
@@ -110,20 +111,21 @@ function plan(options: OptionValues): Workload {
       recordsPerTrace,
       random: new Random(mix32(seed) + variant),
     }))
-  const headBeforeLength = requestHead(PATHS[format][signal], {
+  const headBeforeLength = `POST ${PATHS[format][signal]} HTTP/1.1\r\n${headersBeforeLength({
     host: authority,
     'user-agent': 'trilog-load',
     'content-type': CONTENT_TYPES[format],
     ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
     ...headers,
-  })
+  })}`
   const sourceOptions = { format, encoding, recordsPerTrace, datasets, ids, numbers, acknowledged, headBeforeLength }
   const startedNs = BigInt(Math.floor(wallClockUs())) * 1000n
 
   return {
     target: { host, port },
     unit: signal === 'logs' ? 'records' : 'spans',
-    unitsPerRequest: batchRecords,
+    task: 'requests',
+    unitsPerTask: batchRecords,
     configuration: [
       ['target', `http://${authority}${PATHS[format][signal]}`],
       ['tenant', tenant],
@@ -136,6 +138,7 @@ function plan(options: OptionValues): Workload {
       ['records per trace', String(recordsPerTrace)],
       ['seed', String(seed)],
     ],
+    prepare: () => Promise.resolve(),
     openSource: (connection) =>
       new BatchSource({
         ...sourceOptions,
@@ -165,12 +168,6 @@ function openAcknowledged(options: OptionValues, seed: number): AcknowledgedBatc
     if (error instanceof Error && 'code' in error) throw new UsageError(`--acked-file: ${error.message}`)
     throw error
   }
-}
-
-/** Up to the value of Content-Length. */
-function requestHead(path: string, headers: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `POST ${path} HTTP/1.1\r\n${lines.join('')}content-length: `
 }
 
 export interface TemplateOptions {

@@ -123,21 +123,16 @@ export function latencyChart(points: readonly Point[]): string {
   )
 }
 
-export function distributionChart({ latencyBars, latencyMs, acknowledged }: LoadResult): string {
+export function distributionChart({ latencyBars, latencyMs, acknowledged, task }: LoadResult): string {
   const [first, last] = [latencyBars[0], latencyBars.at(-1)]
   if (first === undefined || last === undefined) return ''
   const x = logScale(first.fromMs, last.toMs, FRAME.left, RIGHT)
-  const y = linearScale(
-    Math.max(...latencyBars.map((bar) => bar.count)) / acknowledged.requests,
-    FLOOR,
-    FRAME.top,
-    true,
-  )
+  const y = linearScale(Math.max(...latencyBars.map((bar) => bar.count)) / acknowledged.tasks, FLOOR, FRAME.top, true)
   const bars = latencyBars.map(({ fromMs, toMs, count }) => {
-    const share = count / acknowledged.requests
+    const share = count / acknowledged.tasks
     const top = y.at(share)
     const box = { x: x.at(fromMs) + 0.5, y: top, width: x.at(toMs) - x.at(fromMs) - 1, height: FLOOR - top }
-    return rectangle(box, 'bar', `${formatMs(fromMs)} to ${formatMs(toMs)}: ${formatCount(count)} requests`)
+    return rectangle(box, 'bar', `${formatMs(fromMs)} to ${formatMs(toMs)}: ${formatCount(count)} ${task}`)
   })
   const marks = [
     ['p50', latencyMs.p50],

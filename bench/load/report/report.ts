@@ -27,8 +27,8 @@ export function renderReport(result: LoadResult): string {
 <main>
 <section class="tiles">${tiles(result)}</section>
 ${figure('Throughput over time', throughputNote(result), throughputChart(result, points))}
-${figure('Latency over time', '<b class="one">p50</b><b class="two">p99</b><b class="three">max</b>of acknowledged requests, logarithmic axis', latencyChart(points))}
-${figure('Latency distribution', 'share of acknowledged requests, logarithmic axis', distributionChart(result))}
+${figure('Latency over time', `<b class="one">p50</b><b class="two">p99</b><b class="three">max</b>of acknowledged ${result.task}, logarithmic axis`, latencyChart(points))}
+${figure('Latency distribution', `share of acknowledged ${result.task}, logarithmic axis`, distributionChart(result))}
 ${errorSection(result, points)}
 ${verificationSection(result)}
 <section class="columns">
@@ -44,12 +44,12 @@ ${table('Machine', [...result.machine, ['load tool CPU', `${formatPercent(result
 }
 
 function headline(result: LoadResult): string {
-  const { acknowledged, elapsedSeconds, unit, loop } = result
+  const { acknowledged, elapsedSeconds, unit, task, loop } = result
   return (
     `${formatCount(acknowledged.units)} ${unit} acknowledged in ${elapsedSeconds.toFixed(1)} s, ${loop} loop: ` +
     (loop === 'open'
-      ? 'latency counts from the moment a request was due'
-      : 'each connection sends when its last request was answered')
+      ? 'latency counts from the moment one was due'
+      : `each connection does its ${task} one after the other`)
   )
 }
 
@@ -118,7 +118,7 @@ function verificationSection({ verification }: LoadResult): string {
 }
 
 function percentileRows(result: LoadResult): [string, string][] {
-  const { latencyMs, startDelayMs, aborted, missed } = result
+  const { latencyMs, startDelayMs, aborted, missed, empty, task } = result
   const rows: [string, string][] = [
     ['p50', formatMs(latencyMs.p50)],
     ['p90', formatMs(latencyMs.p90)],
@@ -130,7 +130,8 @@ function percentileRows(result: LoadResult): [string, string][] {
   if (startDelayMs !== null) {
     rows.push(['own start delay p50', formatMs(startDelayMs.p50)], ['own start delay p99', formatMs(startDelayMs.p99)])
   }
-  if (missed > 0) rows.push(['never started', `${formatCount(missed)} requests`])
+  if (empty > 0) rows.push(['found nothing', `${formatCount(empty)} ${task}`])
+  if (missed > 0) rows.push(['never started', `${formatCount(missed)} ${task}`])
   if (aborted > 0) rows.push(['cut off', formatCutOff(result)])
   return rows
 }
