@@ -22,10 +22,12 @@ export interface EndpointRefusal {
 /** A service's own error shape. */
 export interface EndpointService {
   refuse(exchange: Exchange, refusal: EndpointRefusal): void
-  /** `handle` threw or rejected: a StoreError becomes what the service says about it, anything else its internal error. */
+  /** `admit`, `parse` or `handle` threw: a StoreError becomes what the service says about it, anything else its internal error. */
   fail(exchange: Exchange, error: unknown): void
   /** Error bodies, for the document. */
   readonly errorSchema: TSchema
+  /** A body is read as JSON whatever its media type says. */
+  readonly anyMediaType?: boolean
 }
 
 interface EndpointCall<Admitted, Body> {
@@ -35,11 +37,21 @@ interface EndpointCall<Admitted, Body> {
   readonly exchange: Exchange
 }
 
-export interface EndpointOptions<Body extends TSchema | undefined, Reply extends TSchema, Admitted> {
+type BodyOf<Body extends TSchema | undefined> = Body extends TSchema ? Static<Body> : undefined
+
+export interface EndpointOptions<Body extends TSchema | undefined, Reply extends TSchema, Admitted, Parsed> {
   readonly summary: string
   /** Without one the request's body is not read. */
   readonly body?: Body
+  /** An empty body counts as an empty object. */
+  readonly bodyOptional?: boolean
+  /** Checks and converts a body by hand; its schema is for the document then. */
+  readonly parse?: (value: unknown) => Parsed
+  /** Parameters that `admit` takes from the query, for the document. */
+  readonly query?: OperationDocument['query']
   readonly reply: Reply
+  /** Default application/json. */
+  readonly replyType?: string
   /** Default 200. */
   readonly status?: number
   /** Codes or kinds a caller must expect, for the document. */
@@ -48,32 +60,32 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   readonly bodyLimitBytes?: number
   /**
    * Looks at the headers before anything is read, and takes from them what `handle` needs: caller, parameters, query. Answers a
-   * refused request itself and returns null.
+   * refused request itself and returns null, or throws.
    */
   admit(head: RequestHead, exchange: Exchange): Admitted | null
-  handle(
-    call: EndpointCall<Admitted, Body extends TSchema ? Static<Body> : undefined>,
-  ): Static<Reply> | Promise<Static<Reply>>
+  /** Gives the answer, or its finished text in bytes. */
+  handle(call: EndpointCall<Admitted, Parsed>): Static<Reply> | Uint8Array | Promise<Static<Reply> | Uint8Array>
 }
 
 const JSON_TYPE = 'application/json'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export function endpoint<Reply extends TSchema, Admitted, Body extends TSchema | undefined = undefined>(
-  service: EndpointService,
-  options: EndpointOptions<Body, Reply, Admitted>,
-): Endpoint {
-  type ParsedBody = Body extends TSchema ? Static<Body> : undefined
-  const { body: bodySchema, bodyLimitBytes = 0, status = 200 } = options
+export function endpoint<
+  Reply extends TSchema,
+  Admitted,
+  Body extends TSchema | undefined = undefined,
+  Parsed = BodyOf<Body>,
+>(service: EndpointService, options: EndpointOptions<Body, Reply, Admitted, Parsed>): Endpoint {
+  const { body: bodySchema, bodyOptional = false, bodyLimitBytes = 0, status = 200, replyType = JSON_TYPE } = options
   if (bodySchema && bodyLimitBytes <= 0) throw new Error(`${options.summary}: a body needs its bodyLimitBytes`)
-  const validator = bodySchema ? Compile(bodySchema) : null
+  const validator = bodySchema && !options.parse ? Compile(bodySchema) : null
   const stringify = fastJsonStringify({ ...options.reply })
 
-  const run = async (exchange: Exchange, admitted: Admitted, body: ParsedBody): Promise<void> => {
+  const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
     try {
       const reply = await options.handle({ admitted, body, exchange })
-      exchange.answer(status, JSON_TYPE, stringify(reply))
+      exchange.answer(status, replyType, reply instanceof Uint8Array ? reply : stringify(reply))
     } catch (error) {
       service.fail(exchange, error)
     }
@@ -82,30 +94,42 @@ export function endpoint<Reply extends TSchema, Admitted, Body extends TSchema |
   const parse = (exchange: Exchange, admitted: Admitted, bytes: Buffer): void => {
     let value: unknown
     try {
-      value = JSON.parse(utf8.decode(bytes))
+      value = bodyOptional && bytes.byteLength === 0 ? {} : JSON.parse(utf8.decode(bytes))
     } catch {
       return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
     }
     if (validator && !validator.Check(value)) {
       return service.refuse(exchange, { reason: 'bodyInvalid', message: describeProblem(validator.Errors(value)) })
     }
-    void run(exchange, admitted, value as ParsedBody) // just checked against the schema of that type
+    let body: Parsed
+    try {
+      body = options.parse ? options.parse(value) : (value as Parsed) // just checked against the schema of that type
+    } catch (error) {
+      return service.fail(exchange, error)
+    }
+    void run(exchange, admitted, body)
   }
 
   return {
-    document: documentOf(service, options, status),
+    document: documentOf(service, options, status, replyType),
     begin(head, exchange) {
-      const admitted = options.admit(head, exchange)
+      let admitted: Admitted | null
+      try {
+        admitted = options.admit(head, exchange)
+      } catch (error) {
+        return service.fail(exchange, error)
+      }
       if (admitted === null) return
       if (!bodySchema) {
-        void run(exchange, admitted, undefined as ParsedBody) // its type without a body schema
+        void run(exchange, admitted, undefined as Parsed) // its type without a body schema
         return
       }
-      if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
+      if (!service.anyMediaType && mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
         return service.refuse(exchange, { reason: 'mediaType', message: `the content type must be ${JSON_TYPE}` })
       }
+      const known = admitted // not null: seen by the functions below
       gatherBody(exchange, bodyLimitBytes, {
-        whole: (bytes) => parse(exchange, admitted, bytes),
+        whole: (bytes) => parse(exchange, known, bytes),
         tooLarge: () =>
           service.refuse(exchange, {
             reason: 'bodyTooLarge',
@@ -118,16 +142,19 @@ export function endpoint<Reply extends TSchema, Admitted, Body extends TSchema |
   }
 }
 
-function documentOf<Body extends TSchema | undefined, Reply extends TSchema, Admitted>(
+function documentOf<Body extends TSchema | undefined, Reply extends TSchema, Admitted, Parsed>(
   service: EndpointService,
-  options: EndpointOptions<Body, Reply, Admitted>,
+  options: EndpointOptions<Body, Reply, Admitted, Parsed>,
   status: number,
+  replyType: string,
 ): OperationDocument {
+  const { summary, query, body, bodyOptional = false } = options
   return {
-    summary: options.summary,
-    ...(options.body && { requestBody: { mediaTypes: [JSON_TYPE], schema: options.body } }),
+    summary,
+    ...(query && { query }),
+    ...(body && { requestBody: { mediaTypes: [JSON_TYPE], schema: body, optional: bodyOptional } }),
     replies: [
-      { status, description: 'success', mediaType: JSON_TYPE, schema: options.reply },
+      { status, description: 'success', mediaType: replyType, schema: options.reply },
       {
         status: 'default',
         description: `refused: ${options.errors.join(', ')}`,

@@ -80,6 +80,9 @@ export interface ExchangeHost {
 
 const REQUEST_ID = new RegExp(`^[\\x21-\\x7e]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
 
+/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+const NOT_UTF8 = '\ufffd'
+
 /** One per server, pointed at each request in turn (E3). */
 export class UwsRequestHead implements RequestHead {
   #request: UwsRequest | null = null
@@ -110,6 +113,7 @@ export class UwsRequestHead implements RequestHead {
 
   param(index: number): string | null {
     const raw = this.#alive.getParameter(index)
+    if (raw.includes(NOT_UTF8)) return null
     if (!raw.includes('%')) return raw
     try {
       return decodeURIComponent(raw)

@@ -17,19 +17,21 @@ export function openApiDocument(info: OpenApiInfo, routes: readonly Route[]): ob
   return { openapi: '3.1.0', info, paths }
 }
 
-function operationOf(method: string, path: string, { summary, requestBody, replies }: OperationDocument): object {
-  const parameters = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+function operationOf(method: string, path: string, document: OperationDocument): object {
+  const { summary, query = [], requestBody, replies } = document
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }))
+  const parameters = [...inPath, ...query.map(({ name, schema }) => ({ name, in: 'query', schema }))]
   return {
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && {
-      requestBody: { required: true, content: contentOf(requestBody.mediaTypes, requestBody.schema) },
+      requestBody: { required: !requestBody.optional, content: contentOf(requestBody.mediaTypes, requestBody.schema) },
     }),
     responses: Object.fromEntries(
       replies.map(({ status, description, mediaType, schema }) => [

@@ -25,7 +25,12 @@ export interface Endpoint {
 /** An OpenAPI operation, as far as an endpoint knows it itself. */
 export interface OperationDocument {
   readonly summary: string
-  readonly requestBody?: { readonly mediaTypes: readonly string[]; readonly schema?: object }
+  readonly query?: readonly { readonly name: string; readonly schema: object }[]
+  readonly requestBody?: {
+    readonly mediaTypes: readonly string[]
+    readonly schema?: object
+    readonly optional?: boolean
+  }
   readonly replies: readonly {
     readonly status: number | 'default'
     readonly description: string

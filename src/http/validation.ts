@@ -17,12 +17,15 @@ export function describeProblem(errors: readonly TLocalizedValidationError[]): s
   return `${field} ${first.message}`
 }
 
-/** '/page/limit' → 'page.limit'. A name the sender made up is shown only while it looks like a name. */
+/** '/page/limit' → 'page.limit' */
 function fieldOf(instancePath: string): string {
   if (instancePath === '') return 'the body'
-  const name = instancePath.slice(1).replaceAll('/', '.')
-  return name.length <= NAME_CHARACTERS_MAX && /^[\w.-]+$/.test(name) ? name : 'a field'
+  return fieldName(instancePath.slice(1).replaceAll('/', '.'))
 }
+
+/** A name the sender made up is shown only while it looks like a name. */
+export const fieldName = (name: string): string =>
+  name.length <= NAME_CHARACTERS_MAX && /^[\w.-]+$/.test(name) ? name : 'a field'
 
 function join(field: string, name: string): string {
   return field === 'the body' ? name : `${field}.${name}`

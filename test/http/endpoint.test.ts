@@ -124,6 +124,70 @@ describe('a JSON endpoint', () => {
   })
 })
 
+describe('a JSON endpoint with options', () => {
+  const options = {
+    summary: 'Echo',
+    reply: Type.Object({ got: Type.Unknown() }),
+    errors: [],
+    bodyLimitBytes: 100,
+    admit: () => ({}),
+  }
+  const of = (body: string): string =>
+    `POST /e HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  const anyType: EndpointService = { ...service, anyMediaType: true }
+
+  it('takes any media type when its service does, and an empty body as an empty object when it may be absent', () => {
+    const echo = endpoint(anyType, {
+      ...options,
+      body: Type.Object({ a: Type.Optional(Type.Integer()) }, { additionalProperties: false }),
+      bodyOptional: true,
+      handle: ({ body }) => ({ got: body }),
+    })
+    return withServer({ 'POST /e': echo }, async ({ server }) => {
+      assert.equal((await ask(server, of('{"a":1}')))!.body, '{"got":{"a":1}}')
+      assert.equal((await ask(server, of('')))!.body, '{"got":{}}')
+      assert.equal((await ask(server, 'POST /e HTTP/1.1\r\nHost: a\r\n\r\n'))!.body, '{"got":{}}')
+      assert.match((await ask(server, of(' ')))!.body, /^bodyMalformed/)
+    })
+  })
+
+  it('hands its handler what it parsed by hand; what parsing or admission throws is left to the service', () => {
+    const doubling = endpoint(anyType, {
+      ...options,
+      body: Type.Number(),
+      parse(value) {
+        if (typeof value === 'number') return value * 2
+        throw new StoreError('invalid', 'number', 'must be a number')
+      },
+      handle: ({ body }) => ({ got: body }),
+    })
+    const refusing = endpoint(anyType, {
+      ...options,
+      admit: (): object => {
+        throw new StoreError('invalid', 'nobody', 'not you')
+      },
+      handle: () => ({ got: null }),
+    })
+    return withServer({ 'POST /e': doubling, 'GET /e': refusing }, async ({ server }) => {
+      assert.equal((await ask(server, of('21')))!.body, '{"got":42}')
+      assert.equal((await ask(server, of('{}')))!.body, 'StoreError: must be a number')
+      assert.equal((await ask(server, 'GET /e HTTP/1.1\r\nHost: a\r\n\r\n'))!.body, 'StoreError: not you')
+    })
+  })
+
+  it('sends finished bytes as they are, under its own content type', () => {
+    const lines = endpoint(service, {
+      ...options,
+      replyType: 'application/x-ndjson',
+      handle: () => Buffer.from('{"a":1}\n{"a":2}\n'),
+    })
+    return withServer({ 'GET /e': lines }, async ({ server }) => {
+      const reply = await ask(server, 'GET /e HTTP/1.1\r\nHost: a\r\n\r\n')
+      assert.deepEqual([reply!.body, reply!.headers['content-type']], ['{"a":1}\n{"a":2}\n', 'application/x-ndjson'])
+    })
+  })
+})
+
 describe('the OpenAPI document', () => {
   it('lists the documented operations of a route table with their parameters, bodies and replies', () => {
     const document = openApiDocument({ title: 'test', version: '1' }, [
