@@ -1,0 +1,154 @@
+/**
+ * A group's state as bytes, little-endian. What has rows is stored by columns.
+ *
+ *   offset  bytes  field
+ *        0      1  version         CHECKPOINT_VERSION
+ *        1      7  unused          0
+ *        8      8  floor           u64
+ *       16      8  deliveries      u64, D: offsets that are leased, delayed or returned
+ *       24      8  intervals       u64, F: of finished offsets with equal tags
+ *       32      8  expiries        u64, E: finished offsets with attempts that expired
+ *       40      8  unavailable     u64, U: intervals of unavailable offsets
+ *       48    8·D  offset          f64, each once, in no order
+ *        …    8·D  claimNumber     f64, NaN when released
+ *        …    8·D  leasedAtMs      f64
+ *        …    8·D  dueMs           f64, when the lease expires or expired, or the delay ends
+ *        …   24·F  intervals       f64: from, to, tag of each, ascending; tags as in finished-offsets.ts
+ *        …   16·E  expiries        f64: offset, expiredAttempts of each, in the order of finishing
+ *        …   16·U  unavailable     f64: from, to of each, ascending
+ *        …    4·D  attempt         u32
+ *        …    4·D  expiredAttempts u32
+ *        …      D  status          u8: 1 returned, 2 delayed, 3 leased
+ *
+ * K1  a lease that was reported as expired is written as leased: whoever reads it reports it again
+ * K2  whoever stores the bytes knows that they are whole: only version and length are checked here
+ */
+import { readU64, writeU64 } from '../../../native-free-codecs/frame.ts'
+import { StoreError } from '../../errors.ts'
+import { DELAYED, DeliveryTable, FREE, LEASED, REPORTED } from './delivery-table.ts'
+import { FinishedOffsets } from './finished-offsets.ts'
+import { IntervalSet } from './interval-set.ts'
+import { TaggedIntervals } from './tagged-intervals.ts'
+
+const CHECKPOINT_VERSION = 1
+const HEADER_BYTES = 48
+
+export interface GroupParts {
+  readonly floor: number
+  readonly table: DeliveryTable
+  readonly finished: FinishedOffsets
+  readonly unavailable: IntervalSet
+}
+
+/** @returns parts that belong one after the other, copied: what changes afterwards is not in them */
+export function encodeGroup({ floor, table, finished, unavailable }: GroupParts): Uint8Array[] {
+  const { intervals, expiredAttempts: expiries } = finished
+  const header = new Uint8Array(HEADER_BYTES)
+  header[0] = CHECKPOINT_VERSION
+  const counts = [table.size, intervals.intervalCount, expiries.size, unavailable.intervalCount]
+  for (const [i, value] of [floor, ...counts].entries()) writeU64(header, 8 + 8 * i, value)
+
+  const slots = slotsOf(table)
+  const status = new Uint8Array(table.size)
+  for (let row = 0; row < slots.length; row++) {
+    const present = table.status(slots[row]!)
+    status[row] = present === REPORTED ? LEASED : present // K1
+  }
+  const columns = [
+    gathered(table.offset, slots, new Float64Array(table.size)),
+    gathered(table.claimNumber, slots, new Float64Array(table.size)),
+    gathered(table.leasedAtMs, slots, new Float64Array(table.size)),
+    gathered(table.due.dueMs, slots, new Float64Array(table.size)),
+    flattened(intervals.entries(), 3 * intervals.intervalCount),
+    flattened(expiries, 2 * expiries.size),
+    unavailable.encode(),
+    gathered(table.attempt, slots, new Uint32Array(table.size)),
+    gathered(table.expiredAttempts, slots, new Uint32Array(table.size)),
+    status,
+  ]
+  return [header, ...columns.map(({ buffer }) => new Uint8Array(buffer))]
+}
+
+/** @throws StoreError `corrupt` when it is not of a version and length that `encodeGroup` writes (K2) */
+export function decodeGroup(bytes: Uint8Array): GroupParts {
+  const version = bytes[0]
+  if (version !== CHECKPOINT_VERSION || bytes.byteLength < HEADER_BYTES) throw unreadable(`version ${version}`)
+  const [floor, deliveries, intervalCount, expiryCount, unavailableCount] = [
+    readU64(bytes, 8),
+    readU64(bytes, 16),
+    readU64(bytes, 24),
+    readU64(bytes, 32),
+    readU64(bytes, 40),
+  ]
+  const expectedBytes = HEADER_BYTES + 41 * deliveries + 24 * intervalCount + 16 * (expiryCount + unavailableCount)
+  if (bytes.byteLength !== expectedBytes) throw unreadable(`${bytes.byteLength} bytes instead of ${expectedBytes}`)
+
+  const { buffer } = new Uint8Array(bytes) // a copy: columns begin at multiples of what they hold
+  let at = HEADER_BYTES
+  const floats = (length: number): Float64Array<ArrayBuffer> => {
+    at += 8 * length
+    return new Float64Array(buffer, at - 8 * length, length)
+  }
+  const integers = (length: number): Uint32Array<ArrayBuffer> => {
+    at += 4 * length
+    return new Uint32Array(buffer, at - 4 * length, length)
+  }
+  const offset = floats(deliveries)
+  const claimNumber = floats(deliveries)
+  const leasedAtMs = floats(deliveries)
+  const dueMs = floats(deliveries)
+  const intervals = floats(3 * intervalCount)
+  const expiries = floats(2 * expiryCount)
+  const covered = floats(2 * unavailableCount)
+  const attempt = integers(deliveries)
+  const expiredAttempts = integers(deliveries)
+  const status = new Uint8Array(buffer, at)
+
+  const table = new DeliveryTable(deliveries)
+  for (let row = 0; row < deliveries; row++) {
+    const slot = table.insert(offset[row]!)
+    table.claimNumber[slot] = claimNumber[row]!
+    table.leasedAtMs[slot] = leasedAtMs[row]!
+    table.attempt[slot] = attempt[row]!
+    table.expiredAttempts[slot] = expiredAttempts[row]!
+    table.due.dueMs[slot] = dueMs[row]!
+    if (status[row] === LEASED) table.makeLeased(slot, dueMs[row]!)
+    else if (status[row] === DELAYED) table.makeDelayed(slot, dueMs[row]!)
+  }
+  const finished = new TaggedIntervals()
+  for (let i = 0; i < intervals.length; i += 3) finished.set(intervals[i]!, intervals[i + 1]!, intervals[i + 2]!)
+  const expired = new Map<number, number>()
+  for (let i = 0; i < expiries.length; i += 2) expired.set(expiries[i]!, expiries[i + 1]!)
+  return {
+    floor,
+    table,
+    finished: new FinishedOffsets(floor, finished, expired),
+    unavailable: IntervalSet.decode(covered),
+  }
+}
+
+function slotsOf(table: DeliveryTable): Uint32Array {
+  const slots = new Uint32Array(table.size)
+  let row = 0
+  for (let slot = 0; slot < table.slotsUsed; slot++) if (table.status(slot) !== FREE) slots[row++] = slot
+  return slots
+}
+
+function gathered<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>(
+  column: Column,
+  slots: Uint32Array,
+  into: Column,
+): Column {
+  for (let row = 0; row < slots.length; row++) into[row] = column[slots[row]!]!
+  return into
+}
+
+function flattened(rows: Iterable<readonly number[]>, length: number): Float64Array<ArrayBuffer> {
+  const flat = new Float64Array(length)
+  let at = 0
+  for (const row of rows) for (const value of row) flat[at++] = value
+  return flat
+}
+
+const unreadable = (what: string): StoreError =>
+  new StoreError('corrupt', 'group_checkpoint_unreadable', `the checkpoint of a consumer group has ${what}`)

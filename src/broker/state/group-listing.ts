@@ -1,0 +1,113 @@
+/** Inspection of a group: the slots of its table that matter, at the cost of one look at each, and only the listed ones sorted. */
+import { DELAYED, LEASED, REPORTED, RETURNED } from './delivery-table.ts'
+import type { DeliveryTable } from './delivery-table.ts'
+import type { FinishedOffsets, Outcome } from './finished-offsets.ts'
+
+export interface LeaseEntry {
+  readonly offset: number
+  readonly attempt: number
+  readonly state: 'active' | 'expired' | Outcome
+  /** Null, like the times, when finished. */
+  readonly claimNumber: number | null
+  readonly leasedAtMs: number | null
+  readonly expiresAtMs: number | null
+}
+
+export interface LeaseListing {
+  readonly entries: LeaseEntry[]
+  readonly truncated: boolean
+}
+
+export interface DelayedEntry {
+  readonly offset: number
+  readonly attempt: number
+  readonly availableAtMs: number
+}
+
+export interface DelayedListing {
+  readonly entries: DelayedEntry[]
+  readonly truncated: boolean
+}
+
+/** See GroupState.leases. */
+export function listLeases(
+  table: DeliveryTable,
+  finished: FinishedOffsets,
+  nowMs: number,
+  includeCompleted: boolean,
+  max: number,
+): LeaseListing {
+  const isActive = (slot: number): boolean => table.status(slot) === LEASED && table.due.dueMs[slot]! > nowMs
+  const entryOf = (slot: number): LeaseEntry => ({
+    offset: table.offset[slot]!,
+    attempt: table.attempt[slot]!,
+    state: isActive(slot) ? 'active' : 'expired',
+    claimNumber: table.claimNumber[slot]!,
+    leasedAtMs: table.leasedAtMs[slot]!,
+    expiresAtMs: table.due.dueMs[slot]!,
+  })
+  if (!includeCompleted) {
+    const { slots, truncated } = select(table, isActive, max, 'lowest')
+    return { entries: slots.map(entryOf), truncated }
+  }
+
+  const { slots, truncated } = select(table, (slot) => tellsOfLease(table, slot), max, 'highest')
+  const completed = finished.newest(max).map(({ offset, attempt, outcome }): LeaseEntry => ({
+    offset,
+    attempt,
+    state: outcome,
+    claimNumber: null,
+    leasedAtMs: null,
+    expiresAtMs: null,
+  }))
+  const entries = [...slots.map(entryOf), ...completed].sort((a, b) => a.offset - b.offset)
+  const excess = Math.max(0, entries.length - max)
+  return { entries: entries.slice(excess), truncated: truncated || excess > 0 || completed.length < finished.size }
+}
+
+/** See GroupState.delayed. */
+export function listDelayed(table: DeliveryTable, max: number): DelayedListing {
+  if (table.count(DELAYED) === 0) return { entries: [], truncated: false }
+  const { slots, truncated } = select(table, (slot) => table.status(slot) === DELAYED, max, 'lowest')
+  const entries = slots.map((slot) => ({
+    offset: table.offset[slot]!,
+    attempt: table.attempt[slot]!,
+    availableAtMs: table.due.dueMs[slot]!,
+  }))
+  return { entries, truncated }
+}
+
+/** Active, expired, or returned by expiry: what was released has no claim number any more. */
+function tellsOfLease(table: DeliveryTable, slot: number): boolean {
+  const status = table.status(slot)
+  return status === LEASED || status === REPORTED || (status === RETURNED && !Number.isNaN(table.claimNumber[slot]))
+}
+
+/** The `max` slots with the lowest or highest offsets among those that match, by ascending offset. */
+function select(
+  table: DeliveryTable,
+  matches: (slot: number) => boolean,
+  max: number,
+  which: 'lowest' | 'highest',
+): { slots: number[]; truncated: boolean } {
+  const { offset } = table
+  const sign = which === 'lowest' ? 1 : -1
+  let kept: number[] = []
+  let bound = Infinity // beyond it nothing is among the first `max`
+  let truncated = false
+  const keepFirst = (): void => {
+    kept.sort((a, b) => sign * (offset[a]! - offset[b]!))
+    truncated ||= kept.length > max
+    kept = kept.slice(0, max)
+  }
+  for (let i = 0; i < table.slotsUsed; i++) {
+    const slot = which === 'lowest' ? i : table.slotsUsed - 1 - i // slots were mostly taken in the order of offsets
+    if (sign * offset[slot]! > bound || !matches(slot)) continue
+    kept.push(slot)
+    if (kept.length <= 2 * max) continue // sorts once in `max` at most
+    keepFirst()
+    bound = max > 0 ? sign * offset[kept[max - 1]!]! : -Infinity
+  }
+  keepFirst()
+  return { slots: which === 'lowest' ? kept : kept.reverse(), truncated }
+}
