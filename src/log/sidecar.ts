@@ -7,6 +7,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
+import { crcOf } from './crc-of.ts'
 import { TEMPORARY_SUFFIX, publishFile, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 
@@ -89,10 +90,6 @@ export function removeLeftovers(files: Files, segmentDirectory: string): void {
   for (const name of files.list(segmentDirectory) ?? []) {
     if (name.endsWith(TEMPORARY_SUFFIX)) files.removeFile(`${segmentDirectory}/${name}`)
   }
-}
-
-function crcOf(parts: readonly Uint8Array[]): number {
-  return parts.reduce((crc, part) => crc32(part, crc), 0)
 }
 
 function sizeOf(files: Files, path: string): number {
