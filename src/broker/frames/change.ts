@@ -1,0 +1,107 @@
+/**
+ * Payload of CHANGE: everything rare, as JSON in UTF-8. A field that is added later is optional here, so that older logs stay readable.
+ *
+ * H1  a change with an `audit_offset` is at the same time the audit event at this offset of its tenant's audit stream
+ */
+import { Type } from 'typebox'
+import type { Static, TProperties, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+
+const Integer = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const Text = Type.String()
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const change = <Kind extends string, Fields extends TProperties>(kind: Kind, fields: Fields) =>
+  Type.Object({ kind: Type.Literal(kind), at_ms: Integer, ...fields })
+
+/** Of an audited change (H1). */
+const audited = { tenant: Text, principal: Text, audit_offset: Integer }
+
+const Change = Type.Union([
+  /** The first frame of a log. */
+  change('init', { secret: Text }),
+  change('stream_created', {
+    ...audited,
+    /** Null: created by the broker itself, of which there is no event. */
+    audit_offset: nullable(Integer),
+    stream_number: Integer,
+    stream: Text,
+    default_durability: Text,
+    retention: Type.Object({
+      max_age_millis: nullable(Integer),
+      max_bytes: nullable(Integer),
+      min_cursor_name: nullable(Text),
+    }),
+    failure_policy: nullable(
+      Type.Object({
+        max_attempts: Integer,
+        retry_delay_millis: Integer,
+        dead_letter_stream: nullable(Text),
+        apply_on_expiry: Type.Boolean(),
+      }),
+    ),
+  }),
+  change('group_created', { group_number: Integer, stream_number: Integer, group: Text }),
+  change('cursor_committed', { group_number: Integer, cursor: Text, offset: Integer }),
+  change('cursor_rewound', {
+    ...audited,
+    stream: Text,
+    group: Text,
+    group_number: Integer,
+    cursor: Text,
+    offset: Integer,
+    /** Null: the cursor is new. */
+    previous_offset: nullable(Integer),
+    reason: Text,
+  }),
+  /** A replay by a named consumer. */
+  change('observation', {
+    group_number: Integer,
+    consumer_id: Text,
+    returned_records: Integer,
+    next_offset: Integer,
+    end_of_stream: Type.Boolean(),
+  }),
+  /** Retention removed what is below `floor`. */
+  change('retained', { stream_number: Integer, floor: Integer, removed_bytes: Integer }),
+  change('quarantine_acknowledged', {
+    ...audited,
+    stream: Text,
+    stream_number: Integer,
+    incident_id: Text,
+    acknowledged_by: nullable(Text),
+    note: nullable(Text),
+  }),
+  /** A nack at the last attempt that could not be dead-lettered: terminal. */
+  change('delivery_stopped', {
+    ...audited,
+    stream: Text,
+    group: Text,
+    group_number: Integer,
+    offset: Integer,
+    attempt: Integer,
+    reason: Text,
+  }),
+  /** An event alone. */
+  change('audit', {
+    ...audited,
+    event_kind: Text,
+    /** Of an event that stood in an older segment before; null: named by its position here. */
+    event_id: nullable(Text),
+    stream: nullable(Text),
+    detail: Type.Record(Text, Type.Unknown()),
+  }),
+])
+export type Change = Static<typeof Change>
+
+const validator = Compile(Change)
+
+export const encodeChange = (value: Change): Buffer => Buffer.from(JSON.stringify(value))
+
+export function decodeChange(payload: Buffer): Change | null {
+  try {
+    const value: unknown = JSON.parse(payload.toString('utf8'))
+    return validator.Check(value) ? value : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * Payload of DEAD_LETTER: at once the copy of a record in the stream of dead letters, the end of the delivery it was copied for, and the
+ * audit event about it. Integers are little-endian.
+ *
+ *   offset  bytes  field
+ *        0      1  version       DEAD_LETTER_VERSION
+ *        1      1  cause         place in DEAD_LETTER_CAUSES + 1
+ *        2      2  unused        0
+ *        4      4  groupNumber   u32, of the delivery
+ *        8      8  offset        u64, of the delivery, in the group's stream
+ *       16      4  attempt       u32, of the delivery
+ *       20      4  targetNumber  u32, of the copy's stream
+ *       24      8  targetOffset  u64, of the copy
+ *       32      8  auditOffset   u64, of the event
+ *       40      8  atMs          u64, of the end of the delivery and of the event
+ *       48      8  ingestTimeMs  u64, of the copy
+ *       56      4  recordAt      u32, where the copy begins
+ *       60      4  headCrc       u32, CRC-32 of bytes [0, 60): see records-frame.ts
+ *       64      …  names         tenant, principal, source stream, consumer group, target stream, reason: u32 bytes and UTF-8 each; they
+ *                                make the event, which is read where no stream or group is known by its number
+ *        …      …  copy          the record with headers that say where it is from, see record.ts
+ */
+import assert from 'node:assert/strict'
+import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
+import { encodeRecord, withHeaders } from './record.ts'
+import { TextFields, textFieldBytes, writeTextField } from './text.ts'
+
+const DEAD_LETTER_VERSION = 1
+const HEAD_CRC_AT = 60
+/** So much of a payload is enough for `decodeDeadLetterHead`. */
+export const DEAD_LETTER_HEAD_BYTES = 64
+
+/** Asked for; what the failure policy says of a nack, or of a lease that expired. */
+export const DEAD_LETTER_CAUSES = ['explicit', 'policy', 'expiry'] as const
+export type DeadLetterCause = (typeof DEAD_LETTER_CAUSES)[number]
+
+export interface DeadLetterHead {
+  readonly cause: DeadLetterCause
+  readonly groupNumber: number
+  readonly offset: number
+  readonly attempt: number
+  readonly targetNumber: number
+  readonly targetOffset: number
+  readonly auditOffset: number
+  readonly atMs: number
+  readonly ingestTimeMs: number
+}
+
+interface DeadLetterNames {
+  readonly tenant: string
+  readonly principal: string
+  readonly sourceStream: string
+  readonly consumerGroup: string
+  readonly targetStream: string
+  readonly reason: string
+}
+
+export interface DeadLetter extends DeadLetterHead, DeadLetterNames {
+  /** The original, as it stands in its frame. */
+  readonly record: { readonly bytes: Buffer }
+}
+
+export const deadLetterBytes = (deadLetter: DeadLetter): number =>
+  namesOf(deadLetter).reduce((sum, name) => sum + textFieldBytes(name), DEAD_LETTER_HEAD_BYTES) +
+  copyOf(deadLetter).byteLength
+
+/** @returns the position behind the payload, `deadLetterBytes` further */
+export function encodeDeadLetter(into: Buffer, at: number, deadLetter: DeadLetter): number {
+  let to = at + DEAD_LETTER_HEAD_BYTES
+  for (const name of namesOf(deadLetter)) to = writeTextField(into, to, name)
+  into[at] = DEAD_LETTER_VERSION
+  into[at + 1] = DEAD_LETTER_CAUSES.indexOf(deadLetter.cause) + 1
+  into[at + 2] = 0
+  into[at + 3] = 0
+  writeU32(into, at + 4, deadLetter.groupNumber)
+  writeU64(into, at + 8, deadLetter.offset)
+  writeU32(into, at + 16, deadLetter.attempt)
+  writeU32(into, at + 20, deadLetter.targetNumber)
+  writeU64(into, at + 24, deadLetter.targetOffset)
+  writeU64(into, at + 32, deadLetter.auditOffset)
+  writeU64(into, at + 40, deadLetter.atMs)
+  writeU64(into, at + 48, deadLetter.ingestTimeMs)
+  writeU32(into, at + 56, to - at)
+  writeU32(into, at + HEAD_CRC_AT, crc32(into, at, at + HEAD_CRC_AT))
+  return encodeRecord(into, to, copyOf(deadLetter))
+}
+
+const namesOf = (deadLetter: DeadLetterNames): readonly string[] => [
+  deadLetter.tenant,
+  deadLetter.principal,
+  deadLetter.sourceStream,
+  deadLetter.consumerGroup,
+  deadLetter.targetStream,
+  deadLetter.reason,
+]
+
+function copyOf({ record, sourceStream, offset, reason }: DeadLetter): Buffer {
+  const copy = withHeaders(record.bytes, {
+    'x-dead-letter-source-stream': sourceStream,
+    'x-dead-letter-source-offset': String(offset),
+    'x-dead-letter-reason': reason,
+  })
+  assert(copy !== null, 'the reader gives out whole records only')
+  return copy
+}
+
+/**
+ * The head alone.
+ *
+ * @param payload may be damaged or cut behind DEAD_LETTER_HEAD_BYTES
+ */
+export function decodeDeadLetterHead(payload: Uint8Array): (DeadLetterHead & { readonly recordAt: number }) | null {
+  if (payload.byteLength < DEAD_LETTER_HEAD_BYTES || payload[0] !== DEAD_LETTER_VERSION) return null
+  if (readU32(payload, HEAD_CRC_AT) !== crc32(payload, 0, HEAD_CRC_AT)) return null
+  const cause = DEAD_LETTER_CAUSES[payload[1]! - 1]
+  if (cause === undefined) return null
+  return {
+    cause,
+    groupNumber: readU32(payload, 4),
+    offset: readU64(payload, 8),
+    attempt: readU32(payload, 16),
+    targetNumber: readU32(payload, 20),
+    targetOffset: readU64(payload, 24),
+    auditOffset: readU64(payload, 32),
+    atMs: readU64(payload, 40),
+    ingestTimeMs: readU64(payload, 48),
+    recordAt: readU32(payload, 56),
+  }
+}
+
+/** Everything but the copy, which FrameRecords reads. */
+export function decodeDeadLetter(payload: Buffer): (DeadLetterHead & DeadLetterNames) | null {
+  const head = decodeDeadLetterHead(payload)
+  if (head === null || head.recordAt > payload.byteLength) return null
+  const { recordAt, ...facts } = head
+  const fields = new TextFields(payload.subarray(0, recordAt), DEAD_LETTER_HEAD_BYTES)
+  const names = {
+    tenant: fields.next(),
+    principal: fields.next(),
+    sourceStream: fields.next(),
+    consumerGroup: fields.next(),
+    targetStream: fields.next(),
+    reason: fields.next(),
+  }
+  return fields.at === recordAt ? { ...facts, ...names } : null
+}

@@ -1,0 +1,167 @@
+/**
+ * Payloads of RECORDS and RECORDS_REPLICATED: records of one stream at consecutive offsets. Integers are little-endian.
+ *
+ *   offset  bytes  field
+ *        0      1  version       RECORDS_VERSION
+ *        1      1  flags         bit 0: relocated, the records stood in an older segment before
+ *        2      2  unused        0
+ *        4      4  streamNumber  u32
+ *        8      8  firstOffset   u64, of the first record; the others follow
+ *       16      8  ingestTimeMs  u64, of all records
+ *       24      4  count         u32, at least 1
+ *       28      4  headCrc       u32, CRC-32 of bytes [0, 28): a frame whose payload is damaged can still say which offsets it held
+ *       32      …  records       back to back, see record.ts
+ *
+ * Records that came from another site have something in between:
+ *
+ *       32      8  firstOriginOffset  u64, at the source, of the first record; the others follow
+ *       40      4  linkBytes          u32, of the three names
+ *       44      4  unused             0
+ *       48      …  link               source site, target site, policy: u32 bytes and UTF-8 each
+ *        …  8·count  origin times     u64, when the source took each record in
+ *        …      …  records
+ */
+import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
+import { FRAME_RECORDS, FRAME_RECORDS_REPLICATED } from './frame-types.ts'
+import { encodeRecord, recordBytes } from './record.ts'
+import type { NewRecord, RecordSource } from './record.ts'
+import { TextFields, textFieldBytes, writeTextField } from './text.ts'
+
+const RECORDS_VERSION = 1
+const FLAG_RELOCATED = 1
+const HEAD_CRC_AT = 28
+/** So much of a payload is enough for `decodeRecordsHead`. */
+export const RECORDS_HEAD_BYTES = 32
+const LINK_AT = 48
+const TIME_BYTES = 8
+
+export interface RecordsHead {
+  readonly streamNumber: number
+  readonly firstOffset: number
+  readonly ingestTimeMs: number
+}
+
+export interface Records extends RecordsHead {
+  readonly relocated?: boolean
+  readonly records: readonly RecordSource[]
+}
+
+/** Between two sites, under a policy. */
+interface Link {
+  readonly sourceSite: string
+  readonly targetSite: string
+  readonly policy: string
+}
+
+/** A record as the source had it. */
+interface OriginRecord extends NewRecord {
+  readonly sourceIngestTimeMs: number
+}
+
+export interface ReplicatedRecords extends RecordsHead, Link {
+  readonly firstOriginOffset: number
+  readonly records: readonly OriginRecord[]
+}
+
+export function recordsBytes(records: readonly RecordSource[]): number {
+  let bytes = RECORDS_HEAD_BYTES
+  for (const record of records) bytes += recordBytes(record)
+  return bytes
+}
+
+/** @returns the position behind the payload, `recordsBytes` further */
+export function encodeRecords(into: Buffer, at: number, frame: Records): number {
+  writeHead(into, at, frame, frame.records.length, frame.relocated ? FLAG_RELOCATED : 0)
+  let to = at + RECORDS_HEAD_BYTES
+  for (const record of frame.records) to = encodeRecord(into, to, record)
+  return to
+}
+
+export function replicatedRecordsBytes(frame: ReplicatedRecords): number {
+  const { records } = frame
+  return LINK_AT + linkBytes(frame) + TIME_BYTES * records.length + recordsBytes(records) - RECORDS_HEAD_BYTES
+}
+
+/** @returns the position behind the payload, `replicatedRecordsBytes` further */
+export function encodeReplicatedRecords(into: Buffer, at: number, frame: ReplicatedRecords): number {
+  writeHead(into, at, frame, frame.records.length, 0)
+  writeU64(into, at + 32, frame.firstOriginOffset)
+  const namesAt = at + LINK_AT
+  let to = writeTextField(into, namesAt, frame.sourceSite)
+  to = writeTextField(into, to, frame.targetSite)
+  to = writeTextField(into, to, frame.policy)
+  writeU32(into, at + 40, to - namesAt)
+  writeU32(into, at + 44, 0)
+  for (const { sourceIngestTimeMs } of frame.records) {
+    writeU64(into, to, sourceIngestTimeMs)
+    to += TIME_BYTES
+  }
+  for (const record of frame.records) to = encodeRecord(into, to, record)
+  return to
+}
+
+function linkBytes({ sourceSite, targetSite, policy }: Link): number {
+  return textFieldBytes(sourceSite) + textFieldBytes(targetSite) + textFieldBytes(policy)
+}
+
+function writeHead(into: Buffer, at: number, head: RecordsHead, count: number, flags: number): void {
+  into[at] = RECORDS_VERSION
+  into[at + 1] = flags
+  into[at + 2] = 0
+  into[at + 3] = 0
+  writeU32(into, at + 4, head.streamNumber)
+  writeU64(into, at + 8, head.firstOffset)
+  writeU64(into, at + 16, head.ingestTimeMs)
+  writeU32(into, at + 24, count)
+  writeU32(into, at + HEAD_CRC_AT, crc32(into, at, at + HEAD_CRC_AT))
+}
+
+/**
+ * The head alone.
+ *
+ * @param payload of a frame of either type; it may be damaged or cut behind RECORDS_HEAD_BYTES
+ */
+export function decodeRecordsHead(
+  payload: Uint8Array,
+): (RecordsHead & { readonly relocated: boolean; readonly count: number }) | null {
+  if (payload.byteLength < RECORDS_HEAD_BYTES || payload[0] !== RECORDS_VERSION) return null
+  if (readU32(payload, HEAD_CRC_AT) !== crc32(payload, 0, HEAD_CRC_AT)) return null
+  return {
+    streamNumber: readU32(payload, 4),
+    firstOffset: readU64(payload, 8),
+    ingestTimeMs: readU64(payload, 16),
+    relocated: (payload[1]! & FLAG_RELOCATED) !== 0,
+    count: readU32(payload, 24),
+  }
+}
+
+/** Where the records of a RECORDS_REPLICATED frame came from. */
+export interface Origin extends Link {
+  readonly firstOriginOffset: number
+  /** Of each record, when the source took it in. */
+  readonly sourceIngestTimesMs: readonly number[]
+}
+
+export function decodeOrigin(payload: Buffer): Origin | null {
+  const recordsAt = recordsBegin(FRAME_RECORDS_REPLICATED, payload)
+  if (recordsAt < 0) return null
+  const timesAt = LINK_AT + readU32(payload, 40)
+  const fields = new TextFields(payload.subarray(0, timesAt), LINK_AT)
+  const link = { sourceSite: fields.next(), targetSite: fields.next(), policy: fields.next() }
+  if (fields.at !== timesAt) return null
+  const sourceIngestTimesMs: number[] = []
+  for (let at = timesAt; at < recordsAt; at += TIME_BYTES) sourceIngestTimesMs.push(readU64(payload, at))
+  return { ...link, firstOriginOffset: readU64(payload, 32), sourceIngestTimesMs }
+}
+
+/** Where the first record of a payload begins; -1 when the payload ends before. */
+export function recordsBegin(
+  type: typeof FRAME_RECORDS | typeof FRAME_RECORDS_REPLICATED,
+  payload: Uint8Array,
+): number {
+  const isPlain = type === FRAME_RECORDS
+  if (payload.byteLength < (isPlain ? RECORDS_HEAD_BYTES : LINK_AT) || payload[0] !== RECORDS_VERSION) return -1
+  if (isPlain) return RECORDS_HEAD_BYTES
+  const begin = LINK_AT + readU32(payload, 40) + TIME_BYTES * readU32(payload, 24)
+  return begin <= payload.byteLength ? begin : -1
+}

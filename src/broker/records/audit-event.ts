@@ -1,0 +1,97 @@
+/**
+ * The audit event that a frame is: see wire.ts `AuditEventReply`. Made of the frame alone, so the same for ever.
+ *
+ * U1  an event is named by the position of the frame it was first in; one that is written again brings its name along
+ * U2  no event holds a payload, a key or a header
+ */
+import type { Static } from 'typebox'
+import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeChange, decodeDeadLetter } from '../frames.ts'
+import type { Change } from '../frames.ts'
+import type { AuditEventReply } from '../wire.ts'
+
+export type AuditEvent = Static<typeof AuditEventReply>
+type EventFacts = Omit<AuditEvent, 'event_id'>
+
+/** Null when the frame is not an audited one. */
+export function auditEventOf(type: number, position: number, payload: Buffer): AuditEvent | null {
+  if (type === FRAME_DEAD_LETTER) return named(position, deadLettered(payload))
+  if (type !== FRAME_CHANGE) return null
+  const change = decodeChange(payload)
+  if (change === null) return null
+  const eventId = change.kind === 'audit' ? change.event_id : null
+  return named(position, factsOf(change), eventId)
+}
+
+function named(position: number, facts: EventFacts | null, eventId: string | null = null): AuditEvent | null {
+  return facts && { event_id: eventId ?? `evt-${position.toString(16).padStart(12, '0')}`, ...facts }
+}
+
+function deadLettered(payload: Buffer): EventFacts | null {
+  const deadLetter = decodeDeadLetter(payload)
+  if (deadLetter === null) return null
+  const { atMs, tenant, principal, sourceStream, auditOffset } = deadLetter
+  return {
+    kind: 'delivery_dead_lettered',
+    at_ms: atMs,
+    tenant,
+    principal,
+    stream: sourceStream,
+    detail: {
+      consumer_group: deadLetter.consumerGroup,
+      offset: deadLetter.offset,
+      attempt: deadLetter.attempt,
+      cause: deadLetter.cause,
+      reason: deadLetter.reason,
+      dead_letter_stream: deadLetter.targetStream,
+      dead_letter_offset: deadLetter.targetOffset,
+    },
+    offset: auditOffset,
+  }
+}
+
+function factsOf(change: Change): EventFacts | null {
+  switch (change.kind) {
+    case 'stream_created': {
+      const { audit_offset: offset, default_durability, retention, failure_policy } = change
+      if (offset === null) return null
+      return facts({ ...change, audit_offset: offset }, change.kind, {
+        default_durability,
+        retention,
+        failure_policy,
+      })
+    }
+    case 'cursor_rewound': {
+      const { group: consumer_group, cursor, offset, previous_offset, reason } = change
+      return facts(change, change.kind, { consumer_group, cursor, offset, previous_offset, reason })
+    }
+    case 'quarantine_acknowledged': {
+      const { incident_id, acknowledged_by, note } = change
+      return facts(change, change.kind, { incident_id, acknowledged_by, note })
+    }
+    case 'delivery_stopped': {
+      const { group: consumer_group, offset, attempt, reason } = change
+      return facts(change, change.kind, { consumer_group, offset, attempt, reason })
+    }
+    case 'audit':
+      return facts(change, change.event_kind, change.detail)
+    case 'init':
+    case 'group_created':
+    case 'cursor_committed':
+    case 'observation':
+    case 'retained':
+      return null
+  }
+}
+
+interface Audited {
+  readonly at_ms: number
+  readonly tenant: string
+  readonly principal: string
+  readonly stream: string | null
+  readonly audit_offset: number
+}
+
+function facts(change: Audited, kind: string, detail: AuditEvent['detail']): EventFacts {
+  const { at_ms, tenant, principal, stream, audit_offset: offset } = change
+  return { kind, at_ms, tenant, principal, stream, detail, offset }
+}

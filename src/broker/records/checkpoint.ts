@@ -1,0 +1,121 @@
+/**
+ * `checkpoint-<position>.bin` in the data directory, and in each replica directory: the state of queues and streams as it was when the log ended at this position, so that a
+ * start applies only the frames behind it. The position is in the name in 16 hexadecimal digits. Integers are little-endian.
+ *
+ *   offset  bytes  field
+ *        0      8  magic     'TLBRKCKP'
+ *        8      4  version   u32, CHECKPOINT_VERSION
+ *       12      4  crc       u32, CRC-32 of bytes [16, end of the file)
+ *       16      8  position  u64
+ *       24      8  bytes     u64, of the content
+ *       32      …  content   the service's own
+ *
+ * K1  a checkpoint is there whole under its name or not at all
+ * K2  besides the newest there is the one before it: a start falls back on it when the newest is damaged
+ * K3  only positions that are committed have a checkpoint: the log never gives them again
+ */
+import { crc32 } from 'node:zlib'
+import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
+import { crcOf } from '../../log/crc-of.ts'
+import { TEMPORARY_SUFFIX, publishFile, readWhole } from '../../log/files.ts'
+import type { Files } from '../../log/files.ts'
+
+const CHECKPOINT_VERSION = 1
+const MAGIC = Buffer.from('TLBRKCKP')
+const HEADER_BYTES = 32
+const CRC_AT = 12
+const CRC_FROM = 16
+const POSITION_DIGITS = 16
+
+export interface Checkpoint {
+  readonly position: number
+  /** Begins at a multiple of 8 of its memory. */
+  readonly content: Buffer
+}
+
+const nameOf = (position: number): string => `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`
+
+function positionOf(name: string): number | null {
+  const digits = /^checkpoint-([0-9a-f]{16})\.bin$/.exec(name)?.[1]
+  return digits === undefined ? null : Number.parseInt(digits, 16)
+}
+
+/** @param parts of the content, one after the other */
+export function writeCheckpoint(files: Files, directory: string, position: number, parts: readonly Uint8Array[]): void {
+  const header = Buffer.alloc(HEADER_BYTES)
+  MAGIC.copy(header)
+  writeU32(header, 8, CHECKPOINT_VERSION)
+  writeU64(header, 16, position)
+  writeU64(
+    header,
+    24,
+    parts.reduce((sum, part) => sum + part.byteLength, 0),
+  )
+  writeU32(header, CRC_AT, crcOf([header.subarray(CRC_FROM), ...parts]))
+  publishFile(files, directory, nameOf(position), [header, ...parts])
+  removeOthers(files, directory, position)
+}
+
+/** K2. One with a higher position is of a log that lost its end. */
+function removeOthers(files: Files, directory: string, newest: number): void {
+  const positions = positionsIn(files, directory)
+  const before = positions.find((position) => position < newest)
+  const others = positions.filter((position) => position !== newest && position !== before)
+  for (const position of others) files.removeFile(`${directory}/${nameOf(position)}`)
+  if (others.length > 0) files.syncDirectory(directory)
+}
+
+/**
+ * The newest whole checkpoint that is not behind the end of the log, or null. What a crash left of others is removed.
+ *
+ * @param directories that have the same log
+ * @param onDamaged   called for each that is passed over, with its name
+ * @throws what the file system throws
+ */
+export function readNewestCheckpoint(
+  files: Files,
+  directories: readonly string[],
+  atMostPosition: number,
+  onDamaged: (name: string) => void = () => {},
+): Checkpoint | null {
+  let newest: Checkpoint | null = null
+  for (const directory of directories) {
+    const found = newestIn(files, directory, atMostPosition, onDamaged)
+    if (found !== null && found.position > (newest?.position ?? -1)) newest = found
+  }
+  return newest
+}
+
+function newestIn(
+  files: Files,
+  directory: string,
+  atMostPosition: number,
+  onDamaged: (name: string) => void,
+): Checkpoint | null {
+  for (const name of files.list(directory) ?? []) {
+    const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
+    if (isLeftover) files.removeFile(`${directory}/${name}`)
+  }
+  for (const position of positionsIn(files, directory)) {
+    if (position > atMostPosition) continue
+    const content = decode(readWhole(files, `${directory}/${nameOf(position)}`), position)
+    if (content !== null) return { position, content }
+    onDamaged(nameOf(position))
+  }
+  return null
+}
+
+/** Newest first. */
+function positionsIn(files: Files, directory: string): number[] {
+  return (files.list(directory) ?? [])
+    .map(positionOf)
+    .filter((position) => position !== null)
+    .sort((a, b) => b - a)
+}
+
+function decode(file: Buffer | null, position: number): Buffer | null {
+  if (file === null || file.byteLength < HEADER_BYTES || !MAGIC.equals(file.subarray(0, MAGIC.byteLength))) return null
+  if (readU32(file, 8) !== CHECKPOINT_VERSION || readU64(file, 16) !== position) return null
+  if (readU64(file, 24) !== file.byteLength - HEADER_BYTES) return null
+  return crc32(file.subarray(CRC_FROM)) === readU32(file, CRC_AT) ? file.subarray(HEADER_BYTES) : null
+}

@@ -1,0 +1,245 @@
+/**
+ * Frames read by place, each verified as a whole before it is given out. One per thread; keeps files open, and what it read last.
+ *
+ *   windows   WINDOW_BYTES of a segment, at multiples of it: neighbouring small frames are read with one call, and verified each time
+ *   frames    those that are longer, or lie across the end of a window, verified once
+ *
+ * W1  only frames below the readable end, where a frame ends, are read. So what a window holds never changes, and it grows at its end only
+ * W2  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may have been replaced under its
+ *     name, or live on as the file of another segment
+ */
+import { crc32 } from 'node:zlib'
+import {
+  FRAME_HEADER_BYTES,
+  decodeFrameHeader,
+  emptyFrameHeader,
+  frameBytes,
+} from '../../../native-free-codecs/frame.ts'
+import { errorCode } from '../../log/files.ts'
+import type { Files, OpenFile } from '../../log/files.ts'
+import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+
+const WINDOW_BYTES = 64 * 1024
+const WINDOWS_MAX = 64
+/** Kept frames: batches of records, of which one after the other is asked for. The one read last is kept whatever its size. */
+const FRAMES_BYTES_MAX = 32 * 1024 * 1024
+const OPEN_FILES_MAX = 64
+
+/** Positions of the log between which there is something to read. */
+export interface Readable {
+  /** Base of the oldest segment. */
+  readonly from: number
+  /** What is below was written for good: `written` or `committed` of the log (W1). */
+  readonly end: number
+}
+
+/** Why a record cannot be given out. */
+export interface Failure {
+  /**
+   * 'damaged': its bytes are not what was stored, a case for quarantine. 'dropped': its segment is gone. 'unavailable': the disk failed, or
+   * the frame is not written yet. 'withheld': the answer would become too long.
+   */
+  readonly cause: 'damaged' | 'dropped' | 'unavailable' | 'withheld'
+  readonly reason: string
+  /** Of a damaged frame, as far as is known. */
+  readonly frameBytes: number
+}
+
+interface Window {
+  /** Of its first byte. */
+  readonly position: number
+  readonly bytes: Buffer
+  /** From the window's begin, W1. */
+  have: number
+}
+
+interface Frame {
+  readonly type: number
+  readonly payload: Buffer
+}
+
+const NO_WINDOW: Window = { position: -1, bytes: Buffer.alloc(0), have: 0 }
+const DROPPED: Failure = { cause: 'dropped', reason: 'dropped', frameBytes: 0 }
+const NOT_WRITTEN: Failure = { cause: 'unavailable', reason: 'the frame is not written yet', frameBytes: 0 }
+
+export const damaged = (reason: string, frameBytes: number): Failure => ({ cause: 'damaged', reason, frameBytes })
+
+export class FrameSource {
+  // Of the frame read last, valid until the next `read`.
+  type = 0
+  payload: Buffer = Buffer.alloc(0)
+
+  readonly #files: Files
+  readonly #directory: string
+  readonly #logId: number
+  readonly #header = emptyFrameHeader()
+  #readable: Readable = { from: 0, end: 0 }
+  // All three in order of use.
+  readonly #open = new Map<number, OpenFile>()
+  /** By position. */
+  readonly #windows = new Map<number, Window>()
+  /** Used last. */
+  #window = NO_WINDOW
+  readonly #frames = new Map<number, Frame>()
+  #framesBytes = 0
+
+  /** @param directory of the log's segments */
+  constructor(files: Files, directory: string, logId: number) {
+    this.#files = files
+    this.#directory = directory
+    this.#logId = logId
+  }
+
+  /** What may be read from now on. Files of segments that are gone are closed. */
+  begin(readable: Readable): void {
+    this.#readable = readable
+    for (const base of this.#open.keys()) if (base < readable.from) this.#close(base)
+  }
+
+  /** Sets `type` and `payload`, or says why not. */
+  read(segmentBase: number, place: number): Failure | null {
+    if (segmentBase < this.#readable.from) return DROPPED
+    if (segmentBase + place + FRAME_HEADER_BYTES > this.#readable.end) return NOT_WRITTEN
+    const position = segmentBase + place
+    const kept = this.#frames.size > 0 ? this.#frames.get(position) : undefined
+    if (kept !== undefined) {
+      touch(this.#frames, position, kept)
+      this.type = kept.type
+      this.payload = kept.payload
+      return null
+    }
+    try {
+      if (this.#readFromWindow(segmentBase, place)) return null
+      const failure = this.#readAlone(segmentBase, place)
+      if (failure?.cause !== 'damaged') return failure
+      this.#forget(segmentBase) // W2
+      return this.#readAlone(segmentBase, place)
+    } catch (error) {
+      const code = errorCode(error)
+      if (code === 'unknown') throw error
+      this.#forget(segmentBase)
+      if (code === 'ENOENT') return DROPPED
+      return { cause: 'unavailable', reason: `the segment cannot be read: ${code}`, frameBytes: 0 }
+    }
+  }
+
+  close(): void {
+    for (const base of this.#open.keys()) this.#forget(base)
+    this.#frames.clear()
+    this.#framesBytes = 0
+  }
+
+  /** False when the frame is not whole in a window, or not in order: then it is read alone. */
+  #readFromWindow(segmentBase: number, place: number): boolean {
+    const at = place % WINDOW_BYTES
+    if (at + FRAME_HEADER_BYTES > WINDOW_BYTES) return false
+    const window = this.#windowAt(segmentBase, place - at, at + FRAME_HEADER_BYTES)
+    if (window.have < at + FRAME_HEADER_BYTES || !this.#isHeader(window.bytes, at, segmentBase + place)) return false
+    const payloadAt = at + FRAME_HEADER_BYTES
+    const payloadEnd = payloadAt + this.#header.payloadBytes
+    if (payloadEnd > WINDOW_BYTES) return false
+    if (payloadEnd > window.have) this.#fill(window, segmentBase, place - at)
+    if (payloadEnd > window.have) return false
+    const payload = window.bytes.subarray(payloadAt, payloadEnd)
+    if (crc32(payload) !== this.#header.payloadCrc) return false
+    this.type = this.#header.type
+    this.payload = payload
+    return true
+  }
+
+  #readAlone(segmentBase: number, place: number): Failure | null {
+    const file = this.#file(segmentBase)
+    const header = Buffer.allocUnsafe(FRAME_HEADER_BYTES)
+    const position = segmentBase + place
+    if (file.read(header, place) < FRAME_HEADER_BYTES)
+      return damaged('the file ends before the frame', FRAME_HEADER_BYTES)
+    if (!this.#isHeader(header, 0, position)) return damaged('no frame header', FRAME_HEADER_BYTES)
+    const { type, payloadBytes, payloadCrc } = this.#header
+    const wholeBytes = frameBytes(payloadBytes)
+    const payload = Buffer.allocUnsafe(payloadBytes)
+    const have = file.read(payload, place + FRAME_HEADER_BYTES)
+    if (have < payloadBytes) return damaged('the file ends inside the frame', wholeBytes)
+    if (crc32(payload) !== payloadCrc) return damaged('payload checksum', wholeBytes)
+    this.type = type
+    this.payload = payload
+    this.#keep(position, { type, payload })
+    return null
+  }
+
+  #isHeader(bytes: Buffer, at: number, position: number): boolean {
+    const header = this.#header
+    return decodeFrameHeader(bytes, at, header) && header.logId === this.#logId && header.position === position
+  }
+
+  #windowAt(segmentBase: number, begin: number, need: number): Window {
+    const position = segmentBase + begin
+    let window = this.#window
+    if (window.position !== position) {
+      window = this.#windows.get(position) ?? { position, bytes: this.#freeWindow(), have: 0 }
+      touch(this.#windows, position, window)
+      this.#window = window
+    }
+    if (window.have < need) this.#fill(window, segmentBase, begin)
+    return window
+  }
+
+  /** W1 */
+  #fill(window: Window, segmentBase: number, begin: number): void {
+    const limit = Math.min(WINDOW_BYTES, this.#readable.end - segmentBase - begin)
+    if (limit <= window.have) return
+    window.have += this.#file(segmentBase).read(window.bytes.subarray(window.have, limit), begin + window.have)
+  }
+
+  /** Memory of the window used least recently, when there are enough. */
+  #freeWindow(): Buffer {
+    if (this.#windows.size >= WINDOWS_MAX) {
+      for (const [position, { bytes }] of this.#windows) {
+        this.#windows.delete(position)
+        return bytes
+      }
+    }
+    return Buffer.allocUnsafeSlow(WINDOW_BYTES)
+  }
+
+  #keep(position: number, frame: Frame): void {
+    this.#frames.set(position, frame)
+    this.#framesBytes += frame.payload.byteLength
+    for (const [oldest, { payload }] of this.#frames) {
+      if (this.#framesBytes <= FRAMES_BYTES_MAX || oldest === position) break
+      this.#frames.delete(oldest)
+      this.#framesBytes -= payload.byteLength
+    }
+  }
+
+  #file(segmentBase: number): OpenFile {
+    const open = this.#open.get(segmentBase)
+    if (open !== undefined) {
+      touch(this.#open, segmentBase, open)
+      return open
+    }
+    const file = this.#files.open(`${this.#directory}/${segmentName(segmentBase)}/${RECORDS_NAME}`, 'read')
+    this.#open.set(segmentBase, file)
+    for (const base of this.#open.keys()) {
+      if (this.#open.size <= OPEN_FILES_MAX) break
+      this.#close(base)
+    }
+    return file
+  }
+
+  #forget(segmentBase: number): void {
+    this.#close(segmentBase)
+    this.#windows.clear()
+    this.#window = NO_WINDOW
+  }
+
+  #close(segmentBase: number): void {
+    this.#open.get(segmentBase)?.close()
+    this.#open.delete(segmentBase)
+  }
+}
+
+/** A Map iterates in order of insertion: what was used last is inserted again. */
+function touch<Value>(map: Map<number, Value>, key: number, value: Value): void {
+  map.delete(key)
+  map.set(key, value)
+}

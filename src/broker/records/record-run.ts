@@ -1,0 +1,109 @@
+/**
+ * Consecutive offsets of one stream whose frames are in one segment: 4 bytes a record, and 24 bytes for every 64 records.
+ *
+ *   places  u32 a record                            byte offset of its frame in the segment
+ *   marks   three f64 for every MARK_RECORDS        highest event time, highest ingest time and sum of payload bytes of these records
+ *
+ * R1  a run only grows at its end, up to RUN_RECORDS_MAX: growing never copies much, and a search in it looks at few marks
+ * R2  a run is what its segment holds of the stream. That records were dropped or moved since does not change it
+ */
+const MARK_RECORDS = 64
+export const MARK_NUMBERS = 3
+export const RUN_RECORDS_MAX = 65_536
+
+export const MARK_EVENT_TIME = 0
+export const MARK_INGEST_TIME = 1
+export const MARK_PAYLOAD_BYTES = 2
+
+const CAPACITY_FIRST = 8
+
+export const marksOf = (records: number): number => Math.ceil(records / MARK_RECORDS)
+
+export class RecordRun {
+  readonly segmentBase: number
+  readonly firstOffset: number
+  count: number
+  /** May be longer than the run. */
+  places: Uint32Array
+  marks: Float64Array
+  /** Over all marks: the highest, the highest, the sum. */
+  readonly whole: Float64Array
+
+  static begin(segmentBase: number, firstOffset: number): RecordRun {
+    const places = new Uint32Array(CAPACITY_FIRST)
+    const marks = new Float64Array(MARK_NUMBERS)
+    return new RecordRun(segmentBase, firstOffset, 0, places, marks, new Float64Array(MARK_NUMBERS))
+  }
+
+  constructor(
+    segmentBase: number,
+    firstOffset: number,
+    count: number,
+    places: Uint32Array,
+    marks: Float64Array,
+    whole: Float64Array,
+  ) {
+    this.segmentBase = segmentBase
+    this.firstOffset = firstOffset
+    this.count = count
+    this.places = places
+    this.marks = marks
+    this.whole = whole
+  }
+
+  /** Behind the last record. */
+  get end(): number {
+    return this.firstOffset + this.count
+  }
+
+  place(offset: number): number {
+    return this.places[offset - this.firstOffset]!
+  }
+
+  /** Mark that covers an offset. */
+  markOf(offset: number): number {
+    return Math.floor((offset - this.firstOffset) / MARK_RECORDS)
+  }
+
+  /** First offset that a mark covers. */
+  markBegin(mark: number): number {
+    return this.firstOffset + MARK_RECORDS * mark
+  }
+
+  markEnd(mark: number): number {
+    return Math.min(this.markBegin(mark + 1), this.end)
+  }
+
+  mark(mark: number, number: number): number {
+    return this.marks[MARK_NUMBERS * mark + number]!
+  }
+
+  append(place: number, eventTimeMs: number, ingestTimeMs: number, payloadBytes: number): void {
+    const { count, whole } = this
+    if (count === this.places.length) this.#resize(2 * count)
+    const at = MARK_NUMBERS * Math.floor(count / MARK_RECORDS)
+    const { marks } = this
+    this.places[count] = place
+    marks[at] = Math.max(marks[at]!, eventTimeMs)
+    marks[at + 1] = Math.max(marks[at + 1]!, ingestTimeMs)
+    marks[at + 2]! += payloadBytes
+    whole[0] = Math.max(whole[0]!, eventTimeMs)
+    whole[1] = Math.max(whole[1]!, ingestTimeMs)
+    whole[2]! += payloadBytes
+    this.count = count + 1
+  }
+
+  /** Gives back the room to grow: another run follows. */
+  settle(): void {
+    if (this.count < this.places.length) this.#resize(this.count)
+  }
+
+  #resize(capacity: number): void {
+    const places = new Uint32Array(capacity)
+    places.set(this.places.subarray(0, this.count))
+    const marks = new Float64Array(MARK_NUMBERS * marksOf(capacity))
+    marks.set(this.marks.subarray(0, MARK_NUMBERS * marksOf(this.count)))
+    this.places = places
+    this.marks = marks
+  }
+}

@@ -1,0 +1,77 @@
+/** Records as the reader sees them, one at a time: found by place, then measured, rendered or copied. */
+import { FrameRecords } from '../frames.ts'
+import { damaged } from './frame-source.ts'
+import type { Failure, FrameSource } from './frame-source.ts'
+import type { JsonText } from './json-text.ts'
+import { renderRecord } from './render-record.ts'
+
+/** Of the record found last. */
+export interface FoundRecord {
+  readonly payloadBytes: number
+  readonly eventTimeMs: number
+  readonly ingestTimeMs: number
+  /** Null: it was found. */
+  find(offset: number, segmentBase: number, place: number): Failure | null
+  render(text: JsonText): void
+}
+
+const MALFORMED = damaged('the frame does not hold records', 0)
+const NO_RECORD = damaged('the frame does not hold the record', 0)
+
+export class StoredRecords implements FoundRecord {
+  readonly #frames: FrameSource
+  readonly #records = new FrameRecords()
+  #payload: Buffer = Buffer.alloc(0)
+  // Of the frame looked at last: neighbouring records are often in one.
+  #segmentBase = -1
+  #place = -1
+  #failure: Failure | null = null
+
+  constructor(frames: FrameSource) {
+    this.#frames = frames
+  }
+
+  get payloadBytes(): number {
+    return this.#records.record.payloadBytes
+  }
+
+  get eventTimeMs(): number {
+    return this.#records.record.eventTimeMs
+  }
+
+  get ingestTimeMs(): number {
+    return this.#records.ingestTimeMs
+  }
+
+  /** Forgets the frame looked at last: somebody else may have read others since. */
+  begin(): void {
+    this.#segmentBase = -1
+  }
+
+  find(offset: number, segmentBase: number, place: number): Failure | null {
+    if (place !== this.#place || segmentBase !== this.#segmentBase) this.#failure = this.#openFrame(segmentBase, place)
+    if (this.#failure !== null) return this.#failure
+    return this.#records.seek(offset - this.#records.firstOffset) ? null : NO_RECORD
+  }
+
+  render(text: JsonText): void {
+    const { record, firstOffset, ingestTimeMs, number } = this.#records
+    renderRecord(text, this.#payload, record, firstOffset + number, ingestTimeMs)
+  }
+
+  /** The record as it stands in its frame. */
+  copy(text: JsonText): void {
+    const { at, end } = this.#records.record
+    text.reserve(end - at)
+    text.raw(this.#payload, at, end)
+  }
+
+  #openFrame(segmentBase: number, place: number): Failure | null {
+    this.#segmentBase = segmentBase
+    this.#place = place
+    const failure = this.#frames.read(segmentBase, place)
+    if (failure !== null) return failure
+    this.#payload = this.#frames.payload
+    return this.#records.open(this.#frames.type, this.#payload) ? null : MALFORMED
+  }
+}
