@@ -1,33 +1,30 @@
 /** What the process was told: environment and flags → one frozen object. */
 import { parseArgs } from 'node:util'
-import { LOG_LEVELS } from '../observability/logger.ts'
 import type { LogLevel } from '../observability/logger.ts'
 import { StoreError } from '../errors.ts'
+import { loadBrokerConfig } from './broker.ts'
+import type { BrokerConfig, BrokerFlags } from './broker.ts'
 import { loadLogStoreConfig } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
-import { SettingProblems, oneOf, readSettings } from './settings.ts'
+import { processSettings } from './process.ts'
+import { SettingProblems, readSettings } from './settings.ts'
 import type { Environment } from './settings.ts'
 
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
 
-const SERVICES = ['logstore'] as const
+const SERVICES = ['logstore', 'broker'] as const
 type Service = (typeof SERVICES)[number]
-
-export const processSettings = {
-  TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
-    default: 'info',
-    description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,
-  }),
-}
 
 export interface Config {
   readonly logLevel: LogLevel
   /** The chosen services with their settings; null: not started. */
-  readonly services: { readonly logstore: LogStoreConfig | null }
+  readonly services: { readonly logstore: LogStoreConfig | null; readonly broker: BrokerConfig | null }
 }
 
 /**
+ * What `npm start` was told.
+ *
  * @param args after the script's name: `--services logstore` starts some, without it all
  * @throws StoreError bad_configuration with one line for every bad setting
  */
@@ -36,8 +33,22 @@ export function loadConfig(env: Environment, args: readonly string[]): Config {
   const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
   const chosen = chosenServices(args, problems)
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
+  const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
   problems.throwIfAny()
-  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore }) })
+  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore, broker }) })
+}
+
+/**
+ * What `mq` was told: the broker alone.
+ *
+ * @param problems of the command line, told together with those of the settings
+ * @throws as `loadConfig` does
+ */
+export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
+  const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
+  const broker = collect(problems, () => loadBrokerConfig(env, flags))
+  problems.throwIfAny()
+  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore: null, broker }) })
 }
 
 function chosenServices(args: readonly string[], problems: SettingProblems): ReadonlySet<Service> {

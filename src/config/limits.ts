@@ -24,6 +24,19 @@ export const LOGSTORE_SEGMENT_BYTES_FLOOR = 1 * MIB
 export const LOGSTORE_SEGMENT_BYTES_DEFAULT = 128 * MIB
 export const LOGSTORE_SEGMENT_BYTES_CEILING = 1024 * MIB
 
+/** MQ_MAX_BODY_BYTES: a publish body is one frame, as long as the body at most. */
+export const BROKER_BODY_BYTES_FLOOR = 1 * KIB
+export const BROKER_BODY_BYTES_DEFAULT = 16 * MIB
+export const BROKER_BODY_BYTES_CEILING = 64 * MIB
+
+/** MQ_NODE_ID is repeated in answers. */
+export const NODE_ID_CHARACTERS_MAX = 128
+
+/** MQ_SEGMENT_BYTES: offsets in a segment stay below 2 GiB. */
+export const BROKER_SEGMENT_BYTES_FLOOR = 1 * MIB
+export const BROKER_SEGMENT_BYTES_DEFAULT = 64 * MIB
+export const BROKER_SEGMENT_BYTES_CEILING = 1024 * MIB
+
 /** Per tenant. */
 export const LOGSTORE_CONCURRENT_QUERIES_DEFAULT = 16
 
@@ -34,6 +47,7 @@ assert(
   LOGSTORE_BODY_BYTES_FLOOR <= LOGSTORE_BODY_BYTES_DEFAULT &&
     LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_BODY_BYTES_CEILING,
 )
+assert(BROKER_BODY_BYTES_FLOOR <= BROKER_BODY_BYTES_DEFAULT && BROKER_BODY_BYTES_DEFAULT <= BROKER_BODY_BYTES_CEILING)
 // A batch is one frame: the body and its tables, which are never larger than the body and a page.
 assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
 // With the defaults, one of the largest batches never fills the gateway alone.

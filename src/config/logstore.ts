@@ -12,6 +12,7 @@ import {
   LOGSTORE_SEGMENT_BYTES_FLOOR,
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
+import { processSettings } from './process.ts'
 import {
   SettingProblems,
   bindAddress,
@@ -128,10 +129,6 @@ export const logStoreSettings = {
   ),
   LOGSTORE_QUERY_S3_ENDPOINT: optional(httpUrl({ description: 'Endpoint URL of an S3-compatible store; unset: AWS' })),
   LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: flag({ default: '0', description: '1: path-style addressing of the bucket' }),
-  TRILOG_ALLOW_INSECURE_BIND: flag({
-    default: '0',
-    description: '1: start on an address that is not loopback even with development credentials',
-  }),
 }
 
 export interface LogStoreConfig {
@@ -170,12 +167,16 @@ interface S3QueryStore {
   readonly forcePathStyle: boolean
 }
 
-type Settings = SettingsOf<typeof logStoreSettings>
+const tableWithProcess = {
+  ...logStoreSettings,
+  TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+}
+type Settings = SettingsOf<typeof tableWithProcess>
 
 /** @throws StoreError that has one line for every bad setting */
 export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   const problems = new SettingProblems()
-  const settings = readSettings(logStoreSettings, env, problems)
+  const settings = readSettings(tableWithProcess, env, problems)
   problems.throwIfAny() // the checks below need every single value
   checkBinds(settings, problems)
   checkReplicas(settings, problems)

@@ -33,20 +33,27 @@ class BadSetting extends Error {}
 
 /** What is wrong with the settings of one service; a check of several settings together adds to it. */
 export class SettingProblems {
-  readonly #lines: string[] = []
+  /** A set: what several services read is told once. */
+  readonly #lines = new Set<string>()
+  readonly #shown: (name: string) => string
+
+  /** @param shown what whoever gave a setting knows it by: its flag, for example */
+  constructor(shown: (name: string) => string = (name) => name) {
+    this.#shown = shown
+  }
 
   /** @param sentence goes on after the name: 'must be …' */
   add(name: string, sentence: string): void {
-    this.#lines.push(`${name} ${sentence}`)
+    this.#lines.add(`${this.#shown(name)} ${sentence}`)
   }
 
   addLines(lines: readonly string[]): void {
-    this.#lines.push(...lines)
+    for (const line of lines) this.#lines.add(line)
   }
 
   /** @throws StoreError with one line for each problem */
   throwIfAny(): void {
-    if (this.#lines.length > 0) throw new StoreError('invalid', 'bad_configuration', this.#lines.join('\n'))
+    if (this.#lines.size > 0) throw new StoreError('invalid', 'bad_configuration', [...this.#lines].join('\n'))
   }
 }
 
@@ -58,16 +65,36 @@ export function readSettings<Table extends SettingsTable>(
 ): SettingsOf<Table> {
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(table)) {
-    const text = env[name]
-    const given = text !== undefined && (text.trim() !== '' || setting.emptyIsValue) ? text.trim() : setting.default
+    const text = textOf(setting, env[name])
     try {
-      values[name] = given === undefined ? null : setting.parse(given)
+      values[name] = text === undefined ? null : setting.parse(text)
     } catch (error) {
       if (!(error instanceof BadSetting)) throw error
       problems.add(name, error.message)
     }
   }
   return values as SettingsOf<Table> // each parsed by the setting of its name
+}
+
+/** Where the value of a setting comes from; flags win over variables. */
+export function sourceOf(
+  name: string,
+  setting: Setting<unknown>,
+  env: Environment,
+  flags: Environment,
+): 'flag' | 'environment' | 'default' {
+  if (isGiven(setting, flags[name])) return 'flag'
+  return isGiven(setting, env[name]) ? 'environment' : 'default'
+}
+
+/** What a setting has for its value: what was given, or else its default. */
+export function textOf(setting: Setting<unknown>, given: string | undefined): string | undefined {
+  return isGiven(setting, given) ? given.trim() : setting.default
+}
+
+/** Whether the text of a setting is a value, and its default not needed. */
+function isGiven(setting: Setting<unknown>, text: string | undefined): text is string {
+  return text !== undefined && (text.trim() !== '' || setting.emptyIsValue)
 }
 
 /** Variables that look like this service's and are none of its settings: misspelt, or of another version. */
@@ -103,6 +130,14 @@ export function text(given: WithDefault | Described): Setting<string> {
   return setting(given, (value) => value)
 }
 
+/** Something that is shown to people and in answers. */
+export function label(given: (WithDefault | Described) & { readonly charactersMax: number }): Setting<string> {
+  return setting(given, (value) => {
+    if (value.length <= given.charactersMax && !/\p{Cc}/u.test(value)) return value
+    throw new BadSetting(`must be at most ${given.charactersMax} characters, none of them a control character`)
+  })
+}
+
 /** An absolute path, from one that may be relative to the working directory. */
 export function path(given: WithDefault | Described): Setting<string> {
   return setting(given, (value) => resolve(value))
@@ -121,12 +156,13 @@ export function paths(given: WithDefault | Described): Setting<readonly string[]
 
 export function oneOf<const Value extends string>(
   values: readonly Value[],
-  given: WithDefault | Described,
+  given: (WithDefault | Described) & { readonly notYet?: readonly string[] },
 ): Setting<Value> {
   return setting(given, (value) => {
     const found = values.find((each) => each === value)
-    if (found === undefined) throw new BadSetting(`must be ${values.join(' or ')}`)
-    return found
+    if (found !== undefined) return found
+    const reason = given.notYet?.includes(value) ? `: this version does not have ${value} yet` : ''
+    throw new BadSetting(`must be ${values.join(' or ')}${reason}`)
   })
 }
 

@@ -3,6 +3,9 @@ export const systemClock = {
   /** Monotonic, milliseconds. */
   nowMs: (): number => performance.now(),
 
+  /** Milliseconds since the Unix epoch. */
+  wallMs: (): number => Date.now(),
+
   /** Nanoseconds since the Unix epoch, to the precision of a millisecond. */
   nowNs: (): bigint => BigInt(Date.now()) * 1_000_000n,
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
-import { loadConfig, processSettings } from '../../src/config/config.ts'
+import { brokerSettings } from '../../src/config/broker.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
+import { processSettings } from '../../src/config/process.ts'
 import { isLoopback } from '../../src/config/settings.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 
@@ -161,17 +163,34 @@ describe('an address that others can reach', () => {
 describe('the process', () => {
   it('starts every service, or those of --services', () => {
     assert.equal(loadConfig({}, []).logLevel, 'info')
-    assert.notEqual(loadConfig({}, []).services.logstore, null)
-    assert.notEqual(loadConfig({ TRILOG_LOG_LEVEL: 'debug' }, ['--services', 'logstore']).services.logstore, null)
+    const chosen = (...args: string[]): string[] =>
+      Object.entries(loadConfig({}, args).services)
+        .filter(([, config]) => config !== null)
+        .map(([name]) => name)
+    assert.deepEqual(chosen(), ['logstore', 'broker'])
+    assert.deepEqual(chosen('--services', 'broker,logstore'), ['logstore', 'broker'])
+    assert.deepEqual(chosen('--services', 'logstore'), ['logstore'])
+    assert.deepEqual(chosen('--services', 'broker'), ['broker'])
   })
 
   it('tells the problems of the process and of its services at once', () => {
-    const env = { TRILOG_LOG_LEVEL: 'loud', LOGSTORE_MAX_BODY_BYTES: 'x' }
+    const env = { TRILOG_LOG_LEVEL: 'loud', LOGSTORE_MAX_BODY_BYTES: 'x', MQ_MAX_BODY_BYTES: 'y' }
     assert.throws(() => loadConfig(env, []), {
       kind: 'invalid',
       code: 'bad_configuration',
-      message: /^TRILOG_LOG_LEVEL must be [^\n]+\nLOGSTORE_MAX_BODY_BYTES must be [^\n]+$/,
+      message:
+        /^TRILOG_LOG_LEVEL must be [^\n]+\nLOGSTORE_MAX_BODY_BYTES must be [^\n]+\nMQ_MAX_BODY_BYTES must be [^\n]+$/,
     })
+  })
+
+  it('tells a problem that several services have once', () => {
+    assert.throws(() => loadConfig({ TRILOG_ALLOW_INSECURE_BIND: 'perhaps' }, []), {
+      message: 'TRILOG_ALLOW_INSECURE_BIND must be 1 or 0',
+    })
+  })
+
+  it('does not mind the settings of services that it does not start', () => {
+    assert.doesNotThrow(() => loadConfig({ MQ_MAX_BODY_BYTES: 'y' }, ['--services', 'logstore']))
   })
 
   it('refuses unknown services and flags', () => {
@@ -188,7 +207,7 @@ describe('the process', () => {
 
 describe('every setting', () => {
   it('says what it is for, and its default is a value it accepts', () => {
-    const settings: SettingsTable = { ...processSettings, ...logStoreSettings }
+    const settings: SettingsTable = { ...processSettings, ...logStoreSettings, ...brokerSettings }
     for (const [name, setting] of Object.entries(settings)) {
       assert.ok(setting.description.length > 10, name)
       if (setting.default !== undefined) assert.doesNotThrow(() => setting.parse(setting.default!), name)

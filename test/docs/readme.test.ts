@@ -5,26 +5,65 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { parseQuotas } from '../../src/config/quotas.ts'
 import { parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
-import { LogStoreServer, temporaryDirectory } from '../support/server.ts'
+import { RunningService, eventually, launch, temporaryDirectory } from '../support/process.ts'
+import type { Command, ReadyLine } from '../support/process.ts'
 import { blocksOf, document, root } from './markdown.ts'
 import type { Block } from './markdown.ts'
 
 const readme = document('README.md')
-const DEFAULT_ADDRESS = '127.0.0.1:4318'
+const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', broker: '127.0.0.1:7400' }
 const BLOCK_END = '-- end of block --'
 
 /** For machines without curl: the options that the README uses. */
 const CURL_STAND_IN = `
 const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
-  silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' },
+  silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
   data: { type: 'string', short: 'd' }, header: { type: 'string', short: 'H', multiple: true } } })
 const headers = (values.header ?? []).map((header) => header.split(/: (.*)/s).slice(0, 2))
-fetch(positionals[0], { method: values.data === undefined ? 'GET' : 'POST', headers, body: values.data })
+const method = values.request ?? (values.data === undefined ? 'GET' : 'POST')
+fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : values.data })
   .then((response) => response.text())
   .then((body) => process.stdout.write(body))
 `
-const PREAMBLE = `command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }\n`
+const PREAMBLE = `
+command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
+npx() { [ "$1" = mq ] && shift && '${process.execPath}' '${root}/src/cli/mq.js' "$@"; }
+`
+
+/** As `npm start` does: all services in one process. */
+class Trilog extends RunningService {
+  static async start(): Promise<Trilog> {
+    const directory = temporaryDirectory()
+    const command: Command = {
+      entry: 'src/main.ts',
+      args: [],
+      env: {
+        LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        LOGSTORE_DATA_DIR: `${directory}/logstore`,
+        MQ_HTTP_BIND: '127.0.0.1:0',
+        MQ_DATA_DIR: `${directory}/broker`,
+      },
+    }
+    const trilog = new Trilog(command, await launch(command))
+    await eventually(() => trilog.readyLines.length === Object.keys(DEFAULT_ADDRESSES).length)
+    return trilog
+  }
+
+  get readyLines(): readonly ReadyLine[] {
+    const lines = this.stdout.matchAll(/^ready (\{.*\})\n/gm)
+    return Array.from(lines, ([, line]) => JSON.parse(line!) as ReadyLine) // as the contract says
+  }
+
+  /** The text with the addresses of this process instead of the default ones. */
+  addressed(text: string): string {
+    return this.readyLines.reduce((rest, { service, http }) => {
+      assert(service === 'logstore' || service === 'broker')
+      return rest.replaceAll(DEFAULT_ADDRESSES[service], http)
+    }, text)
+  }
+}
 
 /** Runs a script in a shell that stops at the first failure; what it printed. */
 async function shell(script: string, directory: string): Promise<string> {
@@ -52,9 +91,9 @@ function assertShown(value: unknown, shown: unknown, where: string): void {
 }
 
 test('the tour runs block by block, and shows what it says', async () => {
-  const server = await LogStoreServer.start()
+  const trilog = await Trilog.start()
   const directory = temporaryDirectory()
-  const blocks = blocksOf(readme.replaceAll(DEFAULT_ADDRESS, server.readyLine.http), 'tour')
+  const blocks = blocksOf(trilog.addressed(readme), 'tour')
   const steps = blocks.filter(({ language }) => language !== 'json')
   const script = steps.map((step, number) => {
     if (step.language === 'sh') return step.text
@@ -70,11 +109,11 @@ test('the tour runs block by block, and shows what it says', async () => {
     const shown: Block | undefined = blocks[blocks.indexOf(step) + 1]
     if (shown?.language === 'json') assertShown(JSON.parse(outputs[number]!), JSON.parse(shown.text), step.text)
   }
-  const last = outputs.at(-1)!
-  assert.match(last, /^"Healthy"/)
-  assert.match(last, /^logstore_ingest_collapsed_records_total 1$/m)
-  assert.match(last, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
-  await server.stop()
+  const aboutLogStore = outputs[steps.findIndex(({ text }) => text.includes('/openapi.json'))]!
+  assert.match(aboutLogStore, /^"Healthy"/)
+  assert.match(aboutLogStore, /^logstore_ingest_collapsed_records_total 1$/m)
+  assert.match(aboutLogStore, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
+  await trilog.stop()
 })
 
 test('the example of a tenant policy is one, and its digest is made as shown', async () => {
@@ -85,4 +124,14 @@ test('the example of a tenant policy is one, and its digest is made as shown', a
   assert.deepEqual(limits, { windowSeconds: 60, records: 600_000, bytes: Infinity, concurrentRequests: 32 })
   const digest = (await shell(command!.text, temporaryDirectory())).split(' ')[0]
   assert.equal(credentials[0]?.tokenDigest.toString('hex'), digest)
+})
+
+test('the example of a quotas file is one', () => {
+  const [example] = blocksOf(readme, 'quotas')
+  assert.deepEqual(parseQuotas(example!.text).tenants.get('local'), {
+    publishRecordsPerSecond: 1000,
+    publishBytesPerSecond: 1_048_576,
+    consumersPerGroup: 16,
+    replicationEgressBytesPerSecond: null,
+  })
 })

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { status as grpcStatus } from '@grpc/grpc-js'
-import { REFUSALS } from '../../src/logstore/refusals.ts'
+import { REFUSALS as BROKER_REFUSALS } from '../../src/broker/refusals.ts'
+import { REFUSALS as LOG_STORE_REFUSALS } from '../../src/logstore/refusals.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
 
-test("the README's table of refusals is that of the code: kinds, statuses, what is retryable", () => {
-  const shown = tableOf(document('README.md'), 'Refusals').map(([kind, status, grpc, retryable]) => [
+const readme = document('README.md')
+
+const yesOrNo = (retryable: boolean): string => (retryable ? 'yes' : 'no')
+
+test("the README's table of the log store's refusals is that of the code: kinds, statuses, what is retryable", () => {
+  const shown = tableOf(readme, 'Refusals of the log store').map(([kind, status, grpc, retryable]) => [
     codeOf(kind),
     status,
     grpc,
@@ -13,11 +18,18 @@ test("the README's table of refusals is that of the code: kinds, statuses, what 
   ])
   assert.deepEqual(
     shown,
-    Object.entries(REFUSALS).map(([kind, { status, grpc, retryable }]) => [
+    Object.entries(LOG_STORE_REFUSALS).map(([kind, { status, grpc, retryable }]) => [
       kind,
       String(status),
       grpcStatus[grpc],
-      retryable ? 'yes' : 'no',
+      yesOrNo(retryable),
     ]),
+  )
+})
+
+test("the README's table of the broker's refusals is that of the code: codes, statuses, what is retryable", () => {
+  assert.deepEqual(
+    tableOf(readme, 'Refusals of the broker').map(([code, status, retryable]) => [codeOf(code), status, retryable]),
+    Object.entries(BROKER_REFUSALS).map(([code, { status, retryable }]) => [code, String(status), yesOrNo(retryable)]),
   )
 })

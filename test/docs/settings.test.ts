@@ -1,31 +1,57 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { processSettings } from '../../src/config/config.ts'
+import { brokerSettings } from '../../src/config/broker.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
+import { processSettings } from '../../src/config/process.ts'
+import type { SettingsTable } from '../../src/config/settings.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
 
-const settings = Object.entries({ ...logStoreSettings, ...processSettings })
+const readme = document('README.md')
 
-test("the README's table of settings is that of the code: names, defaults, descriptions", () => {
-  const shown = tableOf(document('README.md'), 'Settings').map(([name, fallback, meaning]) => [
-    codeOf(name),
-    fallback,
-    meaning,
-  ])
-  const cellOf = (fallback: string | undefined): string => {
-    if (fallback === undefined) return 'unset'
-    return fallback === '' ? 'empty' : `\`${fallback}\``
-  }
+const cellOf = (fallback: string | undefined): string => {
+  if (fallback === undefined) return 'unset'
+  return fallback === '' ? 'empty' : `\`${fallback}\``
+}
+
+const TABLES: Readonly<Record<string, SettingsTable>> = {
+  'Settings of the log store': logStoreSettings,
+  'Settings of the process': processSettings,
+}
+
+for (const [heading, settings] of Object.entries(TABLES)) {
+  test(`the README's table "${heading}" is that of the code: names, defaults, descriptions`, () => {
+    assert.deepEqual(
+      tableOf(readme, heading).map(([name, fallback, meaning]) => [codeOf(name), fallback, meaning]),
+      Object.entries(settings).map(([name, { default: fallback, description }]) => [
+        name,
+        cellOf(fallback),
+        description,
+      ]),
+    )
+  })
+}
+
+test("the README's table of the broker's settings is that of the code, flags included", () => {
   assert.deepEqual(
-    shown,
-    settings.map(([name, { default: fallback, description }]) => [name, cellOf(fallback), description]),
+    tableOf(readme, 'Settings of the broker').map(([flag, name, fallback, meaning]) => [
+      codeOf(flag),
+      codeOf(name),
+      fallback,
+      meaning,
+    ]),
+    Object.entries(brokerSettings).map(([name, { flag, valueName, default: fallback, description }]) => [
+      `${flag} ${valueName}`,
+      name,
+      cellOf(fallback),
+      description,
+    ]),
   )
 })
 
 test('the documents name no setting that there is not', () => {
-  const known = new Set(settings.map(([name]) => name))
+  const known = new Set(Object.keys({ ...logStoreSettings, ...brokerSettings, ...processSettings }))
   for (const name of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
-    const named = document(name).match(/\b(LOGSTORE|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []
+    const named = document(name).match(/\b(LOGSTORE|MQ|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []
     assert.deepEqual(
       named.filter((each) => !known.has(each)),
       [],

@@ -1,29 +1,15 @@
-/**
- * The real process on a data directory of its own, and clients for it.
- *
- * V1  whatever a test leaves running is killed, and its directories are removed, when the test's own process ends; a running
- *     server never keeps that process alive
- * V2  settings of the surrounding environment never reach the server
- */
+/** The log store as a real process, and clients for it. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import type { ChildProcessByStdio } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
+import { writeFileSync } from 'node:fs'
+import { Connection, HttpReply, JSON_TYPE, send } from './http.ts'
+import type { RequestBody } from './http.ts'
+import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'
+import type { Command, Ending, Environment, Launched } from './process.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const READY_WITHIN_MS = 20_000
-const STOP_WITHIN_MS = 10_000
+export { eventually, temporaryDirectory } from './process.ts'
 
 export const DEVELOPMENT_CREDENTIALS = { tenant: 'local', token: 'local-dev-token' }
-
-type Environment = Readonly<Record<string, string>>
 
 /** The files of a policy, as users write them. */
 export interface PolicyTenant {
@@ -49,106 +35,15 @@ export const policyTenant = (
   limits,
 })
 
-type Child = ChildProcessByStdio<null, Readable, Readable>
-
-const children = new Set<Child>()
-const directories = new Set<string>()
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
-})
-
-export function temporaryDirectory(): string {
-  const directory = mkdtempSync(`${tmpdir()}/trilog-test-`)
-  directories.add(directory)
-  return directory
-}
-
-/** One run of `node src/main.ts`, from its start to its end. */
-class ServiceProcess {
-  stdout = ''
-  stderr = ''
-  readonly #child: Child
-  readonly #ended: Promise<number | NodeJS.Signals>
-
-  constructor(env: Environment, args: readonly string[]) {
-    const inherited = Object.entries(process.env).filter(([name]) => !/^(LOGSTORE|TRILOG|NODE_TEST)_/.test(name)) // V2
-    this.#child = spawn(process.execPath, [MAIN, ...args], {
-      env: { ...Object.fromEntries(inherited), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const child = this.#child
-    children.add(child)
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
-    this.#ended = new Promise((resolve) => {
-      child.once('close', (code, signal) => {
-        children.delete(child)
-        resolve(code ?? signal ?? -1)
-      })
-    })
-    this.#holdTest(false)
-  }
-
-  get pid(): number {
-    assert(this.#child.pid !== undefined, 'the process did not start')
-    return this.#child.pid
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal)
-  }
-
-  /** The exit code, or the signal that ended it. */
-  async end(withinMs: number): Promise<number | NodeJS.Signals> {
-    this.#holdTest(true)
-    const waiting = new AbortController()
-    const late = sleep(withinMs, 'late' as const, { signal: waiting.signal }).catch(() => 'late' as const)
-    const how = await Promise.race([this.#ended, late])
-    waiting.abort()
-    this.#holdTest(false)
-    if (how !== 'late') return how
-    this.signal('SIGKILL')
-    throw new Error(`the process was still running after ${withinMs} ms; it said:\n${this.stderr}`)
-  }
-
-  /** Waits for the line on stdout; undefined when the process ended without it. */
-  async ready(): Promise<ReadyLine | undefined> {
-    let ended = false
-    void this.#ended.then(() => (ended = true))
-    await eventually(() => ended || this.stdout.includes('\n'), READY_WITHIN_MS)
-    const line = /^ready (\{.*\})$/m.exec(this.stdout)?.[1]
-    return line === undefined ? undefined : (JSON.parse(line) as ReadyLine) // as the contract says
-  }
-
-  /** V1: only while a test waits for the process may it keep the test's own process alive. */
-  #holdTest(hold: boolean): void {
-    for (const held of [this.#child, this.#child.stdout as Socket, this.#child.stderr as Socket]) {
-      if (hold) held.ref()
-      else held.unref()
-    }
-  }
-}
-
-interface ReadyLine {
-  readonly service: string
-  readonly http: string
-  readonly grpc: string | null
-  readonly pid: number
-}
+const SERVICES = ['--services', 'logstore']
 
 /** A start that is expected to fail. */
-export async function failToStart(
-  env: Environment,
-  args: readonly string[] = ['--services', 'logstore'],
-): Promise<{ readonly code: number | NodeJS.Signals; readonly stdout: string; readonly stderr: string }> {
-  const child = new ServiceProcess(
-    { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: `${temporaryDirectory()}/data`, ...env },
+export const failToStart = (env: Environment, args: readonly string[] = SERVICES): Promise<Ending> =>
+  runToEnd({
+    entry: 'src/main.ts',
     args,
-  )
-  const code = await child.end(READY_WITHIN_MS)
-  return { code, stdout: child.stdout, stderr: child.stderr }
-}
+    env: { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: `${temporaryDirectory()}/data`, ...env },
+  })
 
 export interface ServerOptions {
   readonly env?: Environment
@@ -164,12 +59,10 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string | null>>
 }
 
-export class LogStoreServer {
+export class LogStoreServer extends RunningService {
   readonly directory: string
-  readonly #env: Environment
   readonly #policyFile: string
-  #process: ServiceProcess
-  #ready: ReadyLine
+  readonly dataDirectory: string
 
   static async start({ env = {}, policy }: ServerOptions = {}): Promise<LogStoreServer> {
     const directory = temporaryDirectory()
@@ -181,56 +74,28 @@ export class LogStoreServer {
       ...(policy && { LOGSTORE_TENANT_POLICY_FILE: policyFile }),
       ...env,
     }
-    return new LogStoreServer(directory, settings, policyFile, ...(await launch(settings)))
+    const command: Command = { entry: 'src/main.ts', args: SERVICES, env: settings }
+    return new LogStoreServer(directory, settings.LOGSTORE_DATA_DIR, policyFile, command, await launch(command))
   }
 
   private constructor(
     directory: string,
-    env: Environment,
+    dataDirectory: string,
     policyFile: string,
-    process: ServiceProcess,
-    ready: ReadyLine,
+    command: Command,
+    launched: Launched,
   ) {
+    super(command, launched)
     this.directory = directory
-    this.#env = env
+    this.dataDirectory = dataDirectory
     this.#policyFile = policyFile
-    this.#process = process
-    this.#ready = ready
-  }
-
-  get readyLine(): ReadyLine {
-    return this.#ready
-  }
-
-  get url(): string {
-    return `http://${this.#ready.http}`
   }
 
   /** host:port */
   get grpc(): string {
-    assert(this.#ready.grpc !== null, 'start it with LOGSTORE_OTLP_GRPC_BIND_ADDRESS')
-    return this.#ready.grpc
-  }
-
-  get dataDirectory(): string {
-    return this.#env['LOGSTORE_DATA_DIR']!
-  }
-
-  get pid(): number {
-    return this.#process.pid
-  }
-
-  /** Of the process that runs now. */
-  get stdout(): string {
-    return this.#process.stdout
-  }
-
-  get stderr(): string {
-    return this.#process.stderr
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#process.signal(signal)
+    const { grpc } = this.readyLine
+    assert(grpc !== null, 'start it with LOGSTORE_OTLP_GRPC_BIND_ADDRESS')
+    return grpc
   }
 
   /** For SIGHUP. */
@@ -238,35 +103,8 @@ export class LogStoreServer {
     writeFileSync(this.#policyFile, typeof policy === 'string' ? policy : JSON.stringify({ tenants: policy }))
   }
 
-  /** Waits for the process, which was told to stop; its exit code must be 0. */
-  async ended(): Promise<void> {
-    assert.equal(await this.#process.end(STOP_WITHIN_MS), 0, this.#process.stderr)
-  }
-
-  async stop(): Promise<void> {
-    this.signal('SIGTERM')
-    await this.ended()
-  }
-
-  async kill(): Promise<void> {
-    this.signal('SIGKILL')
-    assert.equal(await this.#process.end(STOP_WITHIN_MS), 'SIGKILL')
-  }
-
-  /** Starts it again, after `stop` or `kill`, on the same data and another port. */
-  async startAgain(env: Environment = {}): Promise<void> {
-    const [process, ready] = await launch({ ...this.#env, ...env })
-    this.#process = process
-    this.#ready = ready
-  }
-
-  async restart(): Promise<void> {
-    await this.stop()
-    await this.startAgain()
-  }
-
-  /** A request with the development credentials, unless others are given. A body that is an object is sent as JSON. */
-  async request(path: string, body: Uint8Array | string | object | null, options: RequestOptions = {}): Promise<Reply> {
+  /** A request with the development credentials, unless others are given. */
+  request(path: string, body: RequestBody, options: RequestOptions = {}): Promise<Reply> {
     const { tenant, token } = { ...DEVELOPMENT_CREDENTIALS, ...options }
     const headers = new Headers({ 'x-logstore-tenant': tenant, authorization: `Bearer ${token}` })
     if (body !== null) headers.set('content-type', JSON_TYPE)
@@ -274,34 +112,16 @@ export class LogStoreServer {
       if (value === null) headers.delete(name)
       else headers.set(name, value)
     }
-    const bytes =
-      body === null || body instanceof Uint8Array
-        ? body
-        : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-    const response = await fetch(`${this.url}${path}`, {
-      method: options.method ?? (body === null ? 'GET' : 'POST'),
-      headers,
-      body: bytes as Uint8Array<ArrayBuffer> | null, // no test sends shared memory
-      signal: AbortSignal.timeout(30_000),
-    })
-    return new Reply(response.status, response.headers, Buffer.from(await response.arrayBuffer()))
+    const method = options.method ?? (body === null ? 'GET' : 'POST')
+    return send(Reply, method, `${this.url}${path}`, body, headers)
   }
 
-  /** A socket of its own, to send what no HTTP client sends. */
   connect(): Promise<RawConnection> {
-    const [host, port] = this.#ready.http.split(':')
-    return RawConnection.open(host!, Number(port))
+    return Connection.open(this.readyLine.http, Reply)
   }
 }
 
-async function launch(env: Environment): Promise<[ServiceProcess, ReadyLine]> {
-  const child = new ServiceProcess(env, ['--services', 'logstore'])
-  const ready = await child.ready()
-  assert(ready, `the log store did not start:\n${child.stderr}`)
-  return [child, ready]
-}
-
-const JSON_TYPE = 'application/json'
+export type RawConnection = Connection<Reply>
 
 export interface Rejection {
   readonly status: 'rejected'
@@ -309,26 +129,7 @@ export interface Rejection {
   readonly error: { readonly kind: string; readonly message: string }
 }
 
-export class Reply {
-  readonly status: number
-  readonly headers: Headers
-  readonly bytes: Buffer
-
-  constructor(status: number, headers: Headers, bytes: Buffer) {
-    this.status = status
-    this.headers = headers
-    this.bytes = bytes
-  }
-
-  get text(): string {
-    return this.bytes.toString()
-  }
-
-  json(): unknown {
-    assert.equal(this.headers.get('content-type'), JSON_TYPE, this.text)
-    return JSON.parse(this.text)
-  }
-
+export class Reply extends HttpReply {
   /** The body of a success. */
   ok(): unknown {
     assert.equal(this.status, 200, this.text)
@@ -351,63 +152,6 @@ export class Reply {
 
   get kind(): string {
     return this.rejection().error.kind
-  }
-}
-
-export class RawConnection {
-  readonly socket: Socket
-  #received = Buffer.alloc(0)
-  #closed = false
-
-  static async open(host: string, port: number): Promise<RawConnection> {
-    const socket = connect(port, host)
-    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
-    return new RawConnection(socket)
-  }
-
-  private constructor(socket: Socket) {
-    this.socket = socket
-    socket.setNoDelay()
-    socket.on('data', (bytes) => (this.#received = Buffer.concat([this.#received, bytes])))
-    socket.on('error', () => {}) // a reset is a close
-    socket.on('close', () => (this.#closed = true))
-  }
-
-  get closed(): boolean {
-    return this.#closed
-  }
-
-  write(bytes: Uint8Array | string): void {
-    this.socket.write(bytes)
-  }
-
-  /** The next answer on the connection. */
-  async reply(withinMs = 10_000): Promise<Reply> {
-    let headEnd = -1
-    await eventually(() => (headEnd = this.#received.indexOf('\r\n\r\n')) >= 0 || this.#closed, withinMs)
-    assert(headEnd >= 0, 'the connection was closed without an answer')
-    const [statusLine, ...lines] = this.#received.subarray(0, headEnd).toString('latin1').split('\r\n')
-    const headers = new Headers(
-      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
-    )
-    const end = headEnd + 4 + Number(headers.get('content-length') ?? 0)
-    await eventually(() => this.#received.byteLength >= end || this.#closed, withinMs)
-    const body = this.#received.subarray(headEnd + 4, end)
-    this.#received = this.#received.subarray(end)
-    return new Reply(Number(statusLine!.split(' ')[1]), headers, body)
-  }
-
-  close(): void {
-    this.socket.destroy()
-  }
-}
-
-/** Polls until the condition holds; fails when it does not within the time. */
-export async function eventually(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const dueMs = performance.now() + withinMs
-  while (!(await condition())) {
-    if (performance.now() > dueMs) throw new Error(`not within ${withinMs} ms: ${String(condition)}`)
-    await sleep(5)
   }
 }
 

@@ -1,0 +1,76 @@
+/** What a broker counted since it started; exposed at /metrics. The engine counts what it did, the HTTP front what was refused. */
+import type { RefusalCode } from './refusals.ts'
+
+export class BrokerCounters {
+  publishedRecords = 0
+  /** Of payloads. */
+  publishedBytes = 0
+  /** Pages, and the records in them. */
+  replays = 0
+  replayedRecords = 0
+  /** Answered claims, empty ones included, and the records they gave out. */
+  claims = 0
+  deliveries = 0
+  acks = 0
+  nacks = 0
+  renewals = 0
+  retries = 0
+  deadLetters = 0
+  expiredLeases = 0
+  /** Requests refused, by code. */
+  readonly refusals = new Map<RefusalCode, number>()
+
+  published(records: number, bytes: number): void {
+    this.publishedRecords += records
+    this.publishedBytes += bytes
+  }
+
+  replayed(records: number): void {
+    this.replays++
+    this.replayedRecords += records
+  }
+
+  claimed(deliveries: number): void {
+    this.claims++
+    this.deliveries += deliveries
+  }
+
+  acked(deliveries: number): void {
+    this.acks += deliveries
+  }
+
+  nacked(): void {
+    this.nacks++
+  }
+
+  renewed(): void {
+    this.renewals++
+  }
+
+  retried(): void {
+    this.retries++
+  }
+
+  deadLettered(): void {
+    this.deadLetters++
+  }
+
+  expired(leases: number): void {
+    this.expiredLeases += leases
+  }
+
+  refused(code: RefusalCode): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+  }
+}
+
+/** What a broker holds now: read when /metrics is asked for. */
+export interface BrokerGauges {
+  readonly streams: number
+  readonly groups: number
+  readonly activeLeases: number
+  readonly delayedRetries: number
+  readonly waitingClaims: number
+  /** Appended, and not yet stored in their class. */
+  readonly framesInFlight: number
+}

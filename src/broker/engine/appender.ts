@@ -1,0 +1,162 @@
+/**
+ * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
+ *
+ * A1  promises settle in the order of the frames, so nobody hears of a change before the ones it was judged on are stored
+ * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' when it is written and all before it are stored
+ * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
+ *     goes on from there finds the state as if they had never been, and builds on nothing that is lost
+ */
+import { crc32 } from 'node:zlib'
+import type { Log } from '../../log/log.ts'
+import { LogWriter } from '../../log/log-writer.ts'
+import type { Position } from '../../log/log-writer.ts'
+
+/** Why a frame was not taken. Nothing has changed then. */
+export type NotTaken = 'full' | 'read-only' | 'no-space'
+
+export class FrameNotTaken extends Error {
+  readonly reason: NotTaken
+
+  constructor(reason: NotTaken) {
+    super(`the log took no frame: ${reason}`)
+    this.reason = reason
+  }
+}
+
+/** The frame was taken and then lost: its change did not happen. */
+export class FrameLost extends Error {
+  constructor() {
+    super('the log lost the frame')
+  }
+}
+
+export interface AppenderListener {
+  /** The next frame opens a segment; everything appended before ends at `end`, in older ones. */
+  segmentOpening(end: Position): void
+  /** A3 */
+  onLost(): void
+}
+
+export interface AppendOptions {
+  readonly durability: 'append' | 'sync'
+  /** 'admit' for what is new, 'finish' for what ends or frees something: see the log's reserve. */
+  readonly purpose: 'admit' | 'finish'
+}
+
+interface Waiter {
+  readonly end: Position
+  readonly generation: number
+  readonly durability: 'append' | 'sync'
+  readonly settle: (stored: boolean) => void
+}
+
+export class Appender {
+  readonly #log: Log
+  readonly #writer: LogWriter
+  readonly #listener: AppenderListener
+  #waiting: Waiter[] = []
+  #head = 0
+
+  constructor(log: Log, listener: AppenderListener) {
+    this.#log = log
+    this.#writer = LogWriter.attach(log.writer)
+    this.#listener = listener
+    log.onProgress(() => this.#drain())
+    log.onStateChange(() => this.#drain())
+  }
+
+  // Of the frame appended last.
+
+  get position(): Position {
+    return this.#writer.position
+  }
+
+  get segmentBase(): Position {
+    return this.#writer.segmentBase
+  }
+
+  /** Byte offset of the frame in its segment. */
+  get place(): number {
+    return this.#writer.segmentOffset
+  }
+
+  /** Longest payload that ever fits. */
+  get payloadBytesMax(): number {
+    return this.#writer.inlineBytesMax
+  }
+
+  /** Frames that are not stored yet. */
+  get inFlight(): number {
+    return this.#waiting.length - this.#head
+  }
+
+  /**
+   * @param encode writes exactly `payloadBytes` bytes into `target` from `at` on
+   * @param settle called once (A1, A2)
+   * @throws FrameNotTaken
+   */
+  append(
+    type: number,
+    payloadBytes: number,
+    { durability, purpose }: AppendOptions,
+    encode: (target: Buffer, at: number) => void,
+    settle: (stored: boolean) => void,
+  ): void {
+    const writer = this.#writer
+    const begun = writer.tryBegin(type, payloadBytes, -1, 0, durability, purpose)
+    if (begun !== 'ok') throw new FrameNotTaken(begun)
+    if (writer.opensSegment) this.#listener.segmentOpening(writer.tail)
+    const at = writer.inlineOffset
+    encode(writer.bytes, at)
+    writer.publish(crc32(writer.bytes.subarray(at, at + payloadBytes)))
+    this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })
+  }
+
+  /** Resolves when everything appended so far is stored; rejects with FrameLost. */
+  settled(): Promise<void> {
+    const last = this.#waiting.at(-1)
+    if (this.inFlight === 0 || last === undefined) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...last, settle: (stored) => (stored ? resolve() : reject(new FrameLost())) })
+    })
+  }
+
+  /** Does what was asked of the log's producer meanwhile: see `LogWriter.poll`. */
+  poll(): void {
+    this.#writer.poll()
+  }
+
+  /** Seals the segment: what is in it need not be read one by one at the next start. */
+  rotate(): void {
+    this.#writer.rotate()
+  }
+
+  #drain(): void {
+    const last = this.#waiting.at(-1)
+    if (last !== undefined && this.#outcome(last) === 'lost') this.#listener.onLost() // A3
+    while (this.#head < this.#waiting.length) {
+      const waiter = this.#waiting[this.#head]!
+      const outcome = this.#outcome(waiter)
+      if (outcome === 'waiting') break
+      this.#head += 1
+      waiter.settle(outcome === 'stored')
+    }
+    if (this.#head === this.#waiting.length) {
+      this.#waiting = []
+      this.#head = 0
+    } else if (this.#head >= COMPACT_FROM) {
+      this.#waiting = this.#waiting.slice(this.#head)
+      this.#head = 0
+    }
+  }
+
+  #outcome({ end, generation, durability }: Waiter): 'stored' | 'waiting' | 'lost' {
+    const log = this.#log
+    const outcome = log.outcome(end, generation)
+    if (outcome !== 'waiting' || durability === 'sync' || generation !== log.generation) return outcome
+    return end <= log.written ? 'stored' : 'waiting'
+  }
+}
+
+/** Settled waiters are cut off in steps of this many. */
+const COMPACT_FROM = 4096

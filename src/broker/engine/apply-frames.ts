@@ -1,0 +1,180 @@
+/** Frames of the log, applied to the state in their order: what recovery does. The effects are those of the live broker: `BrokerState`. */
+import type { FrameView } from '../../log/read.ts'
+import {
+  FRAME_CHANGE,
+  FRAME_CLAIM,
+  FRAME_DEAD_LETTER,
+  FRAME_RECORDS,
+  FRAME_RECORDS_REPLICATED,
+  FRAME_RESOLVE,
+  FrameRecords,
+  decodeChange,
+  decodeClaim,
+  decodeDeadLetter,
+  decodeOrigin,
+  decodeResolve,
+} from '../frames.ts'
+import type { Change } from '../frames.ts'
+import type { BrokerState, Group, Place, StreamState } from './state.ts'
+
+/** False when the frame is none of this version of the broker, or is about a stream or group whose creation was lost to damage. */
+export function applyFrame(state: BrokerState, frame: FrameView, place: Place): boolean {
+  switch (frame.type) {
+    case FRAME_RECORDS:
+      return applyRecords(state, frame, place) !== null
+    case FRAME_RECORDS_REPLICATED:
+      return applyReplicated(state, frame, place)
+    case FRAME_CLAIM:
+      return applyClaim(state, frame.payload)
+    case FRAME_RESOLVE:
+      return applyResolutions(state, frame.payload)
+    case FRAME_DEAD_LETTER:
+      return applyDeadLetter(state, frame, place)
+    case FRAME_CHANGE:
+      return applyChangeFrame(state, frame.payload, place)
+    default:
+      return false
+  }
+}
+
+/** Only where records are, for a segment whose sidecar is missing while a checkpoint holds the rest. */
+export function indexFrame(state: BrokerState, frame: FrameView, place: Place): void {
+  applyRecords(state, frame, place)
+  if (frame.type === FRAME_DEAD_LETTER) {
+    const deadLetter = decodeDeadLetter(frame.payload)
+    if (deadLetter) state.applyAudited(deadLetter.tenant, deadLetter.auditOffset, place, deadLetter.atMs)
+  } else if (frame.type === FRAME_CHANGE) {
+    const change = decodeChange(frame.payload)
+    if (change && 'audit_offset' in change && change.audit_offset !== null) {
+      state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms)
+    }
+  }
+}
+
+/** Reused: frames are applied one by one. */
+const records = new FrameRecords()
+
+/** Null when the frame is not one of records that read, or of a stream that is not known: its creation was lost to damage. */
+function applyRecords(state: BrokerState, { type, payload }: FrameView, place: Place): StreamState | null {
+  if (!records.open(type, payload) || !records.seek(0)) return null
+  const stream = state.streams[records.streamNumber]
+  if (stream === undefined) return null
+  const { firstOffset, count, ingestTimeMs, record } = records
+  const at = (number: number) => (records.seek(number) ? record : NOTHING)
+  state.applyRecords(stream, place, {
+    firstOffset,
+    count,
+    ingestTimeMs,
+    eventTimeMsOf: (number) => at(number).eventTimeMs,
+    payloadBytesOf: (number) => at(number).payloadBytes,
+  })
+  return stream
+}
+
+const NOTHING = { eventTimeMs: 0, payloadBytes: 0 }
+
+function applyReplicated(state: BrokerState, frame: FrameView, place: Place): boolean {
+  const origin = decodeOrigin(frame.payload)
+  const stream = origin && applyRecords(state, frame, place)
+  if (!origin || !stream) return false
+  const { sourceSite, targetSite, policy, firstOriginOffset } = origin
+  state.applyReplicated(stream, { sourceSite, targetSite, policy }, firstOriginOffset + records.count)
+  return true
+}
+
+function applyClaim(state: BrokerState, payload: Buffer): boolean {
+  const claim = decodeClaim(payload)
+  const group = claim && state.groups[claim.groupNumber]
+  if (!claim || !group) return false
+  state.applyClaim(group, claim.claimNumber, claim.atMs, claim.expiresAtMs, claim.runs)
+  return true
+}
+
+function applyResolutions(state: BrokerState, payload: Buffer): boolean {
+  const resolutions = decodeResolve(payload)
+  for (const each of resolutions ?? []) {
+    const group = state.groups[each.groupNumber]
+    if (group) state.applyResolution(group, each)
+  }
+  return resolutions !== null
+}
+
+function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): boolean {
+  const deadLetter = decodeDeadLetter(frame.payload)
+  if (deadLetter === null) return false
+  const { groupNumber, offset, attempt, atMs, tenant, auditOffset } = deadLetter
+  const group = state.groups[groupNumber]
+  if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+  const target = applyRecords(state, frame, place)
+  state.applyAudited(tenant, auditOffset, place, atMs)
+  return group !== undefined && target !== null
+}
+
+function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
+  const change = decodeChange(payload)
+  if (change === null) return false
+  const known = applyChange(state, change)
+  if ('audit_offset' in change && change.audit_offset !== null) {
+    state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms)
+  }
+  return known
+}
+
+function applyChange(state: BrokerState, change: Change): boolean {
+  switch (change.kind) {
+    case 'init':
+      state.secret = Buffer.from(change.secret, 'hex')
+      return true
+    case 'stream_created': {
+      const { stream_number, tenant, stream, default_durability, retention, failure_policy, at_ms } = change
+      const config = { default_durability, retention, failure_policy }
+      state.applyStreamCreated(stream_number, tenant, stream, config, at_ms)
+      return true
+    }
+    case 'group_created': {
+      const stream = state.streams[change.stream_number]
+      if (stream) state.applyGroupCreated(change.group_number, stream, change.group)
+      return stream !== undefined
+    }
+    case 'cursor_committed':
+    case 'cursor_rewound':
+      return withGroup(state, change, (group) => state.applyCursor(group, change.cursor, change.offset, change.at_ms))
+    case 'observation':
+      return withGroup(state, change, (group) =>
+        state.applyObservation(group, change.consumer_id, {
+          returnedRecords: change.returned_records,
+          nextOffset: change.next_offset,
+          endOfStream: change.end_of_stream,
+          observedAtMs: change.at_ms,
+        }),
+      )
+    case 'retained': {
+      const stream = state.streams[change.stream_number]
+      if (stream) state.applyRetained(stream, change.floor, change.removed_bytes, change.at_ms)
+      return stream !== undefined
+    }
+    case 'quarantine_acknowledged':
+      state.applyIncidentAcknowledged(change.incident_id, {
+        atMs: change.at_ms,
+        by: change.acknowledged_by,
+        note: change.note,
+      })
+      return true
+    case 'delivery_stopped':
+      return withGroup(state, change, (group) =>
+        state.applyFinished(group, change.offset, change.attempt, 'stopped', change.at_ms),
+      )
+    case 'audit':
+      return true
+  }
+}
+
+function withGroup(
+  state: BrokerState,
+  change: { readonly group_number: number },
+  apply: (group: Group) => void,
+): boolean {
+  const group = state.groups[change.group_number]
+  if (group) apply(group)
+  return group !== undefined
+}

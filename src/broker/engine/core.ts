@@ -1,0 +1,332 @@
+/**
+ * What all operations share: the state, the way into the log, the readers, time.
+ *
+ * An operation judges the state as it is after everything appended so far, appends a frame, applies it at once, and answers when it is
+ * stored. So the next operation builds on it without waiting, and if the frame is lost, so is everything built on it.
+ *
+ * C1  a change is applied exactly when its frame was taken
+ * C2  no answer, refusals included, tells of state that is not stored: see `judged` and `confirmed`
+ * C3  after frames were lost the state is what the log holds, in new objects. What goes on after an `await` looks its streams and groups up
+ *     again, or sees by `state` that they are others now: numbers and places that were lost are given again
+ */
+import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import type { Log } from '../../log/log.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { BrokerCounters } from '../counters.ts'
+import { FRAME_CHANGE, encodeChange } from '../frames.ts'
+import type { Change } from '../frames.ts'
+import type { Caller } from '../operations.ts'
+import type { RecordReads, Unreadable } from '../records/record-reads.ts'
+import { refuse } from '../refusals.ts'
+import type { RefusalCode } from '../refusals.ts'
+import { Tokens } from '../tokens.ts'
+import type { Acknowledgement, RecordDurability } from '../wire.ts'
+import { FrameLost, FrameNotTaken } from './appender.ts'
+import type { Appender, NotTaken } from './appender.ts'
+import type { BrokerTime } from './broker-time.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
+import type { BrokerState, Place, StreamState } from './state.ts'
+
+export interface Timers {
+  /** Calls again and again until the returned function is called. */
+  every(intervalMs: number, task: () => void): () => void
+}
+
+export interface CoreParts {
+  readonly log: Log
+  readonly appender: Appender
+  readonly reads: RecordReads
+  readonly time: BrokerTime
+  readonly timers: Timers
+  readonly counters: BrokerCounters
+  readonly logger: Logger
+  readonly random: (bytes: Uint8Array) => void
+  /** What `local-disk` means: 'sync', or 'append' with the flush policy append-only. */
+  readonly localDisk: 'sync' | 'append'
+  /** Directories that must have synced a frame; 1 without replicas. */
+  readonly writeQuorum: number
+  readonly hasReplicas: boolean
+}
+
+/** A frame to append; `apply` is its effect. */
+export interface NewFrame {
+  readonly type: number
+  readonly payloadBytes: number
+  readonly encode: (target: Buffer, at: number) => void
+  readonly purpose: 'admit' | 'finish'
+  readonly durability?: 'append' | 'sync'
+  readonly apply: (place: Place) => void
+  /** In frame order, before the promise resolves. */
+  readonly onStored?: () => void
+  /** What the caller is told when the log does not take or loses the frame. */
+  readonly failure: PersistFailure
+}
+
+export type PersistFailure = 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
+
+export class Core {
+  readonly log: Log
+  readonly appender: Appender
+  readonly reads: RecordReads
+  readonly time: BrokerTime
+  readonly timers: Timers
+  readonly counters: BrokerCounters
+  readonly logger: Logger
+  readonly random: (bytes: Uint8Array) => void
+  readonly writeQuorum: number
+  readonly hasReplicas: boolean
+  readonly #localDisk: 'sync' | 'append'
+  readonly #visibleListeners: ((stream: StreamState) => void)[] = []
+  #state: BrokerState
+  #tokens: Tokens | null = null
+
+  constructor(parts: CoreParts, state: BrokerState) {
+    this.log = parts.log
+    this.appender = parts.appender
+    this.reads = parts.reads
+    this.time = parts.time
+    this.timers = parts.timers
+    this.counters = parts.counters
+    this.logger = parts.logger
+    this.random = parts.random
+    this.writeQuorum = parts.writeQuorum
+    this.hasReplicas = parts.hasReplicas
+    this.#localDisk = parts.localDisk
+    this.#state = state
+    this.log.onStateChange(({ kind }) => {
+      if (kind === 'ok') this.#tellAllVisible() // what could not be given out meanwhile
+    })
+  }
+
+  get state(): BrokerState {
+    return this.#state
+  }
+
+  /** C3. What was lost may have kept records from those who wait for them. */
+  replaceState(state: BrokerState): void {
+    this.#state = state
+    this.#tellAllVisible()
+  }
+
+  get tokens(): Tokens {
+    this.#tokens ??= new Tokens(this.#state.secret)
+    return this.#tokens
+  }
+
+  // Streams
+
+  /** @throws BrokerError with the code the route has for a stream that is not there for the caller */
+  stream(caller: Caller, name: string, missing: 'stream_not_found' | 'missing_stream'): StreamState {
+    const stream = this.#state.stream(caller.tenant, name)
+    if (stream === undefined) throw refuse(missing, 'there is no stream of this name')
+    return stream
+  }
+
+  auditStream(tenant: string): StreamState {
+    const existing = this.#state.stream(tenant, AUDIT_STREAM)
+    if (existing) return existing
+    const number = this.#state.streams.length
+    const atMs = this.time.nowMs()
+    this.change(
+      {
+        kind: 'stream_created',
+        stream_number: number,
+        tenant,
+        stream: AUDIT_STREAM,
+        ...DEFAULT_STREAM_CONFIG,
+        at_ms: atMs,
+        principal: 'broker',
+        audit_offset: null,
+      },
+      {
+        purpose: 'admit',
+        failure: 'internal_error',
+        apply: () => void this.#state.applyStreamCreated(number, tenant, AUDIT_STREAM, DEFAULT_STREAM_CONFIG, atMs),
+      },
+    ).catch(() => {}) // what comes behind it is lost with it, and says so
+    return this.#state.stream(tenant, AUDIT_STREAM)!
+  }
+
+  onVisible(listener: (stream: StreamState) => void): void {
+    this.#visibleListeners.push(listener)
+  }
+
+  /** Records up to here can be read now. */
+  makeVisible(stream: StreamState, nextOffset: number): void {
+    stream.visibleNext = Math.max(stream.visibleNext, nextOffset)
+    this.#tellVisible(stream)
+  }
+
+  #tellAllVisible(): void {
+    for (const stream of this.#state.streams) if (stream) this.#tellVisible(stream)
+  }
+
+  #tellVisible(stream: StreamState): void {
+    for (const listener of this.#visibleListeners) listener(stream)
+  }
+
+  // Frames
+
+  /**
+   * C1. The promise resolves when the frame is stored.
+   *
+   * @throws BrokerError when the frame is not taken: at once, and nothing has changed
+   */
+  append(frame: NewFrame): Promise<void> {
+    const { appender } = this
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const settle = (stored: boolean): void => {
+      if (!stored) return reject(notStored(frame.failure, new FrameLost()))
+      frame.onStored?.()
+      resolve()
+    }
+    const options = { durability: frame.durability ?? this.#localDisk, purpose: frame.purpose }
+    try {
+      appender.append(frame.type, frame.payloadBytes, options, frame.encode, settle)
+    } catch (error) {
+      throw notStored(frame.failure, error)
+    }
+    frame.apply({ segmentBase: appender.segmentBase, place: appender.place })
+    return promise
+  }
+
+  change(
+    change: Change,
+    frame: Pick<NewFrame, 'purpose' | 'durability' | 'apply' | 'onStored' | 'failure'>,
+  ): Promise<void> {
+    const payload = encodeChange(change)
+    return this.append({
+      ...frame,
+      type: FRAME_CHANGE,
+      payloadBytes: payload.byteLength,
+      encode: (target, at) => void payload.copy(target, at),
+    })
+  }
+
+  /** C2: what a question finds in the state, given out when everything it was found in is stored. */
+  judged<T>(judge: () => T | Promise<T>): Promise<T> {
+    return this.#steadily(judge, () => this.appender.settled().catch(() => {}))
+  }
+
+  /** C3: what is found in the state with an `await` or more between; sought again when the state has become another one. */
+  steady<T>(find: () => Promise<T>): Promise<T> {
+    return this.#steadily(find, () => Promise.resolve())
+  }
+
+  async #steadily<T>(find: () => T | Promise<T>, confirm: () => Promise<void>): Promise<T> {
+    for (;;) {
+      const state = this.#state
+      const found = await this.#attempt(find)
+      await confirm()
+      if (this.#state === state) return found()
+    }
+  }
+
+  /** C2 for operations: a refusal is given out when everything it was judged on is stored. */
+  async confirmed<T>(failure: PersistFailure, operation: () => Promise<T>): Promise<T> {
+    try {
+      return await operation()
+    } catch (error) {
+      await this.settled(failure)
+      throw error
+    }
+  }
+
+  /**
+   * C2: resolves when everything appended so far is stored.
+   *
+   * @throws BrokerError when something of it is lost
+   */
+  async settled(failure: PersistFailure): Promise<void> {
+    try {
+      await this.appender.settled()
+    } catch (lost) {
+      throw notStored(failure, lost)
+    }
+  }
+
+  async #attempt<T>(find: () => T | Promise<T>): Promise<() => T> {
+    try {
+      const value = await find()
+      return () => value
+    } catch (error) {
+      return () => {
+        throw error
+      }
+    }
+  }
+
+  /** Who reads the stream from now on waits until the frame appended last is in the file. */
+  readLater(stream: StreamState): void {
+    stream.readAfter = this.appender.position + 1 // frames end behind
+  }
+
+  /** Who tells of the stream from now on waits until the frame appended last is stored. */
+  tellLater(stream: StreamState): void {
+    stream.tellAfter = this.appender.position + 1
+  }
+
+  /** Resolves when everything that the stream's index says can be read from the file. */
+  async readable(stream: StreamState): Promise<void> {
+    if (stream.readAfter > this.log.written) {
+      await this.appender.settled().catch(() => {}) // what was lost is not there to be read
+    }
+  }
+
+  /** Resolves when what was just found of the stream itself is stored, or lost: see `steady`. */
+  async tellable(stream: StreamState): Promise<void> {
+    if (stream.tellAfter > this.log.committed) await this.appender.settled().catch(() => {})
+  }
+
+  // Durability
+
+  /** Of a queue or administrative change: local-disk. */
+  get acknowledgement(): Acknowledgement {
+    return this.acknowledgementOf(this.#localDisk === 'sync' ? 'local-sync' : 'local-append')
+  }
+
+  acknowledgementOf(durability: RecordDurability | 'local-quorum'): Acknowledgement {
+    if (durability === 'local-sync') return SYNCED
+    if (durability === 'local-append') return WRITTEN
+    if (durability === 'volatile') return VOLATILE
+    return { durability: 'local-quorum', durable: true, replicas: this.writeQuorum }
+  }
+
+  get localDiskDurability(): 'local-sync' | 'local-append' {
+    return this.#localDisk === 'sync' ? 'local-sync' : 'local-append'
+  }
+
+  // Damage
+
+  /** A reader met damaged frames: they are quarantined, and their records are never given out again. */
+  reportUnreadable(stream: StreamState, unreadable: readonly Unreadable[]): void {
+    if (this.#state.streams[stream.number] !== stream) return // C3: its places may be others' now
+    for (const { segmentBase, place, cause, reason, frameBytes } of unreadable) {
+      const segment = this.log.segments.find(({ base }) => base === segmentBase)
+      if (cause !== 'damaged' || segment === undefined) continue
+      const from = segmentBase + place
+      const to = from + Math.max(frameBytes, FRAME_HEADER_BYTES)
+      this.log.reportDamage(segment, { from, to, reason })
+      this.#state.applyDamage(segmentBase, from, to)
+    }
+  }
+}
+
+const SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
+const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }
+const VOLATILE: Acknowledgement = { durability: 'volatile', durable: false, replicas: 0 }
+
+const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
+  full: 'more is waiting for the disk than the broker takes; repeat the request',
+  'read-only': 'the log takes nothing after a disk failure: health says more',
+  'no-space': 'the disk is full: free space, then repeat the request',
+}
+
+function notStored(failure: PersistFailure, error: unknown): unknown {
+  const code: RefusalCode = failure
+  if (error instanceof FrameNotTaken) return refuse(code, NOT_TAKEN[error.reason], { retryable: true })
+  if (error instanceof FrameLost) {
+    return refuse(code, 'the change could not be stored: inspect the state before repeating it', { retryable: true })
+  }
+  return error
+}

@@ -1,0 +1,107 @@
+/** Cursors: named offsets that a group keeps with the broker. They only go forward; going back is a rewind, which is audited. */
+import type { Caller, GroupPath } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { CursorCommitReply, CursorRewindBody, CursorRewindReply } from '../wire.ts'
+import type { Core } from './core.ts'
+import { ensureGroup, refuseAuditStream } from './groups.ts'
+import type { StreamState } from './state.ts'
+
+export class Cursors {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  async commit(caller: Caller, path: GroupPath, cursor: string, offset: number): Promise<CursorCommitReply> {
+    const core = this.#core
+    const stream = this.#settable(caller, path, offset)
+    const present = stream.groups.get(path.group)?.cursors.get(cursor)
+    if (present && offset < present.offset) {
+      throw refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
+    }
+    const group = ensureGroup(core, stream, path.group, 'internal_error')
+    const atMs = core.time.nowMs()
+    await core.change(
+      { kind: 'cursor_committed', group_number: group.number, cursor, offset, at_ms: atMs },
+      {
+        purpose: 'finish',
+        failure: 'internal_error',
+        apply: () => core.state.applyCursor(group, cursor, offset, atMs),
+      },
+    )
+    return {
+      api_version: 'v1',
+      stream: path.stream,
+      consumer_group: path.group,
+      cursor,
+      offset,
+      committed_at_ms: atMs,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  async rewind(
+    caller: Caller,
+    path: GroupPath,
+    cursor: string,
+    { offset, reason }: CursorRewindBody,
+  ): Promise<CursorRewindReply> {
+    const core = this.#core
+    const stream = this.#settable(caller, path, offset)
+    const { tenant, principal } = caller
+    const group = ensureGroup(core, stream, path.group, 'internal_error')
+    const previous = group.cursors.get(cursor)?.offset ?? null
+    const audit = core.auditStream(tenant)
+    const auditOffset = audit.nextOffset
+    const atMs = core.time.nowMs()
+    await core.change(
+      {
+        kind: 'cursor_rewound',
+        group_number: group.number,
+        cursor,
+        offset,
+        at_ms: atMs,
+        previous_offset: previous,
+        reason,
+        principal,
+        tenant,
+        stream: stream.name,
+        group: group.name,
+        audit_offset: auditOffset,
+      },
+      {
+        purpose: 'finish',
+        failure: 'internal_error',
+        apply: (place) => {
+          core.state.applyCursor(group, cursor, offset, atMs)
+          core.state.applyAudited(tenant, auditOffset, place, atMs)
+        },
+        onStored: () => core.makeVisible(audit, auditOffset + 1),
+      },
+    )
+    return {
+      api_version: 'v1',
+      stream: path.stream,
+      consumer_group: path.group,
+      cursor,
+      offset,
+      previous_offset: previous,
+      reason,
+      rewound_at_ms: atMs,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  #settable(caller: Caller, path: GroupPath, offset: number): StreamState {
+    refuseAuditStream(path.stream)
+    const stream = this.#core.stream(caller, path.stream, 'stream_not_found')
+    if (offset > stream.nextOffset) {
+      throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
+    }
+    if (offset < stream.floor) {
+      throw refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
+    }
+    return stream
+  }
+}

@@ -1,0 +1,84 @@
+/** The broker without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
+import type { Files } from '../../log/files.ts'
+import type { Log } from '../../log/log.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { BrokerCounters } from '../counters.ts'
+import type { RecordReads } from '../records/record-reads.ts'
+import type { WriteTask } from '../records/write-task.ts'
+import { TOKEN_KEY_BYTES } from '../tokens.ts'
+import { Appender } from './appender.ts'
+import { BrokerTime } from './broker-time.ts'
+import type { Clocks } from './broker-time.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { Core } from './core.ts'
+import type { Timers } from './core.ts'
+import { recoverState } from './recovery.ts'
+
+export interface EngineParts {
+  readonly log: Log
+  /** Of the log, the primary one first: each gets the checkpoints. */
+  readonly directories: readonly string[]
+  readonly files: Files
+  readonly reads: RecordReads
+  /** Writes a sidecar or a checkpoint. */
+  readonly write: (task: WriteTask) => Promise<void>
+  readonly clock: Clocks & Timers
+  readonly logger: Logger
+  readonly random: (bytes: Uint8Array) => void
+  readonly localDisk: 'sync' | 'append'
+  readonly writeQuorum: number
+  readonly hasReplicas: boolean
+  /** Their audit streams are there from the beginning. */
+  readonly tenants: readonly string[]
+}
+
+export interface Engine {
+  readonly core: Core
+  readonly checkpoints: Checkpoints
+}
+
+/** @throws StoreError and what the file system throws */
+export async function openEngine(parts: EngineParts): Promise<Engine> {
+  const { log, directories, files, logger, clock } = parts
+  const recovered = recoverState(log, directories, files, logger)
+  const checkpoints: Checkpoints = new Checkpoints(
+    { log, directories, write: parts.write, logger, state: () => core.state },
+    recovered.checkpointPosition,
+  )
+  const time = new BrokerTime(clock, recovered.state.lastAtMs)
+  const appender = new Appender(log, {
+    segmentOpening: (end) => {
+      core.state.passed(time.nowMs()) // what time has done to the state is in the copy
+      checkpoints.take(end)
+    },
+    onLost: () => {
+      checkpoints.forget()
+      core.replaceState(recoverState(log, directories, files, logger).state)
+    },
+  })
+  const core: Core = new Core(
+    { ...parts, appender, time, timers: clock, counters: new BrokerCounters() },
+    recovered.state,
+  )
+  for (const segment of recovered.unindexed) checkpoints.writeSidecar(segment)
+  await begin(core, parts)
+  return { core, checkpoints }
+}
+
+/** What stands in every log before anything else: the key of delivery ids, and audit streams. */
+async function begin(core: Core, { random, tenants }: EngineParts): Promise<void> {
+  if (core.state.secret.byteLength === 0) {
+    const secret = new Uint8Array(TOKEN_KEY_BYTES)
+    random(secret)
+    await core.change(
+      { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.nowMs() },
+      {
+        purpose: 'admit',
+        failure: 'internal_error',
+        apply: () => void (core.state.secret = secret),
+      },
+    )
+  }
+  for (const tenant of tenants) core.auditStream(tenant)
+  await core.appender.settled()
+}

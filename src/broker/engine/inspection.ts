@@ -1,0 +1,114 @@
+/** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
+import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX } from '../limits.ts'
+import type { Caller, GroupPath } from '../operations.ts'
+import { GroupState } from '../state/group.ts'
+import type { DelayedEntry } from '../state/group-listing.ts'
+import type { CursorListReply, DelayedListReply, GroupReply, LeaseListReply, ReplayConsumerListReply } from '../wire.ts'
+import type { Core } from './core.ts'
+import { streamOfGroup } from './groups.ts'
+import type { Group, StreamState } from './state.ts'
+
+export class Inspection {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  describeGroup(caller: Caller, path: GroupPath): Promise<GroupReply> {
+    return this.#of(caller, path, (stream, group) => {
+      const queue = group?.queue ?? GroupState.create()
+      const next = stream.nextOffset
+      return {
+        mode: 'shared_queue',
+        highest_next_offset: next,
+        progress_offset: progressOf(stream, queue),
+        lag_messages: stream.readableBetween(stream.floor, next) - queue.finishedBetween(stream.floor, next),
+        in_flight_count: queue.inFlight(this.#core.time.nowMs()),
+        delayed_count: queue.delayedCount,
+        cursors: cursorsOf(group),
+        delayed_retries: queue.delayed(DESCRIPTION_ENTRIES_MAX).entries.map(delayedEntry),
+      }
+    })
+  }
+
+  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
+    const { tokens, time } = this.#core
+    return this.#of(caller, path, (_stream, group) => {
+      if (group === undefined) return { lease_count: 0, leases: [], truncated: false }
+      const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
+      const leases = entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs }) => ({
+        offset,
+        attempt,
+        state,
+        subscription_id: claimNumber === null ? null : tokens.subscription(group.number, claimNumber),
+        delivery_id: tokens.delivery(group.number, offset, attempt),
+        leased_at_ms: leasedAtMs,
+        lease_expires_at_ms: expiresAtMs,
+      }))
+      return { lease_count: leases.length, leases, truncated }
+    })
+  }
+
+  delayed(caller: Caller, path: GroupPath): Promise<DelayedListReply> {
+    return this.#of(caller, path, (_stream, group) => {
+      if (group === undefined) return { delayed_count: 0, delayed: [], truncated: false }
+      const { entries, truncated } = group.queue.delayed(LIST_ENTRIES_MAX)
+      return { delayed_count: group.queue.delayedCount, delayed: entries.map(delayedEntry), truncated }
+    })
+  }
+
+  replayConsumers(caller: Caller, path: GroupPath): Promise<ReplayConsumerListReply> {
+    return this.#of(caller, path, (_stream, group) => {
+      const consumers = Array.from(group?.observations ?? [], ([consumerId, seen]) => ({
+        consumer_id: consumerId,
+        returned_records: seen.returnedRecords,
+        end_of_stream: seen.endOfStream,
+        next_offset: seen.nextOffset,
+        observed_at_ms: seen.observedAtMs,
+      }))
+      return { replay_consumer_count: consumers.length, replay_consumers: consumers }
+    })
+  }
+
+  cursors(caller: Caller, path: GroupPath): Promise<CursorListReply> {
+    return this.#of(caller, path, (_stream, group) => {
+      const cursors = cursorsOf(group)
+      return { cursor_count: cursors.length, cursors }
+    })
+  }
+
+  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T) {
+    return this.#core.judged(() => {
+      const stream = streamOfGroup(this.#core, caller, path)
+      const found = look(stream, stream.groups.get(path.group))
+      return { api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const
+    })
+  }
+}
+
+/** First record of the stream that is neither finished nor unreadable. */
+function progressOf(stream: StreamState, queue: GroupState): number {
+  let at = Math.max(stream.floor, queue.progressOffset())
+  for (;;) {
+    const readable = stream.holes.firstGap(at)
+    if (readable === at || readable >= stream.nextOffset) return Math.min(readable, stream.nextOffset)
+    at = readable
+    if (queue.finishedBetween(at, at + 1) === 0) return at
+    while (queue.finishedBetween(at, at + 1) === 1) at += 1
+  }
+}
+
+function cursorsOf(group: Group | undefined) {
+  return Array.from(group?.cursors ?? [], ([cursor, { offset, updatedAtMs }]) => ({
+    cursor,
+    offset,
+    updated_at_ms: updatedAtMs,
+  }))
+}
+
+const delayedEntry = ({ offset, attempt, availableAtMs }: DelayedEntry) => ({
+  offset,
+  attempt,
+  available_at_ms: availableAtMs,
+})

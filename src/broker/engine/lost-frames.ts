@@ -1,0 +1,93 @@
+/**
+ * What was lost with frames that are damaged, as far as that can be told: by their headers, when these are whole, by the heads of their
+ * payloads, which have checksums of their own, and by how many bytes they took.
+ *
+ * F1  an offset that was given is never given again. Of a range that says nothing, each stream may have got as many offsets as records fit
+ *     into it; a frame behind it that has an offset of the stream says how many it were
+ * F2  a delivery that was dead-lettered stays finished: the copy may be gone, and the quarantine incident says so
+ */
+import {
+  DEAD_LETTER_HEAD_BYTES,
+  FRAME_CHANGE,
+  FRAME_DEAD_LETTER,
+  FRAME_RECORDS,
+  FRAME_RECORDS_REPLICATED,
+  RECORDS_HEAD_BYTES,
+  RECORD_BYTES_MIN,
+  decodeDeadLetterHead,
+  decodeRecordsHead,
+} from '../frames.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { BrokerState, StreamState } from './state.ts'
+
+/** So much of a payload is enough for `frame`. */
+export const LOST_HEAD_BYTES = Math.max(RECORDS_HEAD_BYTES, DEAD_LETTER_HEAD_BYTES)
+
+export class LostFrames {
+  /** The creation of a stream or group may be among what was lost. */
+  mayHaveCreated = false
+  readonly #state: BrokerState
+  /** Offsets, from `nextOffset` on, that may have been given behind the stream's last frame. */
+  readonly #possible = new Map<StreamState, { readonly nextOffset: number; count: number }>()
+
+  constructor(state: BrokerState) {
+    this.#state = state
+  }
+
+  /** In the order of the log, as `range`. @param head of the payload, or more of it */
+  frame(type: number, payloadBytes: number, head: Uint8Array): void {
+    if (type === FRAME_RECORDS || type === FRAME_RECORDS_REPLICATED) this.#records(payloadBytes, head)
+    else if (type === FRAME_DEAD_LETTER) this.#deadLetter(head)
+    else if (type === FRAME_CHANGE) this.#change()
+  }
+
+  /** Bytes that say nothing. */
+  range(bytes: number): void {
+    this.mayHaveCreated = true
+    this.#mayHaveGiven(Math.floor(bytes / RECORD_BYTES_MIN), () => true)
+  }
+
+  /** To be called when everything else is applied (F1). */
+  end(): void {
+    for (const [stream, { nextOffset, count }] of this.#possible) {
+      if (stream.nextOffset === nextOffset) stream.advance(nextOffset, count)
+    }
+  }
+
+  #records(payloadBytes: number, head: Uint8Array): void {
+    const records = decodeRecordsHead(head)
+    if (records === null) this.#mayHaveGiven(Math.floor(payloadBytes / RECORD_BYTES_MIN), () => true)
+    else if (!records.relocated) {
+      this.#state.streams[records.streamNumber]?.advance(records.firstOffset, records.count)
+    }
+  }
+
+  /** F2 */
+  #deadLetter(head: Uint8Array): void {
+    const state = this.#state
+    const deadLetter = decodeDeadLetterHead(head)
+    if (deadLetter === null) return this.#mayHaveGiven(1, () => true)
+    const { groupNumber, offset, attempt, atMs, targetNumber, targetOffset, auditOffset } = deadLetter
+    const group = state.groups[groupNumber]
+    if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+    const target = state.streams[targetNumber]
+    target?.advance(targetOffset, 1)
+    if (target) state.stream(target.tenant, AUDIT_STREAM)?.advance(auditOffset, 1)
+  }
+
+  /** Nothing says whether it was an event, and whose. */
+  #change(): void {
+    this.mayHaveCreated = true
+    this.#mayHaveGiven(1, ({ name }) => name === AUDIT_STREAM)
+  }
+
+  #mayHaveGiven(count: number, isOne: (stream: StreamState) => boolean): void {
+    for (const stream of this.#state.streams) {
+      if (stream === undefined || !isOne(stream)) continue
+      const { nextOffset } = stream
+      const known = this.#possible.get(stream)
+      if (known?.nextOffset === nextOffset) known.count += count
+      else this.#possible.set(stream, { nextOffset, count })
+    }
+  }
+}

@@ -1,0 +1,656 @@
+/**
+ * The shared queue: claims and what becomes of their deliveries. Source: specification "Queue delivery and lease", "Shared queue".
+ *
+ * Q1  a delivery has at most one active lease, and one resolution: each is judged on the state after everything appended before it,
+ *     and nothing is awaited between the judgement and the frame
+ * Q2  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
+ * Q3  a record that turns out damaged when it is claimed is left out of the answer and never given out again
+ */
+import {
+  FRAME_CLAIM,
+  FRAME_DEAD_LETTER,
+  FRAME_RESOLVE,
+  claimBytes,
+  deadLetterBytes,
+  encodeClaim,
+  encodeDeadLetter,
+  encodeResolve,
+  resolveBytes,
+} from '../frames.ts'
+import type { DeadLetterCause, Resolution } from '../frames.ts'
+import { CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT, WAITING_CLAIMS_MAX } from '../limits.ts'
+import type { Caller, DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
+import type { TenantQuotas } from '../quotas.ts'
+import type { RawRecord, Unreadable } from '../records/record-reads.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import { GroupState } from '../state/group.ts'
+import type { LeaseRun } from '../state/group.ts'
+import type {
+  AckReply,
+  BatchAckBody,
+  BatchAckReply,
+  ClaimBody,
+  DeadLetterBody,
+  DeadLetterReply,
+  NackBody,
+  NackReply,
+  RenewBody,
+  RenewReply,
+  RetryBody,
+  RetryReply,
+} from '../wire.ts'
+import { claimReply, emptyClaimReply } from './claim-reply.ts'
+import type { Core } from './core.ts'
+import { ensureGroup } from './groups.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { Group } from './state.ts'
+import { WaitingClaims } from './waiting-claims.ts'
+
+const FAILURE = 'queue_state_persistence_failed'
+/** Expiries that one request or tick works off at most, so that a million of them at once do not stop the world. */
+const EXPIRIES_MAX = 5000
+const TICK_MS = 20
+/** Of one record, when it was moved meanwhile. */
+const READ_ATTEMPTS_MAX = 3
+/** Of a group that does not exist yet, for ids that name nothing. */
+const NO_GROUP = 0xffff_ffff
+
+interface ClaimRequest {
+  readonly startOffset: number
+  readonly max: number
+  readonly timeoutMs: number
+}
+
+/** A claim whose frame was appended. */
+interface Lease {
+  readonly group: Group
+  readonly claimNumber: number
+  readonly runs: readonly LeaseRun[]
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+  readonly stored: Promise<void>
+}
+
+/** An active delivery that a request names. */
+interface Active {
+  readonly group: Group
+  readonly offset: number
+  readonly attempt: number
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+}
+
+/** A delivery that a failure policy acts on. */
+type Failed = Pick<Active, 'group' | 'offset' | 'attempt'>
+
+/** What ends a delivery with a copy in another stream. */
+interface DeadLetterOrder {
+  readonly target: string
+  readonly reason: string
+  readonly cause: DeadLetterCause
+  readonly principal: string
+}
+
+/** What a failure policy makes of a delivery. */
+type PolicyOutcome =
+  | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
+  | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
+  | { readonly action: 'stopped' }
+
+export class Queue {
+  readonly #core: Core
+  readonly #quotas: TenantQuotas
+  readonly #waiting: WaitingClaims<Lease>
+  readonly #stopTicking: () => void
+  /** Expired leases whose failure policy could not be applied yet. */
+  readonly #expiredBefore: Failed[] = []
+
+  constructor(core: Core, quotas: TenantQuotas) {
+    this.#core = core
+    this.#quotas = quotas
+    this.#waiting = new WaitingClaims(core.timers, WAITING_CLAIMS_MAX)
+    core.onVisible((stream) => this.#waiting.wake(stream.number))
+    this.#stopTicking = core.timers.every(TICK_MS, () => this.#tick())
+  }
+
+  get waitingClaims(): number {
+    return this.#waiting.count
+  }
+
+  /** Claims that wait are answered empty. */
+  close(): void {
+    this.#stopTicking()
+    this.#waiting.close()
+  }
+
+  // Claims
+
+  async claim(caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience): Promise<RenderedJson> {
+    const core = this.#core
+    const request = {
+      startOffset: body.start_offset ?? 0,
+      max: body.max_messages ?? CLAIM_MESSAGES_DEFAULT,
+      timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
+    }
+    const waitMs = body.wait_millis ?? 0
+    if (path.stream === AUDIT_STREAM) {
+      throw refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
+    }
+    const asked = core.stream(caller, path.stream, 'missing_stream')
+    if (request.startOffset > asked.nextOffset) {
+      throw refuse('invalid_request', `start_offset must not exceed the stream's next offset, ${asked.nextOffset}`)
+    }
+    await core.readable(asked)
+    const serve = (): Lease | null => this.#tryLease(caller, path, request)
+    const place = { streamNumber: asked.number, group: path.group }
+    const serveLater = (): Lease | null => (core.log.state.kind === 'restarting' ? null : serve())
+    const how = { waitMs, takesAny: request.startOffset === 0, serve: serveLater }
+    this.#meet(asked.groups.get(path.group)) // what time has just made available is theirs who came before
+    const lease = serve() ?? (waitMs > 0 ? await this.#waiting.wait(place, how, patience) : null)
+    if (lease === null) {
+      const subscriptionId = core.tokens.subscription(NO_GROUP, 0)
+      return core.judged(() => {
+        core.stream(caller, path.stream, 'missing_stream')
+        return emptyClaimReply(path, subscriptionId, request.startOffset)
+      })
+    }
+    return this.#claimed(path, lease)
+  }
+
+  /** Q1. Null: there is nothing to lease. */
+  #tryLease(caller: Caller, path: GroupPath, { startOffset, max, timeoutMs }: ClaimRequest): Lease | null {
+    const core = this.#core
+    const stream = core.stream(caller, path.stream, 'missing_stream')
+    const existing = stream.groups.get(path.group)
+    if (existing) this.#expire(existing)
+    const queue = existing?.queue ?? GroupState.create()
+    const runs = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
+    if (runs.length === 0) return null
+    const leasedAtMs = core.time.nowMs()
+    this.#quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
+    const group = ensureGroup(core, stream, path.group, FAILURE)
+    const claimNumber = group.nextClaimNumber
+    const expiresAtMs = leasedAtMs + timeoutMs
+    const claim = { groupNumber: group.number, claimNumber, atMs: leasedAtMs, expiresAtMs, runs }
+    const stored = core.append({
+      type: FRAME_CLAIM,
+      payloadBytes: claimBytes(claim),
+      encode: (target, at) => void encodeClaim(target, at, claim),
+      purpose: 'admit',
+      failure: FAILURE,
+      apply: () => core.state.applyClaim(group, claimNumber, leasedAtMs, expiresAtMs, runs),
+    })
+    return { group, claimNumber, runs, leasedAtMs, expiresAtMs, stored }
+  }
+
+  async #claimed(path: GroupPath, lease: Lease): Promise<RenderedJson> {
+    const core = this.#core
+    const { group, claimNumber, runs, leasedAtMs, expiresAtMs } = lease
+    const { stream } = group
+    const deliveries = runs.flatMap(({ offset: first, count, attempt }) =>
+      Array.from({ length: count }, (_, i) => ({
+        id: core.tokens.delivery(group.number, first + i, attempt),
+        offset: first + i,
+        attempt,
+      })),
+    )
+    const read = core.reads.deliveries(
+      stream.index,
+      deliveries.map(({ offset }) => offset),
+    )
+    const reading = read.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
+    await lease.stored
+    const records = await reading
+    if (records instanceof Error) {
+      await this.#releaseUnheard(group, deliveries)
+      throw records
+    }
+    const { unreadable } = records
+    if (unreadable.length > 0) await this.#giveBack(group, deliveries, unreadable)
+    core.counters.claimed(deliveries.length - unreadable.length)
+    return claimReply({
+      stream: path.stream,
+      group: path.group,
+      subscriptionId: core.tokens.subscription(group.number, claimNumber),
+      leasedAtMs,
+      expiresAtMs,
+      deliveries,
+      records,
+      nextOffset: deliveries.at(-1)!.offset + 1,
+    })
+  }
+
+  /** Q3. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
+  async #giveBack(
+    group: Group,
+    deliveries: readonly { readonly offset: number; readonly attempt: number }[],
+    unreadable: readonly Unreadable[],
+  ): Promise<void> {
+    this.#core.reportUnreadable(group.stream, unreadable)
+    const { holes } = group.stream
+    const given = new Set(
+      unreadable.filter(({ cause, offset }) => cause !== 'damaged' || holes.has(offset)).map(({ offset }) => offset),
+    )
+    await this.#releaseUnheard(
+      group,
+      deliveries.filter(({ offset }) => given.has(offset)),
+    )
+  }
+
+  /** Ends leases that no client hears of, as far as nothing else has become of them while their records were read. */
+  async #releaseUnheard(
+    { number }: Group,
+    deliveries: readonly { readonly offset: number; readonly attempt: number }[],
+  ): Promise<void> {
+    const group = this.#core.state.groups[number]
+    const atMs = this.#core.time.nowMs()
+    const released = deliveries.flatMap(({ offset, attempt }) =>
+      group?.queue.find(offset, attempt, atMs).kind === 'active'
+        ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }]
+        : [],
+    )
+    if (group === undefined || released.length === 0) return
+    await this.#resolve(released)
+    this.#waiting.wake(group.stream.number, group.name)
+  }
+
+  // Resolutions
+
+  async ack(caller: Caller, path: DeliveryPath): Promise<AckReply> {
+    const core = this.#core
+    const { group, offset, attempt } = this.#active(caller, path)
+    const atMs = core.time.nowMs()
+    await this.#resolve([{ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 }])
+    core.counters.acked(1)
+    return {
+      ...identityOf(path, group),
+      offset,
+      attempt,
+      acknowledged_at_ms: atMs,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  /** The good ones in one frame; each bad one has its error in its result. */
+  async batchAck(caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody): Promise<BatchAckReply> {
+    const core = this.#core
+    const atMs = core.time.nowMs()
+    const seen = new Set<string>()
+    const found = body.delivery_ids.map((deliveryId) => {
+      try {
+        if (seen.has(deliveryId)) throw refuse('lease_not_active', 'the delivery is named twice')
+        seen.add(deliveryId)
+        return this.#active(caller, { stream, subscriptionId, deliveryId })
+      } catch (error) {
+        if (error instanceof BrokerError) return error
+        throw error
+      }
+    })
+    const good = found.filter((each): each is Active => !(each instanceof BrokerError))
+    if (good.length > 0) {
+      await this.#resolve(
+        good.map(({ group, offset, attempt }) => ({ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 })),
+      )
+    } else {
+      await core.settled(FAILURE) // the errors are judgements too
+    }
+    core.counters.acked(good.length)
+    const results = found.map((each, i) => {
+      const deliveryId = body.delivery_ids[i]!
+      if (each instanceof BrokerError) return { delivery_id: deliveryId, error: each.detail }
+      return { delivery_id: deliveryId, offset: each.offset, attempt: each.attempt }
+    })
+    return {
+      api_version: 'v1',
+      stream,
+      subscription_id: subscriptionId,
+      acknowledged_count: good.length,
+      acknowledged_at_ms: atMs,
+      results,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  async nack(caller: Caller, path: DeliveryPath, body: NackBody): Promise<NackReply> {
+    const core = this.#core
+    const active = this.#active(caller, path)
+    const { group, offset, attempt } = active
+    const reply = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
+    core.counters.nacked()
+    if (!body.requeue) {
+      await this.#resolve([{ group, verb: 'nack', offset, attempt, atMs: core.time.nowMs(), valueMs: 0 }])
+      return { ...reply, will_redeliver: false, policy_action: 'none' }
+    }
+    const again = (): Active => this.#active(caller, path)
+    const outcome = await this.#applyPolicy(active, again, { reason: body.reason, cause: 'policy', ...caller })
+    switch (outcome.action) {
+      case 'redeliver_now':
+      case 'scheduled_retry':
+        return {
+          ...reply,
+          will_redeliver: true,
+          policy_action: outcome.action,
+          available_at_ms: outcome.availableAtMs,
+        }
+      case 'dead_lettered':
+        return {
+          ...reply,
+          will_redeliver: false,
+          policy_action: outcome.action,
+          dead_letter_stream: outcome.target,
+          dead_letter_offset: outcome.offset,
+        }
+      case 'stopped':
+        return { ...reply, will_redeliver: false, policy_action: outcome.action }
+    }
+  }
+
+  async renew(caller: Caller, path: DeliveryPath, body: RenewBody): Promise<RenewReply> {
+    const core = this.#core
+    const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = this.#active(caller, path)
+    const expiresAtMs = before + body.extend_by_millis
+    await this.#resolve([{ group, verb: 'renew', offset, attempt, atMs: core.time.nowMs(), valueMs: expiresAtMs }])
+    core.counters.renewed()
+    return {
+      ...identityOf(path, group),
+      lease: {
+        consumer_group: group.name,
+        offset,
+        attempt,
+        state: 'active',
+        leased_at_ms: leasedAtMs,
+        lease_expires_at_ms: expiresAtMs,
+      },
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  async retry(caller: Caller, path: DeliveryPath, body: RetryBody): Promise<RetryReply> {
+    const core = this.#core
+    const { group, offset, attempt } = this.#active(caller, path)
+    const availableAtMs = await this.#release({ group, offset, attempt }, body.delay_millis)
+    core.counters.retried()
+    return {
+      ...identityOf(path, group),
+      offset,
+      attempt,
+      available_at_ms: availableAtMs,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  async deadLetter(caller: Caller, path: DeliveryPath, body: DeadLetterBody): Promise<DeadLetterReply> {
+    const core = this.#core
+    const active = this.#active(caller, path)
+    const target = body.dead_letter_stream
+    if (target === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+    core.stream(caller, target, 'missing_stream')
+    const { principal } = caller
+    const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
+    const deadLetterOffset = await this.#deadLetter(() => this.#active(caller, path), order)
+    if (deadLetterOffset === null) {
+      throw refuse(FAILURE, 'the record is damaged and cannot be copied: see the quarantine incidents of the stream')
+    }
+    return {
+      ...identityOf(path, active.group),
+      source_offset: active.offset,
+      dead_letter_stream: target,
+      dead_letter_offset: deadLetterOffset,
+      attempt: active.attempt,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  /** @throws BrokerError unless the delivery of the path has an active lease */
+  #active(caller: Caller, { stream: name, subscriptionId, deliveryId }: DeliveryPath): Active {
+    const { state, tokens, time } = this.#core
+    const stream = state.stream(caller.tenant, name)
+    const delivery = tokens.openDelivery(deliveryId)
+    const subscription = tokens.openSubscription(subscriptionId)
+    const group = delivery ? state.groups[delivery.groupNumber] : undefined
+    if (!stream || !delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
+    if (subscription.groupNumber !== group.number) throw unknownDelivery()
+    const { offset, attempt } = delivery
+    const found = group.queue.find(offset, attempt, time.nowMs())
+    switch (found.kind) {
+      case 'active':
+        if (found.claimNumber !== subscription.claimNumber) throw unknownDelivery()
+        return { group, offset, attempt, leasedAtMs: found.leasedAtMs, expiresAtMs: found.expiresAtMs }
+      case 'expired':
+        throw refuse('lease_expired', 'the lease of the delivery has expired')
+      case 'resolved':
+        throw refuse('lease_not_active', 'the delivery was resolved before')
+      case 'unknown':
+        throw unknownDelivery()
+    }
+  }
+
+  #resolve(resolutions: readonly (Resolution & { readonly group: Group })[]): Promise<void> {
+    const core = this.#core
+    const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
+    return core.append({
+      type: FRAME_RESOLVE,
+      payloadBytes: resolveBytes(entries),
+      encode: (target, at) => void encodeResolve(target, at, entries),
+      purpose: 'finish',
+      failure: FAILURE,
+      apply: () => resolutions.forEach((each) => core.state.applyResolution(each.group, each)),
+    })
+  }
+
+  /** @returns when it is available */
+  async #release(
+    { group, offset, attempt }: Omit<Active, 'leasedAtMs' | 'expiresAtMs'>,
+    delayMs: number,
+  ): Promise<number> {
+    const atMs = this.#core.time.nowMs()
+    const valueMs = delayMs === 0 ? 0 : atMs + delayMs
+    await this.#resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs }])
+    if (delayMs === 0) this.#waiting.wake(group.stream.number, group.name)
+    return atMs + delayMs
+  }
+
+  // Failure policy
+
+  /** @param again as for `#deadLetter` */
+  async #applyPolicy(
+    active: Failed,
+    again: () => Failed,
+    failed: { readonly reason: string; readonly cause: 'policy' | 'expiry'; readonly principal: string },
+  ): Promise<PolicyOutcome> {
+    const { group, offset, attempt } = active
+    const { stream } = group
+    const policy = stream.config.failure_policy
+    if (policy === null || attempt < policy.max_attempts) {
+      const delayMs = policy?.retry_delay_millis ?? 0
+      const availableAtMs = await this.#release({ group, offset, attempt }, delayMs)
+      return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
+    }
+    const target = policy.dead_letter_stream
+    if (target !== null && target !== AUDIT_STREAM && this.#core.state.stream(stream.tenant, target)) {
+      const copied = await this.#deadLetter(again, { ...failed, target })
+      if (copied !== null) return { action: 'dead_lettered', target, offset: copied }
+    }
+    await this.#stop(again(), failed)
+    return { action: 'stopped' }
+  }
+
+  #stop(
+    { group, offset, attempt }: Failed,
+    { reason, principal }: { readonly reason: string; readonly principal: string },
+  ): Promise<void> {
+    const core = this.#core
+    const { tenant } = group.stream
+    const audit = core.auditStream(tenant)
+    const auditOffset = audit.nextOffset
+    const atMs = core.time.nowMs()
+    return core.change(
+      {
+        kind: 'delivery_stopped',
+        group_number: group.number,
+        offset,
+        attempt,
+        at_ms: atMs,
+        reason,
+        principal,
+        tenant,
+        stream: group.stream.name,
+        group: group.name,
+        audit_offset: auditOffset,
+      },
+      {
+        purpose: 'finish',
+        failure: FAILURE,
+        apply: (place) => {
+          core.state.applyFinished(group, offset, attempt, 'stopped', atMs)
+          core.state.applyAudited(tenant, auditOffset, place, atMs)
+        },
+        onStored: () => core.makeVisible(audit, auditOffset + 1),
+      },
+    )
+  }
+
+  /**
+   * Q2
+   *
+   * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
+   * @returns offset of the copy; null when the record is damaged
+   */
+  async #deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<number | null> {
+    const core = this.#core
+    const record = await core.steady(() => this.#recordOf(again()))
+    const { group, offset, attempt } = again()
+    if (record === null) return null
+    const source = group.stream
+    const { tenant } = source
+    const target = core.state.stream(tenant, order.target)
+    if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
+    const audit = core.auditStream(tenant)
+    const auditOffset = audit.nextOffset
+    const targetOffset = target.nextOffset
+    const atMs = core.time.nowMs()
+    const deadLetter = {
+      cause: order.cause,
+      groupNumber: group.number,
+      offset,
+      attempt,
+      targetNumber: target.number,
+      targetOffset,
+      auditOffset,
+      atMs,
+      ingestTimeMs: core.time.wallMs(),
+      tenant,
+      principal: order.principal,
+      sourceStream: source.name,
+      consumerGroup: group.name,
+      targetStream: target.name,
+      reason: order.reason,
+      record,
+    }
+    await core.append({
+      type: FRAME_DEAD_LETTER,
+      payloadBytes: deadLetterBytes(deadLetter),
+      encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
+      purpose: 'finish',
+      failure: FAILURE,
+      apply: (place) => {
+        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+        core.state.applyRecords(target, place, {
+          firstOffset: targetOffset,
+          count: 1,
+          ingestTimeMs: deadLetter.ingestTimeMs,
+          eventTimeMsOf: () => record.eventTimeMs,
+          payloadBytesOf: () => record.payloadBytes,
+        })
+        core.state.applyAudited(tenant, auditOffset, place, atMs)
+      },
+      onStored: () => {
+        core.makeVisible(target, targetOffset + 1)
+        core.makeVisible(audit, auditOffset + 1)
+      },
+    })
+    core.counters.deadLettered()
+    return targetOffset
+  }
+
+  /** As it stands in its frame; null when it is damaged. */
+  async #recordOf({ group: { stream }, offset }: Failed): Promise<RawRecord | null> {
+    const core = this.#core
+    for (let attempt = 1; ; attempt += 1) {
+      await core.readable(stream)
+      if (stream.holes.has(offset)) return null
+      const read = await core.reads.raw(stream.index, offset)
+      if (read.kind === 'record') return read.record
+      core.reportUnreadable(stream, [read.unreadable])
+      const { cause } = read.unreadable
+      if (cause === 'damaged') return null
+      if (cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue // moved meanwhile
+      throw refuse(FAILURE, 'the record cannot be read at present: repeat the request', { retryable: true })
+    }
+  }
+
+  // Time
+
+  #tick(): void {
+    const nowMs = this.#core.time.nowMs()
+    const again = this.#expiredBefore.shift()
+    if (again) void this.#onExpired(again)
+    for (const group of this.#core.state.groups) if (group && group.queue.nextDueMs <= nowMs) this.#meet(group)
+  }
+
+  #meet(group: Group | undefined): void {
+    if (group && this.#expire(group) > 0) this.#waiting.wake(group.stream.number, group.name)
+  }
+
+  /** @returns how many offsets time has moved */
+  #expire(group: Group): number {
+    const core = this.#core
+    const nowMs = core.time.nowMs()
+    const { queue } = group
+    if (queue.nextDueMs > nowMs) return 0
+    const delayedBefore = queue.delayedCount
+    if (group.stream.config.failure_policy?.apply_on_expiry) {
+      return queue.expire(nowMs, EXPIRIES_MAX, (offset, attempt) => {
+        core.counters.expired(1)
+        void this.#onExpired({ group, offset, attempt })
+      })
+    }
+    const met = queue.expire(nowMs, EXPIRIES_MAX)
+    core.counters.expired(met - (delayedBefore - queue.delayedCount))
+    return met
+  }
+
+  /** The failure policy of a stream that has it applied when a lease expires. */
+  async #onExpired(expired: Failed): Promise<void> {
+    const failed = { reason: 'the lease expired', cause: 'expiry', principal: 'broker' } as const
+    try {
+      await this.#applyPolicy(this.#stillExpired(expired), () => this.#stillExpired(expired), failed)
+    } catch (error) {
+      if (error instanceof BrokerError && error.code === 'lease_not_active') return
+      const details = { stream: expired.group.stream.name, offset: expired.offset, reason: String(error) }
+      this.#core.logger.warn(details, 'a failure policy could not be applied, and is tried again')
+      this.#expiredBefore.push(expired)
+    }
+  }
+
+  /** @throws BrokerError lease_not_active when there is nothing left to do: retention removed it, or a new state has it reported again */
+  #stillExpired(expired: Failed): Failed {
+    const { group, offset, attempt } = expired
+    const { state, time } = this.#core
+    const isSame = state.groups[group.number] === group // C3
+    if (isSame && group.queue.find(offset, attempt, time.nowMs()).kind === 'expired') return expired
+    throw refuse('lease_not_active', 'the delivery was resolved before')
+  }
+}
+
+const unknownDelivery = (): BrokerError =>
+  refuse('delivery_not_found', 'the stream has no such subscription and delivery')
+
+const identityOf = (path: DeliveryPath, group: Group) =>
+  ({
+    api_version: 'v1',
+    stream: path.stream,
+    consumer_group: group.name,
+    subscription_id: path.subscriptionId,
+    delivery_id: path.deliveryId,
+  }) as const

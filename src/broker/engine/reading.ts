@@ -1,0 +1,162 @@
+/**
+ * Replay of records and of audit events. Neither claims work nor moves a cursor.
+ *
+ * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
+ * in its class and stays.
+ */
+import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
+import type { Page } from '../records/record-reads.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import type { ReplayDiagnostics } from '../wire.ts'
+import type { Core } from './core.ts'
+import { ensureGroup } from './groups.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { Observation, StreamState } from './state.ts'
+
+const READ_ATTEMPTS_MAX = 3
+
+/** What a page showed. */
+type Seen = Omit<Observation, 'observedAtMs'>
+
+export class Reading {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  async replay(caller: Caller, name: string, request: ReplayRequest): Promise<RenderedJson> {
+    const core = this.#core
+    const { body, seen } = await core.steady(() => this.#replay(caller, name, request))
+    core.counters.replayed(seen.returnedRecords)
+    if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
+    return body
+  }
+
+  async #replay(
+    caller: Caller,
+    name: string,
+    request: ReplayRequest,
+  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen }> {
+    const core = this.#core
+    const stream =
+      name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
+    await core.readable(stream)
+    const end = stream.visibleNext
+    const asked = await this.#startOf(stream, request.start, end)
+    const start = Math.max(asked, stream.floor)
+    const page = await this.#page(stream, start, end, request)
+    const nextOffset = nextOf(page, start, end)
+    const endOfStream = nextOffset >= end
+    const diagnostics: ReplayDiagnostics = {
+      returned_records: page.returned,
+      returned_payload_bytes: page.payloadBytes,
+      max_records: request.maxRecords,
+      max_payload_bytes: request.maxPayloadBytes,
+      payload_cap_reached: page.capped,
+      first_record_exceeds_cap: page.firstExceedsCap,
+      first_offset: stream.floor,
+      skipped_by_retention: request.start.by === 'offset' && asked < stream.floor,
+      quarantined_records: stream.holes.coveredBetween(start, Math.max(start, Math.min(nextOffset, end))),
+    }
+    const head = request.legacy ? '{' : '{"api_version":"v1",'
+    const body = Buffer.concat([
+      Buffer.from(`${head}"stream":${JSON.stringify(name)},"records":[`),
+      page.bytes,
+      Buffer.from(
+        `],"next_offset":${nextOffset},"end_of_stream":${endOfStream},"diagnostics":${JSON.stringify(diagnostics)}}`,
+      ),
+    ])
+    await core.tellable(stream)
+    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
+  }
+
+  audit(caller: Caller, request: AuditRequest): Promise<RenderedJson> {
+    return this.#core.steady(() => this.#audit(caller, request))
+  }
+
+  async #audit(caller: Caller, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
+    const core = this.#core
+    const stream = core.auditStream(caller.tenant)
+    const end = stream.visibleNext
+    const start = Math.max(startOffset, stream.floor)
+    await core.readable(stream)
+    const page = await this.#readable(stream, () =>
+      core.reads.auditPage(stream.index, start, end, maxRecords, format, stream.holes),
+    )
+    if (format === 'ndjson') return page.bytes
+    const nextOffset = nextOf(page, start, end)
+    return Buffer.concat([
+      Buffer.from('{"api_version":"v1","events":['),
+      page.bytes,
+      Buffer.from(`],"event_count":${page.returned},"next_offset":${nextOffset},"end_of_stream":${nextOffset >= end}}`),
+    ])
+  }
+
+  async #page(stream: StreamState, start: number, end: number, request: ReplayRequest): Promise<Page> {
+    const limits = { maxRecords: request.maxRecords, maxPayloadBytes: request.maxPayloadBytes }
+    return this.#readable(stream, () =>
+      this.#core.reads.page(
+        stream.index,
+        Math.max(start, stream.floor),
+        end,
+        limits,
+        stream.name === AUDIT_STREAM,
+        stream.holes,
+      ),
+    )
+  }
+
+  /**
+   * A page is whole but for what is damaged; what was moved or removed while it was read is looked up again. So is a page of nothing but
+   * damage that was not known: the next one passes it over.
+   */
+  async #readable(stream: StreamState, read: () => Promise<Page>): Promise<Page> {
+    for (let attempt = 1; ; attempt += 1) {
+      const page = await read()
+      this.#core.reportUnreadable(stream, page.unreadable)
+      const missing = page.unreadable.find(({ cause }) => cause !== 'damaged')
+      const isLast = attempt === READ_ATTEMPTS_MAX
+      if (missing === undefined && (page.returned > 0 || !page.hasMore || isLast)) return page
+      if (missing !== undefined && (missing.cause !== 'dropped' || isLast)) {
+        throw refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
+      }
+      await this.#core.readable(stream)
+    }
+  }
+
+  /** By time: the first offset whose record has a time at or above it. */
+  async #startOf(stream: StreamState, start: ReplayRequest['start'], end: number): Promise<number> {
+    if (start.by === 'offset') return start.offset
+    const column = start.by === 'event_time' ? 'event' : 'ingest'
+    return this.#core.reads.firstAtOrAbove(stream.index, column, start.timeMs, end, stream.name === AUDIT_STREAM)
+  }
+
+  /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
+  #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
+    const core = this.#core
+    const observation = { ...seen, observedAtMs: core.time.nowMs() }
+    try {
+      const stream = core.stream(caller, name, 'stream_not_found')
+      const group = ensureGroup(core, stream, consumer.group, 'internal_error')
+      const change = {
+        kind: 'observation',
+        group_number: group.number,
+        consumer_id: consumer.id,
+        returned_records: seen.returnedRecords,
+        next_offset: seen.nextOffset,
+        end_of_stream: seen.endOfStream,
+        at_ms: observation.observedAtMs,
+      } as const
+      const apply = (): void => core.state.applyObservation(group, consumer.id, observation)
+      core.change(change, { purpose: 'admit', durability: 'append', failure: 'internal_error', apply }).catch(() => {})
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error
+    }
+  }
+}
+
+/** Where the next page begins: behind what was returned, or behind the end when nothing is left. */
+function nextOf(page: Page, start: number, end: number): number {
+  return page.hasMore ? page.nextOffset : Math.max(start, end)
+}

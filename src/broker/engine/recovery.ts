@@ -1,0 +1,161 @@
+/**
+ * The state of a log: its newest checkpoint, the places of records from the sidecars of its sealed segments, and the frames behind the
+ * checkpoint, applied. At a start, and again after frames were lost.
+ *
+ * R1  only what is committed is applied
+ * R2  a frame that does not read is skipped, and nothing else: what it can still say of the offsets it held makes a hole of them
+ * R3  what a missing or damaged sidecar would have said is found by reading its segment
+ * R4  a stream or group never disappears: when a frame is about one that is not known, the start is refused
+ */
+import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
+import { StoreError } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import { replaySegment } from '../../log/read.ts'
+import type { FrameView } from '../../log/read.ts'
+import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { readNewestCheckpoint } from '../records/checkpoint.ts'
+import { readSegmentIndex } from '../records/segment-index.ts'
+import { applyFrame, indexFrame } from './apply-frames.ts'
+import { decodeCheckpoint } from './checkpoint-content.ts'
+import { LOST_HEAD_BYTES, LostFrames } from './lost-frames.ts'
+import { BrokerState } from './state.ts'
+import type { Place } from './state.ts'
+
+export interface Recovered {
+  readonly state: BrokerState
+  /** Sealed segments whose sidecar has to be written. */
+  readonly unindexed: readonly SegmentInfo[]
+  readonly checkpointPosition: number
+}
+
+/** @throws StoreError and what the file system throws */
+export function recoverState(log: Log, directories: readonly string[], files: Files, logger: Logger): Recovered {
+  const committed = log.committed
+  const checkpoint = readNewestCheckpoint(files, directories, committed, (name) =>
+    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
+  )
+  const from = checkpoint?.position ?? 0
+  const oldest = log.segments[0]
+  if (oldest && oldest.base > from + SEGMENT_FOOTER_BYTES) {
+    throw new StoreError(
+      'corrupt',
+      'broker_checkpoint_missing',
+      `${directories.join(', ')}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+    )
+  }
+  const state = checkpoint ? decodeCheckpoint(checkpoint.content) : new BrokerState()
+  const lost = new LostFrames(state)
+  const unindexed: SegmentInfo[] = []
+  const incidents = log.incidents.toSorted((a, b) => a.from - b.from)
+  let appliedTo = from
+  const loseUpTo = (position: number): void => {
+    for (const { from, to } of incidents) {
+      if (to > appliedTo && from < position) lost.range(to - Math.max(from, appliedTo))
+    }
+  }
+  for (const segment of log.segments) {
+    const before = segment.end <= from // the whole segment, as checkpoints are of the ends of segments
+    if (before && adoptSidecar(state, files, segment, logger)) continue
+    if (segment.sealed && files.exists(segment.recordsPath)) unindexed.push(segment) // it may be brought back
+    if (before) {
+      index(state, log, files, segment)
+    } else {
+      loseUpTo(segment.base)
+      apply(state, lost, log, files, segment, committed)
+      appliedTo = segment.end
+    }
+  }
+  loseUpTo(Infinity)
+  lost.end()
+  for (const { segmentBase, from, to } of log.incidents) state.applyDamage(segmentBase, from, to)
+  state.findHoles()
+  state.makeAllVisible()
+  return { state, unindexed, checkpointPosition: from }
+}
+
+/** False: its records are to be found by reading it (R3). */
+function adoptSidecar(state: BrokerState, files: Files, segment: SegmentInfo, logger: Logger): boolean {
+  const read = readSegmentIndex(files, segment)
+  if (read.kind !== 'runs') {
+    logger.warn({ segment: segment.base, reason: read.reason }, 'a sidecar is missing: reading its segment')
+    return false
+  }
+  for (const { streamNumber, run } of read.runs) state.streams[streamNumber]?.index.adopt(run)
+  return true
+}
+
+/** R3 */
+function index(state: BrokerState, log: Log, files: Files, segment: SegmentInfo): void {
+  if (!files.exists(segment.recordsPath)) return // an incident of the log already
+  replaySegment(files, segment, {
+    logId: log.id,
+    to: segment.end,
+    onFrame: (frame) => indexFrame(state, frame, placeOf(segment, frame)),
+    onDamage: (range) => log.reportDamage(segment, range),
+  })
+}
+
+function apply(
+  state: BrokerState,
+  lost: LostFrames,
+  log: Log,
+  files: Files,
+  segment: SegmentInfo,
+  committed: number,
+): void {
+  const to = Math.min(segment.end, committed)
+  if (to <= segment.base) return
+  if (!files.exists(segment.recordsPath)) return lost.range(to - segment.base) // an incident of the log already
+  replaySegment(files, segment, {
+    logId: log.id,
+    to,
+    onFrame(frame) {
+      if (!applyFrame(state, frame, placeOf(segment, frame))) refuseUnknown(lost, frame)
+    },
+    onDamage(range) {
+      readDamaged(lost, log, files, segment, range)
+      log.reportDamage(segment, range)
+    },
+  })
+}
+
+const placeOf = ({ base }: SegmentInfo, { position }: FrameView): Place => ({
+  segmentBase: base,
+  place: position - base,
+})
+
+/** R4 */
+function refuseUnknown(lost: LostFrames, { position, type }: FrameView): never {
+  const problem = lost.mayHaveCreated
+    ? 'belongs to a stream or consumer group whose creation is damaged'
+    : 'is none of this version'
+  throw new StoreError(
+    'corrupt',
+    'broker_frame_unknown',
+    `the frame of type ${type} at position ${position} of the log ${problem}: restore its segment, or the whole directory`,
+  )
+}
+
+/** R2 */
+function readDamaged(
+  lost: LostFrames,
+  log: Log,
+  files: Files,
+  segment: SegmentInfo,
+  { from, to }: { readonly from: number; readonly to: number },
+): void {
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + LOST_HEAD_BYTES)
+  const file = files.open(segment.recordsPath, 'read')
+  let have = 0
+  try {
+    have = file.read(bytes, from - segment.base)
+  } finally {
+    file.close()
+  }
+  const header = emptyFrameHeader()
+  const isOurs = have >= FRAME_HEADER_BYTES && decodeFrameHeader(bytes, 0, header) && header.logId === log.id
+  if (!isOurs || header.position !== from) return lost.range(to - from)
+  lost.frame(header.type, header.payloadBytes, bytes.subarray(FRAME_HEADER_BYTES))
+}

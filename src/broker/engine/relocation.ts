@@ -1,0 +1,165 @@
+/**
+ * Moves what is left of the log's oldest segment behind its end, so that the segment can go: records keep their offsets, audit events
+ * their ids. The log is a circle that is cleaned from its oldest end on.
+ *
+ * M1  a record is found at its new place from the moment it is appended there: who reads waits until that is written. The old place
+ *     stays until the new one is durable
+ * M2  cleaning begins when the log is more than twice what lives in it: it writes no more than what is published, in the long run
+ */
+import type { SegmentInfo } from '../../log/log.ts'
+import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
+import { Places } from '../records/places.ts'
+import type { RawRecord } from '../records/record-reads.ts'
+import type { Core } from './core.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { StreamState } from './state.ts'
+
+/** Garbage that is left alone, in segments. */
+const SEGMENTS_SPARED = 4
+/** What a record takes beside its payload, about. */
+const RECORD_OVERHEAD_BYTES = 150
+const MOVED_AT_ONCE = 500
+
+/** A line of `auditPage`. */
+interface AuditEvent {
+  readonly event_id: string
+  readonly kind: string
+  readonly at_ms: number
+  readonly tenant: string
+  readonly principal: string
+  readonly stream: string | null
+  readonly detail: Record<string, unknown>
+  readonly offset: number
+}
+
+/** M2 */
+export function needsCleaning(core: Core, segmentBytes: number): boolean {
+  const { segments } = core.log
+  const first = segments[0]
+  const last = segments.at(-1)
+  if (first === undefined || last === undefined || segments.length <= SEGMENTS_SPARED) return false
+  let liveBytes = 0
+  for (const stream of core.state.streams) {
+    if (stream) liveBytes += stream.index.payloadBytes + RECORD_OVERHEAD_BYTES * stream.index.recordCount
+  }
+  return last.end - first.base > 2 * liveBytes + SEGMENTS_SPARED * segmentBytes
+}
+
+/** @throws BrokerError when the log takes no more; what was moved until then stays moved */
+export async function moveOut(core: Core, segment: SegmentInfo): Promise<void> {
+  for (const stream of core.state.streams) {
+    if (stream === undefined) continue
+    const shares = stream.index.segments().filter(({ segmentBase }) => segmentBase === segment.base)
+    for (const { firstOffset, lastOffset } of shares) {
+      if (stream.name === AUDIT_STREAM) await moveEvents(core, stream, segment, firstOffset, lastOffset + 1)
+      else await moveRecords(core, stream, segment, firstOffset, lastOffset + 1)
+    }
+  }
+}
+
+/** Offsets between may be in other segments: they are read and left where they are. */
+async function moveRecords(
+  core: Core,
+  stream: StreamState,
+  segment: SegmentInfo,
+  from: number,
+  end: number,
+): Promise<void> {
+  for (let at = from; at < end;) {
+    const { records, unreadable } = await core.reads.rawRecords(stream.index, at, end, MOVED_AT_ONCE)
+    core.reportUnreadable(stream, unreadable)
+    const here = records.filter(({ offset }) => offset >= stream.floor && isIn(segment, stream, offset))
+    await Promise.all(runsOf(here).map((run) => appendAgain(core, stream, run)))
+    const last = Math.max(records.at(-1)?.offset ?? -1, unreadable.at(-1)?.offset ?? -1)
+    if (last < at) return
+    at = last + 1
+  }
+}
+
+/** Neighbours that came in with one another: a frame has one ingest time. */
+function runsOf(records: readonly RawRecord[]): RawRecord[][] {
+  const runs: RawRecord[][] = []
+  for (const record of records) {
+    const run = runs.at(-1)
+    const before = run?.at(-1)
+    const continues = before?.offset === record.offset - 1 && before.ingestTimeMs === record.ingestTimeMs
+    if (run && continues) run.push(record)
+    else runs.push([record])
+  }
+  return runs
+}
+
+function appendAgain(core: Core, stream: StreamState, run: readonly RawRecord[]): Promise<void> {
+  const { offset: firstOffset, ingestTimeMs } = run[0]!
+  const records = run.map(({ bytes }) => bytes)
+  const frame = { streamNumber: stream.number, firstOffset, ingestTimeMs, relocated: true, records }
+  return core.append({
+    type: FRAME_RECORDS,
+    payloadBytes: recordsBytes(records),
+    encode: (target, at) => void encodeRecords(target, at, frame),
+    ...MOVING,
+    apply: (place) => {
+      core.state.applyRecords(stream, place, {
+        firstOffset,
+        count: run.length,
+        ingestTimeMs,
+        eventTimeMsOf: (number) => run[number]!.eventTimeMs,
+        payloadBytesOf: (number) => run[number]!.payloadBytes,
+      })
+      core.readLater(stream) // M1
+    },
+  })
+}
+
+async function moveEvents(
+  core: Core,
+  stream: StreamState,
+  segment: SegmentInfo,
+  from: number,
+  end: number,
+): Promise<void> {
+  for (let at = from; at < end;) {
+    const page = await core.reads.auditPage(stream.index, at, end, MOVED_AT_ONCE, 'ndjson')
+    core.reportUnreadable(stream, page.unreadable)
+    const lines = page.bytes
+      .toString()
+      .split('\n')
+      .filter((line) => line !== '')
+    const events = lines.map((line) => JSON.parse(line) as AuditEvent) // rendered by our reader
+    const here = events.filter(({ offset }) => isIn(segment, stream, offset))
+    await Promise.all(here.map((event) => appendEvent(core, stream, event)))
+    if (!page.hasMore) return
+    at = page.nextOffset
+  }
+}
+
+function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
+  const { event_id, kind, at_ms, tenant, principal, stream: about, detail, offset } = event
+  return core.change(
+    {
+      kind: 'audit',
+      event_kind: kind,
+      event_id,
+      at_ms,
+      tenant,
+      principal,
+      stream: about,
+      detail,
+      audit_offset: offset,
+    },
+    {
+      ...MOVING,
+      apply: (place) => {
+        core.state.applyAudited(tenant, offset, place, at_ms)
+        core.readLater(stream) // M1
+      },
+    },
+  )
+}
+
+const MOVING = { purpose: 'finish', durability: 'sync', failure: 'internal_error' } as const
+
+function isIn(segment: SegmentInfo, stream: StreamState, offset: number): boolean {
+  const place = new Places(1)
+  return stream.index.find(offset, place) && place.segmentBase(0) === segment.base
+}

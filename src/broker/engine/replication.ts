@@ -1,0 +1,177 @@
+/**
+ * The target side of replication: another site's broker sends records, they are applied once. Source: specification "Replication",
+ * contract "Broker".
+ *
+ * L1  a link (stream, source site, target site, policy) takes origin offsets without gaps from 0 on; what it has taken before is skipped
+ * L2  the records and the link's progress are one frame
+ */
+import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
+import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
+import type { Caller } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { ReplicaApplyBody, ReplicaApplyReply, ReplicationStatusReply } from '../wire.ts'
+import type { Core } from './core.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
+import type { Link, StreamState } from './state.ts'
+import type { Streams } from './streams.ts'
+
+type ReplicatedRecords = ReplicaApplyBody['records']
+
+const FAILURE = 'replica_apply_failed'
+
+export class Replication {
+  readonly #core: Core
+  readonly #streams: Streams
+  readonly #nodeId: string
+
+  constructor(core: Core, streams: Streams, nodeId: string) {
+    this.#core = core
+    this.#streams = streams
+    this.#nodeId = nodeId
+  }
+
+  status(caller: Caller): Promise<ReplicationStatusReply> {
+    return this.#core.judged(() => ({
+      api_version: 'v1',
+      status: 'not_configured',
+      node_id: this.#nodeId,
+      runtime_boundary: 'in-process',
+      scheduler: { state: 'not_configured' },
+      transport: { state: 'not_configured' },
+      workers: [],
+      checkpoints: [],
+      targets: Array.from(this.#core.state.links.values())
+        .filter(({ stream }) => stream.tenant === caller.tenant)
+        .map(({ stream, link, nextExpectedOffset }) => ({
+          tenant: stream.tenant,
+          stream: stream.name,
+          source_site: link.sourceSite,
+          target_site: link.targetSite,
+          policy: link.policy,
+          next_expected_offset: nextExpectedOffset,
+          target_watermark: stream.visibleNext,
+        })),
+    }))
+  }
+
+  async apply(caller: Caller, body: ReplicaApplyBody): Promise<ReplicaApplyReply> {
+    const core = this.#core
+    const { stream: name, source_site, target_site, policy, records } = body
+    if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
+    if ((body.tenant ?? caller.tenant) !== caller.tenant) {
+      throw refuse('replica_apply_invalid', 'tenant must be the tenant of the caller')
+    }
+    const first = records[0]!.origin_offset
+    if (records.some(({ origin_offset }, i) => origin_offset !== first + i)) {
+      throw refuse('replica_apply_invalid', 'records must have ascending origin offsets without gaps')
+    }
+    const bytes = records.reduce((sum, record) => sum + payloadBytesOf(record), 0)
+    if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
+      throw refuse('replica_apply_too_large', `payloads must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
+    }
+    const link: Link = { sourceSite: source_site, targetSite: target_site, policy }
+    const expected = this.#expectedOf(core.state.stream(caller.tenant, name), link)
+    if (first > expected) {
+      throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`)
+    }
+    const end = first + records.length
+    const applied = await this.#append(caller, name, link, records)
+    if (applied.at(-1) !== end - 1) await core.settled(FAILURE) // what was applied before may not be stored yet
+    return {
+      api_version: 'v1',
+      stream: name,
+      applied: applied.length,
+      skipped: records.length - applied.length,
+      next_expected_offset: Math.max(expected, end),
+      target_watermark: this.#streamOf(caller, name).visibleNext,
+      applied_origin_offsets: applied,
+      acknowledgement: core.acknowledgement,
+    }
+  }
+
+  /** L1. Of a link that brought nothing yet, 0. */
+  #expectedOf(stream: StreamState | undefined, link: Link): number {
+    return (stream && this.#core.state.link(stream, link)?.nextExpectedOffset) ?? 0
+  }
+
+  #streamOf(caller: Caller, name: string): StreamState {
+    const existing = this.#core.state.stream(caller.tenant, name)
+    if (existing) return existing
+    // The records behind it are lost with it.
+    this.#streams.createStream(caller, name, DEFAULT_STREAM_CONFIG, FAILURE).catch(() => {})
+    return this.#core.state.stream(caller.tenant, name)!
+  }
+
+  /**
+   * L2. Large batches in several frames, one after the other, as they need not fit into the log's memory together: what is stored of one
+   * is not sent again. Meanwhile another batch may bring the same records.
+   *
+   * @returns origin offsets of the records that were appended here
+   */
+  async #append(caller: Caller, name: string, link: Link, records: ReplicatedRecords): Promise<number[]> {
+    const first = records[0]!.origin_offset
+    const applied: number[] = []
+    for (;;) {
+      const stream = this.#streamOf(caller, name)
+      const fresh = records.slice(this.#expectedOf(stream, link) - first)
+      if (fresh.length === 0) return applied
+      const bodies = ofOneFrame(fresh)
+      await this.#appendFrame(stream, link, bodies)
+      for (const { origin_offset } of bodies) applied.push(origin_offset)
+    }
+  }
+
+  #appendFrame(stream: StreamState, link: Link, bodies: ReplicatedRecords): Promise<void> {
+    const core = this.#core
+    const firstOffset = stream.nextOffset
+    const ingestTimeMs = core.time.wallMs()
+    const frame = {
+      streamNumber: stream.number,
+      firstOffset,
+      ingestTimeMs,
+      ...link,
+      firstOriginOffset: bodies[0]!.origin_offset,
+      records: bodies.map((body) => ({
+        messageId: body.message_id,
+        payload: hex(body.payload_hex),
+        key: body.key_hex === undefined || body.key_hex === null ? null : hex(body.key_hex),
+        headers: body.headers ?? {},
+        eventTimeMs: body.event_time_ms,
+        sourceIngestTimeMs: body.ingest_time_ms,
+      })),
+    }
+    const payloadBytes = replicatedRecordsBytes(frame)
+    if (payloadBytes > core.appender.payloadBytesMax) {
+      throw refuse('replica_apply_too_large', 'a record of the batch is too large')
+    }
+    return core.append({
+      type: FRAME_RECORDS_REPLICATED,
+      payloadBytes,
+      encode: (target, at) => void encodeReplicatedRecords(target, at, frame),
+      purpose: 'admit',
+      failure: FAILURE,
+      apply: (place) => {
+        core.state.applyRecords(stream, place, {
+          firstOffset,
+          count: bodies.length,
+          ingestTimeMs,
+          eventTimeMsOf: (number) => bodies[number]!.event_time_ms,
+          payloadBytesOf: (number) => payloadBytesOf(bodies[number]!),
+        })
+        core.state.applyReplicated(stream, link, frame.firstOriginOffset + bodies.length)
+      },
+      onStored: () => core.makeVisible(stream, firstOffset + bodies.length),
+    })
+  }
+}
+
+const hex = (text: string) => ({ text, encoding: 'hex' }) as const
+
+const payloadBytesOf = ({ payload_hex }: ReplicatedRecords[number]): number => payload_hex.length / 2
+
+/** The first records, up to REPLICA_FRAME_PAYLOAD_BYTES together; one at least. */
+function ofOneFrame(records: ReplicatedRecords): ReplicatedRecords {
+  let bytes = 0
+  const end = records.findIndex((record) => (bytes += payloadBytesOf(record)) > REPLICA_FRAME_PAYLOAD_BYTES)
+  return end < 0 ? records : records.slice(0, Math.max(1, end))
+}

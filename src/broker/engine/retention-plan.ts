@@ -1,0 +1,59 @@
+/**
+ * What retention would remove of a stream. Enforcement does exactly what the plan says, as it is the same function.
+ *
+ * Records go from the oldest on: those older than the greatest age by ingest time, and those that do not fit into the greatest size counted
+ * from the newest on. What the slowest cursor of `min_cursor_name` has not passed stays, whatever the limits; as long as no group has a
+ * cursor of that name, everything stays.
+ */
+import type { RetentionLimits } from '../operations.ts'
+import type { Core } from './core.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { StreamState } from './state.ts'
+
+export interface RetentionPlan {
+  readonly maxAgeMs: number | null
+  readonly maxBytes: number | null
+  readonly minCursorName: string | null
+  /** Null: there is no such rule. */
+  readonly cursorFloor: number | null
+  readonly plannedFloor: number
+  /** Offset behind the last record that was looked at. */
+  readonly end: number
+}
+
+export const hasLimits = ({ config: { retention } }: StreamState): boolean =>
+  retention.max_age_millis !== null || retention.max_bytes !== null
+
+/** @param overrides take the place of the stream's own limits */
+export async function planRetention(
+  core: Core,
+  stream: StreamState,
+  overrides: RetentionLimits,
+): Promise<RetentionPlan> {
+  const { retention } = stream.config
+  const maxAgeMs = overrides.maxAgeMs ?? retention.max_age_millis
+  const maxBytes = overrides.maxBytes ?? retention.max_bytes
+  const minCursorName = retention.min_cursor_name
+  const end = stream.visibleNext
+  const audited = stream.name === AUDIT_STREAM
+  let planned = stream.floor
+  if (maxAgeMs !== null) {
+    const youngest = Math.max(0, core.time.wallMs() - maxAgeMs)
+    planned = Math.max(planned, await core.reads.firstAtOrAbove(stream.index, 'ingest', youngest, end, audited))
+  }
+  if (maxBytes !== null && !audited) {
+    planned = Math.max(planned, await core.reads.firstWithin(stream.index, maxBytes, end)) // events have no payload
+  }
+  const cursorFloor = cursorFloorOf(stream)
+  if (cursorFloor !== null) planned = Math.max(stream.floor, Math.min(planned, cursorFloor))
+  return { maxAgeMs, maxBytes, minCursorName, cursorFloor, plannedFloor: planned, end }
+}
+
+/** What every cursor of `min_cursor_name` has passed ends here; null: there is no such rule. */
+export function cursorFloorOf(stream: StreamState): number | null {
+  const name = stream.config.retention.min_cursor_name
+  if (name === null) return null
+  let slowest = Infinity
+  for (const group of stream.groups.values()) slowest = Math.min(slowest, group.cursors.get(name)?.offset ?? Infinity)
+  return slowest === Infinity ? 0 : slowest
+}

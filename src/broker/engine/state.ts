@@ -1,0 +1,305 @@
+/**
+ * Everything the broker knows, as its log says: tenants, streams, consumer groups. Each `apply…` is the effect of one kind of frame, live
+ * and in recovery alike: all that chance or time decided stands in the frame, and applying is bookkeeping.
+ *
+ * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
+ * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
+ * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
+ */
+import type { Position } from '../../log/log-writer.ts'
+import { LIST_ENTRIES_MAX } from '../limits.ts'
+import type { Resolution } from '../frames.ts'
+import { RecordIndex } from '../records/record-index.ts'
+import type { StreamSummary } from '../wire.ts'
+import { GroupState } from '../state/group.ts'
+import { IntervalSet } from '../state/interval-set.ts'
+
+export const AUDIT_STREAM = 'system.audit'
+
+export type StreamConfig = Pick<StreamSummary, 'default_durability' | 'retention' | 'failure_policy'>
+
+/** Of a stream that is created without saying more, and of the audit stream. */
+export const DEFAULT_STREAM_CONFIG: StreamConfig = {
+  default_durability: 'local-disk',
+  retention: { max_age_millis: null, max_bytes: null, min_cursor_name: null },
+  failure_policy: null,
+}
+
+/** Where a frame is. */
+export interface Place {
+  readonly segmentBase: Position
+  /** Byte offset in the segment. */
+  readonly place: number
+}
+
+export interface Cursor {
+  readonly offset: number
+  readonly updatedAtMs: number
+}
+
+export interface Observation {
+  readonly returnedRecords: number
+  readonly nextOffset: number
+  readonly endOfStream: boolean
+  readonly observedAtMs: number
+}
+
+export interface AcknowledgedIncident {
+  readonly atMs: number
+  readonly by: string | null
+  readonly note: string | null
+}
+
+/** Records that a frame brings, by their number in it. */
+export interface RecordsBrought {
+  readonly firstOffset: number
+  readonly count: number
+  readonly ingestTimeMs: number
+  readonly eventTimeMsOf: (number: number) => number
+  readonly payloadBytesOf: (number: number) => number
+}
+
+/** From which site to which, and under which policy. */
+export interface Link {
+  readonly sourceSite: string
+  readonly targetSite: string
+  readonly policy: string
+}
+
+/** What a source site has brought into a stream so far. */
+export interface ReplicationLink {
+  readonly stream: StreamState
+  readonly link: Link
+  readonly nextExpectedOffset: number
+}
+
+export class Group {
+  readonly number: number
+  readonly name: string
+  readonly stream: StreamState
+  readonly queue: GroupState
+  readonly cursors = new Map<string, Cursor>()
+  readonly observations = new Map<string, Observation>()
+  nextClaimNumber = 0
+
+  constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
+    this.number = number
+    this.name = name
+    this.stream = stream
+    this.queue = queue
+  }
+}
+
+export class StreamState {
+  readonly number: number
+  readonly tenant: string
+  readonly name: string
+  readonly config: StreamConfig
+  readonly createdAtMs: number
+  readonly index = new RecordIndex()
+  readonly groups = new Map<string, Group>()
+  /** Offsets whose frames are damaged or missing. */
+  holes = new IntervalSet()
+  nextOffset = 0
+  visibleNext = 0
+  /** What is below was removed by retention. */
+  floor = 0
+  /** Of the records from the floor on. */
+  payloadBytes = 0
+  /** Whoever reads waits until the log is written up to here: see `Core.readable`. */
+  readAfter: Position = 0
+  /** Whoever tells of the stream waits until the log is committed up to here: that it is there, and where it begins. */
+  tellAfter: Position = 0
+
+  constructor(number: number, tenant: string, name: string, config: StreamConfig, createdAtMs: number) {
+    this.number = number
+    this.tenant = tenant
+    this.name = name
+    this.config = config
+    this.createdAtMs = createdAtMs
+  }
+
+  /** S1 */
+  advance(firstOffset: number, count: number): void {
+    if (firstOffset > this.nextOffset) this.holes.add(this.nextOffset, firstOffset)
+    this.nextOffset = Math.max(this.nextOffset, firstOffset + count)
+  }
+
+  /** S2: what has no place in the index, of the offsets that were given. */
+  findHoles(): void {
+    if (this.index.recordsBetween(this.floor, this.nextOffset) === this.nextOffset - this.floor) return
+    for (const [from, to] of this.index.gaps(this.floor, this.nextOffset)) this.holes.add(from, to)
+  }
+
+  /** Records in a range of a segment that turned out damaged after they were indexed: there, and never given out again. */
+  loseAt(segmentBase: Position, from: number, to: number): void {
+    for (const lost of this.index.offsetsAt(segmentBase, from, to)) this.holes.add(lost.from, lost.end)
+  }
+
+  /** Records of [from, to) that can be read. */
+  readableBetween(from: number, to: number): number {
+    const begin = Math.max(from, this.floor)
+    return to <= begin ? 0 : to - begin - this.holes.coveredBetween(begin, to)
+  }
+}
+
+export class BrokerState {
+  /** Key of delivery ids. Empty until the log's first frame. */
+  secret: Uint8Array = new Uint8Array()
+  /** Highest time in any frame: broker time never falls below it. */
+  lastAtMs = 0
+  readonly streams: StreamState[] = []
+  readonly groups: Group[] = []
+  readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
+  readonly links = new Map<string, ReplicationLink>()
+  readonly #byTenant = new Map<string, Map<string, StreamState>>()
+
+  stream(tenant: string, name: string): StreamState | undefined {
+    return this.#byTenant.get(tenant)?.get(name)
+  }
+
+  streamsOf(tenant: string): Iterable<StreamState> {
+    return this.#byTenant.get(tenant)?.values() ?? []
+  }
+
+  link(stream: StreamState, link: Link): ReplicationLink | undefined {
+    return this.links.get(linkKey(stream, link))
+  }
+
+  // Frames
+
+  applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
+    const stream = new StreamState(number, tenant, name, config, atMs)
+    this.streams[number] = stream
+    const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
+    this.#byTenant.set(tenant, ofTenant.set(name, stream))
+    this.passed(atMs)
+    return stream
+  }
+
+  applyGroupCreated(number: number, stream: StreamState, name: string): Group {
+    const group = new Group(number, name, stream)
+    if (stream.floor > 0) group.queue.dropBelow(stream.floor)
+    this.groups[number] = group
+    stream.groups.set(name, group)
+    return group
+  }
+
+  applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
+    const { firstOffset, count, ingestTimeMs, eventTimeMsOf } = brought
+    const firstNew = stream.nextOffset - firstOffset // those before were moved
+    const payloadBytesOf = (number: number): number => {
+      const payloadBytes = brought.payloadBytesOf(number)
+      if (number >= firstNew) stream.payloadBytes += payloadBytes
+      return payloadBytes
+    }
+    stream.index.append(place, firstOffset, count, ingestTimeMs, eventTimeMsOf, payloadBytesOf)
+    stream.advance(firstOffset, count)
+  }
+
+  /** S3 */
+  applyAudited(tenant: string, auditOffset: number, place: Place, atMs: number): void {
+    this.passed(atMs)
+    const stream = this.stream(tenant, AUDIT_STREAM)
+    if (stream === undefined) return // its creation was lost to damage
+    const nothing = { firstOffset: auditOffset, count: 1, ingestTimeMs: atMs }
+    this.applyRecords(stream, place, { ...nothing, eventTimeMsOf: () => atMs, payloadBytesOf: () => 0 })
+  }
+
+  applyReplicated(stream: StreamState, link: Link, nextExpectedOffset: number): void {
+    this.links.set(linkKey(stream, link), { stream, link, nextExpectedOffset })
+  }
+
+  applyClaim(
+    group: Group,
+    claimNumber: number,
+    atMs: number,
+    expiresAtMs: number,
+    runs: Parameters<GroupState['applyClaim']>[3],
+  ): void {
+    this.passed(atMs)
+    group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
+    group.queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
+  }
+
+  applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs }: Resolution): void {
+    this.passed(atMs)
+    switch (verb) {
+      case 'ack':
+        return group.queue.applyFinish(offset, attempt, 'acked')
+      case 'nack':
+        return group.queue.applyFinish(offset, attempt, 'nacked')
+      case 'release':
+        return group.queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs))
+      case 'renew':
+        return group.queue.applyRenew(offset, attempt, valueMs)
+    }
+  }
+
+  applyFinished(
+    group: Group,
+    offset: number,
+    attempt: number,
+    outcome: 'dead_lettered' | 'stopped',
+    atMs: number,
+  ): void {
+    this.passed(atMs)
+    group.queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs))
+  }
+
+  applyCursor(group: Group, cursor: string, offset: number, atMs: number): void {
+    this.passed(atMs)
+    group.cursors.set(cursor, { offset, updatedAtMs: atMs })
+  }
+
+  applyObservation(group: Group, consumerId: string, observation: Observation): void {
+    this.passed(observation.observedAtMs)
+    group.observations.delete(consumerId) // to stand last: who was seen least recently goes first
+    group.observations.set(consumerId, observation)
+    if (group.observations.size <= LIST_ENTRIES_MAX) return
+    const [leastRecent] = group.observations.keys()
+    group.observations.delete(leastRecent!)
+  }
+
+  /** @param removedBytes payload bytes of the records that the floor rises over */
+  applyRetained(stream: StreamState, floor: number, removedBytes: number, atMs: number): void {
+    this.passed(atMs)
+    const left = Math.max(0, stream.payloadBytes - removedBytes) // more, when a removed record could not be read
+    stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
+    stream.floor = Math.max(stream.floor, floor)
+    stream.index.dropBelow(stream.floor)
+    for (const group of stream.groups.values()) group.queue.dropBelow(stream.floor)
+  }
+
+  applyIncidentAcknowledged(incidentId: string, acknowledged: AcknowledgedIncident): void {
+    this.passed(acknowledged.atMs)
+    this.acknowledgedIncidents.set(incidentId, acknowledged)
+  }
+
+  /** A range of positions in a segment is damaged. */
+  applyDamage(segmentBase: Position, from: Position, to: Position): void {
+    for (const stream of this.streams) stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)
+  }
+
+  /** It was as late as this. */
+  passed(atMs: number): void {
+    if (atMs > this.lastAtMs) this.lastAtMs = atMs
+  }
+
+  /** S2: offsets that were given and have no record are holes. */
+  findHoles(): void {
+    for (const stream of this.streams) stream?.findHoles()
+  }
+
+  /** After recovery everything there is was found durable. */
+  makeAllVisible(): void {
+    for (const stream of this.streams) if (stream) stream.visibleNext = stream.nextOffset
+  }
+}
+
+/** Whether a policy acts on a lease that had ended before: then that is how the attempt ended. */
+const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
+  queue.find(offset, attempt, atMs).kind === 'expired'
+
+const linkKey = ({ number }: StreamState, { sourceSite, targetSite, policy }: Link): string =>
+  JSON.stringify([number, sourceSite, targetSite, policy])

@@ -1,0 +1,271 @@
+/** Streams: create, list, describe, and publishing records to them. */
+import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
+import type { NewRecord } from '../frames.ts'
+import type { Caller } from '../operations.ts'
+import type { PublishInput } from '../publish-input.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import type { TenantQuotas } from '../quotas.ts'
+import type {
+  Acknowledgement,
+  CreateStreamBody,
+  CreateStreamReply,
+  PublishBatchReply,
+  PublishReply,
+  RecordDurability,
+  StreamListReply,
+  StreamReply,
+  StreamSummary,
+} from '../wire.ts'
+import type { Core, PersistFailure } from './core.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { StreamConfig, StreamState } from './state.ts'
+
+/** How a record is stored, and what its publisher is told. */
+interface Class {
+  readonly durability: 'append' | 'sync'
+  /** Whether the publisher waits for it. */
+  readonly waits: boolean
+  readonly acknowledgement: Acknowledgement
+}
+
+export class Streams {
+  readonly #core: Core
+  readonly #quotas: TenantQuotas
+
+  constructor(core: Core, quotas: TenantQuotas) {
+    this.#core = core
+    this.#quotas = quotas
+  }
+
+  async create(caller: Caller, name: string, body: CreateStreamBody): Promise<CreateStreamReply> {
+    const core = this.#core
+    if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
+      throw refuse('stream_already_exists', 'a stream of this name exists')
+    }
+    await this.createStream(caller, name, configOf(body), 'internal_error')
+    return { api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }
+  }
+
+  /** Appends the creation; the stream is there at once. */
+  createStream(caller: Caller, name: string, config: StreamConfig, failure: PersistFailure): Promise<void> {
+    const core = this.#core
+    const { tenant, principal } = caller
+    const audit = core.auditStream(tenant)
+    const number = core.state.streams.length
+    const atMs = core.time.nowMs()
+    const auditOffset = audit.nextOffset
+    return core.change(
+      {
+        kind: 'stream_created',
+        stream_number: number,
+        tenant,
+        stream: name,
+        ...config,
+        at_ms: atMs,
+        principal,
+        audit_offset: auditOffset,
+      },
+      {
+        purpose: 'admit',
+        failure,
+        apply: (place) => {
+          core.tellLater(core.state.applyStreamCreated(number, tenant, name, config, atMs))
+          core.state.applyAudited(tenant, auditOffset, place, atMs)
+        },
+        onStored: () => core.makeVisible(audit, auditOffset + 1),
+      },
+    )
+  }
+
+  list(caller: Caller): Promise<StreamListReply> {
+    return this.#core.judged(() => {
+      const streams = [...this.#core.state.streamsOf(caller.tenant)].filter(({ name }) => name !== AUDIT_STREAM)
+      streams.sort((a, b) => (a.name < b.name ? -1 : 1))
+      return { api_version: 'v1', streams: streams.map(summaryOf), stream_count: streams.length }
+    })
+  }
+
+  describe(caller: Caller, name: string): Promise<StreamReply> {
+    const core = this.#core
+    return core.judged(() => {
+      if (name === AUDIT_STREAM) core.auditStream(caller.tenant)
+      return { api_version: 'v1', ...summaryOf(core.stream(caller, name, 'stream_not_found')) }
+    })
+  }
+
+  async publish(caller: Caller, name: string, input: PublishInput): Promise<PublishReply> {
+    const core = this.#core
+    const stream = this.#writable(caller, name)
+    const how = this.#classOf(stream, input.durability)
+    const payloadBytes = payloadBytesOf(input)
+    this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
+    const offset = stream.nextOffset
+    const ingestTimeMs = core.time.wallMs()
+    const stored = this.#append(stream, [recordOf(input, ingestTimeMs)], [payloadBytes], ingestTimeMs, how)
+    if (how.waits) await stored
+    else stored.catch(() => {}) // volatile: the answer is the publisher's only news
+    core.counters.published(1, payloadBytes)
+    return {
+      api_version: 'v1',
+      stream: name,
+      offset,
+      next_offset: offset + 1,
+      message_id: input.messageId,
+      ingest_time_ms: ingestTimeMs,
+      payload_bytes: payloadBytes,
+      acknowledgement: how.acknowledgement,
+    }
+  }
+
+  /** All good records in one frame, in the strongest class among them: stored with one commit, or none of them. */
+  async publishBatch(
+    caller: Caller,
+    name: string,
+    inputs: readonly (PublishInput | BrokerError)[],
+  ): Promise<PublishBatchReply> {
+    const core = this.#core
+    const stream = this.#writable(caller, name)
+    const good = inputs.filter((input): input is PublishInput => !(input instanceof BrokerError))
+    const how = strongest(good.map((input) => this.#classOf(stream, input.durability)))
+    const sizes = good.map(payloadBytesOf)
+    const bytes = sizes.reduce((sum, size) => sum + size, 0)
+    if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
+    const ingestTimeMs = core.time.wallMs()
+    let offset = stream.nextOffset
+    if (good.length > 0) {
+      const records = good.map((input) => recordOf(input, ingestTimeMs))
+      const stored = this.#append(stream, records, sizes, ingestTimeMs, how)
+      if (how.waits) await stored
+      else stored.catch(() => {})
+    }
+    core.counters.published(good.length, bytes)
+    const results = inputs.map((input) =>
+      input instanceof BrokerError ? { error: input.detail } : { offset: offset++, message_id: input.messageId },
+    )
+    return {
+      api_version: 'v1',
+      stream: name,
+      next_offset: offset,
+      published_count: good.length,
+      results,
+      ingest_time_ms: ingestTimeMs,
+      acknowledgement: how.acknowledgement,
+    }
+  }
+
+  #writable(caller: Caller, name: string): StreamState {
+    if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+    return this.#core.stream(caller, name, 'stream_not_found')
+  }
+
+  #append(
+    stream: StreamState,
+    records: readonly NewRecord[],
+    sizes: readonly number[],
+    ingestTimeMs: number,
+    { durability, waits }: Class,
+  ): Promise<void> {
+    const core = this.#core
+    const firstOffset = stream.nextOffset
+    const nextOffset = firstOffset + records.length
+    const payloadBytes = recordsBytes(records)
+    if (payloadBytes > core.appender.payloadBytesMax) {
+      throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
+    }
+    const stored = core.append({
+      type: FRAME_RECORDS,
+      payloadBytes,
+      encode: (target, at) =>
+        void encodeRecords(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs, records }),
+      purpose: 'admit',
+      durability,
+      failure: 'internal_error',
+      apply: (place) =>
+        core.state.applyRecords(stream, place, {
+          firstOffset,
+          count: records.length,
+          ingestTimeMs,
+          eventTimeMsOf: (number) => records[number]!.eventTimeMs,
+          payloadBytesOf: (number) => sizes[number]!,
+        }),
+      onStored: () => core.makeVisible(stream, nextOffset),
+    })
+    if (!waits) core.readLater(stream)
+    return stored
+  }
+
+  #classOf(stream: StreamState, asked: RecordDurability | null): Class {
+    const core = this.#core
+    const named = asked ?? this.#defaultOf(stream)
+    const acknowledgement = core.acknowledgementOf(named)
+    const durability = named === 'local-sync' || named === 'local-quorum' ? 'sync' : 'append'
+    return { durability, waits: named !== 'volatile', acknowledgement }
+  }
+
+  #defaultOf(stream: StreamState): RecordDurability | 'local-quorum' {
+    const core = this.#core
+    const name = stream.config.default_durability
+    if (name === 'memory') return 'volatile'
+    if (name === 'local-disk') return core.localDiskDurability
+    if (name === 'local-quorum' && core.hasReplicas) return 'local-quorum'
+    throw refuse(
+      'replication_unavailable',
+      name === 'local-quorum'
+        ? 'the stream asks for a quorum of directories, and the broker has only one: start it with replica directories'
+        : 'the stream asks for a replication policy that the broker has no binding for',
+    )
+  }
+}
+
+function recordOf({ messageId, payload, key, headers, eventTimeMs }: PublishInput, ingestTimeMs: number): NewRecord {
+  return { messageId, payload, key, headers, eventTimeMs: eventTimeMs ?? ingestTimeMs }
+}
+
+function payloadBytesOf({ payload }: PublishInput): number {
+  return payload.encoding === 'hex' ? payload.text.length / 2 : Buffer.byteLength(payload.text)
+}
+
+/** Of a batch: all its records are stored together, in the strongest class among them. */
+function strongest(classes: readonly Class[]): Class {
+  return classes.reduce((best, each) => (rank(each) > rank(best) ? each : best), WEAKEST)
+}
+
+const WEAKEST: Class = {
+  durability: 'append',
+  waits: false,
+  acknowledgement: { durability: 'volatile', durable: false, replicas: 0 },
+}
+
+const rank = ({ durability, waits, acknowledgement }: Class): number =>
+  durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0
+
+function configOf({ default_durability, retention, failure_policy: policy }: CreateStreamBody): StreamConfig {
+  return {
+    default_durability: default_durability ?? 'local-disk',
+    retention: {
+      max_age_millis: retention?.max_age_millis ?? null,
+      max_bytes: retention?.max_bytes ?? null,
+      min_cursor_name: retention?.min_cursor_name ?? null,
+    },
+    failure_policy: policy
+      ? {
+          max_attempts: policy.max_attempts,
+          retry_delay_millis: policy.retry_delay_millis ?? 0,
+          dead_letter_stream: policy.dead_letter_stream ?? null,
+          apply_on_expiry: policy.apply_on_expiry ?? false,
+        }
+      : null,
+  }
+}
+
+function summaryOf(stream: StreamState): StreamSummary {
+  return {
+    stream: stream.name,
+    ...stream.config,
+    first_offset: stream.floor,
+    next_offset: stream.nextOffset,
+    record_count: stream.readableBetween(stream.floor, stream.nextOffset),
+    payload_bytes: stream.payloadBytes,
+    created_at_ms: stream.createdAtMs,
+  }
+}

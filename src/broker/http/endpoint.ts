@@ -1,0 +1,87 @@
+/**
+ * An endpoint of the broker: caller, path, query, form of the body, body, in this order. Each is refused in the broker's words before
+ * the operation sees it.
+ */
+import type { Static, TSchema } from 'typebox'
+import { endpoint } from '../../http/endpoint.ts'
+import type { EndpointOptions, EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
+import type { RequestHead } from '../../http/exchange.ts'
+import type { Endpoint } from '../../http/routes.ts'
+import { CONTROL_BODY_BYTES_MAX } from '../limits.ts'
+import type { Caller } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { RefusalCode } from '../refusals.ts'
+import { ErrorReply } from '../wire.ts'
+import { answerFailure, answerRefusal } from './answers.ts'
+import type { BrokerHttpParts } from './parts.ts'
+import { noQuery, parseQuery } from './query.ts'
+import type { QueryRules } from './query.ts'
+import { requirePlainBody } from './request.ts'
+
+interface Admitted<Path, Taken> {
+  readonly caller: Caller
+  readonly path: Path
+  readonly query: Taken
+}
+
+type BodyOf<Body extends TSchema | undefined> = Body extends TSchema ? Static<Body> : undefined
+
+interface BrokerEndpointOptions<
+  Path,
+  Taken,
+  Body extends TSchema | undefined,
+  Reply extends TSchema,
+  Parsed,
+> extends Omit<EndpointOptions<Body, Reply, Admitted<Path, Taken>, Parsed>, 'admit' | 'query' | 'errors'> {
+  readonly path: (head: RequestHead) => Path
+  /** Without, no parameter is taken. */
+  readonly query?: QueryRules<Taken>
+  readonly errors: readonly RefusalCode[]
+  /** What a bad body is called here; a bad query too, where there is a body. Default invalid_request. */
+  readonly invalid?: RefusalCode
+  /** Default payload_too_large. */
+  readonly tooLarge?: RefusalCode
+}
+
+export function brokerEndpoint<
+  Path,
+  Reply extends TSchema,
+  Taken = null,
+  Body extends TSchema | undefined = undefined,
+  Parsed = BodyOf<Body>,
+>(parts: BrokerHttpParts, options: BrokerEndpointOptions<Path, Taken, Body, Reply, Parsed>): Endpoint {
+  const { path: pathOf, invalid = 'invalid_request', tooLarge = 'payload_too_large' } = options
+  const rules = options.query ?? (noQuery as QueryRules<Taken>) // Taken is null without rules
+  const takesBody = options.body !== undefined
+  const queryCode = takesBody ? invalid : 'invalid_query'
+  const bodyLimitBytes = options.bodyLimitBytes ?? Math.min(CONTROL_BODY_BYTES_MAX, parts.maxBodyBytes)
+  const query = Object.entries(rules.parameters).map(([name, schema]) => ({ name, schema }))
+  return endpoint<Reply, Admitted<Path, Taken>, Body, Parsed>(serviceOf(parts, invalid, tooLarge), {
+    ...options,
+    bodyLimitBytes,
+    query,
+    admit(head) {
+      const caller = parts.authenticate(head)
+      const path = pathOf(head)
+      const query = rules.take(parseQuery(head.query, rules, queryCode))
+      if (takesBody) requirePlainBody(head)
+      return { caller, path, query }
+    },
+  })
+}
+
+function serviceOf(parts: BrokerHttpParts, invalid: RefusalCode, tooLarge: RefusalCode): EndpointService {
+  const codes: Readonly<Record<EndpointRefusal['reason'], RefusalCode>> = {
+    mediaType: invalid,
+    bodyTooLarge: tooLarge,
+    bodyTimedOut: 'request_timeout',
+    bodyMalformed: invalid,
+    bodyInvalid: invalid,
+  }
+  return {
+    errorSchema: ErrorReply,
+    anyMediaType: true,
+    refuse: (exchange, { reason, message }) => answerRefusal(parts, exchange, refuse(codes[reason], message)),
+    fail: (exchange, error) => answerFailure(parts, exchange, error),
+  }
+}

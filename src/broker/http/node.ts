@@ -1,0 +1,55 @@
+/** Routes about the node itself. */
+import fastJsonStringify from 'fast-json-stringify'
+import { Type } from 'typebox'
+import type { Endpoint } from '../../http/routes.ts'
+import { refuse } from '../refusals.ts'
+import { HealthReply } from '../wire.ts'
+import { JSON_TYPE } from './answers.ts'
+import { brokerEndpoint } from './endpoint.ts'
+import type { BrokerHttpParts } from './parts.ts'
+import { noPath } from './request.ts'
+
+const METRICS_TYPE = 'text/plain'
+const stringifyHealth = fastJsonStringify({ ...HealthReply })
+
+/** Public, and never refused: what is wrong is in the answer. */
+export const health = ({ node, storageStatus }: BrokerHttpParts): Endpoint => ({
+  document: {
+    summary: 'State of the node',
+    replies: [{ status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply }],
+  },
+  begin(_head, exchange) {
+    const status = storageStatus()
+    const { nodeId, version } = node
+    const reply: HealthReply = {
+      status,
+      service: 'mq',
+      version,
+      node_id: nodeId,
+      http_bind: node.httpBind(),
+      storage: { status },
+      security: { auth_mode: node.authMode },
+      audit: { status }, // audit events are frames of the same log
+      metrics: { exposure: node.metricsExposure },
+      release: { channel: 'private-beta', version },
+    }
+    exchange.answer(200, JSON_TYPE, stringifyHealth(reply))
+  },
+})
+
+export const metrics = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Metrics of the node in the text format of Prometheus',
+    path: noPath,
+    reply: Type.String(),
+    replyType: parts.metrics?.contentType ?? METRICS_TYPE,
+    errors: ['invalid_query', 'metrics_disabled'],
+    async handle() {
+      if (!parts.metrics) throw refuse('metrics_disabled', 'the metrics of this node are not exposed')
+      return Buffer.from(await parts.metrics.text())
+    },
+  })
+
+export const openApi = (document: string): Endpoint => ({
+  begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, document),
+})

@@ -1,0 +1,33 @@
+/** What the routes are made of. */
+import type { RequestHead } from '../../http/exchange.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { BrokerCounters } from '../counters.ts'
+import type { BrokerMetrics } from '../metrics.ts'
+import type { BrokerOperations, Caller } from '../operations.ts'
+
+export interface BrokerHttpParts {
+  readonly operations: BrokerOperations
+  readonly node: NodeIdentity
+  readonly storageStatus: () => StorageStatus
+  /** Null: not exposed. */
+  readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
+  /** Refused requests are counted here. */
+  readonly counters: Pick<BrokerCounters, 'refused'>
+  /** Of published records. */
+  readonly maxBodyBytes: number
+  /** Who asks; throws a BrokerError when that cannot be said. */
+  readonly authenticate: (head: RequestHead) => Caller
+  readonly logger: Pick<Logger, 'error'>
+}
+
+/** What a node says of itself in its health. */
+interface NodeIdentity {
+  readonly nodeId: string
+  readonly version: string
+  /** Known when the listener is open. */
+  readonly httpBind: () => string
+  readonly authMode: string
+  readonly metricsExposure: 'http' | 'disabled'
+}
+
+type StorageStatus = 'ok' | 'degraded' | 'read-only'

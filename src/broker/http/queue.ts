@@ -1,0 +1,117 @@
+/** Routes of the shared queue: claims, and what becomes of their deliveries. */
+import type { Exchange } from '../../http/exchange.ts'
+import type { Endpoint } from '../../http/routes.ts'
+import type { Patience } from '../operations.ts'
+import type { RefusalCode } from '../refusals.ts'
+import {
+  AckBody,
+  AckReply,
+  BatchAckBody,
+  BatchAckReply,
+  ClaimBody,
+  ClaimReply,
+  DeadLetterBody,
+  DeadLetterReply,
+  NackBody,
+  NackReply,
+  RenewBody,
+  RenewReply,
+  RetryBody,
+  RetryReply,
+} from '../wire.ts'
+import { brokerEndpoint } from './endpoint.ts'
+import type { BrokerHttpParts } from './parts.ts'
+import { deliveryOf, groupOf, subscriptionOf } from './request.ts'
+
+const DELIVERY_ERRORS: readonly RefusalCode[] = [
+  'invalid_request',
+  'missing_stream',
+  'delivery_not_found',
+  'lease_expired',
+  'lease_not_active',
+  'queue_state_persistence_failed',
+]
+
+export const claim = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Lease records; extension: with wait_millis the answer waits for a record',
+    path: groupOf,
+    body: ClaimBody,
+    bodyOptional: true,
+    reply: ClaimReply,
+    errors: [
+      'invalid_request',
+      'missing_stream',
+      'write_not_allowed',
+      'quota_exceeded',
+      'queue_state_persistence_failed',
+    ],
+    handle: ({ admitted: { caller, path }, body, exchange }) =>
+      parts.operations.claim(caller, path, body, patienceOf(exchange)),
+  })
+
+const patienceOf = (exchange: Exchange): Patience => ({
+  onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
+})
+
+export const ack = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Acknowledge a delivery: its record is finished for the group',
+    path: deliveryOf,
+    body: AckBody,
+    bodyOptional: true,
+    reply: AckReply,
+    errors: DELIVERY_ERRORS,
+    handle: ({ admitted: { caller, path } }) => parts.operations.ack(caller, path),
+  })
+
+export const batchAck = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: acknowledge many deliveries of a subscription with one commit, each with its own result',
+    path: subscriptionOf,
+    body: BatchAckBody,
+    reply: BatchAckReply,
+    errors: ['invalid_request', 'missing_stream', 'queue_state_persistence_failed'],
+    handle: ({ admitted: { caller, path }, body }) =>
+      parts.operations.batchAck(caller, path.stream, path.subscriptionId, body),
+  })
+
+export const nack = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Give a delivery back as failed; the failure policy of the stream says what becomes of it',
+    path: deliveryOf,
+    body: NackBody,
+    reply: NackReply,
+    errors: DELIVERY_ERRORS,
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.nack(caller, path, body),
+  })
+
+export const renew = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extend the lease of a delivery',
+    path: deliveryOf,
+    body: RenewBody,
+    reply: RenewReply,
+    errors: DELIVERY_ERRORS,
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.renew(caller, path, body),
+  })
+
+export const retry = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Give a delivery back, to be given out again now or later',
+    path: deliveryOf,
+    body: RetryBody,
+    reply: RetryReply,
+    errors: DELIVERY_ERRORS,
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.retry(caller, path, body),
+  })
+
+export const deadLetter = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Copy the record of a delivery to another stream and finish it here',
+    path: deliveryOf,
+    body: DeadLetterBody,
+    reply: DeadLetterReply,
+    errors: [...DELIVERY_ERRORS, 'write_not_allowed'],
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.deadLetter(caller, path, body),
+  })

@@ -1,0 +1,94 @@
+/** Routes of replication. Workers run only with a binding, which a node does not have yet: their routes check and then say so. */
+import { Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { Endpoint } from '../../http/routes.ts'
+import { describeProblem } from '../../http/validation.ts'
+import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
+import { refuse } from '../refusals.ts'
+import { ReplicaApplyBody, ReplicaApplyReply, ReplicationControlBody, ReplicationStatusReply } from '../wire.ts'
+import { brokerEndpoint } from './endpoint.ts'
+import type { BrokerHttpParts } from './parts.ts'
+import { noPath } from './request.ts'
+
+export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'State of replication',
+    path: noPath,
+    reply: ReplicationStatusReply,
+    errors: ['invalid_query'],
+    handle: ({ admitted: { caller } }) => parts.operations.replicationStatus(caller),
+  })
+
+export const pollWorkers = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Have the workers look for records to replicate',
+    path: noPath,
+    body: Type.Object({}, { additionalProperties: false }),
+    bodyOptional: true,
+    invalid: 'invalid_payload',
+    reply: Type.Object({}),
+    errors: ['invalid_payload', 'replication_not_configured'],
+    handle: refuseUnconfigured,
+  })
+
+export const pauseWorker = (parts: BrokerHttpParts): Endpoint => controlling(parts, 'Pause a worker')
+export const resumeWorker = (parts: BrokerHttpParts): Endpoint => controlling(parts, 'Resume a paused worker')
+
+const controlling = (parts: BrokerHttpParts, summary: string): Endpoint =>
+  brokerEndpoint(parts, {
+    summary,
+    path: noPath,
+    body: ReplicationControlBody,
+    reply: Type.Object({}),
+    errors: ['invalid_request', 'replication_worker_not_found', 'replication_not_configured'],
+    handle: refuseUnconfigured,
+  })
+
+function refuseUnconfigured(): never {
+  throw refuse('replication_not_configured', 'this node has no replication binding')
+}
+
+export const applyReplica = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Append records of another site; those applied before are skipped',
+    path: noPath,
+    body: ReplicaApplyBody,
+    parse: parseReplicaApply,
+    bodyLimitBytes: REPLICA_APPLY_BODY_BYTES_MAX,
+    invalid: 'replica_apply_invalid',
+    tooLarge: 'replica_apply_too_large',
+    reply: ReplicaApplyReply,
+    errors: ['replica_apply_invalid', 'replica_apply_gap', 'replica_apply_too_large', 'replica_apply_failed'],
+    handle: ({ admitted: { caller }, body }) => parts.operations.applyReplica(caller, body),
+  })
+
+const replicaApply = Compile(ReplicaApplyBody)
+
+/** @throws BrokerError */
+export function parseReplicaApply(value: unknown): ReplicaApplyBody {
+  if (!replicaApply.Check(value)) {
+    throw refuse(
+      hasTooManyRecords(value) ? 'replica_apply_too_large' : 'replica_apply_invalid',
+      describeProblem(replicaApply.Errors(value)),
+    )
+  }
+  const bytes = value.records.reduce((sum, record) => sum + bytesOf(record), 0)
+  if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
+    throw refuse('replica_apply_too_large', `the records must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
+  }
+  return value
+}
+
+const hasTooManyRecords = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  'records' in value &&
+  Array.isArray(value.records) &&
+  value.records.length > REPLICA_APPLY_RECORDS_MAX
+
+/** All that a record brings into the log, not its payload alone. */
+function bytesOf({ message_id, payload_hex, key_hex, headers }: ReplicaApplyBody['records'][number]): number {
+  let bytes = Buffer.byteLength(message_id) + (payload_hex.length + (key_hex?.length ?? 0)) / 2
+  for (const [name, text] of Object.entries(headers ?? {})) bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
+  return bytes
+}

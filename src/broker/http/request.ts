@@ -1,0 +1,64 @@
+/** What the head of a request says, checked. */
+import type { RequestHead } from '../../http/exchange.ts'
+import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../names.ts'
+import type { DeliveryPath, GroupPath } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+
+// Paths. Every route with parameters begins with the stream.
+
+export const noPath = (): null => null
+
+export function streamOf(head: RequestHead): string {
+  const name = head.param(0)
+  if (name === null || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
+  return name
+}
+
+export const groupOf = (head: RequestHead): GroupPath => ({
+  stream: streamOf(head),
+  group: tokenOf(head, 1, 'consumer group'),
+})
+
+export const cursorOf = (head: RequestHead): { readonly group: GroupPath; readonly cursor: string } => ({
+  group: groupOf(head),
+  cursor: tokenOf(head, 2, 'cursor'),
+})
+
+export const subscriptionOf = (head: RequestHead): Pick<DeliveryPath, 'stream' | 'subscriptionId'> => ({
+  stream: streamOf(head),
+  subscriptionId: tokenOf(head, 1, 'subscription'),
+})
+
+export const deliveryOf = (head: RequestHead): DeliveryPath => ({
+  stream: streamOf(head),
+  subscriptionId: tokenOf(head, 1, 'subscription'),
+  deliveryId: tokenOf(head, 2, 'delivery'),
+})
+
+export const incidentOf = (head: RequestHead): { readonly stream: string; readonly incidentId: string } => ({
+  stream: streamOf(head),
+  incidentId: tokenOf(head, 1, 'incident'),
+})
+
+function tokenOf(head: RequestHead, index: number, what: string): string {
+  const token = head.param(index)
+  if (token === null || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
+  return token
+}
+
+// Bodies
+
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i
+
+/** A body is JSON in UTF-8, whatever its media type says (curl calls everything a form), and nothing else. */
+export function requirePlainBody(head: RequestHead): void {
+  const encoding = head.header('content-encoding')
+  if (encoding !== '' && encoding.toLowerCase() !== 'identity') {
+    throw refuse('invalid_request', 'the body must come without a content encoding')
+  }
+  const type = head.header('content-type')
+  const charset = type.includes(';') ? CHARSET.exec(type)?.[1] : undefined
+  if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
+    throw refuse('invalid_request', 'the charset of the body must be utf-8')
+  }
+}

@@ -1,0 +1,36 @@
+/** Routes of streams themselves. */
+import type { Endpoint } from '../../http/routes.ts'
+import { CreateStreamBody, CreateStreamReply, StreamListReply, StreamReply } from '../wire.ts'
+import { brokerEndpoint } from './endpoint.ts'
+import type { BrokerHttpParts } from './parts.ts'
+import { noPath, streamOf } from './request.ts'
+
+export const createStream = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Create a stream',
+    path: streamOf,
+    body: CreateStreamBody,
+    bodyOptional: true,
+    reply: CreateStreamReply,
+    status: 201,
+    errors: ['invalid_request', 'stream_already_exists', 'internal_error'],
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.createStream(caller, path, body),
+  })
+
+export const listStreams = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'The streams of the tenant',
+    path: noPath,
+    reply: StreamListReply,
+    errors: ['invalid_query'],
+    handle: ({ admitted: { caller } }) => parts.operations.listStreams(caller),
+  })
+
+export const describeStream = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'One stream',
+    path: streamOf,
+    reply: StreamReply,
+    errors: ['invalid_request', 'invalid_query', 'stream_not_found'],
+    handle: ({ admitted: { caller, path } }) => parts.operations.describeStream(caller, path),
+  })

@@ -1,0 +1,45 @@
+/** Bounds of the broker, each with its unit in its name. Sources: specification "Limits", contract "Broker"; the rest is ours. */
+import assert from 'node:assert/strict'
+
+export const PAGE_RECORDS_DEFAULT = 100
+export const PAGE_RECORDS_MAX = 1000
+export const CLAIM_MESSAGES_DEFAULT = 1
+export const CLAIM_MESSAGES_MAX = 1000
+export const LEASE_TIMEOUT_MS_DEFAULT = 30_000
+/** A hundred years: sums of times stay exact. */
+export const DURATION_MS_MAX = 3_155_760_000_000
+export const CLAIM_WAIT_MS_MAX = 30_000
+export const BATCH_RECORDS_MAX = 1000
+export const REPLICA_APPLY_RECORDS_MAX = 1000
+export const REPLICA_APPLY_PAYLOAD_BYTES_MAX = 64 << 20
+export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
+
+export const PATH_TOKEN_BYTES_MAX = 256
+/** Of message ids, names of headers, sites and policies, reasons. */
+export const NAME_BYTES_MAX = 65_535
+/** Offsets in delivery ids and typed columns are 48 bits wide. */
+export const OFFSET_MAX = 2 ** 48 - 1
+
+/** Bodies of everything but publishing: a page of text at most. */
+export const CONTROL_BODY_BYTES_MAX = 256 << 10
+/** Of lists without paging in the specification; a longer one says `truncated`. */
+export const LIST_ENTRIES_MAX = 10_000
+/** Of lists inside a group description, which counts them in full. */
+export const DESCRIPTION_ENTRIES_MAX = 1000
+
+/** Most claims that wait for a record at once. */
+export const WAITING_CLAIMS_MAX = 10_000
+
+/** Threads that read records; what one job carries is gathered while the one before runs. */
+export const READ_THREADS = 1
+export const READS_WAITING_MAX = 20_000
+export const WRITE_QUEUE_MAX = 64
+
+/** Memory between main and the disk, at least. The longest frame takes a little less than half of it. */
+export const LOG_RING_BYTES_MIN = 64 << 20
+/** A frame is longer than the body it came in by this at most: the copy and the names of a dead letter. */
+export const FRAME_OVERHEAD_BYTES = 1 << 20
+/** Replicated records are stored in frames of so much payload, or of one record. */
+export const REPLICA_FRAME_PAYLOAD_BYTES = 16 << 20
+
+assert(2 * (REPLICA_FRAME_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) < LOG_RING_BYTES_MIN)

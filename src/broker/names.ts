@@ -1,0 +1,38 @@
+/**
+ * What a name from outside may be. The specification's rules, with bounds of ours:
+ *
+ * N1  a name is not blank, has no control characters (C0, DEL, C1), is well-formed Unicode, at most NAME_BYTES_MAX bytes
+ * N2  a token is a name that can stand in a path: no slash, at most PATH_TOKEN_BYTES_MAX bytes
+ * N3  a stream name is a token without white space around it
+ */
+import { NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
+
+/** Of UTF-8 for one UTF-16 code unit, at most. */
+const BYTES_PER_UNIT_MAX = 3
+
+export const NAME_RULE = `must not be blank, have control characters or exceed ${NAME_BYTES_MAX} bytes`
+export const TOKEN_RULE = `must not be blank, have slashes or control characters or exceed ${PATH_TOKEN_BYTES_MAX} bytes`
+export const STREAM_NAME_RULE = `must not be blank, have slashes, control characters or white space around it or exceed ${PATH_TOKEN_BYTES_MAX} bytes`
+
+/** C0, DEL, C1. */
+const CONTROL_CHARACTER = /\p{Cc}/u
+
+/** N1 */
+export const isName = (text: string): boolean =>
+  !CONTROL_CHARACTER.test(text) && text.trim() !== '' && isText(text) && fits(text, NAME_BYTES_MAX)
+
+/** N2 */
+export const isToken = (text: string): boolean =>
+  isName(text) && !text.includes('/') && fits(text, PATH_TOKEN_BYTES_MAX)
+
+/** N3 */
+export const isStreamName = (text: string): boolean => isToken(text) && text.trim() === text
+
+/** No lone surrogates: these have no form in UTF-8. */
+export const isText = (text: string): boolean => text.isWellFormed()
+
+const fits = (text: string, bytesMax: number): boolean =>
+  text.length * BYTES_PER_UNIT_MAX <= bytesMax || Buffer.byteLength(text) <= bytesMax
+
+const NOT_HEX = /[^0-9a-fA-F]/
+export const isHex = (text: string): boolean => text.length % 2 === 0 && !NOT_HEX.test(text)

@@ -1,0 +1,121 @@
+/**
+ * A record as it is published, checked and ready to be encoded. Written by hand, at the cost of a compiled schema, as what is wrong with
+ * payload or key has a code of its own; `PublishBody` documents it.
+ *
+ * P1  text that is kept is well-formed, so UTF-8 gives it back unchanged
+ * P2  hex has an even count of digits; it wins over text when both are given
+ */
+import { fieldName } from '../http/validation.ts'
+import { NAME_RULE, isHex, isName, isText } from './names.ts'
+import { BrokerError, refuse } from './refusals.ts'
+import { RECORD_DURABILITIES } from './wire.ts'
+import type { RecordDurability } from './wire.ts'
+
+/** Bytes, in the text they came in: encoded straight into a frame. */
+interface EncodedText {
+  readonly text: string
+  readonly encoding: 'utf8' | 'hex'
+}
+
+/** As JSON.parse made it: its own members are the headers, whatever their names. */
+type Headers = Readonly<Record<string, string>>
+
+export interface PublishInput {
+  readonly messageId: string
+  readonly payload: EncodedText
+  readonly key: EncodedText | null
+  /** Null: the broker's time. */
+  readonly eventTimeMs: number | null
+  readonly headers: Headers
+  /** Null: as the stream says. */
+  readonly durability: RecordDurability | null
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  'message_id',
+  'payload',
+  'payload_hex',
+  'key',
+  'key_hex',
+  'event_time_ms',
+  'headers',
+  'durability_mode',
+])
+const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
+const NO_HEADERS: Headers = {}
+
+/**
+ * @param value parsed JSON
+ * @throws BrokerError invalid_payload about payload and key, invalid_request about the rest
+ */
+export function parsePublish(value: unknown): PublishInput {
+  if (!isObject(value)) throw refuse('invalid_request', 'a record must be an object')
+  for (const field in value) {
+    if (!FIELDS.has(field)) throw refuse('invalid_request', `${fieldName(field)} is not a known field`)
+  }
+  const messageId = value['message_id'] ?? null
+  if (messageId === null) throw refuse('invalid_request', 'message_id is missing')
+  if (typeof messageId !== 'string' || !isName(messageId)) throw refuse('invalid_request', `message_id ${NAME_RULE}`)
+  const payload = encodedText(value, 'payload', 'payload_hex')
+  if (payload === null) throw refuse('invalid_payload', 'payload or payload_hex is missing')
+  return {
+    messageId,
+    payload,
+    key: encodedText(value, 'key', 'key_hex'),
+    eventTimeMs: timeOf(value['event_time_ms'] ?? null),
+    headers: headersOf(value['headers'] ?? null),
+    durability: durabilityOf(value['durability_mode'] ?? null),
+  }
+}
+
+/** For items of a batch, where a bad one is a result like any other. */
+export function tryParsePublish(value: unknown): PublishInput | BrokerError {
+  try {
+    return parsePublish(value)
+  } catch (error) {
+    if (error instanceof BrokerError) return error
+    throw error
+  }
+}
+
+/** P1, P2 */
+function encodedText(record: Readonly<Record<string, unknown>>, field: string, hexField: string): EncodedText | null {
+  const text = record[field] ?? null
+  const hex = record[hexField] ?? null
+  if (text !== null && typeof text !== 'string') throw refuse('invalid_payload', `${field} must be a string`)
+  if (hex !== null) {
+    if (typeof hex === 'string' && isHex(hex)) return { text: hex, encoding: 'hex' }
+    throw refuse('invalid_payload', `${hexField} must be a string of an even count of hex digits`)
+  }
+  if (text === null) return null
+  if (!isText(text)) throw refuse('invalid_payload', `${field} must be well-formed Unicode: bytes go into ${hexField}`)
+  return { text, encoding: 'utf8' }
+}
+
+function timeOf(value: unknown): number | null {
+  if (value === null) return null
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw refuse('invalid_request', `event_time_ms must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`)
+}
+
+function headersOf(value: unknown): Headers {
+  if (value === null) return NO_HEADERS
+  if (!isObject(value)) throw refuse('invalid_request', 'headers must be an object of strings')
+  for (const name in value) {
+    const text = value[name]
+    if (!isName(name)) throw refuse('invalid_request', `the name of a header ${NAME_RULE}`)
+    if (typeof text !== 'string') throw refuse('invalid_request', 'the value of a header must be a string')
+    if (!isText(text)) throw refuse('invalid_request', 'the value of a header must be well-formed Unicode')
+  }
+  return value as Headers // each value was looked at
+}
+
+function durabilityOf(value: unknown): RecordDurability | null {
+  if (value === null) return null
+  if (DURABILITIES.includes(value)) return value as RecordDurability // one of the list of that type
+  throw refuse('invalid_request', `durability_mode must be one of ${RECORD_DURABILITIES.join(', ')}`)
+}
+
+/** Of parsed JSON: own members only, as `for in` sees them. */
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

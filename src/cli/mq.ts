@@ -1,0 +1,23 @@
+/** The command `mq`: does what its arguments ask for. */
+import release from '../../package.json' with { type: 'json' }
+import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
+import { StoreError } from '../errors.ts'
+import { nodeCommand } from './node-command.ts'
+
+try {
+  const answer = nodeCommand(process.argv.slice(2), process.env, {
+    version: release.version,
+    node: process.versions.node,
+  })
+  if (answer.kind === 'start') {
+    const { run } = await import('../run.ts') // only now: what only says something should say it soon
+    await run(() => answer.config)
+  } else {
+    process.stdout.write(`${answer.text}\n`)
+    process.exitCode = answer.exitCode
+  }
+} catch (error) {
+  if (!(error instanceof StoreError)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = EXIT_BAD_CONFIGURATION
+}

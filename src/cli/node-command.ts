@@ -1,0 +1,97 @@
+/**
+ * `mq` as far as it is about the node: what a command line asks for. Touches nothing but the files that settings name.
+ * The groups `mq cli` and `mq diagnostics` are not part of this version.
+ */
+import { brokerSettings } from '../config/broker.ts'
+import type { BrokerFlags } from '../config/broker.ts'
+import { EXIT_BAD_CONFIGURATION, loadNodeConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { SettingProblems } from '../config/settings.ts'
+import type { Environment } from '../config/settings.ts'
+import { parseCommandLine } from './flags.ts'
+import type { CommandLine } from './flags.ts'
+import { nodeHelp } from './node-help.ts'
+import { reportSettings, shownReport } from './settings-report.ts'
+
+export interface Release {
+  readonly version: string
+  /** Version of the Node that runs it. */
+  readonly node: string
+}
+
+export type NodeAnswer =
+  | { readonly kind: 'start'; readonly config: Config }
+  /** For stdout. */
+  | { readonly kind: 'say'; readonly text: string; readonly exitCode: number }
+
+const GROUPS_TO_COME = new Set(['cli', 'diagnostics'])
+/** Known from specification and contract. */
+const FLAGS_TO_COME = [
+  '--replication-binding-file',
+  '--credentials-file',
+  '--tls-cert',
+  '--tls-key',
+  '--tls-client-ca',
+  '--identity-header',
+  '--trusted-proxy',
+]
+const OUTPUTS = ['text', 'json']
+
+const settings = Object.entries(brokerSettings)
+const KINDS = {
+  switches: ['--help', '--version', '--validate-config'],
+  withValue: [...settings.map(([, { flag }]) => flag), '--output', ...FLAGS_TO_COME],
+  repeatable: settings.filter(([, { repeatable }]) => repeatable).map(([, { flag }]) => flag),
+}
+
+/**
+ * @param args after the command's own name
+ * @throws StoreError bad_configuration with one line for every mistake
+ */
+export function nodeCommand(args: readonly string[], env: Environment, release: Release): NodeAnswer {
+  const problems = new SettingProblems()
+  if (GROUPS_TO_COME.has(args[0] ?? '')) {
+    problems.add('mq', `${args[0]} is not part of this version, which has the node only: see mq --help`)
+    problems.throwIfAny()
+  }
+  const line = parseCommandLine(args, KINDS, problems)
+  const json = wantsJson(line, problems)
+  for (const operand of line.operands) problems.add('mq', `has no command ${operand}: see mq --help`)
+  for (const flag of FLAGS_TO_COME) if (line.flags.has(flag)) problems.add(flag, 'is not part of this version')
+  const given = settingsOf(line)
+  const load = (): Config => loadNodeConfig(env, given, problems)
+
+  if (line.flags.has('--validate-config')) {
+    const report = reportSettings(env, given, load)
+    const text = json ? JSON.stringify(report) : shownReport(report)
+    return { kind: 'say', text, exitCode: report.valid ? 0 : EXIT_BAD_CONFIGURATION }
+  }
+  if (line.flags.has('--help') || line.flags.has('--version')) {
+    problems.throwIfAny()
+    return { kind: 'say', text: line.flags.has('--help') ? nodeHelp() : shownRelease(release, json), exitCode: 0 }
+  }
+  return { kind: 'start', config: load() }
+}
+
+function wantsJson({ flags }: CommandLine, problems: SettingProblems): boolean {
+  const output = flags.get('--output')?.[0]
+  if (output === undefined) return false
+  if (!OUTPUTS.includes(output)) problems.add('--output', `must be ${OUTPUTS.join(' or ')}`)
+  if (!flags.has('--version') && !flags.has('--validate-config')) {
+    problems.add('--output', 'goes with --version or --validate-config')
+  }
+  return output === 'json'
+}
+
+/** Of a flag that was repeated, what its variable would be. */
+function settingsOf({ flags }: CommandLine): BrokerFlags {
+  return Object.fromEntries(
+    settings.flatMap(([name, { flag }]) => {
+      const values = flags.get(flag)
+      return values ? [[name, values.join(',')]] : []
+    }),
+  )
+}
+
+const shownRelease = ({ version, node }: Release, json: boolean): string =>
+  json ? JSON.stringify({ name: 'mq', version, node }) : `mq ${version}\nnode ${node}`

@@ -1,0 +1,245 @@
+/**
+ * Settings of the broker. Each has a variable and a flag of `mq`; a flag wins over a variable.
+ *
+ * B1  a problem names what the operator gave: the flag, or else the variable; what nobody gave goes by its flag under `mq`, and by
+ *     its variable under `npm start`, which has no flags
+ */
+import { StoreError } from '../errors.ts'
+import {
+  BROKER_BODY_BYTES_CEILING,
+  BROKER_BODY_BYTES_DEFAULT,
+  BROKER_BODY_BYTES_FLOOR,
+  BROKER_SEGMENT_BYTES_CEILING,
+  BROKER_SEGMENT_BYTES_DEFAULT,
+  BROKER_SEGMENT_BYTES_FLOOR,
+  NODE_ID_CHARACTERS_MAX,
+  REPLICA_DIRECTORIES_MAX,
+} from './limits.ts'
+import { processSettings } from './process.ts'
+import { NO_QUOTAS, readQuotas } from './quotas.ts'
+import type { Quotas } from './quotas.ts'
+import {
+  SettingProblems,
+  bindAddress,
+  integer,
+  isLoopback,
+  label,
+  oneOf,
+  optional,
+  path,
+  paths,
+  readSettings,
+  sourceOf,
+  unknownSettings,
+} from './settings.ts'
+import type { BindAddress, Environment, Setting, SettingsOf } from './settings.ts'
+
+interface BrokerSetting<T> extends Setting<T> {
+  /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
+  readonly flag: string
+  readonly valueName: string
+  /** Whether the flag may be given several times: as the variable with all the values, separated by commas. */
+  readonly repeatable: boolean
+}
+
+function flagged<T>(shown: string, setting: Setting<T>, { repeatable = false } = {}): BrokerSetting<T> {
+  const [flag = '', valueName = ''] = shown.split(' ')
+  return { ...setting, flag, valueName, repeatable }
+}
+
+export const brokerSettings = {
+  MQ_NODE_ID: flagged(
+    '--node-id <ID>',
+    label({
+      default: 'node-1',
+      charactersMax: NODE_ID_CHARACTERS_MAX,
+      description: 'Name of the node, in health and replication status',
+    }),
+  ),
+  MQ_HTTP_BIND: flagged(
+    '--http-bind <host:port>',
+    bindAddress({ default: '127.0.0.1:7400', description: 'HTTP listener; port 0 picks a free one' }),
+  ),
+  MQ_DATA_DIR: flagged(
+    '--data-dir <PATH>',
+    path({ default: './data/broker', description: 'Log and queue state; created at start, must be writable' }),
+  ),
+  MQ_FLUSH_POLICY: flagged(
+    '--flush-policy <NAME>',
+    oneOf(['group-sync', 'append-only'], {
+      default: 'group-sync',
+      description:
+        'When a publish with the durability `local-disk` is answered. `group-sync`: after fdatasync; `append-only`: after the write, so that a power loss takes what was not synced yet',
+    }),
+  ),
+  MQ_AUTH_MODE: flagged(
+    '--auth-mode <MODE>',
+    oneOf(['insecure-local'], {
+      notYet: ['api-key', 'mtls', 'external'],
+      default: 'insecure-local',
+      description: '`insecure-local`: no credentials, the tenant is `local`. This version has no other mode',
+    }),
+  ),
+  MQ_METRICS_EXPOSURE: flagged(
+    '--metrics-exposure <NAME>',
+    oneOf(['http', 'disabled'], { default: 'disabled', description: '`http`: metrics at `/metrics`; or `disabled`' }),
+  ),
+  MQ_REPLICA_DIRS: flagged(
+    '--replica-dir <PATH>',
+    paths({
+      default: '',
+      description: 'More directories for the log, for `local-quorum`: comma-separated, and the flag may be repeated',
+    }),
+    { repeatable: true },
+  ),
+  MQ_WRITE_QUORUM: flagged(
+    '--write-quorum <N>',
+    optional(
+      integer({
+        min: 1,
+        max: 1 + REPLICA_DIRECTORIES_MAX,
+        description:
+          'Directories that must have synced, the data directory included, for `local-quorum`; unset: more than half',
+      }),
+    ),
+  ),
+  MQ_MAX_BODY_BYTES: flagged(
+    '--max-body-bytes <N>',
+    integer({
+      default: String(BROKER_BODY_BYTES_DEFAULT),
+      min: BROKER_BODY_BYTES_FLOOR,
+      max: BROKER_BODY_BYTES_CEILING,
+      description: 'Largest request body',
+    }),
+  ),
+  MQ_SEGMENT_BYTES: flagged(
+    '--segment-bytes <N>',
+    integer({
+      default: String(BROKER_SEGMENT_BYTES_DEFAULT),
+      min: BROKER_SEGMENT_BYTES_FLOOR,
+      max: BROKER_SEGMENT_BYTES_CEILING,
+      description:
+        'A segment of the log is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer files',
+    }),
+  ),
+  MQ_QUOTAS_FILE: flagged(
+    '--quotas-file <PATH>',
+    optional(path({ description: 'JSON file of limits by tenant; unset: no limits. SIGHUP reads it again' })),
+  ),
+}
+
+type BrokerSettingName = keyof typeof brokerSettings
+type BrokerSettingNames = Readonly<Record<BrokerSettingName, string>>
+
+export interface BrokerConfig {
+  readonly http: BindAddress
+  readonly dataDirectory: string
+  readonly nodeId: string
+  readonly flushPolicy: 'group-sync' | 'append-only'
+  readonly authMode: 'insecure-local'
+  readonly metricsExposure: 'http' | 'disabled'
+  /** Directories besides the data directory that hold the same log. */
+  readonly replicaDirectories: readonly string[]
+  /** Of all directories, the data directory included. */
+  readonly writeQuorum: number
+  readonly bodyBytesMax: number
+  readonly segmentBytes: number
+  readonly quotas: Quotas
+  /** Where the quotas came from; null: nowhere. */
+  readonly quotasFile: string | null
+  /** What the operator knows each setting by, for messages (B1). */
+  readonly names: BrokerSettingNames
+  /** Variables that begin with MQ_ and are no settings: worth a warning. */
+  readonly unknownSettings: readonly string[]
+}
+
+const tableWithProcess = {
+  ...brokerSettings,
+  TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+}
+type Settings = SettingsOf<typeof tableWithProcess>
+
+/** Values by the name of their setting, from the command line of `mq`. */
+export type BrokerFlags = Readonly<Partial<Record<BrokerSettingName, string>>>
+
+/**
+ * @param flags null under `npm start`
+ * @throws StoreError that has one line for every bad setting
+ */
+export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = null): BrokerConfig {
+  const names = namesOf(env, flags)
+  const problems = new SettingProblems((name) => (isBrokerSetting(name) ? names[name] : name))
+  const settings = readSettings(tableWithProcess, { ...env, ...flags }, problems)
+  const quotas = quotasOf(settings, problems)
+  problems.throwIfAny() // the checks below need every single value
+  checkBind(settings, problems)
+  checkReplicas(settings, names, problems)
+  problems.throwIfAny()
+  const replicaDirectories = settings.MQ_REPLICA_DIRS
+  return Object.freeze({
+    http: settings.MQ_HTTP_BIND,
+    dataDirectory: settings.MQ_DATA_DIR,
+    nodeId: settings.MQ_NODE_ID,
+    flushPolicy: settings.MQ_FLUSH_POLICY,
+    authMode: settings.MQ_AUTH_MODE,
+    metricsExposure: settings.MQ_METRICS_EXPOSURE,
+    replicaDirectories,
+    writeQuorum: settings.MQ_WRITE_QUORUM ?? majorityOf(1 + replicaDirectories.length),
+    bodyBytesMax: settings.MQ_MAX_BODY_BYTES,
+    segmentBytes: settings.MQ_SEGMENT_BYTES,
+    quotas,
+    quotasFile: settings.MQ_QUOTAS_FILE,
+    names,
+    unknownSettings: unknownSettings(brokerSettings, 'MQ_', env),
+  })
+}
+
+const majorityOf = (directories: number): number => Math.floor(directories / 2) + 1
+
+const isBrokerSetting = (name: string): name is BrokerSettingName => name in brokerSettings
+
+/** B1 */
+function namesOf(env: Environment, flags: BrokerFlags | null): BrokerSettingNames {
+  const entries = Object.entries(brokerSettings).map(([name, setting]) => {
+    const source = sourceOf(name, setting, env, flags ?? {})
+    const byFlag = source === 'flag' || (source === 'default' && flags !== null)
+    return [name, byFlag ? setting.flag : name]
+  })
+  return Object.freeze(Object.fromEntries(entries) as BrokerSettingNames) // one for each
+}
+
+/** There is no authentication: nobody else may be able to reach the node. */
+function checkBind(settings: Settings, problems: SettingProblems): void {
+  if (isLoopback(settings.MQ_HTTP_BIND.host) || settings.TRILOG_ALLOW_INSECURE_BIND) return
+  problems.add(
+    'MQ_HTTP_BIND',
+    'must be a loopback address, as insecure-local asks for no credentials: or set TRILOG_ALLOW_INSECURE_BIND=1',
+  )
+}
+
+function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: SettingProblems): void {
+  const replicas = settings.MQ_REPLICA_DIRS
+  if (replicas.length > REPLICA_DIRECTORIES_MAX) {
+    problems.add('MQ_REPLICA_DIRS', `must name at most ${REPLICA_DIRECTORIES_MAX} directories`)
+  } else if (new Set([settings.MQ_DATA_DIR, ...replicas]).size <= replicas.length) {
+    problems.add('MQ_REPLICA_DIRS', `must name distinct directories, none of them ${names.MQ_DATA_DIR}`)
+  }
+  const quorum = settings.MQ_WRITE_QUORUM
+  if (quorum !== null && quorum > 1 + replicas.length) {
+    problems.add(
+      'MQ_WRITE_QUORUM',
+      `must be 1 to ${1 + replicas.length}: the data directory and the directories of ${names.MQ_REPLICA_DIRS}`,
+    )
+  }
+}
+
+function quotasOf(settings: Settings, problems: SettingProblems): Quotas {
+  if (settings.MQ_QUOTAS_FILE === null) return NO_QUOTAS
+  try {
+    return readQuotas(settings.MQ_QUOTAS_FILE)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    problems.add('MQ_QUOTAS_FILE', error.message)
+    return NO_QUOTAS
+  }
+}

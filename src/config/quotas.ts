@@ -1,0 +1,84 @@
+/**
+ * Quotas of the broker's tenants as operators write them: the file of MQ_QUOTAS_FILE. A tenant that is not in it has no limits.
+ * Source: contract "Broker".
+ */
+import { readFileSync } from 'node:fs'
+import { Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { StoreError } from '../errors.ts'
+
+/** null: no limit. */
+interface TenantQuota {
+  readonly publishRecordsPerSecond: number | null
+  readonly publishBytesPerSecond: number | null
+  /** Subscriptions with an active lease. */
+  readonly consumersPerGroup: number | null
+  readonly replicationEgressBytesPerSecond: number | null
+}
+
+export interface Quotas {
+  readonly tenants: ReadonlyMap<string, TenantQuota>
+}
+
+const Limit = Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()]))
+const QuotasFile = Type.Object(
+  {
+    tenants: Type.Array(
+      Type.Object(
+        {
+          tenant: Type.String({ minLength: 1, maxLength: 256, pattern: '^[\\x21-\\x7e]+$' }),
+          publish_records_per_second: Limit,
+          publish_bytes_per_second: Limit,
+          consumers_per_group: Limit,
+          replication_egress_bytes_per_second: Limit,
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+const quotasFile = Compile(QuotasFile)
+
+export const NO_QUOTAS: Quotas = Object.freeze({ tenants: new Map<string, TenantQuota>() })
+
+/** @throws StoreError `invalid_quotas` that goes on after the setting's name: 'names a file …' */
+export function readQuotas(path: string): Quotas {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    throw badQuotas(missing ? 'that does not exist' : 'that cannot be read', error)
+  }
+  return parseQuotas(text)
+}
+
+/** @throws as `readQuotas` does */
+export function parseQuotas(text: string): Quotas {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw badQuotas('that is not valid JSON', error)
+  }
+  if (!quotasFile.Check(value)) {
+    const [first] = quotasFile.Errors(value)
+    throw badQuotas(`with a mistake: ${first?.instancePath || '/'} ${first?.message ?? 'is invalid'}`)
+  }
+  const tenants = new Map<string, TenantQuota>()
+  for (const each of value.tenants) {
+    if (tenants.has(each.tenant)) throw badQuotas(`that has the tenant ${each.tenant} twice`)
+    const quota: TenantQuota = {
+      publishRecordsPerSecond: each.publish_records_per_second ?? null,
+      publishBytesPerSecond: each.publish_bytes_per_second ?? null,
+      consumersPerGroup: each.consumers_per_group ?? null,
+      replicationEgressBytesPerSecond: each.replication_egress_bytes_per_second ?? null,
+    }
+    tenants.set(each.tenant, Object.freeze(quota))
+  }
+  return Object.freeze({ tenants })
+}
+
+const badQuotas = (problem: string, cause?: unknown): StoreError =>
+  new StoreError('invalid', 'invalid_quotas', `names a file ${problem}`, { cause })

@@ -1,0 +1,519 @@
+/** What each route takes as a body: the field tables of the specification, row by row, and the contract's rules for all of them. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { parseReplicaApply } from '../../../src/broker/http/replication.ts'
+import { MAX_BODY_BYTES, TestBroker, assertRefused } from './support.ts'
+import type { OperationName } from './support.ts'
+
+let broker: TestBroker
+before(async () => {
+  broker = await TestBroker.start()
+})
+after(() => broker.stop())
+
+const GROUP = '/v1/streams/orders/consumer-groups/workers'
+const DELIVERIES = '/v1/streams/orders/subscriptions/sub-1/deliveries'
+const APPLY = '/v1/replication/target/apply'
+const long = (bytes: number): string => 'x'.repeat(bytes)
+const CONTROL = '\u0007'
+
+interface Route {
+  readonly method: string
+  readonly path: string
+  readonly operation: OperationName
+  /** A body that is taken. */
+  readonly good: Readonly<Record<string, unknown>>
+  /** What a bad body is called. */
+  readonly code: string
+  readonly optional?: boolean
+}
+const route = (
+  method: string,
+  path: string,
+  operation: OperationName,
+  good: object,
+  more: Partial<Route> = {},
+): Route => ({
+  method,
+  path,
+  operation,
+  good: { ...good },
+  code: 'invalid_request',
+  ...more,
+})
+const create = route('PUT', '/v1/streams/orders', 'createStream', {}, { optional: true })
+const publish = route('POST', '/v1/streams/orders/records', 'publish', { message_id: 'm', payload: 'p' })
+const batch = route('POST', '/v1/streams/orders/records/batch', 'publishBatch', { records: [publish.good] })
+const commit = route('PUT', `${GROUP}/cursors/main`, 'commitCursor', { offset: 0 })
+const rewind = route('POST', `${GROUP}/cursors/main/rewind`, 'rewindCursor', { offset: 0, reason: 'r' })
+const claim = route('POST', `${GROUP}/claims`, 'claim', {}, { optional: true })
+const ack = route('POST', `${DELIVERIES}/dlv-1/ack`, 'ack', {}, { optional: true })
+const batchAck = route('POST', `${DELIVERIES}/batch-ack`, 'batchAck', { delivery_ids: ['dlv-1'] })
+const nack = route('POST', `${DELIVERIES}/dlv-1/nack`, 'nack', { reason: 'r', requeue: false })
+const renew = route('POST', `${DELIVERIES}/dlv-1/renew`, 'renew', { extend_by_millis: 1 })
+const retry = route('POST', `${DELIVERIES}/dlv-1/retry`, 'retry', { reason: 'r', delay_millis: 0 })
+const deadLetter = route('POST', `${DELIVERIES}/dlv-1/dead-letter`, 'deadLetter', {
+  dead_letter_stream: 'dead',
+  reason: 'r',
+})
+const acknowledge = route(
+  'POST',
+  '/streams/orders/quarantine/inc-1/acknowledge',
+  'acknowledgeQuarantine',
+  {},
+  {
+    optional: true,
+  },
+)
+const replicated = {
+  origin_offset: 0,
+  message_id: 'm',
+  payload_hex: '00',
+  key_hex: null,
+  headers: null,
+  event_time_ms: 1,
+  ingest_time_ms: 1,
+}
+const apply = route(
+  'POST',
+  APPLY,
+  'applyReplica',
+  { source_site: 'a', target_site: 'b', policy: 'dr', tenant: null, stream: 'orders', records: [replicated] },
+  { code: 'replica_apply_invalid' },
+)
+const ROUTES = [
+  create,
+  publish,
+  batch,
+  commit,
+  rewind,
+  claim,
+  ack,
+  batchAck,
+  nack,
+  renew,
+  retry,
+  deadLetter,
+  acknowledge,
+  apply,
+]
+
+async function takes({ method, path, operation, good }: Route, fields: object): Promise<readonly unknown[]> {
+  const body = { ...good, ...fields }
+  const answer = await broker.ask(method, path, { body })
+  assert(answer.status < 300, `${JSON.stringify(fields).slice(0, 200)}: ${answer.text}`)
+  return broker.taken(operation)
+}
+
+async function refuses({ method, path, good, code }: Route, fields: object, message?: string | RegExp): Promise<void> {
+  const answer = await broker.ask(method, path, { body: { ...good, ...fields } })
+  assertRefused(answer, 400, code, message)
+  assert.deepEqual(broker.calls, [])
+}
+
+for (const each of ROUTES) {
+  const { method, path, good, code, operation, optional } = each
+  describe(`the body of ${method} ${path}`, () => {
+    it('is JSON in UTF-8 of any media type, in any spelling of its numbers', async () => {
+      for (const type of [
+        'application/json',
+        'application/x-www-form-urlencoded',
+        'text/plain; charset=UTF-8',
+        'a/b;charset="utf-8"',
+        'nonsense',
+      ]) {
+        const answer = await broker.ask(method, path, { body: good, headers: { 'content-type': type } })
+        assert(answer.status < 300, answer.text)
+        broker.taken(operation)
+      }
+      const spelled = JSON.stringify(good).replaceAll(/:0\b/g, ':0e5').replaceAll(/:1\b/g, ':1.0')
+      const answer = await broker.ask(method, path, {
+        body: ` \r\n\t${spelled} `,
+        headers: { 'content-encoding': 'Identity' },
+      })
+      assert(answer.status < 300, answer.text)
+      broker.taken(operation)
+    })
+
+    it(`that is not is ${code}`, async () => {
+      const text = JSON.stringify(good)
+      for (const body of [
+        '{',
+        '[]',
+        'null',
+        '1',
+        '"x"',
+        'nothing',
+        `${text},`,
+        ' ',
+        '\u0000',
+        `\ufeff${text}`,
+        "{'a':1}",
+      ]) {
+        assertRefused(await broker.ask(method, path, { body }), 400, code)
+      }
+      const notUtf8 = Buffer.concat([Buffer.from('{"'), Buffer.of(0xc3, 0x28), Buffer.from('":1}')])
+      assertRefused(await broker.ask(method, path, { body: notUtf8 }), 400, code)
+      assert.deepEqual(broker.calls, [])
+    })
+
+    it('in another charset or content encoding is invalid_request', async () => {
+      for (const headers of [
+        { 'content-type': 'application/json; charset=iso-8859-1' },
+        { 'content-type': 'text/plain;Charset="UTF-16"' },
+        { 'content-encoding': 'gzip' },
+        { 'content-encoding': 'identity, br' },
+      ]) {
+        assertRefused(await broker.ask(method, path, { body: good, headers }), 400, 'invalid_request')
+      }
+      assert.deepEqual(broker.calls, [])
+    })
+
+    it(optional ? 'may be absent or empty' : `must be there: else ${code}`, async () => {
+      for (const body of [undefined, '']) {
+        const answer = await broker.ask(method, path, body === undefined ? {} : { body })
+        if (!optional) assertRefused(answer, 400, code)
+        else {
+          assert(answer.status < 300, answer.text)
+          broker.taken(operation)
+        }
+      }
+    })
+
+    it(`with an unknown field is ${code}, and the last of two fields of one name counts`, async () => {
+      await refuses(each, { unknown: null }, 'unknown is not a known field')
+      await refuses(each, JSON.parse('{"__proto__":{"a":1}}') as object)
+      const text = JSON.stringify(good)
+      if (text === '{}') return
+      const name = Object.keys(good)[0]!
+      const answer = await broker.ask(method, path, { body: `{"${name}":[[]],${text.slice(1)}` })
+      assert(answer.status < 300, answer.text)
+      broker.taken(operation)
+    })
+
+    it('with a query is refused: no query parameters are accepted', async () => {
+      assertRefused(await broker.ask(method, `${path}?x=1`, { body: good }), 400, code)
+      assertRefused(await broker.ask(method, `${path}?&`, { body: good }), 400, code)
+    })
+  })
+}
+
+/** Fields with values that are taken and values that are refused; the rows of the specification's tables. */
+interface Field {
+  readonly route: Route
+  readonly field: string
+  readonly good: readonly unknown[]
+  readonly bad: readonly unknown[]
+}
+const NAMES = {
+  good: ['n', ' spaced ', 'größe 😀', 'a/b', long(65_535)],
+  bad: ['', ' ', '\u00a0\u2003', `a${CONTROL}`, 'a\tb', 'a\u007f', 'a\u0085', '\ud800', 1, {}, [], true, long(65_536)],
+}
+const STREAMS = {
+  good: ['s', 'größe 😀', 'a b', '..', long(256)],
+  bad: ['', ' ', ' a', 'a\u2003', 'a/b', `a${CONTROL}`, 'a\tb', '\udfff', 'é'.repeat(129), 1, long(257)],
+}
+const UNSIGNED = {
+  good: [0, 1, Number.MAX_SAFE_INTEGER],
+  bad: [-1, 1.5, '1', Number.MAX_SAFE_INTEGER + 1, 1e300, true, [], {}],
+}
+const DURATION = { good: [0, 1, 3_155_760_000_000], bad: [-1, 0.1, '1', 3_155_760_000_001, false] }
+const POSITIVE = { good: [1, 30_000], bad: [0, -1, 1.5, '1'] }
+const OFFSETS = { good: [0, 2 ** 48 - 1], bad: [-1, 2 ** 48, 0.5, '0', true] }
+const HEX = { good: ['', '00', 'aBcDeF09'], bad: ['0', 'zz', '0x', '0 ', 1, 'ａ０', '-1'] }
+const withNull = (field: { good: readonly unknown[]; bad: readonly unknown[] }): typeof field => ({
+  good: [...field.good, null],
+  bad: field.bad,
+})
+const withoutNull = (field: { good: readonly unknown[]; bad: readonly unknown[] }): typeof field => ({
+  good: field.good,
+  bad: [...field.bad, null],
+})
+const durabilities = {
+  good: ['memory', 'local-disk', 'local-quorum', 'replication-policy:dr', 'replication-policy:a b', null],
+  bad: [
+    'Memory',
+    'local-sync',
+    '',
+    'replication-policy:',
+    'replication-policy: ',
+    'replication-policy:a\\b',
+    `replication-policy:${CONTROL}`,
+    1,
+  ],
+}
+const retention = (name: string, { good, bad }: { good: readonly unknown[]; bad: readonly unknown[] }): Field => ({
+  route: create,
+  field: 'retention',
+  good: [...good.map((value) => ({ [name]: value })), {}, null],
+  bad: [...bad.map((value) => ({ [name]: value })), { unknown: 1 }, [], 'x'],
+})
+const policy = (name: string, { good, bad }: { good: readonly unknown[]; bad: readonly unknown[] }): Field => ({
+  route: create,
+  field: 'failure_policy',
+  good: [...good.map((value) => ({ max_attempts: 3, [name]: value })), null],
+  bad: [...bad.map((value) => ({ max_attempts: 3, [name]: value })), {}, { unknown: 1 }, []],
+})
+const FIELDS: readonly Field[] = [
+  { route: create, field: 'default_durability', ...durabilities },
+  retention('max_age_millis', withNull(UNSIGNED)),
+  retention('max_bytes', withNull(UNSIGNED)),
+  retention('min_cursor_name', { good: ['main', ' a', null], bad: ['', ' ', `a${CONTROL}`, 'a/b', 1, long(257)] }),
+  policy('max_attempts', { good: [1, 4_294_967_295], bad: [0, 4_294_967_296, -1, 1.5, '3', null] }),
+  policy('retry_delay_millis', withNull(DURATION)),
+  policy('dead_letter_stream', withNull(STREAMS)),
+  policy('apply_on_expiry', { good: [true, false, null], bad: [0, 'true'] }),
+  { route: publish, field: 'message_id', ...withoutNull(NAMES) },
+  { route: publish, field: 'event_time_ms', ...withNull(UNSIGNED) },
+  {
+    route: publish,
+    field: 'headers',
+    good: [{}, null, { a: '', 'x y': 'größe\u0000', '1': '2', constructor: 'c' }],
+    bad: [
+      { a: 1 },
+      { a: null },
+      { '': 'a' },
+      { ' ': 'a' },
+      { 'a\n': 'a' },
+      { a: '\ud83d' },
+      { '\ud83d': 'a' },
+      [],
+      'a',
+      1,
+    ],
+  },
+  {
+    route: publish,
+    field: 'durability_mode',
+    good: ['volatile', 'local-append', 'local-sync', null],
+    bad: ['local-disk', 'Volatile', '', 1, {}],
+  },
+  { route: batch, field: 'records', good: [Array(1000).fill(publish.good)], bad: [[], Array(1001).fill(0), {}, null] },
+  { route: commit, field: 'offset', ...withoutNull(OFFSETS) },
+  { route: rewind, field: 'offset', ...withoutNull(OFFSETS) },
+  { route: rewind, field: 'reason', ...withoutNull(NAMES) },
+  { route: claim, field: 'start_offset', ...withNull(OFFSETS) },
+  { route: claim, field: 'max_messages', good: [1, 1000, null], bad: [0, 1001, 1.5, '1', -1] },
+  { route: claim, field: 'lease_timeout_millis', ...withNull(POSITIVE) },
+  { route: claim, field: 'wait_millis', good: [0, 30_000, null], bad: [-1, 30_001, '1'] },
+  { route: nack, field: 'reason', ...withoutNull(NAMES) },
+  { route: nack, field: 'requeue', good: [true, false], bad: [null, 'true', 0, 1] },
+  { route: renew, field: 'extend_by_millis', ...withoutNull(POSITIVE) },
+  { route: retry, field: 'reason', ...withoutNull(NAMES) },
+  { route: retry, field: 'delay_millis', ...withoutNull(DURATION) },
+  { route: deadLetter, field: 'dead_letter_stream', ...withoutNull(STREAMS) },
+  { route: deadLetter, field: 'reason', ...withoutNull(NAMES) },
+  {
+    route: batchAck,
+    field: 'delivery_ids',
+    good: [Array(1000).fill('dlv-1')],
+    bad: [[], Array(1001).fill('dlv-1'), [1], null, 'dlv-1'],
+  },
+  { route: acknowledge, field: 'acknowledged_by', ...withNull(NAMES) },
+  { route: acknowledge, field: 'note', ...withNull(NAMES) },
+  { route: apply, field: 'source_site', ...withoutNull(NAMES) },
+  { route: apply, field: 'target_site', ...withoutNull(NAMES) },
+  { route: apply, field: 'policy', ...withoutNull(NAMES) },
+  { route: apply, field: 'tenant', ...withNull(NAMES) },
+  { route: apply, field: 'stream', ...withoutNull(STREAMS) },
+]
+
+const shown = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? 'undefined'
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text
+}
+
+for (const { route: each, field, good, bad } of FIELDS) {
+  describe(`${field} of ${each.method} ${each.path}`, () => {
+    it(`takes ${good.map(shown).join(' ')}`, async () => {
+      for (const value of good) await takes(each, { [field]: value })
+    })
+    it(`refuses ${bad.map(shown).join(' ')}`, async () => {
+      for (const value of bad) await refuses(each, { [field]: value })
+    })
+  })
+}
+
+describe('required fields', () => {
+  for (const each of ROUTES) {
+    for (const field of Object.keys(each.good).filter((name) => each.good[name] !== null && name !== 'payload'))
+      it(`${field} of ${each.method} ${each.path}: absent is refused as missing`, async () => {
+        const { [field]: _, ...rest } = each.good
+        const answer = await broker.ask(each.method, each.path, { body: rest })
+        assertRefused(answer, 400, each.code, `${field} is missing`)
+      })
+  }
+})
+
+describe('what is published', () => {
+  const inputOf = async (fields: object): Promise<unknown> => {
+    const answer = await broker.ask(publish.method, publish.path, { body: { message_id: 'm', ...fields } })
+    assert.equal(answer.status, 201, answer.text)
+    return broker.taken('publish')[1]
+  }
+  const utf8 = (text: string): object => ({ text, encoding: 'utf8' })
+  const hex = (text: string): object => ({ text, encoding: 'hex' })
+
+  it('has a payload in UTF-8 or hex, empty ones too, and hex wins', async () => {
+    for (const [fields, payload] of [
+      [{ payload: '' }, utf8('')],
+      [{ payload: 'größe\u0000"' }, utf8('größe\u0000"')],
+      [{ payload_hex: '' }, hex('')],
+      [{ payload_hex: '00fF' }, hex('00fF')],
+      [{ payload: 'text', payload_hex: '00' }, hex('00')],
+      [{ payload: null, payload_hex: '00' }, hex('00')],
+      [{ payload: 'text', payload_hex: null }, utf8('text')],
+    ] as const) {
+      assert.partialDeepStrictEqual(await inputOf(fields), { payload, key: null })
+    }
+  })
+  it('has a key by the same rules, or none', async () => {
+    for (const [fields, key] of [
+      [{ key: 'k' }, utf8('k')],
+      [{ key: '' }, utf8('')],
+      [{ key_hex: 'ab' }, hex('ab')],
+      [{ key: 'k', key_hex: 'ab' }, hex('ab')],
+      [{ key: null, key_hex: null }, null],
+    ] as const) {
+      assert.partialDeepStrictEqual(await inputOf({ payload: 'p', ...fields }), { key })
+    }
+  })
+  it('is invalid_payload for what is wrong with payload or key', async () => {
+    for (const fields of [
+      { payload: undefined },
+      { payload: null },
+      { payload: null, payload_hex: null },
+      { payload: 1 },
+      { payload: {} },
+      { payload: '\ud800' },
+      { payload: 1, payload_hex: '00' },
+      ...HEX.bad.map((value) => ({ payload_hex: value })),
+      ...HEX.bad.map((value) => ({ key_hex: value })),
+      { key: 1 },
+      { key: [] },
+      { key: 'a\udc00' },
+      { key: 1, key_hex: '00' },
+    ]) {
+      const answer = await broker.ask(publish.method, publish.path, { body: { ...publish.good, ...fields } })
+      assertRefused(answer, 400, 'invalid_payload')
+    }
+  })
+  it('keeps its other fields: null is absent', async () => {
+    const headers = { a: 'b', constructor: '' }
+    assert.deepEqual(
+      await inputOf({ payload: 'p', event_time_ms: 5, headers, durability_mode: 'volatile', key: null }),
+      { messageId: 'm', payload: utf8('p'), key: null, eventTimeMs: 5, headers, durability: 'volatile' },
+    )
+    assert.deepEqual(await inputOf({ payload: 'p', event_time_ms: null, headers: null, durability_mode: null }), {
+      messageId: 'm',
+      payload: utf8('p'),
+      key: null,
+      eventTimeMs: null,
+      headers: {},
+      durability: null,
+    })
+  })
+  it('may have a header of any name, __proto__ too', async () => {
+    const body = '{"message_id":"m","payload":"p","headers":{"__proto__":"x"}}'
+    assert.equal((await broker.ask(publish.method, publish.path, { body })).status, 201)
+    const { headers } = broker.taken('publish')[1] as { headers: object }
+    assert.deepEqual(Object.entries(headers), [['__proto__', 'x']])
+  })
+  it('in a batch is judged record by record, with the same codes', async () => {
+    const records = [publish.good, 1, null, [], {}, { ...publish.good, payload: 1 }, { ...publish.good, x: 1 }]
+    const answer = await broker.ask(batch.method, batch.path, { body: { records } })
+    assert.equal(answer.status, 200)
+    const inputs = broker.taken('publishBatch')[1] as { code?: string }[]
+    assert.deepEqual(
+      inputs.map(({ code }) => code ?? 'good'),
+      ['good', ...Array<string>(4).fill('invalid_request'), 'invalid_payload', 'invalid_request'],
+    )
+  })
+})
+
+describe('records of a target apply', () => {
+  const record: Route = { ...apply, good: replicated }
+  const refusesRecord = async (fields: object): Promise<void> =>
+    refuses(apply, { records: [{ ...record.good, ...fields }] })
+  it('are taken with their optional fields null, absent or given', async () => {
+    const { key_hex: _, headers: __, ...bare } = replicated
+    await takes(apply, { records: [bare, { ...bare, key_hex: '00', headers: { a: 'b' } }, replicated] })
+  })
+  it('are refused for any bad field', async () => {
+    for (const value of OFFSETS.bad) await refusesRecord({ origin_offset: value })
+    for (const value of NAMES.bad) await refusesRecord({ message_id: value })
+    for (const value of [...HEX.bad, null]) await refusesRecord({ payload_hex: value })
+    for (const value of HEX.bad) await refusesRecord({ key_hex: value })
+    for (const value of [[], { a: 1 }, { '': 'a' }, { a: '\ud800' }]) await refusesRecord({ headers: value })
+    for (const value of [...UNSIGNED.bad, null]) await refusesRecord({ event_time_ms: value })
+    for (const value of [...UNSIGNED.bad, null]) await refusesRecord({ ingest_time_ms: value })
+    await refusesRecord({ unknown: 1 })
+    await refuses(apply, { records: [] })
+  })
+  it('over 1000 are replica_apply_too_large', async () => {
+    await takes(apply, { records: Array.from({ length: 1000 }, () => replicated) })
+    const body = { ...apply.good, records: Array.from({ length: 1001 }, () => replicated) }
+    assertRefused(await broker.ask('POST', APPLY, { body }), 413, 'replica_apply_too_large')
+  })
+  it('over 64 MiB together are replica_apply_too_large', () => {
+    const half = '00'.repeat(32 << 20)
+    const of = (...payloads: string[]): object => ({
+      ...apply.good,
+      records: payloads.map((payload_hex) => ({ ...replicated, message_id: 'm', payload_hex })),
+    })
+    parseReplicaApply(of(half, half.slice(2 * 2)))
+    assert.throws(() => parseReplicaApply(of(half, half)), { code: 'replica_apply_too_large', message: /67108864/ })
+  })
+})
+
+describe('a refused field', () => {
+  it('is named, its value is not', async () => {
+    for (const [each, fields, message] of [
+      [create, { retention: { max_bytes: -1 } }, 'retention.max_bytes must be >= 0 or null'],
+      [create, { failure_policy: {} }, 'failure_policy.max_attempts is missing'],
+      [create, { default_durability: 'secret' }, /^default_durability must be memory, local-disk, local-quorum or /],
+      [nack, { reason: ' ' }, /^reason must not be blank/],
+      [nack, { requeue: null }, 'requeue must be boolean'],
+      [claim, { max_messages: 'secret' }, 'max_messages must be integer or null'],
+      [publish, { durability_mode: 'secret' }, /^durability_mode must be one of volatile, /],
+      [publish, { 'a secret': 1 }, 'a field is not a known field'],
+    ] as const) {
+      await refuses(each, fields, message)
+    }
+  })
+})
+
+describe('a body that is too large', () => {
+  for (const { method, path } of ROUTES.filter((each) => each !== apply))
+    it(`is payload_too_large for ${method} ${path}`, async () => {
+      const client = await broker.connect()
+      await client.send(`${method} ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: ${MAX_BODY_BYTES + 1}\r\n\r\n`)
+      const reply = await client.reply()
+      client.destroy()
+      assertRefused({ ...reply!, text: reply!.body }, 413, 'payload_too_large', /100000 bytes/)
+    })
+  it('is replica_apply_too_large for the target apply, which has a limit of its own', async () => {
+    const client = await broker.connect()
+    await client.send(`POST ${APPLY} HTTP/1.1\r\nhost: a\r\ncontent-length: ${(160 << 20) + 1}\r\n\r\n`)
+    const reply = await client.reply()
+    client.destroy()
+    assertRefused({ ...reply!, text: reply!.body }, 413, 'replica_apply_too_large')
+  })
+  it('of up to --max-body-bytes is a record', async () => {
+    const overhead = JSON.stringify(publish.good).length - 1
+    await takes(publish, { payload: long(MAX_BODY_BYTES - overhead) })
+  })
+})
+
+describe('a body that stalls', () => {
+  it('is request_timeout, which can be retried', async () => {
+    const client = await broker.connect()
+    await client.send(`POST ${publish.path} HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n{`)
+    await broker.untilBusy()
+    broker.clock.advanceMs(60_000)
+    const reply = await client.reply()
+    client.destroy()
+    assertRefused({ ...reply!, text: reply!.body }, 408, 'request_timeout')
+    assert.match(reply!.body, /"retryable":true/)
+  })
+})

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BrokerCounters } from '../../../src/broker/counters.ts'
+import type { BrokerGauges } from '../../../src/broker/counters.ts'
+import { BrokerMetrics } from '../../../src/broker/metrics.ts'
+import { TestBroker, assertRefused } from './support.ts'
+
+const gauges: BrokerGauges = {
+  streams: 2,
+  groups: 3,
+  activeLeases: 4,
+  delayedRetries: 5,
+  waitingClaims: 6,
+  framesInFlight: 7,
+}
+const log = {
+  counters: () => ({ groups: 1, syncs: 2, bytes: 3, syncNanoseconds: 4e9 }),
+  committed: 4096,
+  state: { kind: 'ok' },
+  incidents: [],
+} as const
+
+describe('GET /metrics', () => {
+  it('is metrics_disabled unless exposed, and takes no query', async () => {
+    const broker = await TestBroker.start()
+    assertRefused(await broker.ask('GET', '/metrics'), 404, 'metrics_disabled')
+    assertRefused(await broker.ask('GET', '/metrics?x'), 400, 'invalid_query')
+    await broker.stop()
+  })
+
+  it('shows every counter and gauge under its safe name, with the OpenTelemetry name in a comment', async () => {
+    const counters = new BrokerCounters()
+    const metrics = new BrokerMetrics({ counters, gauges, log })
+    const broker = await TestBroker.start({ metrics, counters })
+    counters.published(3, 600)
+    counters.claimed(2)
+    counters.expired(5)
+    await broker.ask('GET', '/nothing')
+    const { status, headers, text } = await broker.ask('GET', '/metrics')
+    await broker.stop()
+    assert.equal(status, 200)
+    assert.match(headers['content-type']!, /^text\/plain; version=/)
+    assert(
+      text.includes('\n# OTEL mq_publish_bytes_total mq.publish.bytes\n# HELP mq_publish_bytes_total Payload bytes'),
+    )
+    for (const line of [
+      'mq_publish_records_total 3',
+      'mq_publish_bytes_total 600',
+      'mq_queue_claims_total 1',
+      'mq_queue_deliveries_total 2',
+      'mq_queue_expired_leases_total 5',
+      'mq_refusals_total{code="not_found"} 1',
+      'mq_queue_active_leases 4',
+      'mq_queue_delayed_retries 5',
+      'mq_queue_waiting_claims 6',
+      'mq_streams 2',
+      'mq_groups 3',
+      'mq_log_frames_in_flight 7',
+      'mq_log_committed_position 4096',
+      'mq_log_bytes_total 3',
+      'mq_log_syncs_total 2',
+      'mq_log_sync_seconds_total 4',
+      'mq_log_read_only 0',
+      'mq_log_quarantine_incidents 0',
+    ])
+      assert(text.split('\n').includes(line), line)
+  })
+
+  it('is text that a scraper parses: comments, and samples with a name and a number', async () => {
+    const text = await new BrokerMetrics({ counters: new BrokerCounters(), gauges, log }).text()
+    const names = new Set<string>()
+    for (const line of text.split('\n').filter((line) => line !== '')) {
+      if (line.startsWith('# OTEL ')) {
+        const [, safe, name] = /^# OTEL ([a-z_]+) (mq[a-z_.]+)$/.exec(line)!
+        assert.equal(safe!.replace(/_total$/, ''), name!.replaceAll('.', '_'))
+        names.add(safe!)
+      } else assert.match(line, /^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{code="[a-z_]+"\})? [0-9.e+]+)$/)
+    }
+    const typed = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
+    assert.deepEqual(typed.sort(), [...names].sort())
+  })
+})

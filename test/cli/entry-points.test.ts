@@ -1,0 +1,155 @@
+/** `mq` and `npm start` as users run them. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { after, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
+const MQ = `${root}/src/cli/mq.js`
+const START = `${root}/src/start.js`
+
+const directory = mkdtempSync(`${tmpdir()}/trilog-mq-`)
+after(() => rmSync(directory, { recursive: true }))
+
+/** What a failed test leaves running. */
+const children = new Set<ChildProcess>()
+process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
+
+type Environment = Readonly<Record<string, string>>
+
+function start(
+  command: string,
+  args: readonly string[],
+  { env = {}, cwd = directory }: { env?: Environment; cwd?: string } = {},
+) {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(LOGSTORE|MQ|TRILOG|NODE_TEST)_/.test(name))
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.add(child)
+  child.once('close', () => children.delete(child))
+  return child
+}
+
+interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+async function run(command: string, args: readonly string[], options?: Parameters<typeof start>[2]): Promise<Ended> {
+  const child = start(command, args, options)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { code: code as number, stdout, stderr } // no signal is sent
+}
+
+const mq = (args: readonly string[], env: Environment = {}): Promise<Ended> =>
+  run(process.execPath, [MQ, ...args], { env })
+
+/** What its ready lines say. */
+async function ready(child: ReturnType<typeof start>, services: number): Promise<Record<string, unknown>[]> {
+  const shown: Record<string, unknown>[] = []
+  for await (const line of createInterface(child.stdout)) {
+    assert.match(line, /^ready \{/)
+    shown.push(JSON.parse(line.slice('ready '.length)) as Record<string, unknown>)
+    if (shown.length === services) return shown
+  }
+  throw new Error(`it ended before it was ready: ${await text(child.stderr)}`)
+}
+
+async function stop(child: ReturnType<typeof start>): Promise<void> {
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'close'), [0, null])
+}
+
+describe('the command mq', { concurrency: 2 }, () => {
+  it('shows its release and ends', async () => {
+    const shown = `mq ${version}\nnode ${process.versions.node}\n`
+    assert.deepEqual(await mq(['--version']), { code: 0, stdout: shown, stderr: '' })
+  })
+
+  it('validates its settings without touching the data directory', async () => {
+    const { code, stdout, stderr } = await mq(['--validate-config', '--output', 'json', '--data-dir', 'data'])
+    assert.deepEqual([code, stderr], [0, ''])
+    assert.equal((JSON.parse(stdout) as { valid: boolean }).valid, true)
+    assert.equal(existsSync(`${directory}/data`), false)
+  })
+
+  it('answers an invalid validation with exit code 2 and the report', async () => {
+    const { code, stdout, stderr } = await mq(['--validate-config'], { MQ_HTTP_BIND: '0.0.0.0:7400' })
+    assert.deepEqual([code, stderr], [2, ''])
+    assert.match(stdout, /^problem: MQ_HTTP_BIND must be a loopback address.*\ninvalid\n$/m)
+  })
+
+  it('refuses what it cannot do with exit code 2 and a line on stderr', async () => {
+    assert.deepEqual(await mq(['--fast']), { code: 2, stdout: '', stderr: '--fast is no flag of mq: see mq --help\n' })
+  })
+
+  it('runs a node until SIGTERM; what keeps another one from starting is named by its flag or variable', async () => {
+    const flags = ['--http-bind', '127.0.0.1:0', '--data-dir', 'node', '--node-id', 'eu-1']
+    const node = start(process.execPath, [MQ, ...flags])
+    const [line] = await ready(node, 1)
+    const http = String(line!['http'])
+    assert.deepEqual(line, { service: 'broker', http, grpc: null, pid: node.pid })
+    const health = await (await fetch(`http://${http}/health`)).json()
+    assert.equal((health as { node_id: string }).node_id, 'eu-1')
+
+    const [sameDirectory, samePort] = await Promise.all([
+      mq(['--data-dir', 'node'], { MQ_HTTP_BIND: '127.0.0.1:0' }),
+      mq(['--data-dir', 'other'], { MQ_HTTP_BIND: http }),
+    ])
+    assert.equal(sameDirectory.code, 2)
+    assert.match(sameDirectory.stderr, /^--data-dir: .* in use [^\n]*\n$/)
+    assert.equal(samePort.code, 2)
+    assert.match(samePort.stderr, /^MQ_HTTP_BIND: .* taken\n$/)
+    await stop(node)
+  })
+
+  it('is found by npx in a clone, from any folder of it', async () => {
+    const env = {
+      npm_config_cache: `${directory}/npm`,
+      npm_config_offline: 'true',
+      npm_config_update_notifier: 'false',
+    }
+    const { code, stdout, stderr } = await run('npx', ['mq', '--version'], { env, cwd: `${root}/src` })
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, new RegExp(`^mq ${version}\nnode (22|24|26)\\.`))
+  })
+})
+
+describe('npm start', () => {
+  it('runs every service in one process', async () => {
+    const env = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', MQ_HTTP_BIND: '127.0.0.1:0' }
+    const all = start(process.execPath, [START], { env })
+    const lines = await ready(all, 2)
+    assert.deepEqual(
+      lines.map(({ service, pid }) => [service, pid]),
+      [
+        ['logstore', all.pid],
+        ['broker', all.pid],
+      ],
+    )
+    await stop(all)
+    assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore'])
+  })
+})
+
+describe('a Node that is too old', () => {
+  it('is told so in one line, by mq and by npm start', async () => {
+    const pretend = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.17.9'}})`
+    for (const script of [MQ, START]) {
+      const { code, stdout, stderr } = await run(process.execPath, ['--import', pretend, script, '--version'])
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, /^trilog needs Node 22\.18 or newer, this is 22\.17\.9: [^\n]*\n$/)
+    }
+  })
+})

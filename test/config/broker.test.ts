@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { brokerSettings, loadBrokerConfig } from '../../src/config/broker.ts'
+import type { BrokerFlags } from '../../src/config/broker.ts'
+
+const directory = mkdtempSync(`${tmpdir()}/trilog-config-`)
+after(() => rmSync(directory, { recursive: true }))
+
+function problemsOf(env: Record<string, string>, flags: BrokerFlags | null = null): string[] {
+  try {
+    loadBrokerConfig(env, flags)
+  } catch (error) {
+    return (error as Error).message.split('\n')
+  }
+  return []
+}
+
+describe('the broker’s settings', () => {
+  it('have the defaults of the contract', () => {
+    const { names, quotas, ...config } = loadBrokerConfig({})
+    assert.deepEqual(config, {
+      http: { host: '127.0.0.1', port: 7400 },
+      dataDirectory: resolve('data/broker'),
+      nodeId: 'node-1',
+      flushPolicy: 'group-sync',
+      authMode: 'insecure-local',
+      metricsExposure: 'disabled',
+      replicaDirectories: [],
+      writeQuorum: 1,
+      bodyBytesMax: 16_777_216,
+      segmentBytes: 67_108_864,
+      quotasFile: null,
+      unknownSettings: [],
+    })
+    assert.equal(quotas.tenants.size, 0)
+    assert.equal(names.MQ_DATA_DIR, 'MQ_DATA_DIR')
+    assert.ok(Object.isFrozen(loadBrokerConfig({})))
+  })
+
+  it('take every value from the environment', () => {
+    const config = loadBrokerConfig({
+      MQ_NODE_ID: 'eu-1',
+      MQ_HTTP_BIND: '[::1]:0',
+      MQ_DATA_DIR: '/var/lib/x/../broker',
+      MQ_FLUSH_POLICY: 'append-only',
+      MQ_AUTH_MODE: 'insecure-local',
+      MQ_METRICS_EXPOSURE: 'http',
+      MQ_REPLICA_DIRS: '/a, /b,',
+      MQ_WRITE_QUORUM: '3',
+      MQ_MAX_BODY_BYTES: '4096',
+      MQ_SEGMENT_BYTES: '1048576',
+      MQ_MISSPELT: '1',
+    })
+    assert.deepEqual(config.http, { host: '::1', port: 0 })
+    assert.deepEqual(
+      [config.nodeId, config.dataDirectory, config.flushPolicy, config.metricsExposure],
+      ['eu-1', '/var/lib/broker', 'append-only', 'http'],
+    )
+    assert.deepEqual([config.replicaDirectories, config.writeQuorum], [['/a', '/b'], 3])
+    assert.deepEqual([config.bodyBytesMax, config.segmentBytes], [4096, 1_048_576])
+    assert.deepEqual(config.unknownSettings, ['MQ_MISSPELT'])
+  })
+
+  it('take the value of a flag before that of a variable, and are named by what was given', () => {
+    const env = { MQ_NODE_ID: 'of the variable', MQ_DATA_DIR: '/variable' }
+    const { nodeId, dataDirectory, names } = loadBrokerConfig(env, { MQ_NODE_ID: 'of the flag' })
+    assert.deepEqual([nodeId, dataDirectory], ['of the flag', '/variable'])
+    assert.deepEqual(
+      [names.MQ_NODE_ID, names.MQ_DATA_DIR, names.MQ_HTTP_BIND],
+      ['--node-id', 'MQ_DATA_DIR', '--http-bind'],
+    )
+    assert.equal(loadBrokerConfig(env).names.MQ_HTTP_BIND, 'MQ_HTTP_BIND')
+  })
+
+  it('that are bad are all named, one line each', () => {
+    const env = {
+      MQ_NODE_ID: 'x'.repeat(129),
+      MQ_HTTP_BIND: '7400',
+      MQ_FLUSH_POLICY: 'never',
+      MQ_METRICS_EXPOSURE: 'grpc',
+      MQ_WRITE_QUORUM: '0',
+      MQ_MAX_BODY_BYTES: '16MiB',
+      MQ_SEGMENT_BYTES: '1',
+      MQ_QUOTAS_FILE: `${directory}/absent.json`,
+    }
+    assert.deepEqual(problemsOf(env, { MQ_FLUSH_POLICY: 'always' }), [
+      'MQ_NODE_ID must be at most 128 characters, none of them a control character',
+      'MQ_HTTP_BIND must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
+      '--flush-policy must be group-sync or append-only',
+      'MQ_METRICS_EXPOSURE must be http or disabled',
+      'MQ_WRITE_QUORUM must be a whole number from 1 to 8',
+      'MQ_MAX_BODY_BYTES must be a whole number from 1024 to 67108864',
+      'MQ_SEGMENT_BYTES must be a whole number from 1048576 to 1073741824',
+      'MQ_QUOTAS_FILE names a file that does not exist',
+    ])
+    assert.equal(problemsOf({ MQ_NODE_ID: 'a\u0007b' }).length, 1)
+  })
+
+  it('have the modes of authentication that this version has', () => {
+    for (const mode of ['api-key', 'mtls', 'external']) {
+      assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: mode }), [
+        `--auth-mode must be insecure-local: this version does not have ${mode} yet`,
+      ])
+    }
+    assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), ['MQ_AUTH_MODE must be insecure-local'])
+  })
+
+  it('need distinct directories and a quorum that they can give', () => {
+    const replicated = (replicas: string, quorum: string): string[] =>
+      problemsOf({ MQ_DATA_DIR: '/data', MQ_REPLICA_DIRS: replicas, MQ_WRITE_QUORUM: quorum })
+    assert.deepEqual(replicated('', '1'), [])
+    assert.deepEqual(replicated('/a,/b', '3'), [])
+    const distinct = ['MQ_REPLICA_DIRS must name distinct directories, none of them MQ_DATA_DIR']
+    assert.deepEqual(replicated('/a,/x/../a', '2'), distinct)
+    assert.deepEqual(replicated('/a,/data/', '2'), distinct)
+    assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8', '1'), ['MQ_REPLICA_DIRS must name at most 7 directories'])
+    assert.deepEqual(replicated('/a,/b', '4'), [
+      'MQ_WRITE_QUORUM must be 1 to 3: the data directory and the directories of MQ_REPLICA_DIRS',
+    ])
+    assert.deepEqual(problemsOf({}, { MQ_WRITE_QUORUM: '2' }), [
+      '--write-quorum must be 1 to 1: the data directory and the directories of --replica-dir',
+    ])
+  })
+
+  it('have more than half of the directories as the write quorum, unless another is given', () => {
+    const quorums = ['', '/a', '/a,/b', '/a,/b,/c'].map((replicas) => loadBrokerConfig({ MQ_REPLICA_DIRS: replicas }))
+    assert.deepEqual(
+      quorums.map(({ writeQuorum }) => writeQuorum),
+      [1, 2, 2, 3],
+    )
+  })
+
+  it('bind an address that others can reach only with an explicit word', () => {
+    const open = { MQ_HTTP_BIND: '0.0.0.0:7400' }
+    assert.match(problemsOf(open)[0]!, /^MQ_HTTP_BIND must be a loopback address.*TRILOG_ALLOW_INSECURE_BIND=1$/)
+    assert.match(problemsOf({}, open)[0]!, /^--http-bind must be a loopback address/)
+    assert.deepEqual(problemsOf({ ...open, TRILOG_ALLOW_INSECURE_BIND: '1' }), [])
+  })
+
+  it('take the quotas from their file', () => {
+    const path = `${directory}/quotas.json`
+    writeFileSync(path, JSON.stringify({ tenants: [{ tenant: 'local', consumers_per_group: 16 }] }))
+    const { quotas, quotasFile } = loadBrokerConfig({}, { MQ_QUOTAS_FILE: path })
+    assert.deepEqual([quotas.tenants.get('local')?.consumersPerGroup, quotasFile], [16, path])
+    writeFileSync(path, '{')
+    assert.deepEqual(problemsOf({}, { MQ_QUOTAS_FILE: path }), ['--quotas-file names a file that is not valid JSON'])
+  })
+
+  it('have a flag each', () => {
+    const flags = Object.values(brokerSettings).map(({ flag }) => flag)
+    assert.equal(new Set(flags).size, flags.length)
+    for (const flag of flags) assert.match(flag, /^--[a-z-]+$/)
+  })
+})

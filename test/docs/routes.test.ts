@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { brokerService } from '../../src/broker/http/routes.ts'
+import type { BrokerHttpParts } from '../../src/broker/http/parts.ts'
+import type { BrokerOperations } from '../../src/broker/operations.ts'
+import { codeOf, document, tableOf } from './markdown.ts'
+
+/** No request is made. */
+const parts: BrokerHttpParts = {
+  operations: {} as BrokerOperations, // only called by requests
+  node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
+  storageStatus: () => 'ok',
+  metrics: null,
+  counters: { refused() {} },
+  maxBodyBytes: 1,
+  authenticate: () => ({ tenant: '', principal: '' }),
+  logger: { error() {} },
+}
+
+test("the README's table of the broker's routes is that of the code, in its order", () => {
+  assert.deepEqual(
+    tableOf(document('README.md'), 'Routes of the broker').map(([route]) => codeOf(route)),
+    brokerService(parts).routes.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
+  )
+})

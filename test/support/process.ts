@@ -1,0 +1,213 @@
+/**
+ * A service as a process of its own, on a data directory of its own.
+ *
+ * V1  whatever a test leaves running is killed, and its directories are removed, when the test's own process ends; a running
+ *     server never keeps that process alive
+ * V2  settings of the surrounding environment never reach the server
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import type { ChildProcessByStdio } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+
+const READY_WITHIN_MS = 20_000
+const STOP_WITHIN_MS = 10_000
+
+export type Environment = Readonly<Record<string, string>>
+
+/** What is run: `entry` is a file of the repository. */
+export interface Command {
+  readonly entry: 'src/main.ts' | 'src/cli/mq.js'
+  readonly args: readonly string[]
+  readonly env: Environment
+}
+
+export interface ReadyLine {
+  readonly service: string
+  readonly http: string
+  readonly grpc: string | null
+  readonly pid: number
+}
+
+type Child = ChildProcessByStdio<null, Readable, Readable>
+
+const children = new Set<Child>()
+const directories = new Set<string>()
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+})
+
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(`${tmpdir()}/trilog-test-`)
+  directories.add(directory)
+  return directory
+}
+
+/** One run of a command, from its start to its end. */
+class ServiceProcess {
+  stdout = ''
+  stderr = ''
+  readonly #child: Child
+  readonly #ended: Promise<number | NodeJS.Signals>
+
+  constructor({ entry, args, env }: Command) {
+    const inherited = Object.entries(process.env).filter(([name]) => !/^(LOGSTORE|MQ|TRILOG|NODE_TEST)_/.test(name)) // V2
+    const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
+    this.#child = spawn(process.execPath, [file, ...args], {
+      env: { ...Object.fromEntries(inherited), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const child = this.#child
+    children.add(child)
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
+    this.#ended = new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        children.delete(child)
+        resolve(code ?? signal ?? -1)
+      })
+    })
+    this.#holdTest(false)
+  }
+
+  get pid(): number {
+    assert(this.#child.pid !== undefined, 'the process did not start')
+    return this.#child.pid
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  /** The exit code, or the signal that ended it. */
+  async end(withinMs: number): Promise<number | NodeJS.Signals> {
+    this.#holdTest(true)
+    const waiting = new AbortController()
+    const late = sleep(withinMs, 'late' as const, { signal: waiting.signal }).catch(() => 'late' as const)
+    const how = await Promise.race([this.#ended, late])
+    waiting.abort()
+    this.#holdTest(false)
+    if (how !== 'late') return how
+    this.signal('SIGKILL')
+    throw new Error(`the process was still running after ${withinMs} ms; it said:\n${this.stderr}`)
+  }
+
+  /** Waits for the line on stdout; undefined when the process ended without it. */
+  async ready(): Promise<ReadyLine | undefined> {
+    let ended = false
+    void this.#ended.then(() => (ended = true))
+    await eventually(() => ended || this.stdout.includes('\n'), READY_WITHIN_MS)
+    const line = /^ready (\{.*\})$/m.exec(this.stdout)?.[1]
+    return line === undefined ? undefined : (JSON.parse(line) as ReadyLine) // as the contract says
+  }
+
+  /** V1: only while a test waits for the process may it keep the test's own process alive. */
+  #holdTest(hold: boolean): void {
+    for (const held of [this.#child, this.#child.stdout as Socket, this.#child.stderr as Socket]) {
+      if (hold) held.ref()
+      else held.unref()
+    }
+  }
+}
+
+/** How a command that is expected to end ended. */
+export interface Ending {
+  readonly code: number | NodeJS.Signals
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export async function runToEnd(command: Command): Promise<Ending> {
+  const child = new ServiceProcess(command)
+  const code = await child.end(READY_WITHIN_MS)
+  return { code, stdout: child.stdout, stderr: child.stderr }
+}
+
+/** A service that was started, and can be stopped and started again on the same data. */
+export class RunningService {
+  readonly #command: Command
+  #process: ServiceProcess
+  #ready: ReadyLine
+
+  protected constructor(command: Command, [process, ready]: Launched) {
+    this.#command = command
+    this.#process = process
+    this.#ready = ready
+  }
+
+  get readyLine(): ReadyLine {
+    return this.#ready
+  }
+
+  get url(): string {
+    return `http://${this.#ready.http}`
+  }
+
+  get pid(): number {
+    return this.#process.pid
+  }
+
+  /** Of the process that runs now. */
+  get stdout(): string {
+    return this.#process.stdout
+  }
+
+  get stderr(): string {
+    return this.#process.stderr
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process.signal(signal)
+  }
+
+  /** Waits for the process, which was told to stop; its exit code must be 0. */
+  async ended(): Promise<void> {
+    assert.equal(await this.#process.end(STOP_WITHIN_MS), 0, this.#process.stderr)
+  }
+
+  async stop(): Promise<void> {
+    this.signal('SIGTERM')
+    await this.ended()
+  }
+
+  async kill(): Promise<void> {
+    this.signal('SIGKILL')
+    assert.equal(await this.#process.end(STOP_WITHIN_MS), 'SIGKILL')
+  }
+
+  /** Starts it again, after `stop` or `kill`, on the same data and another port. */
+  async startAgain(env: Environment = {}): Promise<void> {
+    const [process, ready] = await launch({ ...this.#command, env: { ...this.#command.env, ...env } })
+    this.#process = process
+    this.#ready = ready
+  }
+
+  async restart(): Promise<void> {
+    await this.stop()
+    await this.startAgain()
+  }
+}
+
+export type Launched = readonly [process: ServiceProcess, ready: ReadyLine]
+
+export async function launch(command: Command): Promise<Launched> {
+  const child = new ServiceProcess(command)
+  const ready = await child.ready()
+  assert(ready, `${command.entry} ${command.args.join(' ')} did not start:\n${child.stderr}`)
+  return [child, ready]
+}
+
+/** Polls until the condition holds; fails when it does not within the time. */
+export async function eventually(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
+  const dueMs = performance.now() + withinMs
+  while (!(await condition())) {
+    if (performance.now() > dueMs) throw new Error(`not within ${withinMs} ms: ${String(condition)}`)
+    await sleep(5)
+  }
+}
