@@ -15,6 +15,8 @@
  *     same batch, so that deduplication cannot eat events that merely look alike.
  * I3  identical records of one batch are different records: the ordinal tells them apart.
  *
+ * As text see record-id-text.ts.
+ *
  * Why BLAKE2s and not SHA-256: a batch of them takes half the time, as it is hashed in one call, four records at a time.
  */
 import { createHash } from 'node:crypto'
@@ -23,7 +25,6 @@ import { HEAD_BYTES } from './blake2s.ts'
 /** Part of every id: a change of what goes in is a new version, and then old ids stop matching retries. */
 const RECORD_ID_VERSION = 1
 
-const RECORD_ID_TEXT_PREFIX = 'logstore_'
 const ORDINAL_AT = 32
 const KIND_AT = 36
 const DIGEST_AT = 37
@@ -78,21 +79,4 @@ export function writeRecordHead(
 /** Changes the ordinal in the head at heads[at .. at + HEAD_BYTES). */
 export function writeRecordOrdinal(heads: Buffer, at: number, ordinal: number): void {
   heads.writeUInt32BE(ordinal, at + ORDINAL_AT)
-}
-
-/** `logstore_` and 32 lower-case hexadecimal digits. */
-export function formatRecordId(words: Uint32Array, at: number): string {
-  let text = RECORD_ID_TEXT_PREFIX
-  for (let i = at; i < at + 4; i++) text += words[i]!.toString(16).padStart(8, '0')
-  return text
-}
-
-/** False when the text is not what formatRecordId writes; words[at .. at + 4) are then unchanged. */
-export function parseRecordId(text: string, words: Uint32Array, at: number): boolean {
-  if (!/^logstore_[0-9a-f]{32}$/.test(text)) return false
-  for (let i = 0; i < 4; i++) {
-    const digit = RECORD_ID_TEXT_PREFIX.length + 8 * i
-    words[at + i] = Number.parseInt(text.slice(digit, digit + 8), 16)
-  }
-  return true
 }

@@ -1,5 +1,5 @@
 /** The decode lane of the log store: ingest requests from one ring, frames into the log's, outcomes into the third. */
-import type { LaneTask } from '../src/pipeline/lane.ts'
+import type { LaneTask } from '../src/pipeline/lane-task.ts'
 import { runDecodeLane } from '../src/logstore/ingest/decode-loop.ts'
 import type { DecodeLaneData } from '../src/logstore/ingest/lane-data.ts'
 

@@ -4,8 +4,8 @@ import { receiveMessageOnPort } from 'node:worker_threads'
 import type { JournalRequest, JournalTask } from '../src/log/environment.ts'
 import { journalOf } from '../src/log/journal.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { isStop } from '../src/pipeline/lane.ts'
-import type { LaneTask } from '../src/pipeline/lane.ts'
+import { isStop } from '../src/pipeline/lane-task.ts'
+import type { LaneTask } from '../src/pipeline/lane-task.ts'
 
 /** How long nothing has to wait before the durable mark is written. */
 const SETTLED_MS = 20

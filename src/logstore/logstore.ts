@@ -18,6 +18,8 @@ import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
+import { openBundles } from './bundles.ts'
+import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
@@ -37,12 +39,11 @@ import {
 import { logStoreMetrics } from './metrics.ts'
 import { PolicyHolder } from './policy-holder.ts'
 import { QueryFront } from './query-front.ts'
-import type { QueryAnswer, QueryIncident, QueryTask, QueryWorkerData } from './query/task.ts'
+import type { QueryAnswer, QueryTask, QueryWorkerData } from './query/task.ts'
 import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { logStoreService } from './routes.ts'
-import { SegmentRegistry } from './segment-registry.ts'
-import { Sidecars, placeOf } from './sidecars.ts'
+import { placeOf } from './sidecars.ts'
 import type { TenantPolicy } from './tenant-policy.ts'
 
 const SEGMENTS_NAME = 'bundles'
@@ -96,12 +97,10 @@ interface Context extends LogStoreDependencies {
   readonly policies: PolicyHolder
 }
 
-interface Storage {
+interface Storage extends Bundles {
   readonly log: Log
   readonly arena: Arena
   readonly indexes: SegmentIndexes
-  readonly registry: SegmentRegistry
-  readonly sidecars: Sidecars
 }
 
 async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
@@ -124,29 +123,25 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
   )
   const log = await opened.catch((error) => nameSetting(error, durability))
   const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
-  const registry = new SegmentRegistry(indexes)
   const jobs = await running.open(
     () =>
       new JobPool<IndexSegmentTask, IndexedSegmentFacts>({
         name: 'logstore index',
         filename: new URL('../../workers/index-segment.ts', import.meta.url),
         threads: 1,
+        threadsAtStart: 0, // most starts come long before a segment is full
         queueMax: INDEX_QUEUE_MAX,
       }),
   )
-  const sidecars = await running.open(
-    () =>
-      new Sidecars({
-        log,
-        files: nodeFiles,
-        registry,
-        jobs,
-        logger,
-        after: (delayMs, run) => clock.after(delayMs, run),
-      }),
-  )
-  await sidecars.recover()
-  return { log, arena, indexes, registry, sidecars }
+  const bundles = await openBundles(running, {
+    log,
+    files: nodeFiles,
+    indexes,
+    jobs,
+    logger,
+    after: (delayMs, run) => clock.after(delayMs, run),
+  })
+  return { log, arena, indexes, ...bundles }
 }
 
 /** What keeps the log from opening is about its directories: the message names the settings. */
@@ -244,7 +239,7 @@ interface QuerySide {
 }
 
 async function openQueries({ config, running, policies, logger }: Context, storage: Storage): Promise<QuerySide> {
-  const { log, registry, sidecars } = storage
+  const { log, registry, repair } = storage
   const workerData: QueryWorkerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}` }
   const jobs = await running.open(
     () =>
@@ -265,7 +260,7 @@ async function openQueries({ config, running, policies, logger }: Context, stora
     counters,
     logger,
     policy: () => policies.policy,
-    onIncident: (incident) => repair(incident, log, sidecars),
+    onIncident: repair,
   })
   return { queries, counters }
 }
@@ -325,14 +320,6 @@ async function openFronts(
     reloadPolicy: () => policies.reload(),
     close: (options) => running.close(options),
   }
-}
-
-/** A query came upon damage: the sidecar is built again, the frame is quarantined. */
-function repair(incident: QueryIncident, log: Log, sidecars: Sidecars): void {
-  if (incident.kind === 'index') return sidecars.rebuild(incident.base)
-  const segment = log.segments.find(({ base }) => base === incident.base)
-  if (segment)
-    log.reportDamage(segment, { from: incident.position, to: incident.position + 8, reason: 'found by a query' })
 }
 
 const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)

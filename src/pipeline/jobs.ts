@@ -19,6 +19,8 @@ export interface JobPoolOptions {
   /** Module whose default export is the task. */
   readonly filename: URL
   readonly threads: number
+  /** Started with the pool, so that its first tasks do not wait for one; the others start when tasks queue. Default 1. */
+  readonly threadsAtStart?: number
   /** Tasks that may wait while every thread is busy. */
   readonly queueMax: number
   /** Cloned once per thread; the module reads it as `workerData` of Piscina. */
@@ -35,24 +37,17 @@ export interface JobOptions {
 }
 
 export class JobPool<Task, Result> {
-  readonly #name: string
-  readonly #pool: Piscina<Task, Result>
+  readonly #options: JobPoolOptions
   readonly #tasksMax: number
+  #pool: Piscina<Task, Result> | null = null
   #tasks = 0
   #closed = false
   #idle: () => void = ignore
 
   constructor(options: JobPoolOptions) {
-    this.#name = options.name
+    this.#options = options
     this.#tasksMax = options.threads + options.queueMax
-    this.#pool = new Piscina({
-      filename: fileURLToPath(options.filename),
-      minThreads: options.threads,
-      maxThreads: options.threads,
-      workerData: options.workerData,
-      ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
-    })
-    this.#pool.on('error', ignore) // a thread that dies idle is replaced; with a task, the task rejects
+    if (options.threadsAtStart !== 0) this.#pool = this.#start()
   }
 
   /** Tasks running or waiting. */
@@ -61,12 +56,12 @@ export class JobPool<Task, Result> {
   }
 
   async run(task: Task, options: JobOptions = {}): Promise<Result> {
-    if (this.#closed) throw new StoreError('unavailable', 'jobs_closed', `${this.#name} jobs are shutting down`)
+    if (this.#closed) throw new StoreError('unavailable', 'jobs_closed', `${this.#options.name} jobs are shutting down`)
     if (this.#tasks >= this.#tasksMax) {
       throw new StoreError(
         'overloaded',
         'jobs_queue_full',
-        `${this.#name} jobs: ${this.#tasks} are in progress, retry later`,
+        `${this.#options.name} jobs: ${this.#tasks} are in progress, retry later`,
       )
     }
     const timeout = options.timeoutMs === undefined ? null : AbortSignal.timeout(options.timeoutMs)
@@ -74,6 +69,7 @@ export class JobPool<Task, Result> {
 
     this.#tasks++
     try {
+      this.#pool ??= this.#start()
       return await this.#pool.run(task, {
         ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
         // Piscina's list is mutable and narrower by name only.
@@ -85,10 +81,10 @@ export class JobPool<Task, Result> {
         throw new StoreError(
           'unavailable',
           'job_timed_out',
-          `${this.#name} job took longer than ${options.timeoutMs} ms`,
+          `${this.#options.name} job took longer than ${options.timeoutMs} ms`,
         )
       }
-      throw new StoreError('unavailable', 'job_failed', `${this.#name} job failed: ${messageOf(error)}`, {
+      throw new StoreError('unavailable', 'job_failed', `${this.#options.name} job failed: ${messageOf(error)}`, {
         cause: error,
       })
     } finally {
@@ -101,13 +97,28 @@ export class JobPool<Task, Result> {
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     this.#closed = true
     if (this.#tasks > 0) {
-      const outOfTime = AbortSignal.timeout(withinMs)
+      const outOfTime = AbortSignal.timeout(Math.ceil(withinMs)) // it takes no fractions
       await new Promise<void>((resolve) => {
         this.#idle = resolve
         outOfTime.addEventListener('abort', () => resolve(), { once: true })
       })
     }
-    await this.#pool.destroy()
+    await this.#pool?.destroy()
+  }
+
+  /** At least one thread is kept from here on: with none, Piscina would let the tasks behind a dying thread wait for the next task. */
+  #start(): Piscina<Task, Result> {
+    const { filename, threads, threadsAtStart = 1, workerData, resourceLimits } = this.#options
+    const pool = new Piscina<Task, Result>({
+      filename: fileURLToPath(filename),
+      minThreads: Math.max(1, threadsAtStart),
+      maxThreads: threads,
+      idleTimeout: Infinity,
+      workerData,
+      ...(resourceLimits && { resourceLimits }),
+    })
+    pool.on('error', ignore) // a thread that dies idle is replaced; with a task, the task rejects
+    return pool
   }
 }
 

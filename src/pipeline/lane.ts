@@ -8,14 +8,15 @@
  * L3  its thread is gone when the end is reported: a successor may attach to the same rings
  * L4  a dead lane is not restarted here: its owner knows what was in flight
  *
- * The task gets `{ port, data }`. It polls `port` with receiveMessageOnPort when its ring wakes it, and returns on
- * `{ kind: 'stop' }`: see `isStop`.
+ * What runs on the thread is a task as `lane-task.ts` says.
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { STOP } from './lane-task.ts'
+import type { LaneTask } from './lane-task.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */
@@ -27,18 +28,6 @@ export interface LaneOptions {
   onMessage(message: unknown): void
   onDeath(error: Error): void
   readonly resourceLimits?: ResourceLimits
-}
-
-/** What the task of a lane is called with. */
-export interface LaneTask<Data> {
-  readonly port: MessagePort
-  readonly data: Data
-}
-
-const STOP = { kind: 'stop' } as const
-
-export function isStop(message: unknown): boolean {
-  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === STOP.kind
 }
 
 export class Lane {

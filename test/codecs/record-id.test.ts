@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
 import { BatchHasher, HEAD_BYTES } from '../../native-free-codecs/blake2s.ts'
-import { formatRecordId, groupPrefix, parseRecordId, writeRecordHead } from '../../native-free-codecs/record-id.ts'
+import { formatRecordId, parseRecordId } from '../../native-free-codecs/record-id-text.ts'
+import { groupPrefix, writeRecordHead } from '../../native-free-codecs/record-id.ts'
 
 interface Input {
   tenant: string

@@ -3,34 +3,40 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { after, before, describe, it } from 'node:test'
-import { LogStoreServer, eventually, policyTenant, requestHead } from '../support/server.ts'
+import { eventually, policyTenant, requestHead } from '../support/server.ts'
 import type { RawConnection, Reply, RequestOptions } from '../support/server.ts'
 import { text } from '../support/otlp.ts'
 import type { KeyValue } from '../support/otlp.ts'
-import { INGEST_ROUTES, JSON_LOGS, QUERY, accept, assertRefused, find, jsonLogs, logRecordsOf } from './batches.ts'
+import {
+  INGEST_ROUTES,
+  JSON_LOGS,
+  QUERY,
+  accept,
+  assertRefused,
+  find,
+  jsonLogs,
+  logRecordsOf,
+  startForTests,
+} from './batches.ts'
 
 const ACME = { tenant: 'acme', token: 'acme-token' }
 const BODY_BYTES_MAX = 64 * 1024
 
-let server: LogStoreServer
-before(async () => {
-  const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
-  server = await LogStoreServer.start({
-    env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) },
-    policy: [
-      {
-        id: 'acme',
-        credentials: [
-          { token_sha256: digest('acme-token'), datasets: ['*'] },
-          { token_sha256: digest('acme-orders-token').toUpperCase(), datasets: ['orders', 'returns'] },
-        ],
-      },
-      policyTenant('globex', 'globex-token'),
-      policyTenant('small', 'small-token', { records: 5, concurrent_requests: 1 }, ['orders']),
-    ],
-  })
+const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
+const server = await startForTests({
+  env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) },
+  policy: [
+    {
+      id: 'acme',
+      credentials: [
+        { token_sha256: digest('acme-token'), datasets: ['*'] },
+        { token_sha256: digest('acme-orders-token').toUpperCase(), datasets: ['orders', 'returns'] },
+      ],
+    },
+    policyTenant('globex', 'globex-token'),
+    policyTenant('small', 'small-token', { records: 5, concurrent_requests: 1 }, ['orders']),
+  ],
 })
-after(() => server.stop())
 
 const ROUTES = [
   ...INGEST_ROUTES.map(({ path, contentType, batch }) => ({

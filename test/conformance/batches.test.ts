@@ -1,7 +1,6 @@
 /** What a batch may hold, and that one is admitted whole or not at all. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer } from '../support/server.ts'
+import { describe, it } from 'node:test'
 import type { Reply } from '../support/server.ts'
 import { text } from '../support/otlp.ts'
 import {
@@ -22,14 +21,11 @@ import {
   protobufTraces,
   recordsOf,
   spansOf,
+  startForTests,
 } from './batches.ts'
 import type { IngestRoute, StoredRecord } from './batches.ts'
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start()
-})
-after(() => server.stop())
+const server = await startForTests()
 
 const send = ({ path, contentType }: Pick<IngestRoute, 'path' | 'contentType'>, body: Buffer): Promise<Reply> =>
   server.request(path, body, { headers: { 'content-type': contentType, accept: 'application/json' } })

@@ -1,7 +1,9 @@
 /** Batches, queries and what the service answers to them, in the words of the specification. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import type { LogStoreServer, Reply, RequestOptions } from '../support/server.ts'
+import { after } from 'node:test'
+import { LogStoreServer } from '../support/server.ts'
+import type { Reply, RequestOptions, ServerOptions } from '../support/server.ts'
 import { encodeLogs, encodeTraces, logsRequest, text, toOtlpJson, tracesRequest } from '../support/otlp.ts'
 import type { KeyValue, LogRecord, Span } from '../support/otlp.ts'
 
@@ -12,6 +14,13 @@ export const TRACES = '/v1/traces'
 export const QUERY = '/v1/query'
 export const PROTOBUF_TYPE = 'application/x-protobuf'
 export const PROTOBUF: RequestOptions = { headers: { 'content-type': PROTOBUF_TYPE } }
+
+/** The server of all tests of a file; each test keeps to a tenant or a dataset of its own. */
+export async function startForTests(options: ServerOptions = {}): Promise<LogStoreServer> {
+  const server = await LogStoreServer.start(options)
+  after(() => server.stop())
+  return server
+}
 
 /** One of the four ingest routes and how a batch is written for it. */
 export interface IngestRoute {

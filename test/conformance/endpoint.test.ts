@@ -1,15 +1,10 @@
 /** Specification and contract of the custom endpoint helper, which is outside of tenant admission. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer } from '../support/server.ts'
+import { describe, it } from 'node:test'
 import type { Reply } from '../support/server.ts'
-import { QUERY, assertRefused } from './batches.ts'
+import { QUERY, assertRefused, startForTests } from './batches.ts'
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start()
-})
-after(() => server.stop())
+const server = await startForTests()
 
 const ANONYMOUS = { headers: { 'x-logstore-tenant': null, authorization: null } }
 const path = (activationId: string): string => `/v1/endpoint/${activationId}`

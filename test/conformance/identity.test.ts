@@ -1,8 +1,7 @@
 /** Contract "Log store": deterministic ids, deduplication that never eats data, and the time of a record. */
 import assert from 'node:assert/strict'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer } from '../support/server.ts'
+import { describe, it } from 'node:test'
 import {
   INGEST_ROUTES,
   JSON_LOGS,
@@ -15,13 +14,10 @@ import {
   logRecordsOf,
   protobufLogs,
   recordsOf,
+  startForTests,
 } from './batches.ts'
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start()
-})
-after(() => server.stop())
+const server = await startForTests()
 
 const idsOf = async (batch: Buffer): Promise<readonly string[]> => (await accept(server, JSON_LOGS, batch)).record_ids
 

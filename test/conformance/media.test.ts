@@ -1,19 +1,24 @@
 /** Contract "Log store": media types, content encodings and the size of bodies. */
 import assert from 'node:assert/strict'
 import { deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer, requestHead } from '../support/server.ts'
+import { describe, it } from 'node:test'
+import { requestHead } from '../support/server.ts'
 import type { Reply, RequestOptions } from '../support/server.ts'
-import { INGEST_ROUTES, JSON_LOGS, LOGS, PROTOBUF_TYPE, QUERY, TRACES, assertRefused } from './batches.ts'
+import {
+  INGEST_ROUTES,
+  JSON_LOGS,
+  LOGS,
+  PROTOBUF_TYPE,
+  QUERY,
+  TRACES,
+  assertRefused,
+  startForTests,
+} from './batches.ts'
 import type { IngestRoute } from './batches.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start({ env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) } })
-})
-after(() => server.stop())
+const server = await startForTests({ env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) } })
 
 const JSON_ERRORS = { accept: 'application/json' }
 

@@ -1,8 +1,8 @@
 /** Specification and contract of `POST /v1/query`. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LogStoreServer, policyTenant, requestHead } from '../support/server.ts'
+import { policyTenant, requestHead } from '../support/server.ts'
 import type { Reply } from '../support/server.ts'
 import {
   JSON_LOGS,
@@ -16,22 +16,18 @@ import {
   jsonTraces,
   logRecordsOf,
   recordsOf,
+  startForTests,
 } from './batches.ts'
 import type { QueryReply } from './batches.ts'
 
 const DATASET = 'checkout'
 const NO_LIMIT = { records: null, bytes: null }
 
-let server: LogStoreServer
-/** Ids of the ten records at TIME, TIME + 1, … */
-let ids: readonly string[]
-before(async () => {
-  server = await LogStoreServer.start({
-    policy: [policyTenant('local', 'local-dev-token', NO_LIMIT), policyTenant('acme', 'local-dev-token', NO_LIMIT)],
-  })
-  ids = (await accept(server, JSON_LOGS, jsonLogs(logRecordsOf(10), { dataset: DATASET }))).record_ids
+const server = await startForTests({
+  policy: [policyTenant('local', 'local-dev-token', NO_LIMIT), policyTenant('acme', 'local-dev-token', NO_LIMIT)],
 })
-after(() => server.stop())
+/** Of the ten records at TIME, TIME + 1, … */
+const ids = (await accept(server, JSON_LOGS, jsonLogs(logRecordsOf(10), { dataset: DATASET }))).record_ids
 
 const ask = (query: unknown): Promise<Reply> => server.request(QUERY, JSON.stringify(query))
 const idsOf = (reply: QueryReply): readonly string[] => recordsOf(reply).map(({ record_id }) => record_id)

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer, eventually, policyTenant, requestHead } from '../support/server.ts'
+import { describe, it } from 'node:test'
+import { eventually, policyTenant, requestHead } from '../support/server.ts'
 import type { RawConnection, Reply } from '../support/server.ts'
-import { JSON_LOGS, QUERY, accept, assertRefused, find, jsonLogs, logRecordsOf } from './batches.ts'
+import { JSON_LOGS, QUERY, accept, assertRefused, find, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const RETRYABLE = { retryable: true }
 
@@ -18,19 +18,15 @@ const TENANTS = [
   { id: 'default', credentials: policyTenant('default', 't').credentials },
 ]
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start({
-    policy: TENANTS,
-    env: {
-      LOGSTORE_GATEWAY_MAX_REQUESTS: '6',
-      LOGSTORE_GATEWAY_MAX_RECORDS: '400',
-      LOGSTORE_GATEWAY_MAX_BYTES: '100000',
-      LOGSTORE_MAX_CONCURRENT_QUERIES: '2',
-    },
-  })
+const server = await startForTests({
+  policy: TENANTS,
+  env: {
+    LOGSTORE_GATEWAY_MAX_REQUESTS: '6',
+    LOGSTORE_GATEWAY_MAX_RECORDS: '400',
+    LOGSTORE_GATEWAY_MAX_BYTES: '100000',
+    LOGSTORE_MAX_CONCURRENT_QUERIES: '2',
+  },
 })
-after(() => server.stop())
 
 let batches = 0
 /** A batch of its own, so that nothing is collapsed. */

@@ -1,8 +1,8 @@
 /** How a refusal reads on the protobuf routes: OTLP specification "Failures", contract "Log store". */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { decodeStatus } from '../grpc/decode-status.ts'
-import { LogStoreServer, policyTenant } from '../support/server.ts'
+import { policyTenant } from '../support/server.ts'
 import type { RequestOptions } from '../support/server.ts'
 import {
   LOGS,
@@ -13,19 +13,16 @@ import {
   protobufLogs,
   protobufTraces,
   spansOf,
+  startForTests,
 } from './batches.ts'
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start({
-    env: { LOGSTORE_MAX_BODY_BYTES: '100000' },
-    policy: [
-      policyTenant('acme', 'good', { records: 600, window_seconds: 3600 }, ['orders']),
-      policyTenant('full', 'good', { records: 600, bytes: 20_000, window_seconds: 3600 }),
-    ],
-  })
+const server = await startForTests({
+  env: { LOGSTORE_MAX_BODY_BYTES: '100000' },
+  policy: [
+    policyTenant('acme', 'good', { records: 600, window_seconds: 3600 }, ['orders']),
+    policyTenant('full', 'good', { records: 600, bytes: 20_000, window_seconds: 3600 }),
+  ],
 })
-after(() => server.stop())
 
 const INVALID_ARGUMENT = 3
 const PERMISSION_DENIED = 7

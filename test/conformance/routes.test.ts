@@ -1,14 +1,9 @@
 /** Specification "Endpoints": every route, and what is outside of them. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { LogStoreServer } from '../support/server.ts'
-import { INGEST_ROUTES, QUERY, accept, assertRefused, find } from './batches.ts'
+import { describe, it } from 'node:test'
+import { INGEST_ROUTES, QUERY, accept, assertRefused, find, startForTests } from './batches.ts'
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start()
-})
-after(() => server.stop())
+const server = await startForTests()
 
 describe('the ready line', () => {
   it('is the only thing on stdout, and says service, listeners and pid', () => {

@@ -1,22 +1,18 @@
 /** Contract "All three": neither answers nor the log ever show a token or a payload. */
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import { after, before, test } from 'node:test'
-import { LogStoreServer, policyTenant, requestHead } from '../support/server.ts'
-import { INGEST_ROUTES, JSON_LOGS, QUERY, jsonLogs, logRecordsOf } from './batches.ts'
+import { test } from 'node:test'
+import { policyTenant, requestHead } from '../support/server.ts'
+import { INGEST_ROUTES, JSON_LOGS, QUERY, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const TOKEN = 'tokenmarker4711'
 const PAYLOAD = 'payloadmarker0815'
 const MARKERS = /tokenmarker|payloadmarker/i
 
-let server: LogStoreServer
-before(async () => {
-  server = await LogStoreServer.start({
-    env: { TRILOG_LOG_LEVEL: 'trace', LOGSTORE_MAX_BODY_BYTES: '100000' },
-    policy: [policyTenant('acme', TOKEN, { records: 600 }, ['orders'])],
-  })
+const server = await startForTests({
+  env: { TRILOG_LOG_LEVEL: 'trace', LOGSTORE_MAX_BODY_BYTES: '100000' },
+  policy: [policyTenant('acme', TOKEN, { records: 600 }, ['orders'])],
 })
-after(() => server.stop())
 
 test('tokens and payloads are in no refusal and in no line of the log, whatever goes wrong', async () => {
   const headers = [

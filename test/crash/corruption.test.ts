@@ -16,6 +16,7 @@ import { after, before, describe, it } from 'node:test'
 import { Load, UNLIMITED, bundlesOf } from '../../scripts/soak/load.ts'
 import { mix32, Random } from '../../bench/load/random.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
+import type { Log } from '../../src/log/log.ts'
 import { nodeFiles } from '../../src/log/node-files.ts'
 import { replaySegment } from '../../src/log/read.ts'
 import { LogStoreServer, eventually, temporaryDirectory } from '../support/server.ts'
@@ -66,7 +67,8 @@ before(async () => {
     policy: [UNLIMITED],
     env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) },
   })
-  const load = Load.start(server, { seed: 1, recordsPerBatch: 10, recordBytes: 2000 }) // few records, many frames
+  // Few records, many frames, and not much more of them than fill a segment.
+  const load = Load.start(server, { seed: 1, connections: 4, recordsPerBatch: 2, recordBytes: 8000 })
   await load.during(eventually(async () => (await bundlesOf(server)) > 0))
   await load.stop()
   await server.stop()
@@ -78,18 +80,19 @@ before(async () => {
   const opened = await OpenedCopy.open(copy, jobs)
   for (const record of (await opened.all(DATASET)).records) expected.set(record.record_id, JSON.stringify(record))
   assert.equal(expected.size, load.batches.acknowledgedRecords)
-  frames = [sealed, active].flatMap((directory) => framesOf(directory, opened.log.id))
+  frames = [sealed, active].flatMap((directory) => framesOf(directory, opened.log))
   await opened.close()
 })
 
-function framesOf(directory: string, logId: number): typeof frames {
+function framesOf(directory: string, log: Log): typeof frames {
   const base = Number.parseInt(directory.slice(-16), 16)
+  const to = log.segments.find((segment) => segment.base === base)!.end
   const found: typeof frames = []
   const onFrame = ({ position, payloadBytes }: { position: number; payloadBytes: number }): void => {
     found.push({ path: `${directory}/records.log`, at: position - base, bytes: payloadBytes })
   }
   const recordsPath = `${pristine}/${directory}/records.log`
-  replaySegment(nodeFiles, { base, recordsPath }, { logId, onFrame, onDamage: () => assert.fail() })
+  replaySegment(nodeFiles, { base, recordsPath }, { logId: log.id, to, onFrame, onDamage: () => assert.fail() })
   return found
 }
 
@@ -133,8 +136,9 @@ function assertSame(record: StoredRecord): void {
   assert.equal(JSON.stringify(record), expected.get(record.record_id), 'a record has other content')
 }
 
-/** Opens the damaged copy twice: what the first one repaired and wrote down holds for the second. */
+/** Opens the damaged copy twice and asks the same: what the first one repaired and wrote down holds for the second. */
 async function outcomeOf(directory: string, random: Random): Promise<Outcome> {
+  const questions = random.between(0, 2 ** 32 - 1)
   let first: OpenedCopy
   try {
     first = await OpenedCopy.open(directory, jobs)
@@ -143,10 +147,10 @@ async function outcomeOf(directory: string, random: Random): Promise<Outcome> {
     assert.match(error.message, /^[^\n]{10,}$/)
     return 'refusal'
   }
-  const outcome = await assertTrue(first, random)
+  const outcome = await assertTrue(first, new Random(questions))
   await first.close()
   const second = await OpenedCopy.open(directory, jobs)
-  const again = await assertTrue(second, random)
+  const again = await assertTrue(second, new Random(questions))
   assert.deepEqual(second.errors, [], 'what a query found damaged is repaired, or known from then on')
   await second.close()
   assert.equal(again, outcome)

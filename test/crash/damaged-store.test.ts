@@ -6,57 +6,59 @@ import { checkBatches, timeRangeOf } from '../../scripts/soak/checks.ts'
 import type { QueryReply } from '../../scripts/soak/checks.ts'
 import { Load, UNLIMITED, bundlesOf } from '../../scripts/soak/load.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
-import { LogStoreServer, eventually, failToStart } from '../support/server.ts'
+import { BLOCK_BYTES } from '../../src/logstore/bundle/index-file.ts'
+import { LogStoreServer, eventually, failToStart, temporaryDirectory } from '../support/server.ts'
 import type { Reply } from '../support/server.ts'
 
 const SEGMENT_HEADER_BYTES = 64
 /** Of the first bundle. */
 const BUNDLE = 'bundles/0000000000000000'
 
-/** Runs a store until it has a bundle, stops it, and flips one bit of a file. */
-async function damaged(
-  context: TestContext,
-  file: string,
-  at: (bytes: number) => number,
-): Promise<{ server: LogStoreServer; load: Load }> {
-  const server = await LogStoreServer.start({ policy: [UNLIMITED], env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) } })
-  const load = Load.start(server, { seed: 3 })
-  context.after(() => load.abandon())
-  await load.during(eventually(async () => (await bundlesOf(server)) > 0))
-  await load.stop()
-  await server.stop()
-  const path = `${server.dataDirectory}/${file}`
+/** The store before anything is damaged: it has a bundle, and is stopped. */
+const server = await LogStoreServer.start({ policy: [UNLIMITED], env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) } })
+const load = Load.start(server, { seed: 3, recordsPerBatch: 5, recordBytes: 2000 })
+await load.during(eventually(async () => (await bundlesOf(server)) > 0))
+await load.stop()
+await server.stop()
+
+/** A copy of it in which one bit of a file is flipped. */
+function damaged(file: string, at: number): { LOGSTORE_DATA_DIR: string } {
+  const copy = temporaryDirectory()
+  fs.cpSync(server.dataDirectory, copy, { recursive: true })
+  const path = `${copy}/${file}`
   const bytes = fs.readFileSync(path)
-  bytes[at(bytes.byteLength)]! ^= 0x10
+  bytes[at]! ^= 0x10
   fs.writeFileSync(path, bytes)
-  return { server, load }
+  return { LOGSTORE_DATA_DIR: copy }
+}
+
+async function startDamaged(context: TestContext, ...damage: Parameters<typeof damaged>): Promise<void> {
+  await server.startAgain(damaged(...damage))
+  context.after(() => server.kill())
 }
 
 describe('a store whose files were damaged while it was stopped', () => {
-  it('refuses to start with one line and exit code 2 when FORMAT is', async (context) => {
-    const { server } = await damaged(context, 'FORMAT', () => 12)
-    const { code, stdout, stderr } = await failToStart({ LOGSTORE_DATA_DIR: server.dataDirectory })
+  it('refuses to start with one line and exit code 2 when FORMAT is', async () => {
+    const { code, stdout, stderr } = await failToStart(damaged('FORMAT', 12))
     assert.deepEqual([code, stdout], [2, ''])
     assert.match(stderr, /^[^\n]*FORMAT[^\n]*\n$/)
   })
 
   it('builds an index file again that a query found damaged, and answers the next query rightly', async (context) => {
-    const { server, load } = await damaged(context, `${BUNDLE}/index.bin`, (bytes) => bytes - 9000)
-    await server.startAgain()
-    context.after(() => server.kill())
-    await eventually(async () => {
+    await startDamaged(context, `${BUNDLE}/index.bin`, BLOCK_BYTES + 500)
+    const isAnswered = async (): Promise<boolean> => {
       const reply = await server.request('/v1/query', { dataset: 'soak', page: { limit: 500 } })
       if (reply.status !== 200) assert.deepEqual([reply.status, reply.kind], [500, 'bundle_read_failed'])
       return reply.status === 200
-    })
+    }
+    assert.equal(await isAnswered(), false)
+    await eventually(isAnswered)
     await load.checkEverything()
   })
 
   it('names the bundle of a damaged record once, counts it as quarantined from then on, and takes and serves all others', async (context) => {
     const inFirstPayload = SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + 2000
-    const { server, load } = await damaged(context, `${BUNDLE}/records.log`, () => inFirstPayload)
-    await server.startAgain()
-    context.after(() => server.kill())
+    await startDamaged(context, `${BUNDLE}/records.log`, inFirstPayload)
     // Which batch stands first in the log is not known: the ones around it are asked for until one of them fails.
     let failure: Reply | null = null
     const whole = []

@@ -1,10 +1,10 @@
 /**
- * The storage side of a log store opened in this process on a copy of a data directory: log, sidecars and query engine, put
- * together as `src/logstore/logstore.ts` does, without threads for ingest and journal. What is found damaged is repaired the
- * same way.
+ * The storage side of a log store opened in this process on a copy of a data directory: log, bundles and query engine, without
+ * threads for ingest, journal and queries.
  */
 import assert from 'node:assert/strict'
 import { StoreError } from '../../src/errors.ts'
+import { Lifecycle } from '../../src/lifecycle.ts'
 import type { JournalLane, LogEnvironment } from '../../src/log/environment.ts'
 import type { Files } from '../../src/log/files.ts'
 import { Log } from '../../src/log/log.ts'
@@ -13,14 +13,14 @@ import { nodeFiles } from '../../src/log/node-files.ts'
 import { BlockCache } from '../../src/logstore/bundle/block-cache.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from '../../src/logstore/bundle/publish.ts'
 import { indexFromFrames } from '../../src/logstore/bundle/rebuild.ts'
+import { openBundles } from '../../src/logstore/bundles.ts'
+import type { Bundles } from '../../src/logstore/bundles.ts'
 import { SegmentIndexes } from '../../src/logstore/ingest/segment-indexes.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { parseQueryRequest } from '../../src/logstore/query/request.ts'
 import type { QuerySnapshot } from '../../src/logstore/query/task.ts'
-import { SegmentRegistry } from '../../src/logstore/segment-registry.ts'
-import { Sidecars } from '../../src/logstore/sidecars.ts'
 import { JobPool } from '../../src/pipeline/jobs.ts'
 import { eventually } from '../support/server.ts'
 
@@ -74,35 +74,37 @@ export class OpenedCopy {
   readonly log: Log
   /** Errors that queries answered with before the damage they met was repaired. */
   readonly errors: string[] = []
-  readonly #registry: SegmentRegistry
-  readonly #sidecars: Sidecars
-  readonly #bundles: OpenBundles
+  readonly #running: Lifecycle
+  readonly #bundles: Bundles
+  readonly #openBundles: OpenBundles
   readonly #engine: QueryEngine
   readonly #active: QuerySnapshot['indexed']
 
   /** @throws StoreError when the store would refuse to start */
   static async open(directory: string, jobs: JobPool<IndexSegmentTask, IndexedSegmentFacts>): Promise<OpenedCopy> {
-    const log = await Log.open({ directory, segmentsName: SEGMENTS_NAME, segmentBytes: SEGMENT_BYTES, environment })
-    const registry = new SegmentRegistry(SegmentIndexes.create(16, 1))
+    const running = new Lifecycle()
+    const log = await running.open(() =>
+      Log.open({ directory, segmentsName: SEGMENTS_NAME, segmentBytes: SEGMENT_BYTES, environment }),
+    )
     const ignore = (): void => {}
-    const logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
-    const sidecars = new Sidecars({ log, files, registry, jobs, logger, after: (_delayMs, run) => run() })
-    try {
-      await sidecars.recover()
-      return new OpenedCopy(directory, log, registry, sidecars)
-    } catch (error) {
-      await log.close()
-      throw error
-    }
+    const bundles = await openBundles(running, {
+      log,
+      files,
+      indexes: SegmentIndexes.create(16, 1),
+      jobs,
+      logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+      after: (_delayMs, run) => run(),
+    })
+    return new OpenedCopy(directory, running, log, bundles)
   }
 
-  private constructor(directory: string, log: Log, registry: SegmentRegistry, sidecars: Sidecars) {
+  private constructor(directory: string, running: Lifecycle, log: Log, bundles: Bundles) {
     this.log = log
-    this.#registry = registry
-    this.#sidecars = sidecars
-    this.#bundles = new OpenBundles(files, `${directory}/${SEGMENTS_NAME}`, new BlockCache(1 << 22))
-    const frames = new FrameReader(this.#bundles, 1 << 22)
-    this.#engine = new QueryEngine({ bundles: this.#bundles, frames, nowMs: () => 0 })
+    this.#running = running
+    this.#bundles = bundles
+    this.#openBundles = new OpenBundles(files, `${directory}/${SEGMENTS_NAME}`, new BlockCache(1 << 22))
+    const frames = new FrameReader(this.#openBundles, 1 << 22)
+    this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, nowMs: () => 0 })
     const last = log.segments.at(-1)
     this.#active =
       last && !last.sealed
@@ -114,9 +116,10 @@ export class OpenedCopy {
   async query(query: object): Promise<QueryReply> {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(query)))
     assert(!('kind' in request))
+    const { registry, sidecars, repair } = this.#bundles
     for (let repairs = 0; ; repairs++) {
       const { log } = this
-      const catalogued = this.#registry.snapshot()
+      const catalogued = registry.snapshot()
       const snapshot = {
         committed: log.segments.at(-1)?.end ?? 0,
         logId: log.id,
@@ -131,14 +134,8 @@ export class OpenedCopy {
       assert.equal(answer.kind, 'bundle_read_failed')
       assert.match(answer.message, /bundle (\S+\/)?[0-9a-f]{16}\b/)
       assert(answer.incident !== null && repairs < REPAIRS_MAX, `nothing repairs it: ${answer.message}`)
-      if (answer.incident.kind === 'index') {
-        this.#sidecars.rebuild(answer.incident.base)
-        await eventually(() => this.#sidecars.pending === 0)
-      } else {
-        const { base, position } = answer.incident
-        const segment = log.segments.find((each) => each.base === base)!
-        log.reportDamage(segment, { from: position, to: position + 8, reason: 'found by a query' })
-      }
+      repair(answer.incident)
+      await eventually(() => sidecars.pending === 0)
     }
   }
 
@@ -146,7 +143,7 @@ export class OpenedCopy {
   async all(dataset: string): Promise<Everything> {
     const records: StoredRecord[] = []
     for (let cursor: string | null = null; ;) {
-      const reply: QueryReply = await this.query({ dataset, page: { limit: 500, cursor } })
+      const reply: QueryReply = await this.query({ dataset, page: { limit: 100, cursor } })
       records.push(...reply.results.map(({ record }) => record))
       cursor = reply.page.next_cursor
       if (cursor === null) {
@@ -157,9 +154,8 @@ export class OpenedCopy {
   }
 
   async close(): Promise<void> {
-    this.#bundles.close()
-    await this.#sidecars.close()
-    await this.log.close()
+    this.#openBundles.close()
+    await this.#running.close({ withinMs: 1000 })
   }
 }
 

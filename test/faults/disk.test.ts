@@ -1,37 +1,27 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
-import { describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { checkBatches, timeRangeOf } from '../../scripts/soak/checks.ts'
-import { Load, bundlesOf } from '../../scripts/soak/load.ts'
+import type { Load } from '../../scripts/soak/load.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
-import type { LogStoreServer } from '../support/server.ts'
-import { startBreakable } from './faults.ts'
-import type { Faults } from './faults.ts'
+import type { Reply } from '../support/server.ts'
+import { BreakableStore } from './faults.ts'
 
-const SEGMENT_BYTES = 1 << 20
+const store = await BreakableStore.start()
+const { server, faults } = store
+after(() => server.kill())
 
-interface Rig {
-  readonly server: LogStoreServer
-  readonly faults: Faults
-  readonly load: Load
+/** A load of which some is in a bundle by now. */
+async function loaded(context: TestContext, on = store): Promise<Load> {
+  const load = on.load(context, 11)
+  await on.sealing(load, 1)
+  return load
 }
-
-async function startLoaded(context: TestContext, env: Readonly<Record<string, string>> = {}): Promise<Rig> {
-  const { server, faults } = await startBreakable({ LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...env })
-  context.after(() => server.kill())
-  const load = Load.start(server, { seed: 11, pauseMs: 2 })
-  context.after(() => load.abandon())
-  await load.during(eventually(async () => (await bundlesOf(server)) > 0))
-  return { server, faults, load }
-}
-
-const statusOf = async (server: LogStoreServer, path: string): Promise<number> =>
-  (await server.request(path, null)).status
 
 /** What was on its way may still be accepted; then every connection is refused, and nothing is acknowledged meanwhile. */
-async function assertNothingIsAccepted({ load }: Rig): Promise<void> {
+async function assertNothingIsAccepted(load: Load): Promise<void> {
   const refusalsOf = (): number[] =>
     load.senders.map(({ refusals }) => [...refusals.values()].reduce((sum, count) => sum + count, 0))
   const nothingIsAccepted = async (): Promise<boolean> => {
@@ -51,16 +41,15 @@ describe('a disk that fails', () => {
     ['a write to the log, as the disk is full after all,', 'write-enospc'],
   ] as const) {
     it(`makes the store read-only until a restart when ${what} fails: refused, unhealthy, nothing false acknowledged, queries answered`, async (context) => {
-      const rig = await startLoaded(context)
-      const { server, faults, load } = rig
+      const load = await loaded(context)
       faults.set(fault, 'records.log')
-      await load.during(eventually(async () => (await statusOf(server, '/health')) === 503))
-      await assertNothingIsAccepted(rig)
+      await load.during(eventually(async () => (await store.health()) === 503))
+      await assertNothingIsAccepted(load)
       await load.check()
 
       faults.clear(fault) // a sync that succeeds after one that failed proves nothing
-      await assertNothingIsAccepted(rig)
-      assert.equal(await statusOf(server, '/health'), 503)
+      await assertNothingIsAccepted(load)
+      assert.equal(await store.health(), 503)
       await server.kill()
       await server.startAgain()
       await load.check()
@@ -70,7 +59,7 @@ describe('a disk that fails', () => {
   }
 
   it('that is slow delays acknowledgements, not queries', async (context) => {
-    const { server, faults, load } = await startLoaded(context)
+    const load = await loaded(context)
     faults.set('fdatasync-slow', '1000')
     const batch = { resourceLogs: [resource('slow', [{ timeUnixNano: '1', body: { stringValue: 'slow' } }])] }
     await server.request('/v1/otlp/logs', batch) // those that were on their way are through
@@ -82,21 +71,24 @@ describe('a disk that fails', () => {
     assert.equal(status, 200)
     assert(acknowledgedMs >= 900, `acknowledged after ${acknowledgedMs} ms`)
     context.diagnostic(`14 queries and more in ${queriedMs} ms, one write in ${acknowledgedMs} ms`)
-    assert.equal(await statusOf(server, '/health'), 200)
+    assert.equal(await store.health(), 200)
     faults.clear('fdatasync-slow')
     await load.stop()
     await load.checkEverything()
   })
 
   it('that cannot read a bundle fails the query that needs it, naming the bundle, and serves the others', async (context) => {
-    const { server, faults, load } = await startLoaded(context)
-    await load.during(eventually(async () => (await bundlesOf(server)) > 1))
+    const load = await loaded(context)
+    await store.sealing(load, 1)
     await load.stop()
     await server.restart() // nothing is open or cached
-    const bundle = '0000000000000000'
-    faults.set('read-eio', `/${bundle}/`)
     const [first] = load.batches.sent
-    const reply = await server.request('/v1/query', { dataset: 'soak', filter: timeRangeOf([first!]) })
+    const ask = (): Promise<Reply> =>
+      server.request('/v1/query', { dataset: load.batches.dataset, filter: timeRangeOf([first!]) })
+    faults.set('read-eio', '/index.bin') // of whatever bundle has the first batch
+    const bundle = /[0-9a-f]{16}/.exec((await ask()).text)![0]
+    faults.set('read-eio', `/${bundle}/`)
+    const reply = await ask()
     assert.deepEqual([reply.status, reply.rejection().retryable, reply.kind], [500, true, 'bundle_read_failed'])
     assert(reply.text.includes(bundle), reply.text)
     const last = load.batches.sent.at(-1)!
@@ -108,16 +100,15 @@ describe('a disk that fails', () => {
 
 describe('a full disk', () => {
   it('refuses new batches before any write fails, answers queries, and takes batches again by itself when there is room', async (context) => {
-    const rig = await startLoaded(context)
-    const { server, faults, load } = rig
+    const load = await loaded(context)
     faults.set('disk-full')
     await load.during(eventually(() => (load.refusals['503 retry-after 1'] ?? 0) > 0))
-    await assertNothingIsAccepted(rig)
+    await assertNothingIsAccepted(load)
     await load.check()
     faults.clear('disk-full')
     const { acknowledgedRecords } = load.batches
     await load.during(eventually(() => load.batches.acknowledgedRecords > acknowledgedRecords))
-    assert.equal(await statusOf(server, '/health'), 200)
+    assert.equal(await store.health(), 200)
     await load.stop()
     await load.checkEverything()
   })
@@ -129,25 +120,26 @@ describe('a full disk', () => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', disk])
     context.after(() => execFileSync('umount', ['--lazy', disk]))
     // Bodies of up to 1 MiB: the room that the log keeps back follows from them, and is 72 MiB.
-    const rig = await startLoaded(context, {
+    const small = await BreakableStore.start({
       LOGSTORE_DATA_DIR: `${disk}/data`,
       LOGSTORE_MAX_BODY_BYTES: String(1 << 20),
     })
-    const { server, load } = rig
+    context.after(() => small.server.kill())
+    const load = await loaded(context, small)
     fillUp(`${disk}/other`, 32 << 20)
-    await assertNothingIsAccepted(rig)
+    await assertNothingIsAccepted(load)
     fillUp(`${disk}/other`, 0) // what was kept back was for what had been accepted; now it is gone too
-    await assertNothingIsAccepted(rig)
-    assert.equal(await statusOf(server, '/health'), 200)
+    await assertNothingIsAccepted(load)
+    assert.equal(await small.health(), 200)
     await load.check()
     unlinkSync(`${disk}/other`)
     const { acknowledgedRecords } = load.batches
     await load.during(eventually(() => load.batches.acknowledgedRecords > acknowledgedRecords))
-    assert.equal(await statusOf(server, '/health'), 200)
+    assert.equal(await small.health(), 200)
     await load.stop()
     await load.checkEverything()
-    await server.kill()
-    await server.startAgain()
+    await small.server.kill()
+    await small.server.startAgain()
     await load.checkEverything()
   })
 })

@@ -1,8 +1,9 @@
 /** A log store with `inject.ts` in every thread of it, and the triggers that break it. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { UNLIMITED } from '../../scripts/soak/load.ts'
-import { LogStoreServer, temporaryDirectory } from '../support/server.ts'
+import { Load, UNLIMITED, bundlesOf } from '../../scripts/soak/load.ts'
+import { LogStoreServer, eventually, temporaryDirectory } from '../support/server.ts'
 
 const INJECT = fileURLToPath(new URL('inject.ts', import.meta.url))
 
@@ -24,11 +25,41 @@ export class Faults {
   }
 }
 
-export async function startBreakable(
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ server: LogStoreServer; faults: Faults }> {
-  const faults = new Faults()
-  const server = await LogStoreServer.start({ policy: [UNLIMITED], env: { ...faults.env, ...env } })
-  mkdirSync(server.dataDirectory, { recursive: true })
-  return { server, faults }
+/** Segments fill soon, with few records in many frames: faults hit frames, and checks take their time by the record. */
+const SEGMENT_BYTES = 1 << 20
+const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 2 }
+
+export class BreakableStore {
+  readonly server: LogStoreServer
+  readonly faults: Faults
+  #loads = 0
+
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<BreakableStore> {
+    const faults = new Faults()
+    const settings = { LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...faults.env, ...env }
+    return new BreakableStore(await LogStoreServer.start({ policy: [UNLIMITED], env: settings }), faults)
+  }
+
+  private constructor(server: LogStoreServer, faults: Faults) {
+    this.server = server
+    this.faults = faults
+  }
+
+  /** A load for one test, in a dataset of its own. */
+  load(context: TestContext, seed: number): Load {
+    const load = Load.start(this.server, { ...LOAD, seed, dataset: `soak-${this.#loads++}` })
+    context.after(() => load.abandon())
+    return load
+  }
+
+  /** Goes on with a load until so many more segments are bundles. */
+  async sealing(load: Load, segments: number): Promise<void> {
+    const before = await bundlesOf(this.server)
+    await load.during(eventually(async () => (await bundlesOf(this.server)) >= before + segments))
+  }
+
+  /** Status of GET /health. */
+  async health(): Promise<number> {
+    return (await this.server.request('/health', null)).status
+  }
 }

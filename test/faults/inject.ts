@@ -7,12 +7,13 @@
  *   fdatasync-slow     milliseconds every fdatasync takes so much longer
  *   write-enospc       part of path writes to such a file fail
  *   read-eio           part of path reads of such a file fail
- *   disk-full          -            the file system says that no byte is free
+ *   disk-full          bytes        the file system says that so many bytes are free, or none
  *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
  *                                   stack, from the next one that is called from there
  *   exit-journal       count        likewise, a journal lane's
- *   exit-query         -            the thread of the next query that reads a file ends there
- *   exit-index         -            the thread that writes the next index file ends there
+ *   exit-read          part of stack the thread that reads a file next, called from there, ends there
+ *   exit-write         part of path the thread that writes such a file next ends there
+ *   wall-shift         milliseconds the wall clock shows so much more
  *
  * The exit triggers work once: the thread that takes the file away is the one that ends.
  */
@@ -73,7 +74,7 @@ fs.fdatasyncSync = (descriptor) => {
 
 function beforeWrite(descriptor: number): void {
   if (isAbout(descriptor, trigger('write-enospc'))) failWith('ENOSPC', 'write')
-  if (trigger('exit-index') !== null && isAbout(descriptor, 'index.bin') && take('exit-index')) endThread()
+  if (isAbout(descriptor, trigger('exit-write')) && take('exit-write')) endThread()
 }
 
 // The overloads of these functions are passed on as they came.
@@ -89,14 +90,21 @@ fs.writevSync = (descriptor, ...rest) => {
 
 fs.readSync = (descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
   if (isAbout(descriptor, trigger('read-eio'))) failWith('EIO', 'read')
-  if (trigger('exit-query') !== null && calledFrom('/query/') && take('exit-query')) endThread()
+  const reader = trigger('exit-read')
+  if (reader !== null && calledFrom(reader) && take('exit-read')) endThread()
   return readSync(descriptor, ...rest)
 }
 
 fs.statfsSync = ((path: string) => {
   const stats = statfsSync(path)
-  return trigger('disk-full') === null ? stats : Object.assign(stats, { bavail: 0, bfree: 0 })
+  const freeBytes = trigger('disk-full')
+  if (freeBytes === null) return stats
+  const free = Math.floor(Number(freeBytes) / stats.bsize)
+  return Object.assign(stats, { bavail: free, bfree: free })
 }) as typeof fs.statfsSync
+
+const { now } = Date
+Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 
 // Lanes: they look at their port between two pieces of work, which is where the countdown is armed.
 

@@ -1,45 +1,38 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
-import { describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
-import { Load, bundlesOf } from '../../scripts/soak/load.ts'
+import type { Load } from '../../scripts/soak/load.ts'
 import { eventually } from '../support/server.ts'
-import type { LogStoreServer } from '../support/server.ts'
-import { startBreakable } from './faults.ts'
-import type { Faults } from './faults.ts'
+import { BreakableStore } from './faults.ts'
 
 /** Lanes are replaced up to five times a minute. */
 const DEATHS = 2
 
-const seedOf = (context: TestContext): number => {
+const store = await BreakableStore.start()
+const { server, faults } = store
+after(() => server.kill())
+
+function loaded(context: TestContext): Load {
   const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
   context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
-  return seed
+  return store.load(context, seed)
 }
 
-async function startLoaded(context: TestContext): Promise<{ server: LogStoreServer; faults: Faults; load: Load }> {
-  const { server, faults } = await startBreakable({ LOGSTORE_SEGMENT_BYTES: String(1 << 20) })
-  context.after(() => server.kill())
-  const load = Load.start(server, { seed: seedOf(context), pauseMs: 2 })
-  context.after(() => load.abandon())
-  return { server, faults, load }
-}
+const occurrences = (text: string): number => server.stderr.split(text).length - 1
 
-const occurrences = (server: LogStoreServer, text: string): number => server.stderr.split(text).length - 1
-
-const isHealthy = async (server: LogStoreServer): Promise<boolean> =>
-  (await server.request('/health', null)).status === 200
+const isHealthy = async (): Promise<boolean> => (await store.health()) === 200
 
 /** Kills a lane again and again in the middle of its work, each time where the next trigger says. */
 async function killLane(context: TestContext, trigger: (load: Load) => [name: string, content: string]): Promise<void> {
-  const { server, faults, load } = await startLoaded(context)
+  const load = loaded(context)
   for (let death = 0; death < DEATHS; death++) {
     const before = load.batches.acknowledgedRecords
-    await load.during(eventually(() => load.batches.acknowledgedRecords > before + 500))
-    const replaced = occurrences(server, '"decode lane ready"')
+    await load.during(eventually(() => load.batches.acknowledgedRecords > before + 200))
+    const replaced = occurrences('"decode lane ready"')
     faults.set(...trigger(load))
-    await load.during(eventually(() => occurrences(server, '"decode lane ready"') > replaced, 20_000))
-    await load.during(eventually(() => isHealthy(server)))
+    await load.during(eventually(() => occurrences('"decode lane ready"') > replaced, 20_000))
+    await load.during(eventually(isHealthy))
     await load.check()
   }
   await load.stop()
@@ -62,15 +55,15 @@ describe('a lane that dies under load is replaced, nothing acknowledged is missi
 
 describe('while the decode lane is replaced', () => {
   it('requests are refused as retryable and health says so', async (context) => {
-    const { server, faults, load } = await startLoaded(context)
-    await load.during(eventually(() => load.batches.acknowledgedRecords > 500))
+    const load = loaded(context)
+    await load.during(eventually(() => load.batches.acknowledgedRecords > 200))
     faults.set('exit-decode', '1')
     const unhealthy = async (): Promise<boolean> => {
       const { status, text } = await server.request('/health', null)
       return status === 503 && text.includes('decode lane')
     }
     await load.during(eventually(unhealthy))
-    await load.during(eventually(() => isHealthy(server)))
+    await load.during(eventually(isHealthy))
     await load.stop()
     await load.checkEverything()
     // The senders fail on anything but a typed refusal with Retry-After.
@@ -80,11 +73,11 @@ describe('while the decode lane is replaced', () => {
 
 describe('a thread that dies with a job', () => {
   it('fails the query it worked on as retryable, and the next one is right', async (context) => {
-    const { server, faults, load } = await startLoaded(context)
-    await load.during(eventually(async () => (await bundlesOf(server)) > 0))
+    const load = loaded(context)
+    await store.sealing(load, 1)
     await load.stop()
-    faults.set('exit-query')
-    const reply = await server.request('/v1/query', { dataset: 'soak' })
+    faults.set('exit-read', '/query/')
+    const reply = await server.request('/v1/query', { dataset: load.batches.dataset })
     assert.deepEqual(
       [reply.status, reply.rejection().retryable, reply.kind],
       [500, true, 'bundle_read_failed'],
@@ -94,9 +87,9 @@ describe('a thread that dies with a job', () => {
   })
 
   it('leaves a segment without a sidecar until the next try', async (context) => {
-    const { server, faults, load } = await startLoaded(context)
-    faults.set('exit-index')
-    const failed = (): boolean => occurrences(server, 'the sidecar of a segment could not be built') > 0
+    const load = loaded(context)
+    faults.set('exit-write', 'index.bin')
+    const failed = (): boolean => occurrences('the sidecar of a segment could not be built') > 0
     await load.during(eventually(failed, 20_000))
     await load.check()
     const failure = /"segment":(\d+).*could not be built/.exec(server.stderr)![1]!

@@ -19,7 +19,7 @@ import {
 } from '../support/otlp.ts'
 import { messageType } from '../../src/logstore/render/otlp-types.ts'
 
-const PROPERTY_MS = 1200
+const PROPERTY_MS = 700
 const ANSWER_WITHIN_MS = 5000
 /** What may be wrong with a batch after bytes of it changed; the claim of its tenant may be what changed. */
 const KINDS = new Set(['malformed_batch', 'empty_batch', 'batch_too_large', 'payload_too_large', 'tenant_mismatch'])

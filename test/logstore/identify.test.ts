@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
-import { formatRecordId, groupPrefix } from '../../native-free-codecs/record-id.ts'
+import { formatRecordId } from '../../native-free-codecs/record-id-text.ts'
+import { groupPrefix } from '../../native-free-codecs/record-id.ts'
 import { BatchIdentifier } from '../../src/logstore/ingest/identify.ts'
 
 const EMPTY = Buffer.alloc(0)

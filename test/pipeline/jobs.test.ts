@@ -6,7 +6,7 @@ import type { TestJob } from './workers/job-task.ts'
 const filename = new URL('workers/job-task.ts', import.meta.url)
 
 async function withPool(
-  options: { threads?: number; queueMax?: number },
+  options: { threads?: number; threadsAtStart?: number; queueMax?: number },
   test: (pool: JobPool<TestJob, string>, gate: Int32Array) => Promise<void>,
 ): Promise<void> {
   const pool = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, queueMax: 1, ...options })
@@ -38,6 +38,16 @@ describe('a job pool', () => {
       assert.equal(await pool.run({ how: 'return' }), 'done')
       assert.equal(pool.tasks, 0)
     }))
+
+  for (const threadsAtStart of [0, 1, 2]) {
+    it(`works on as many tasks at once as it has threads, of which ${threadsAtStart} began with it`, () =>
+      withPool({ threads: 2, threadsAtStart }, async (pool, gate) => {
+        const held = [pool.run({ how: 'wait', gate }), pool.run({ how: 'wait', gate })]
+        for (let begun = 0; begun < 2; begun = Atomics.load(gate, 1)) await Atomics.waitAsync(gate, 1, begun).value
+        open(gate)
+        assert.deepEqual(await Promise.all(held), ['done', 'done'])
+      }))
+  }
 
   it('turns a task that throws into unavailable with the cause, and goes on', () =>
     withPool({}, async (pool) => {
@@ -79,7 +89,7 @@ describe('a job pool', () => {
     const patient = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, queueMax: 1 })
     const gate = new Int32Array(new SharedArrayBuffer(8))
     const held = patient.run({ how: 'wait', gate })
-    const closed = patient.close({ withinMs: 5000 })
+    const closed = patient.close({ withinMs: 4999.5 })
     open(gate)
     assert.equal(await held, 'done')
     await closed
@@ -89,5 +99,9 @@ describe('a job pool', () => {
     const stuck = assert.rejects(hurried.run({ how: 'spin' }), { kind: 'unavailable' })
     await hurried.close({ withinMs: 10 })
     await stuck
+
+    const unused = new JobPool<TestJob, string>({ name: 'test', filename, threads: 1, threadsAtStart: 0, queueMax: 1 })
+    await unused.close({ withinMs: 10 })
+    await assert.rejects(unused.run({ how: 'return' }), { kind: 'unavailable', code: 'jobs_closed' })
   })
 })

@@ -39,7 +39,7 @@ import { ACCEPTED, ENCODINGS } from './messages.ts'
 import type { OutcomeHead } from './messages.ts'
 
 export interface IngestParts {
-  readonly log: Log
+  readonly log: Pick<Log, 'outcome' | 'released' | 'state'>
   readonly arena: Arena
   readonly gateway: GatewayBudget
   readonly maxGatewayRequests: number
@@ -47,7 +47,7 @@ export interface IngestParts {
   readonly counters: IngestCounters
   readonly policy: () => TenantPolicy
   /** The lane at work; null while it is being replaced. */
-  readonly lane: () => DecodeLane | null
+  readonly lane: () => Pick<DecodeLane, 'trySubmit'> | null
   /** Nanoseconds since the Unix epoch. */
   readonly nowNs: () => bigint
 }
@@ -162,6 +162,7 @@ export class Ingest {
     for (const { records, bytes } of this.#waiting.items()) {
       this.#parts.gateway.tryBook({ records: Infinity, bytes: Infinity }, records, bytes)
     }
+    this.progress() // what it had accepted may be stored already: no other news need be on its way
   }
 
   /**

@@ -6,7 +6,7 @@
  * P2  the order of results is (time, position, record number); a page takes what comes after `resume` in it
  * P3  matched records are counted on the whole snapshot, whatever the page
  */
-import { parseRecordId } from '../../../native-free-codecs/record-id.ts'
+import { parseRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import type { Cursor, QueryFilter } from './cursor.ts'
 
 /** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */

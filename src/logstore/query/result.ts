@@ -1,5 +1,5 @@
 /** One result of a query: finds the record in its batch and renders it. */
-import { formatRecordId } from '../../../native-free-codecs/record-id.ts'
+import { formatRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import type { StoredBatch } from '../batch-frame.ts'
 import { renderRecord } from '../render/record.ts'
 

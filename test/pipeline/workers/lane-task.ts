@@ -1,7 +1,7 @@
 /** A lane for the tests: echoes what its port brings, and ends in the way it is told to. */
 import { receiveMessageOnPort } from 'node:worker_threads'
-import { isStop } from '../../../src/pipeline/lane.ts'
-import type { LaneTask } from '../../../src/pipeline/lane.ts'
+import { isStop } from '../../../src/pipeline/lane-task.ts'
+import type { LaneTask } from '../../../src/pipeline/lane-task.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 
 export interface TestLaneData {

@@ -1,0 +1,43 @@
+/**
+ * The sealed segments of a log as bundles: all of them open, and built where their sidecar is missing, before this returns; repaired
+ * later where a query comes upon damage.
+ */
+import type { Lifecycle } from '../lifecycle.ts'
+import type { SegmentIndexes } from './ingest/segment-indexes.ts'
+import type { QueryIncident } from './query/task.ts'
+import { SegmentRegistry } from './segment-registry.ts'
+import { Sidecars } from './sidecars.ts'
+import type { SidecarParts } from './sidecars.ts'
+
+export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
+  /** Of the segments that are no bundles yet. */
+  readonly indexes: SegmentIndexes
+}
+
+export interface Bundles {
+  readonly registry: SegmentRegistry
+  readonly sidecars: Sidecars
+  /** The sidecar is built again, the frame is quarantined. */
+  readonly repair: (incident: QueryIncident) => void
+}
+
+/** @throws what the log or the job throws that a missing sidecar needs; then everything in `running` is closed */
+export async function openBundles(running: Lifecycle, { indexes, ...parts }: BundlesOptions): Promise<Bundles> {
+  const { log } = parts
+  const registry = new SegmentRegistry(indexes)
+  const sidecars = await running.open(async () => {
+    const opened = new Sidecars({ ...parts, registry })
+    await opened.recover()
+    return opened
+  })
+  return {
+    registry,
+    sidecars,
+    repair(incident) {
+      if (incident.kind === 'index') return sidecars.rebuild(incident.base)
+      const { base, position } = incident
+      const segment = log.segments.find((each) => each.base === base)
+      if (segment) log.reportDamage(segment, { from: position, to: position + 8, reason: 'found by a query' })
+    },
+  }
+}

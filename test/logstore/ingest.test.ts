@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { identifyCaller, isRefusal } from '../../src/logstore/caller.ts'
+import { IngestCounters } from '../../src/logstore/counters.ts'
+import { BodyGatherer } from '../../src/logstore/ingest/body-gatherer.ts'
+import { GatewayBudget } from '../../src/logstore/ingest/gateway-budget.ts'
+import { Ingest } from '../../src/logstore/ingest/ingest.ts'
+import { ACCEPTED } from '../../src/logstore/ingest/messages.ts'
+import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN, developmentPolicy } from '../../src/logstore/tenant-policy-file.ts'
+import { Arena } from '../../src/pipeline/arena.ts'
+
+const GENERATION = 1
+
+/** An ingest whose lane and log the test plays. */
+class Rig {
+  stored = 0
+  readonly answers: string[] = []
+  readonly #submitted: number[] = []
+  readonly #arena = Arena.create(1 << 20)
+  readonly #gateway = GatewayBudget.create()
+  readonly ingest = new Ingest({
+    log: {
+      outcome: (end) => (end <= this.stored ? 'stored' : 'waiting'),
+      released: Infinity,
+      state: { kind: 'ok' },
+    },
+    arena: this.#arena,
+    gateway: this.#gateway,
+    maxGatewayRequests: 10,
+    maxBodyBytes: 1000,
+    counters: new IngestCounters(),
+    policy: developmentPolicy,
+    lane: () => ({ trySubmit: ({ request }) => this.#submitted.push(request) > 0 }),
+    nowNs: () => 0n,
+  })
+
+  submit(name: string): void {
+    const caller = identifyCaller(developmentPolicy(), DEVELOPMENT_TENANT, `Bearer ${DEVELOPMENT_TOKEN}`)
+    assert(!isRefusal(caller))
+    assert.equal(this.ingest.takePlace(caller), null)
+    const body = new BodyGatherer(this.#arena, name.length)
+    body.add(Buffer.from(name))
+    const client = {
+      signal: 0,
+      format: 0,
+      source: 0,
+      accepted: () => void this.answers.push(`${name} stored`),
+      refused: ({ kind }: { kind: string }) => void this.answers.push(`${name} ${kind}`),
+    }
+    this.ingest.submit(client, caller, body, 0)
+  }
+
+  /** The lane accepted its next request as a frame that ends at this position. */
+  laneAccepts(position: number): void {
+    const request = this.#submitted.shift()!
+    const head = { request, kind: ACCEPTED, refusal: 0, retryAfterSeconds: 0, position, tailBytes: 0 }
+    this.#gateway.tryBook({ records: Infinity, bytes: Infinity }, 1, 1)
+    this.ingest.onOutcome({ ...head, records: 1, bytes: 1, collapsed: 0, generation: GENERATION }, Buffer.alloc(0))
+  }
+}
+
+describe('ingest', () => {
+  it('answers when the log has stored what the lane accepted', () => {
+    const rig = new Rig()
+    for (const name of ['a', 'b']) rig.submit(name)
+    for (const position of [8, 16]) rig.laneAccepts(position)
+    rig.ingest.progress()
+    assert.deepEqual(rig.answers, [])
+    rig.stored = 8
+    rig.ingest.progress()
+    assert.deepEqual(rig.answers, ['a stored'])
+    assert.equal(rig.ingest.requestsInFlight, 1)
+  })
+
+  it('answers by itself, when a lane died, what that had accepted and the log has stored meanwhile, and fails the rest', () => {
+    const rig = new Rig()
+    for (const name of ['stored', 'accepted', 'unread']) rig.submit(name)
+    rig.stored = 8
+    rig.laneAccepts(8) // out of what the dead lane left: nobody is woken for it
+    rig.laneAccepts(16)
+    rig.ingest.onLaneDeath()
+    assert.deepEqual(rig.answers, ['unread wal_unavailable', 'stored stored'])
+    rig.ingest.failBehind(8)
+    assert.deepEqual(rig.answers.slice(2), ['accepted wal_unavailable'])
+    assert.equal(rig.ingest.requestsInFlight, 0)
+  })
+})
