@@ -1,19 +1,22 @@
 /**
- * Long runs of the real log store under adversity, with every acknowledged record looked for afterwards. `--help` says which.
+ * Long runs of the real services under adversity, with every acknowledged record looked for afterwards. `--help` says which.
  *
  * Exits with 0 when nothing was wrong, 1 when something was (the message says what, the seed how to do it again), 2 for bad usage.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
+import { runBrokerKillRounds } from './soak/broker/kill.ts'
 import { runKillRounds } from './soak/kill.ts'
 import { runOverload } from './soak/overload.ts'
 
-const USAGE = `usage: npm run soak -- kill     [--rounds 200] [--seed N] [--replicated]
-       npm run soak -- overload [--duration 60s] [--seed N]
+const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated]
+       npm run soak -- overload    [--duration 60s] [--seed N]
+       npm run soak -- broker-kill [--rounds 200] [--seed N] [--replicated]
 
-kill      kill -9 under load, again and again, on one data directory
-overload  four times the connections that the store can serve, with quotas on
+kill         kill -9 of the log store under load, again and again, on one data directory
+overload     four times the connections that the log store can serve, with quotas on
+broker-kill  kill -9 of the broker under load, likewise
 `
 
 const options = {
@@ -32,6 +35,7 @@ if (soak === null) {
 const report = (line: string): void => console.log(line)
 report(`${soak.name}, seed ${soak.seed}`)
 if (soak.name === 'kill') console.log(await runKillRounds({ ...soak, report }))
+else if (soak.name === 'broker-kill') console.log(await runBrokerKillRounds({ ...soak, report }))
 else console.log(await runOverload({ ...soak, report }))
 
 function parse() {
@@ -42,7 +46,7 @@ function parse() {
     const seed = Number(values.seed)
     const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
     const isUsable = rounds >= 1 && seed >= 0 && seconds >= 1 && positionals.length === 1 && !values.help
-    if (!isUsable || (name !== 'kill' && name !== 'overload')) return null
+    if (!isUsable || (name !== 'kill' && name !== 'overload' && name !== 'broker-kill')) return null
     return { name, rounds, seed, seconds, replicated: values.replicated } as const
   } catch {
     return null

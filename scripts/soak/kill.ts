@@ -1,22 +1,15 @@
 /**
- * kill -9 under load, again and again, on one data directory: connections send batches of every kind until each is acknowledged,
- * the process is killed at random moments (every so often while it is still starting), and after every start the store is asked
- * for what it acknowledged.
+ * kill -9 of the log store under load: connections send batches of every kind until each is acknowledged, and after every start
+ * the store is asked for what it acknowledged.
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import type { Command } from '../../test/support/process.ts'
 import { LogStoreServer, temporaryDirectory } from '../../test/support/server.ts'
 import { Load, UNLIMITED, bundlesOf } from './load.ts'
 import type { LoadOptions } from './load.ts'
-
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-/** One start in so many is killed before it is ready. */
-const STARTS_PER_EARLY_KILL = 5
-const EARLY_KILL_MS_MAX = 1200
+import { runRounds } from './rounds.ts'
+import type { KillCounts } from './rounds.ts'
 
 export interface KillOptions extends LoadOptions {
   readonly rounds: number
@@ -29,16 +22,13 @@ export interface KillOptions extends LoadOptions {
   readonly report?: (line: string) => void
 }
 
-export interface KillSummary {
+export interface KillSummary extends KillCounts {
   readonly seed: number
-  readonly kills: number
-  readonly killsWhileStarting: number
   readonly batches: number
   readonly records: number
   /** Requests whose answer the kill took away. */
   readonly unanswered: number
   readonly bundles: number
-  readonly startMs: { readonly mean: number; readonly max: number }
 }
 
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
@@ -65,28 +55,21 @@ async function killAndCheck(
   env: Readonly<Record<string, string>>,
 ): Promise<KillSummary> {
   const { random } = load
-  const directories = [server.dataDirectory, ...replicas]
-  const dueMs = performance.now() + withinMs
-  const startsMs: number[] = []
-  let killsWhileStarting = 0
-  for (let round = 1; round <= rounds && performance.now() < dueMs; round++) {
-    const liveMs = random.between(0, liveMsMax)
-    await load.during(sleep(liveMs))
-    await server.kill()
-    // Only what a start made whole again may be lost next: the others hold every record by then.
-    const wiped = replicas.length > 0 && random.between(0, 1) === 0 ? directories[random.between(0, 2)]! : null
-    if (wiped !== null) rmSync(wiped, { recursive: true })
-    if (random.between(1, STARTS_PER_EARLY_KILL) === 1) {
-      await killWhileStarting(server, random.between(0, EARLY_KILL_MS_MAX), env)
-      killsWhileStarting++
-    }
-    const startedMs = performance.now()
-    await server.startAgain()
-    startsMs.push(performance.now() - startedMs)
-    const matched = await load.check()
-    const start = `ready in ${startsMs.at(-1)!.toFixed(0)} ms`
-    report?.(`${round}: killed after ${liveMs} ms, ${wiped ? `${wiped} wiped, ` : ''}${start}, ${matched} records`)
-  }
+  const { dataDirectory } = server
+  const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
+  const command: Command = { entry: 'src/main.ts', args: ['--services', 'logstore'], env: settings }
+  const counts = await runRounds({
+    server,
+    command,
+    random,
+    rounds,
+    withinMs,
+    directories: [dataDirectory, ...replicas],
+    liveMs: () => random.between(0, liveMsMax),
+    live: (ms) => load.during(sleep(ms)),
+    check: async () => `${await load.check()} records`,
+    ...(report && { report }),
+  })
 
   await load.stop()
   await load.checkEverything()
@@ -97,13 +80,11 @@ async function killAndCheck(
   await server.stop()
   return {
     seed,
-    kills: startsMs.length + killsWhileStarting,
-    killsWhileStarting,
+    ...counts,
     batches: load.batches.sent.length,
     records: load.batches.acknowledgedRecords,
     unanswered: load.unanswered,
     bundles,
-    startMs: { mean: startsMs.reduce((sum, ms) => sum + ms, 0) / startsMs.length, max: Math.max(...startsMs) },
   }
 }
 
@@ -112,20 +93,3 @@ const replicatedIn = (replicas: readonly string[]): Record<string, string> => ({
   LOGSTORE_WAL_REPLICA_PATHS: replicas.join(','),
   LOGSTORE_WAL_WRITE_QUORUM: '2',
 })
-
-async function killWhileStarting(
-  { dataDirectory }: LogStoreServer,
-  afterMs: number,
-  env: Readonly<Record<string, string>>,
-): Promise<void> {
-  const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
-  const child = spawn(process.execPath, [MAIN, '--services', 'logstore'], {
-    env: { ...process.env, ...settings },
-    stdio: 'ignore',
-  })
-  const exited = once(child, 'exit')
-  await sleep(afterMs)
-  child.kill('SIGKILL')
-  const [, signal] = await exited
-  assert.equal(signal, 'SIGKILL', 'it ended by itself while it was starting')
-}

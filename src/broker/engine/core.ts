@@ -122,6 +122,11 @@ export class Core {
     return stream
   }
 
+  /** C3 */
+  isCurrent(stream: StreamState): boolean {
+    return this.#state.streams[stream.number] === stream
+  }
+
   auditStream(tenant: string): StreamState {
     const existing = this.#state.stream(tenant, AUDIT_STREAM)
     if (existing) return existing
@@ -300,7 +305,7 @@ export class Core {
 
   /** A reader met damaged frames: they are quarantined, and their records are never given out again. */
   reportUnreadable(stream: StreamState, unreadable: readonly Unreadable[]): void {
-    if (this.#state.streams[stream.number] !== stream) return // C3: its places may be others' now
+    if (!this.isCurrent(stream)) return // its places may be others' now
     for (const { segmentBase, place, cause, reason, frameBytes } of unreadable) {
       const segment = this.log.segments.find(({ base }) => base === segmentBase)
       if (cause !== 'damaged' || segment === undefined) continue

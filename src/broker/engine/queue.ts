@@ -50,6 +50,8 @@ const FAILURE = 'queue_state_persistence_failed'
 /** Expiries that one request or tick works off at most, so that a million of them at once do not stop the world. */
 const EXPIRIES_MAX = 5000
 const TICK_MS = 20
+/** Failure policies that are tried again with one tick. */
+const AGAIN_MAX = 100
 /** Of one record, when it was moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 /** Of a group that does not exist yet, for ids that name nothing. */
@@ -592,9 +594,11 @@ export class Queue {
   // Time
 
   #tick(): void {
-    const nowMs = this.#core.time.nowMs()
-    const again = this.#expiredBefore.shift()
-    if (again) void this.#onExpired(again)
+    const { log, time } = this.#core
+    const nowMs = time.nowMs()
+    if (log.state.kind === 'ok') {
+      for (const again of this.#expiredBefore.splice(0, AGAIN_MAX)) void this.#onExpired(again)
+    }
     for (const group of this.#core.state.groups) if (group && group.queue.nextDueMs <= nowMs) this.#meet(group)
   }
 
@@ -627,9 +631,9 @@ export class Queue {
       await this.#applyPolicy(this.#stillExpired(expired), () => this.#stillExpired(expired), failed)
     } catch (error) {
       if (error instanceof BrokerError && error.code === 'lease_not_active') return
+      if (this.#expiredBefore.push(expired) > 1) return // they fail together, mostly
       const details = { stream: expired.group.stream.name, offset: expired.offset, reason: String(error) }
-      this.#core.logger.warn(details, 'a failure policy could not be applied, and is tried again')
-      this.#expiredBefore.push(expired)
+      this.#core.logger.warn(details, 'failure policies could not be applied, and are tried again')
     }
   }
 

@@ -67,6 +67,7 @@ async function moveRecords(
 ): Promise<void> {
   for (let at = from; at < end;) {
     const { records, unreadable } = await core.reads.rawRecords(stream.index, at, end, MOVED_AT_ONCE)
+    if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, unreadable)
     const here = records.filter(({ offset }) => offset >= stream.floor && isIn(segment, stream, offset))
     await Promise.all(runsOf(here).map((run) => appendAgain(core, stream, run)))
@@ -120,6 +121,7 @@ async function moveEvents(
 ): Promise<void> {
   for (let at = from; at < end;) {
     const page = await core.reads.auditPage(stream.index, at, end, MOVED_AT_ONCE, 'ndjson')
+    if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, page.unreadable)
     const lines = page.bytes
       .toString()

@@ -42,9 +42,7 @@ export class Retainer {
     const { plannedFloor } = await planRetention(core, stream, NO_OVERRIDES)
     if (plannedFloor <= stream.floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
-    const isOutdated =
-      core.state.streams[stream.number] !== stream || plannedFloor > (cursorFloorOf(stream) ?? Infinity)
-    if (isOutdated) return
+    if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
     const atMs = core.time.nowMs()
     await core.change(
       {

@@ -55,9 +55,9 @@ export class WaitingClaims<Served> {
           reject(error)
         },
       }
-      const stopTimer = this.#timers.every(how.waitMs, () => waiting.end(null))
-      patience.onAbandoned(() => waiting.end(null))
       this.#add(place, waiting)
+      const stopTimer = this.#timers.every(how.waitMs, () => waiting.end(null))
+      patience.onAbandoned(() => waiting.end(null)) // at once, when its client is gone already
     })
   }
 

@@ -1,0 +1,122 @@
+/**
+ * kill -9 of the broker under load: publishers, workers, readers and keepers of cursors do everything that can be done, on small
+ * segments, so that sealing, checkpoints, retention and the cleaning of the log go on all the time. Most starts are followed by a check while
+ * everybody waits; after the others they go on at once.
+ */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { TieringReadinessReply } from '../../../src/broker/wire.ts'
+import { BrokerServer } from '../../../test/support/broker.ts'
+import { temporaryDirectory } from '../../../test/support/process.ts'
+import type { Command } from '../../../test/support/process.ts'
+import { runRounds } from '../rounds.ts'
+import type { KillCounts } from '../rounds.ts'
+import { Load } from './load.ts'
+import type { LoadOptions } from './load.ts'
+
+const HASTEN = fileURLToPath(new URL('hasten.ts', import.meta.url))
+const SEGMENT_BYTES = 1 << 20
+/** Of all starts that are not killed. */
+const CHECKED_PERCENT = 75
+/** One life in so many may last so many times longer than others. */
+const LIVES_PER_LONG_ONE = 8
+const LONG_LIFE = 3
+
+export interface BrokerKillOptions extends LoadOptions {
+  readonly rounds: number
+  /** No round is begun after it. */
+  readonly withinMs?: number
+  /** Between a start that is ready and the kill. */
+  readonly liveMsMax?: number
+  readonly report?: (line: string) => void
+}
+
+export interface BrokerKillSummary extends KillCounts {
+  readonly seed: number
+  readonly operations: number
+  /** Requests whose answer the kill took away. */
+  readonly unanswered: number
+  readonly refusals: Readonly<Record<string, number>>
+  readonly records: number
+  readonly deliveries: number
+  readonly auditEvents: Readonly<Record<string, number>>
+  /** Bytes of the log that are gone, and whether records were moved to let them go. */
+  readonly droppedBytes: number
+  readonly moved: boolean
+}
+
+/** @throws AssertionError when something is not as it was answered, or a start fails */
+export async function runBrokerKillRounds(options: BrokerKillOptions): Promise<BrokerKillSummary> {
+  const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
+  const flags = [
+    '--segment-bytes',
+    String(SEGMENT_BYTES),
+    ...replicas.flatMap((directory) => ['--replica-dir', directory]),
+    ...(options.replicated ? ['--write-quorum', '2'] : []),
+  ]
+  const env = { NODE_OPTIONS: `--import ${HASTEN}` }
+  const server = await BrokerServer.start({ flags, env })
+  const load = await Load.start(() => server.readyLine.http, options)
+  try {
+    const args = ['--http-bind', '127.0.0.1:0', '--data-dir', server.dataDirectory, ...flags]
+    const command: Command = { entry: 'src/cli/mq.js', args, env }
+    return await killAndCheck(options, server, command, load, [server.dataDirectory, ...replicas])
+  } catch (error) {
+    options.report?.(server.stderr)
+    throw error
+  } finally {
+    load.abandon()
+  }
+}
+
+async function killAndCheck(
+  { seed, rounds, withinMs = Infinity, liveMsMax = 2000, report }: BrokerKillOptions,
+  server: BrokerServer,
+  command: Command,
+  load: Load,
+  directories: readonly string[],
+): Promise<BrokerKillSummary> {
+  const { random, scene } = load
+  const assertNoDamage = (): void => assert(!server.stderr.includes('quarantine'), server.stderr)
+  const counts = await runRounds({
+    server,
+    command,
+    random,
+    rounds,
+    withinMs,
+    directories,
+    liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
+    live: (ms) => load.during(sleep(ms)),
+    down: () => load.hold(),
+    async check() {
+      assertNoDamage()
+      const isChecked = random.between(1, 100) <= CHECKED_PERCENT
+      if (isChecked) await load.check()
+      else load.resume()
+      const { operations, unanswered } = scene.traffic
+      const done = `${load.records} records, ${load.deliveries} deliveries, ${operations} operations, ${unanswered} unanswered`
+      return isChecked ? done : `not checked, ${done}`
+    },
+    ...(report && { report }),
+  })
+
+  await load.finish()
+  assertNoDamage()
+  const { eligible_segments, blocked } = await server.get('/streams/plain/tiering/readiness', TieringReadinessReply)
+  const bases = [...eligible_segments, ...blocked].map(({ segment }) => Number.parseInt(segment, 16))
+  const [oldest] = eligible_segments
+  await server.stop()
+  return {
+    seed,
+    ...counts,
+    operations: scene.traffic.operations,
+    unanswered: scene.traffic.unanswered,
+    refusals: scene.traffic.refusals,
+    records: load.records,
+    deliveries: load.deliveries,
+    auditEvents: scene.audit.counts,
+    droppedBytes: Math.min(...bases),
+    moved: oldest !== undefined && oldest.first_offset > 0,
+  }
+}

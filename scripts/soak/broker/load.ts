@@ -1,0 +1,128 @@
+/** Everybody who works on the broker, and who looks after them. */
+import assert from 'node:assert/strict'
+import { mix32, Random } from '../../../bench/load/random.ts'
+import { CreateStreamReply } from '../../../src/broker/wire.ts'
+import { eventually } from '../../../test/support/process.ts'
+import type { Actor } from './actor.ts'
+import { Checks } from './checks.ts'
+import { CursorKeeper } from './cursor-keeper.ts'
+import { Publisher } from './publisher.ts'
+import { Reader } from './reader.ts'
+import { Scene } from './scene.ts'
+import { Worker } from './worker.ts'
+
+const PUBLISHERS_PER_STREAM = 2
+
+export interface LoadOptions {
+  readonly seed: number
+  readonly replicated?: boolean
+  /** See SceneOptions. Default: as `replicated`, as any of the directories may be lost. */
+  readonly onlyDurable?: boolean
+  /** Of everybody, between two requests, about. */
+  readonly pauseMs?: number
+  readonly workersPerGroup?: number
+}
+
+export class Load {
+  readonly scene: Scene
+  readonly random: Random
+  readonly #actors: readonly Actor[]
+  readonly #checks: Checks
+  #working: Promise<unknown> = Promise.resolve()
+
+  /** Creates the streams, then everybody begins. */
+  static async start(authority: () => string, options: LoadOptions): Promise<Load> {
+    const load = new Load(authority, options)
+    await load.#createStreams()
+    load.#begin()
+    return load
+  }
+
+  private constructor(authority: () => string, options: LoadOptions) {
+    const { seed, replicated = false, onlyDurable = replicated, pauseMs = 4, workersPerGroup = 3 } = options
+    const scene = new Scene({ authority, replicated, onlyDurable })
+    this.scene = scene
+    this.random = new Random(mix32(seed))
+    const nextSeed = (): number => this.random.uint32()
+    this.#checks = new Checks(scene, new Random(nextSeed()))
+    this.#actors = [
+      ...scene.workStreams.flatMap((stream) =>
+        Array.from({ length: PUBLISHERS_PER_STREAM }, () => new Publisher(scene, stream, nextSeed(), pauseMs)),
+      ),
+      ...scene.groups.flatMap((group) =>
+        Array.from({ length: workersPerGroup }, () => new Worker(scene, group, nextSeed(), pauseMs)),
+      ),
+      ...scene.groups.map((group, n) => {
+        const cursors = scene.cursors.filter((cursor) => cursor.group === group)
+        return new CursorKeeper(scene, cursors, `keeper-${n}`, nextSeed(), 4 * pauseMs)
+      }),
+      new Reader(scene, nextSeed(), pauseMs),
+      new Reader(scene, nextSeed(), pauseMs),
+    ]
+  }
+
+  get deliveries(): number {
+    return this.scene.groups.reduce((sum, group) => sum + group.deliveries, 0)
+  }
+
+  get records(): number {
+    return this.scene.workStreams.reduce((sum, { storedEnd }) => sum + storedEnd, 0)
+  }
+
+  /** Waits for something while the load goes on; fails when somebody does. */
+  async during<Result>(wait: Promise<Result>): Promise<Result> {
+    const failed = this.#working.then(() => {
+      throw new Error('everybody stopped by themselves')
+    })
+    failed.catch(() => {}) // lost the race
+    return Promise.race([wait, failed])
+  }
+
+  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
+  async hold(): Promise<void> {
+    this.scene.gate.close()
+    await this.during(eventually(() => this.scene.isQuiet))
+  }
+
+  resume(): void {
+    this.scene.gate.open()
+  }
+
+  /**
+   * While everybody waits: is all as it should be? Then they go on.
+   *
+   * @param isFinal what was not answered and did not happen until now never will; false: a restart may bring it
+   */
+  async check(isFinal = true): Promise<void> {
+    await this.during(this.#checks.run(isFinal))
+    this.resume()
+  }
+
+  /** Everybody stops, everything left is worked off, and accounted for. */
+  async finish(): Promise<void> {
+    for (const actor of this.#actors) actor.stop()
+    await this.#working
+    await this.#checks.drain()
+  }
+
+  /** Ends the load as it is: the check after it failed, or never came. */
+  abandon(): void {
+    for (const actor of this.#actors) actor.stop()
+    this.scene.abandon()
+  }
+
+  #begin(): void {
+    this.#working = Promise.all(this.#actors.map((actor) => actor.run()))
+    this.#working.catch(() => {}) // seen by whoever waits for it next
+  }
+
+  async #createStreams(): Promise<void> {
+    const client = this.scene.newClient()
+    for (const { name, plan } of this.scene.streams) {
+      this.scene.audit.asked('stream_created', name)
+      const answer = await client.request(CreateStreamReply, 'PUT', `/v1/streams/${name}`, { body: plan.body })
+      assert(answer?.kind === 'ok')
+      this.scene.audit.answered('stream_created', name)
+    }
+  }
+}

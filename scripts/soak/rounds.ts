@@ -1,0 +1,86 @@
+/**
+ * kill -9, again and again, on one data directory: a process is killed at a random moment, every so often once more while it is
+ * still starting, and after every start somebody checks it. What loads it and what is checked is the caller's.
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Random } from '../../bench/load/random.ts'
+import type { Command, RunningService } from '../../test/support/process.ts'
+
+/** One start in so many is killed before it is ready. */
+const STARTS_PER_EARLY_KILL = 5
+/** Such a kill comes within so much of the longest start so far. */
+const EARLY_KILL_SHARE = 0.9
+
+export interface KillRounds {
+  readonly server: RunningService
+  /** What the server runs. */
+  readonly command: Command
+  readonly random: Random
+  readonly rounds: number
+  /** No round is begun after it. */
+  readonly withinMs: number
+  /** Of a replicated log, the primary first: any of them is wiped every so often. Without replicas none is. */
+  readonly directories: readonly string[]
+  /** How long the process lives, once it is ready. */
+  readonly liveMs: () => number
+  /** Passes the time of a life. */
+  readonly live: (ms: number) => Promise<unknown>
+  /** After a kill, before the next start. */
+  readonly down?: () => Promise<void>
+  /** After a start; what it found, for the report. */
+  readonly check: () => Promise<string>
+  readonly report?: (line: string) => void
+}
+
+export interface KillCounts {
+  readonly kills: number
+  readonly killsWhileStarting: number
+  readonly startMs: { readonly mean: number; readonly max: number }
+}
+
+export async function runRounds(options: KillRounds): Promise<KillCounts> {
+  const { server, command, random, rounds, withinMs, directories, report } = options
+  const dueMs = performance.now() + withinMs
+  const startsMs: number[] = []
+  let killsWhileStarting = 0
+  for (let round = 1; round <= rounds && performance.now() < dueMs; round++) {
+    const liveMs = options.liveMs()
+    await options.live(liveMs)
+    await server.kill()
+    await options.down?.()
+    // Only what a start made whole again may be lost next: the others hold everything by then.
+    const isWiped = directories.length > 1 && random.between(0, 1) === 0
+    const wiped = isWiped ? directories[random.between(0, directories.length - 1)]! : null
+    if (wiped !== null) rmSync(wiped, { recursive: true })
+    if (random.between(1, STARTS_PER_EARLY_KILL) === 1) {
+      await killWhileStarting(command, random.between(0, EARLY_KILL_SHARE * Math.max(100, ...startsMs)))
+      killsWhileStarting++
+    }
+    const startedMs = performance.now()
+    await server.startAgain()
+    startsMs.push(performance.now() - startedMs)
+    const found = await options.check()
+    const start = `ready in ${startsMs.at(-1)!.toFixed(0)} ms`
+    report?.(`${round}: killed after ${liveMs} ms, ${wiped ? `${wiped} wiped, ` : ''}${start}, ${found}`)
+  }
+  return {
+    kills: startsMs.length + killsWhileStarting,
+    killsWhileStarting,
+    startMs: { mean: startsMs.reduce((sum, ms) => sum + ms, 0) / startsMs.length, max: Math.max(...startsMs) },
+  }
+}
+
+async function killWhileStarting({ entry, args, env }: Command, afterMs: number): Promise<void> {
+  const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
+  const child = spawn(process.execPath, [file, ...args], { env: { ...process.env, ...env }, stdio: 'ignore' })
+  const exited = once(child, 'exit')
+  await sleep(afterMs)
+  child.kill('SIGKILL')
+  const [, signal] = await exited // it may have become ready meanwhile
+  assert.equal(signal, 'SIGKILL', 'it ended by itself while it was starting')
+}

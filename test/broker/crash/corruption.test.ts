@@ -1,0 +1,145 @@
+/**
+ * Damage to any stored file, sampled: a byte where the file ends early, a bit that flipped, the file gone. Then a broker is opened on it
+ * and asked for everything, twice. What may come of it:
+ *
+ *   refusal   a start that says in one line what is wrong
+ *   right     everything as it was
+ *   signed    everything that is shown is as it was; what is missing is counted, and there is an incident
+ *
+ * Never: another record, a record that is missing without a sign, a stream that is gone, an offset that is given again, a crash.
+ */
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { mix32, Random } from '../../../bench/load/random.ts'
+import type { BrokerWorld } from '../engine/world.ts'
+import { assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
+import type { Facts } from './stored-broker.ts'
+
+const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
+/** The broker looks for what is due so often. */
+const TICK_MS = 20
+/** For each kind of file. */
+const CASES = Number(process.env['SOAK_CASES'] ?? 20)
+
+interface Fixture {
+  readonly stored: BrokerWorld
+  readonly pristine: Facts
+}
+
+async function fixtureOf(rounds: number): Promise<Fixture> {
+  const stored = await storedBroker(new Random(rounds), rounds)
+  const undamaged = stored.copy(1)
+  await undamaged.open()
+  return { stored, pristine: await factsOf(undamaged) }
+}
+
+interface Damage {
+  readonly path: string
+  readonly how: string
+  /** Null: the file is gone. */
+  readonly change: ((content: Buffer) => Buffer) | null
+  /** What stood at the end of the file is missing. */
+  readonly isCut: boolean
+}
+
+const gone = (path: string): Damage => ({ path, how: 'gone', change: null, isCut: true })
+
+const cut = (path: string, at: number): Damage => ({
+  path,
+  how: `cut at byte ${at}`,
+  change: (content) => content.subarray(0, at),
+  isCut: true,
+})
+
+const flip = (path: string, at: number, bit: number): Damage => ({
+  path,
+  how: `with bit ${bit} of byte ${at} flipped`,
+  change(content) {
+    content[at]! ^= 1 << bit
+    return content
+  },
+  isCut: false,
+})
+
+type Outcome = 'refusal' | 'right' | 'signed'
+
+/** Opens it twice: what the first one repaired and wrote down holds for the second. */
+async function outcomeOf({ stored, pristine }: Fixture, { path, change, isCut }: Damage): Promise<Outcome> {
+  const world = stored.copy(2)
+  if (change) world.files.damage(path, change)
+  else world.files.removeFile(path)
+  if ((await openDamaged(world)) !== null) return 'refusal'
+  const outcome = compare(await factsOf(world), pristine, isCut)
+  await assertWorks(world, pristine)
+  const used = await factsOf(world)
+  await world.close()
+  assert.equal(await openDamaged(world), null)
+  await world.advance(TICK_MS)
+  assert.deepEqual(await factsOf(world), used, 'another start finds another state')
+  await world.close()
+  return outcome
+}
+
+/** Anywhere in any of the files, so many times. */
+async function outcomes(fixture: Fixture, pattern: RegExp, random: Random): Promise<Map<Outcome, number>> {
+  const { files } = fixture.stored
+  const paths = files.paths().filter((path) => pattern.test(path))
+  assert(paths.length > 0)
+  const counts = new Map<Outcome, number>()
+  for (let n = 0; n < CASES; n++) {
+    const path = paths[random.between(0, paths.length - 1)]!
+    const damage = anyDamage(random, path, files.contentOf(path).byteLength)
+    try {
+      const outcome = await outcomeOf(fixture, damage)
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      throw new Error(`${path} ${damage.how} (SOAK_SEED=${seed}): ${problem}`, { cause: error })
+    }
+  }
+  return counts
+}
+
+function anyDamage(random: Random, path: string, bytes: number): Damage {
+  const choice = random.between(1, 10)
+  if (choice === 1) return gone(path)
+  if (choice === 2) return cut(path, random.pick([0, bytes - 1]))
+  if (choice <= 5) return cut(path, random.between(0, bytes - 1))
+  return flip(path, random.between(0, bytes - 1), random.between(0, 7))
+}
+
+for (const [name, rounds] of [
+  ['a stored broker', 16],
+  ['a young broker, whose log is one segment', 1],
+] as const) {
+  describe(`${name}, with a damaged file (SOAK_SEED=${seed})`, async () => {
+    const random = new Random(mix32(seed))
+    const fixture = await fixtureOf(rounds)
+    const isYoung = rounds === 1
+
+    it('is refused, or right, when FORMAT is damaged', async () => {
+      const found = await outcomes(fixture, /FORMAT$/, random)
+      assert(!found.has('signed'))
+    })
+
+    it('has lost nothing when DURABLE is damaged', async () => {
+      assert.deepEqual([...(await outcomes(fixture, /DURABLE$/, random)).keys()], ['right'])
+    })
+
+    it('says what is lost when a segment is damaged, and serves everything else', async () => {
+      const found = await outcomes(fixture, /records\.log$/, random)
+      assert((found.get('signed') ?? 0) > 0)
+    })
+
+    if (isYoung) return
+    it('has lost nothing when a sidecar or its manifest is damaged', async () => {
+      const found = await outcomes(fixture, /(index\.bin|manifest\.json)$/, random)
+      assert.deepEqual([...found.keys()], ['right'])
+    })
+
+    it('has lost nothing when a checkpoint is damaged, as there is one before it', async () => {
+      assert.deepEqual([...(await outcomes(fixture, /checkpoint-/, random)).keys()], ['right'])
+    })
+  })
+}

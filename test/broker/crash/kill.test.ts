@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { runBrokerKillRounds } from '../../../scripts/soak/broker/kill.ts'
+import type { BrokerKillOptions, BrokerKillSummary } from '../../../scripts/soak/broker/kill.ts'
+
+/** Rounds, and the time after which none is begun: on a busy machine fewer are made rather than the suite held up. */
+const LOCAL = { rounds: 10, withinMs: 12_000 }
+const REPLICATED = { rounds: 4, withinMs: 6000 }
+
+async function run(context: TestContext, options: Omit<BrokerKillOptions, 'seed'>): Promise<BrokerKillSummary> {
+  const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
+  context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
+  const summary = await runBrokerKillRounds({ ...options, seed, liveMsMax: 600, workersPerGroup: 2 })
+  context.diagnostic(JSON.stringify(summary))
+  return summary
+}
+
+describe('a broker killed under load with kill -9, again and again', () => {
+  it('starts each time, and everything is as its answers said', async (context) => {
+    const { kills, deliveries, records } = await run(context, LOCAL)
+    assert(kills >= 1)
+    assert(deliveries > 0 && records > 0)
+  })
+
+  it('does so when one of three directories, the primary or a replica, was wiped meanwhile', async (context) => {
+    const { kills } = await run(context, { ...REPLICATED, replicated: true })
+    assert(kills >= 1)
+  })
+})

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Appender, FrameLost, FrameNotTaken } from '../../../src/broker/engine/appender.ts'
+import type { AppendOptions } from '../../../src/broker/engine/appender.ts'
+import type { Log } from '../../../src/log/log.ts'
+import { World, openWriter, replay } from '../../log/harness.ts'
+import { turn } from './world.ts'
+
+const SYNC: AppendOptions = { durability: 'sync', purpose: 'admit' }
+const WRITE: AppendOptions = { durability: 'append', purpose: 'admit' }
+
+/** An appender on a log that is stepped by hand, and everything that is heard of it, in order. */
+class Heard {
+  readonly world = new World({ seed: 1 })
+  readonly heard: string[] = []
+  log!: Log
+  appender!: Appender
+  /** Called with each piece of news. */
+  onNews: (news: string) => void = () => {}
+
+  async open(options: { segmentBytes?: number; replicas?: string[] } = {}): Promise<this> {
+    this.log = await this.world.open({ ringBytes: 4096, ...options })
+    this.appender = new Appender(this.log, {
+      segmentOpening: (end) => this.#hear(`opening at ${end}`),
+      onLost: () => this.#hear('lost'),
+    })
+    return this
+  }
+
+  append(name: string, options = SYNC, payloadBytes = 8): void {
+    const encode = (target: Buffer, at: number): void => void target.fill(name.charCodeAt(0), at, at + payloadBytes)
+    this.appender.append(1, payloadBytes, options, encode, (stored) =>
+      this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
+    )
+  }
+
+  settled(name: string): Promise<void> {
+    return this.appender.settled().then(
+      () => this.#hear(`${name} settled`),
+      (error: unknown) => {
+        assert.ok(error instanceof FrameLost)
+        this.#hear(`${name} failed`)
+      },
+    )
+  }
+
+  async die(): Promise<void> {
+    this.world.lanes[0]!.die()
+    await turn()
+  }
+
+  #hear(news: string): void {
+    this.heard.push(news)
+    this.onNews(news)
+  }
+}
+
+describe('the appender', () => {
+  it('says of each frame that it is stored when its class says so, in the order of the frames (A1, A2)', async () => {
+    const opened = await new Heard().open()
+    opened.append('a')
+    opened.append('b', WRITE)
+    opened.append('c')
+    assert.deepEqual(opened.heard, ['opening at 0'])
+    assert.equal(opened.appender.inFlight, 3)
+    opened.world.step()
+    assert.deepEqual(opened.heard, ['opening at 0', 'a stored', 'b stored', 'c stored'])
+    assert.equal(opened.appender.inFlight, 0)
+  })
+
+  it('does not wait for a sync with what is only to be written', async () => {
+    const opened = await new Heard().open()
+    let syncs = 0
+    opened.world.step()
+    opened.world.files.faults = { sync: (path) => (path.endsWith('.log') && (syncs += 1) > 1 ? 'EIO' : null) }
+    opened.append('a', WRITE)
+    opened.world.step()
+    assert.deepEqual(opened.heard, ['opening at 0', 'a stored'])
+    assert.ok(opened.log.written > opened.log.committed)
+  })
+
+  it('has everything before a moment settled, and nothing after it', async () => {
+    const opened = await new Heard().open()
+    await opened.settled('nothing')
+    opened.append('a')
+    const first = opened.settled('first')
+    opened.append('b')
+    await turn()
+    assert.deepEqual(opened.heard, ['nothing settled', 'opening at 0'])
+    opened.world.step()
+    await first
+    assert.deepEqual(opened.heard.slice(2), ['a stored', 'b stored', 'first settled'])
+  })
+
+  it('says so before anybody hears of a frame when frames behind it are lost (A3)', async () => {
+    const opened = await new Heard().open({ replicas: ['/replica'] })
+    opened.append('a')
+    opened.world.lanes[0]!.journal.runGroup() // written, and in one of the two directories only
+    opened.append('b')
+    const settled = opened.settled('all')
+    opened.onNews = (news) => {
+      if (news === 'a stored') opened.append('c')
+    }
+    opened.world.lanes[0]!.vanish() // its last word does not arrive
+    await opened.die()
+    await settled
+    assert.deepEqual(opened.heard.slice(1), ['lost', 'a stored', 'b rejected', 'all failed'])
+    for (const lane of opened.world.lanes) lane.step()
+    assert.equal(opened.heard.at(-1), 'c stored')
+    const { frames } = replay(opened.log, opened.world.files)
+    assert.equal(frames.map(({ payload }) => payload.toString('latin1', 0, 1)).join(''), 'ac')
+  })
+
+  it('lets those build on the new state who hear of a loss, and of what was stored before it (A3)', async () => {
+    const opened = await new Heard().open()
+    opened.append('a')
+    opened.world.step()
+    opened.append('b')
+    opened.append('c')
+    opened.onNews = (news) => {
+      if (news === 'lost') opened.append('d')
+      if (news === 'b rejected') opened.append('e')
+    }
+    await opened.die()
+    opened.onNews = () => {}
+    opened.world.step()
+    assert.deepEqual(opened.heard.slice(2), ['lost', 'b rejected', 'c rejected', 'd stored', 'e stored'])
+    const { frames } = replay(opened.log, opened.world.files)
+    assert.equal(frames.map(({ payload }) => payload.toString('latin1', 0, 1)).join(''), 'ade')
+  })
+
+  it('rejects what waits when the disk fails, and takes nothing from then on', async () => {
+    const opened = await new Heard().open()
+    opened.append('a')
+    opened.world.step()
+    opened.append('b')
+    opened.world.files.faults = { sync: () => 'EIO' }
+    opened.world.step()
+    assert.deepEqual(opened.heard.slice(1), ['a stored', 'lost', 'b rejected'])
+    assert.throws(() => opened.append('c'), { reason: 'read-only' })
+    await opened.settled('nothing')
+  })
+
+  it('says why a frame is not taken, and that nothing has changed', async () => {
+    const opened = await new Heard().open()
+    const isNotTaken = (error: unknown): boolean => error instanceof FrameNotTaken && error.reason === 'full'
+    for (let frames = 0; frames < 2; frames += 1) opened.append('a', SYNC, 1900)
+    assert.throws(() => opened.append('b', SYNC, 1900), isNotTaken)
+    assert.equal(opened.appender.inFlight, 2)
+    opened.world.step()
+    opened.append('c', SYNC, 1900)
+    opened.world.step()
+    assert.deepEqual(opened.heard, ['opening at 0', 'a stored', 'a stored', 'c stored'])
+  })
+
+  it('keeps what finishes something possible when the disk is too full for what is new', async () => {
+    const opened = await new Heard().open()
+    opened.append('a')
+    opened.world.step()
+    opened.world.files.capacityBytes += (1 << 20) + 4096 - opened.world.files.freeBytes('/')
+    opened.world.nowMs += 1000
+    opened.world.lanes[0]!.idle()
+    assert.throws(() => opened.append('b'), { reason: 'no-space' })
+    opened.append('c', { durability: 'sync', purpose: 'finish' })
+    opened.world.step()
+    assert.equal(opened.heard.at(-1), 'c stored')
+  })
+
+  it('says where everything before ends when a frame opens a segment', async () => {
+    const opened = await new Heard().open({ segmentBytes: 512 })
+    const ends: number[] = []
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) {
+      opened.append(name, SYNC, 100)
+      ends.push(openWriter(opened.log).tail)
+      opened.world.step()
+    }
+    const openings = opened.heard.filter((news) => news.startsWith('opening'))
+    assert.ok(openings.length > 2)
+    for (const { base } of opened.log.segments.slice(1)) {
+      const end = ends.findLast((each) => each <= base)
+      assert.ok(openings.includes(`opening at ${end}`))
+    }
+  })
+})

@@ -1,0 +1,169 @@
+/** A journal thread that dies takes with it what it had not written. The broker goes on as if that had never been asked. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Client } from './client.ts'
+import { dumpOf } from './dump.ts'
+import { BrokerWorld, CALLER, turn } from './world.ts'
+import type { BrokerWorldOptions } from './world.ts'
+
+const GROUPS = ['g1', 'g2']
+
+async function opened(options: BrokerWorldOptions = {}): Promise<{ world: BrokerWorld; client: Client }> {
+  const world = await BrokerWorld.open(options)
+  const client = new Client(world)
+  await client.now(client.create('orders', { failure_policy: { max_attempts: 1, dead_letter_stream: 'dead' } }))
+  await client.now(client.create('dead'))
+  return { world, client }
+}
+
+/** What the state in memory says is what the log says. */
+async function assertRecoverable(world: BrokerWorld): Promise<void> {
+  await world.flush()
+  const live = await dumpOf(world, GROUPS)
+  const copy = world.copy(2)
+  copy.wallSkewMs += world.nowMs - copy.wallMs
+  await copy.open()
+  assert.deepEqual(await dumpOf(copy, GROUPS), live)
+}
+
+/** Something is on its way to the disk when the journal dies. */
+async function loseSomething(world: BrokerWorld, client: Client): Promise<void> {
+  const lost = client.publish('orders', 'lost')
+  await world.laneDies()
+  await turn()
+  assert.equal(lost.code, 'internal_error')
+}
+
+describe('a loss', () => {
+  it('while a record is read to be dead-lettered leaves one copy, one event and the terminal state', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    const [delivery] = await client.now(client.claim('orders'))
+    world.holdsReads = true
+    const nacked = client.nack(delivery!)
+    await turn()
+    await loseSomething(world, client)
+
+    assert.equal((await client.now(nacked)).policy_action, 'dead_lettered')
+    assert.deepEqual(await client.messages('dead'), ['m-1'])
+    const { leases } = await client.now(client.leases('orders'))
+    assert.deepEqual(
+      leases.map(({ state }) => state),
+      ['dead_lettered'],
+    )
+    assert.deepEqual(await client.now(client.claim('orders')), [])
+    await assertRecoverable(world)
+  })
+
+  it('while the failure policy reads a record whose lease expired leaves one copy', async () => {
+    const world = await BrokerWorld.open()
+    const client = new Client(world)
+    const failure_policy = { max_attempts: 1, dead_letter_stream: 'dead', apply_on_expiry: true }
+    await client.now(client.create('orders', { failure_policy }))
+    await client.now(client.create('dead'))
+    await client.now(client.publish('orders', 'm-1'))
+    await client.now(client.claim('orders', { lease_timeout_millis: 100 }))
+    world.holdsReads = true
+    await world.advance(200)
+    await loseSomething(world, client)
+    await world.advance(200)
+    await world.flush()
+    await world.advance(200)
+
+    assert.deepEqual(await client.messages('dead'), ['m-1'])
+    const events = await client.now(client.events())
+    assert.equal(events.filter(({ kind }) => kind === 'delivery_dead_lettered').length, 1)
+    await assertRecoverable(world)
+  })
+
+  it('is heard of before anybody builds on what was lost', async () => {
+    const { world, client } = await opened({ replicas: ['/replica'] })
+    const waiting = client.claim('orders', { wait_millis: 1000 })
+    await turn()
+    const stored = client.publish('orders', 'm-1')
+    await turn()
+    world.stepUnheard() // in the primary directory, and not yet in the other one
+    const lost = client.publish('orders', 'm-2')
+    await turn()
+    assert.equal(stored.outcome.kind, 'pending')
+    await world.laneDies() // with the first it goes on, the second is gone
+    const [delivery] = await client.now(waiting)
+
+    assert.equal(stored.value.offset, 0)
+    assert.equal(lost.code, 'internal_error')
+    assert.equal(delivery!.record.message_id, 'm-1')
+    assert.equal((await client.now(client.ack(delivery!))).offset, 0)
+    await assertRecoverable(world)
+  })
+
+  it('of a claim gives its records to those who wait', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    const lost = client.claim('orders')
+    await turn()
+    const waiting = client.claim('orders', { wait_millis: 1000 })
+    await world.laneDies()
+    const [delivery] = await client.now(waiting)
+    assert.equal(lost.code, 'queue_state_persistence_failed')
+    assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 1])
+  })
+
+  it('while a page is read is noted for who read it', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    world.holdsReads = true
+    const page = client.replay('orders', { group: 'g1', id: 'reader' })
+    await turn()
+    const lost = client.claim('orders', {}, { group: 'g2' })
+    await turn()
+    await world.laneDies()
+    assert.equal(lost.code, 'queue_state_persistence_failed')
+    assert.equal((await client.now(page)).records.length, 1)
+    await assertRecoverable(world)
+  })
+
+  it('takes the group along that was made for it, and its number', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    const lost = client.claim('orders', {}, { group: 'g2' })
+    await turn()
+    await world.laneDies()
+    assert.equal(lost.code, 'queue_state_persistence_failed')
+    const [delivery] = await client.now(client.claim('orders'))
+    assert.equal((await client.now(client.ack(delivery!))).consumer_group, 'g1')
+    assert.equal((await client.now(client.describeGroup('orders', 'g2'))).lag_messages, 1)
+    await assertRecoverable(world)
+  })
+
+  it('of the creation of a stream makes what was asked of it find no stream', async () => {
+    const { world, client } = await opened()
+    const created = client.create('jobs')
+    const asked = [client.replay('jobs'), client.describe('jobs'), client.claim('jobs'), client.describeGroup('jobs')]
+    await turn()
+    assert.deepEqual(
+      asked.map(({ outcome }) => outcome.kind),
+      ['pending', 'pending', 'pending', 'pending'],
+    )
+    await world.laneDies()
+    await world.flush()
+    assert.equal(created.code, 'internal_error')
+    assert.deepEqual(
+      asked.map(({ code }) => code),
+      ['stream_not_found', 'stream_not_found', 'missing_stream', 'stream_not_found'],
+    )
+  })
+
+  it('after the batch was acknowledged does not make it fail', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    const [delivery] = await client.now(client.claim('orders'))
+    const { stream, subscriptionId, deliveryId } = delivery!
+    const body = { delivery_ids: [deliveryId, 'dlv-unknown'] }
+    const batch = world.broker.batchAck(CALLER, stream, subscriptionId, body)
+    world.stepUnheard()
+    const lost = client.publish('orders', 'lost')
+    await world.laneDies('unheard')
+    assert.equal((await batch).acknowledged_count, 1)
+    assert.equal(lost.code, 'internal_error')
+  })
+})

@@ -1,0 +1,491 @@
+/**
+ * What the broker's frames mean, in plain maps, and which frame may stand where: the broker judged and chose, this only checks that it was
+ * right to. Fed with every frame in its order; whatever was lost is left out by beginning again with the frames that are left.
+ */
+import assert from 'node:assert/strict'
+import { NaiveGroup } from '../state/naive-group.ts'
+import {
+  FRAME_CHANGE,
+  FRAME_CLAIM,
+  FRAME_DEAD_LETTER,
+  FRAME_RECORDS,
+  FRAME_RECORDS_REPLICATED,
+  FRAME_RESOLVE,
+  FrameRecords,
+  decodeChange,
+  decodeClaim,
+  decodeDeadLetter,
+  decodeOrigin,
+  decodeRecordsHead,
+  decodeResolve,
+} from '../../../src/broker/frames.ts'
+import type { Change } from '../../../src/broker/frames.ts'
+import { JsonText } from '../../../src/broker/records/json-text.ts'
+import { renderRecord } from '../../../src/broker/records/render-record.ts'
+import { Tokens } from '../../../src/broker/tokens.ts'
+import type { StreamSummary } from '../../../src/broker/wire.ts'
+
+type ChangeOf<Kind extends Change['kind']> = Extract<Change, { readonly kind: Kind }>
+
+export const AUDIT_STREAM = 'system.audit'
+
+export interface Frame {
+  readonly type: number
+  readonly position: number
+  readonly payload: Buffer
+}
+
+/** A record, as wire.ts `RecordReply` says. */
+export interface RefRecord {
+  readonly offset: number
+  readonly message_id: string
+  readonly payload_hex: string
+  readonly key_hex: string | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly event_time_ms: number
+  readonly ingest_time_ms: number
+}
+
+export interface RefEvent {
+  readonly event_id: string
+  readonly kind: string
+  readonly at_ms: number
+  readonly tenant: string
+  readonly principal: string
+  readonly stream: string | null
+  readonly detail: Readonly<Record<string, unknown>>
+  readonly offset: number
+}
+
+/** What a claim asked for. */
+export interface RefClaim {
+  readonly startOffset: number
+  readonly max: number
+}
+
+/** What the frame's operation was about, as far as that decides what the frame must be. */
+export interface Intent {
+  /** By the lease's length, which is different for each claim. */
+  claim?(timeoutMs: number): RefClaim | undefined
+  /** A retry, of which the policy knows nothing. */
+  readonly retryDelayMs?: number | undefined
+  /** The wall clock when retention was planned; undefined when it went on since. */
+  readonly retainedAtWallMs?: number | undefined
+}
+
+interface RefCursor {
+  readonly offset: number
+  readonly atMs: number
+}
+
+export class RefGroup {
+  readonly number: number
+  readonly name: string
+  readonly stream: RefStream
+  readonly queue = new NaiveGroup()
+  readonly cursors = new Map<string, RefCursor>()
+  readonly observations = new Map<string, ChangeOf<'observation'>>()
+  claims = 0
+
+  constructor(number: number, name: string, stream: RefStream) {
+    this.number = number
+    this.name = name
+    this.stream = stream
+    this.queue.dropBelow(stream.floor)
+  }
+
+  /** Time has come so far: what is due is available again, or up to the failure policy. */
+  meet(nowMs: number): void {
+    this.queue.expire(nowMs, Infinity, this.stream.appliesOnExpiry)
+  }
+
+  /** Offsets that a claim would find. */
+  plan({ startOffset, max }: RefClaim): { offset: number; count: number; attempt: number }[] {
+    const { floor, visibleNext } = this.stream
+    return this.queue.plan(Math.max(startOffset, floor), visibleNext, max, NO_HOLES)
+  }
+}
+
+export class RefStream {
+  readonly number: number
+  readonly tenant: string
+  readonly name: string
+  readonly config: Pick<StreamSummary, 'default_durability' | 'retention' | 'failure_policy'>
+  readonly createdAtMs: number
+  /** Those below the floor too. */
+  readonly records = new Map<number, RefRecord>()
+  readonly events = new Map<number, RefEvent>()
+  readonly groups = new Map<string, RefGroup>()
+  floor = 0
+  nextOffset = 0
+  visibleNext = 0
+
+  constructor(created: ChangeOf<'stream_created'>) {
+    const { stream_number, tenant, stream, default_durability, retention, failure_policy, at_ms } = created
+    this.number = stream_number
+    this.tenant = tenant
+    this.name = stream
+    this.config = { default_durability, retention, failure_policy }
+    this.createdAtMs = at_ms
+  }
+
+  get appliesOnExpiry(): boolean {
+    return this.config.failure_policy?.apply_on_expiry ?? false
+  }
+
+  payloadBytesBetween(from: number, to: number): number {
+    let bytes = 0
+    for (let offset = from; offset < to; offset += 1) bytes += payloadBytesOf(this.records.get(offset))
+    return bytes
+  }
+
+  /** The first offset whose record has a time at or above it. */
+  firstAtOrAbove(by: 'event_time_ms' | 'ingest_time_ms', timeMs: number, end = this.visibleNext): number {
+    for (let offset = this.floor; offset < end; offset += 1) {
+      if (this.#timeOf(by, offset) >= timeMs) return offset
+    }
+    return end
+  }
+
+  #timeOf(by: 'event_time_ms' | 'ingest_time_ms', offset: number): number {
+    return this.events.get(offset)?.at_ms ?? this.records.get(offset)![by]
+  }
+}
+
+export class Reference {
+  secret = ''
+  readonly streams: RefStream[] = []
+  readonly groups: RefGroup[] = []
+  readonly links = new Map<string, { readonly stream: RefStream; readonly names: readonly string[]; next: number }>()
+  readonly acknowledgedIncidents = new Set<string>()
+
+  stream(tenant: string, name: string): RefStream | undefined {
+    return this.streams.find((each) => each.tenant === tenant && each.name === name)
+  }
+
+  get tokens(): Tokens {
+    return new Tokens(Buffer.from(this.secret, 'hex'))
+  }
+
+  /** @throws AssertionError when the frame must not be there */
+  apply(frame: Frame, intent: Intent = {}): void {
+    switch (frame.type) {
+      case FRAME_RECORDS:
+      case FRAME_RECORDS_REPLICATED:
+        return this.#applyRecords(frame)
+      case FRAME_DEAD_LETTER:
+        return this.#applyDeadLetter(frame)
+      case FRAME_CLAIM:
+        return this.#applyClaim(frame.payload, intent)
+      case FRAME_RESOLVE:
+        return this.#applyResolutions(frame.payload, intent)
+      case FRAME_CHANGE: {
+        const change = decodeChange(frame.payload)
+        assert.ok(change, 'a change that reads')
+        this.#applyChange(change, intent)
+        return this.#applyAudited(change, frame.position)
+      }
+      default:
+        assert.fail(`no frame of type ${frame.type}`)
+    }
+  }
+
+  /** The frame is stored in its class: what it brought can be read. */
+  stored(frame: Frame): void {
+    const seen = (stream: RefStream | undefined, offset: number): void => {
+      if (stream) stream.visibleNext = Math.max(stream.visibleNext, offset + 1)
+    }
+    const records = recordsOf(frame)
+    if (records) seen(this.streams[records.streamNumber], records.records.at(-1)!.offset)
+    if (frame.type === FRAME_DEAD_LETTER) {
+      const { tenant, auditOffset } = decodeDeadLetter(frame.payload)!
+      seen(this.stream(tenant, AUDIT_STREAM), auditOffset)
+    }
+    if (frame.type !== FRAME_CHANGE) return
+    const change = decodeChange(frame.payload)!
+    if ('audit_offset' in change && change.audit_offset !== null) {
+      seen(this.stream(change.tenant, AUDIT_STREAM), change.audit_offset)
+    }
+  }
+
+  everythingStored(): void {
+    for (const stream of this.streams) stream.visibleNext = stream.nextOffset
+  }
+
+  /** What retention would leave: the lowest offset that stays. */
+  retentionFloor(
+    stream: RefStream,
+    wallMs: number,
+    { maxAgeMs, maxBytes }: { readonly maxAgeMs: number | null; readonly maxBytes: number | null },
+  ): number {
+    const end = stream.visibleNext
+    let floor = stream.floor
+    if (maxAgeMs !== null) floor = Math.max(floor, stream.firstAtOrAbove('ingest_time_ms', wallMs - maxAgeMs))
+    if (maxBytes !== null) {
+      let kept = end
+      while (kept > stream.floor && stream.payloadBytesBetween(kept - 1, end) <= maxBytes) kept -= 1
+      floor = Math.max(floor, kept)
+    }
+    const cursorFloor = this.cursorFloor(stream)
+    return cursorFloor === null ? floor : Math.max(stream.floor, Math.min(floor, cursorFloor))
+  }
+
+  cursorFloor(stream: RefStream): number | null {
+    const name = stream.config.retention.min_cursor_name
+    if (name === null) return null
+    const offsets = Array.from(stream.groups.values(), ({ cursors }) => cursors.get(name)?.offset ?? Infinity)
+    const slowest = Math.min(...offsets)
+    return slowest === Infinity ? 0 : slowest
+  }
+
+  #applyRecords(frame: Frame): void {
+    const { streamNumber, records } = recordsOf(frame)!
+    const stream = this.streams[streamNumber]
+    assert.ok(stream, 'records of a stream that is there')
+    if (decodeRecordsHead(frame.payload)?.relocated) {
+      for (const record of records) {
+        assert.deepEqual(record, stream.records.get(record.offset), 'what is moved stays what it is')
+      }
+      return
+    }
+    assert.equal(records[0]!.offset, stream.nextOffset, 'offsets have no gaps')
+    this.#bring(stream, records)
+    if (frame.type === FRAME_RECORDS_REPLICATED) this.#applyReplicated(stream, frame.payload, records.length)
+  }
+
+  #bring(stream: RefStream, records: readonly RefRecord[]): void {
+    for (const record of records) {
+      assert.equal(record.offset, stream.nextOffset)
+      stream.records.set(record.offset, record)
+      stream.nextOffset += 1
+    }
+  }
+
+  #applyReplicated(stream: RefStream, payload: Buffer, count: number): void {
+    const { sourceSite, targetSite, policy, firstOriginOffset } = decodeOrigin(payload)!
+    const names = [sourceSite, targetSite, policy]
+    const key = JSON.stringify([stream.number, ...names])
+    assert.equal(firstOriginOffset, this.links.get(key)?.next ?? 0, 'a link takes each origin offset once')
+    const link = this.links.get(key)
+    if (link) link.next += count
+    else this.links.set(key, { stream, names, next: count })
+  }
+
+  #applyDeadLetter(frame: Frame): void {
+    const deadLetter = decodeDeadLetter(frame.payload)!
+    const { groupNumber, offset, attempt, atMs, targetNumber, tenant, auditOffset, cause, reason } = deadLetter
+    const group = this.groups[groupNumber]!
+    const { kind } = group.queue.find(offset, attempt, atMs)
+    assert.equal(kind, cause === 'expiry' ? 'expired' : 'active', 'only what is not resolved is dead-lettered')
+    const policy = group.stream.config.failure_policy
+    const target = this.streams[targetNumber]!
+    if (cause !== 'explicit') {
+      assert.ok(policy && attempt >= policy.max_attempts, 'attempts are left')
+      assert.equal(policy.dead_letter_stream, target.name)
+    }
+    group.queue.applyFinish(offset, attempt, 'dead_lettered', kind === 'expired')
+
+    const source = group.stream.records.get(offset)!
+    const [copy] = recordsOf(frame)!.records
+    assert.deepEqual(copy, {
+      ...source,
+      offset: target.nextOffset,
+      headers: {
+        ...source.headers,
+        'x-dead-letter-source-stream': group.stream.name,
+        'x-dead-letter-source-offset': String(offset),
+        'x-dead-letter-reason': reason,
+      },
+      ingest_time_ms: deadLetter.ingestTimeMs,
+    })
+    this.#bring(target, [copy])
+    this.#audit(tenant, auditOffset, frame.position, {
+      kind: 'delivery_dead_lettered',
+      at_ms: atMs,
+      principal: deadLetter.principal,
+      stream: group.stream.name,
+      detail: {
+        consumer_group: group.name,
+        offset,
+        attempt,
+        cause,
+        reason,
+        dead_letter_stream: target.name,
+        dead_letter_offset: copy.offset,
+      },
+    })
+  }
+
+  #applyClaim(payload: Buffer, intent: Intent): void {
+    const { groupNumber, claimNumber, atMs, expiresAtMs, runs } = decodeClaim(payload)!
+    const group = this.groups[groupNumber]
+    assert.ok(group, 'a claim of a group that is there')
+    assert.equal(claimNumber, group.claims)
+    group.meet(atMs)
+    const asked = intent.claim?.(expiresAtMs - atMs)
+    if (asked) {
+      assert.deepEqual(runs, group.plan(asked), 'a claim takes the first available records')
+    } else {
+      for (const { offset, count, attempt } of runs) {
+        const free = group.plan({ startOffset: offset, max: count })
+        assert.deepEqual(free, [{ offset, count, attempt }], 'only what is available is given out')
+      }
+    }
+    group.claims += 1
+    group.queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
+  }
+
+  #applyResolutions(payload: Buffer, intent: Intent): void {
+    for (const { groupNumber, verb, offset, attempt, atMs, valueMs } of decodeResolve(payload)!) {
+      const group = this.groups[groupNumber]!
+      const { queue, stream } = group
+      const found = queue.find(offset, attempt, atMs)
+      const isExpired = found.kind === 'expired'
+      if (verb === 'release' && stream.appliesOnExpiry) assert.ok(isExpired || found.kind === 'active')
+      else assert.equal(found.kind, 'active', `${verb} of a lease that is not active`)
+      if (verb === 'ack') queue.applyFinish(offset, attempt, 'acked', false)
+      else if (verb === 'nack') queue.applyFinish(offset, attempt, 'nacked', false)
+      else if (verb === 'renew') {
+        assert.ok(found.kind === 'active' && valueMs > found.expiresAtMs, 'a lease is prolonged')
+        queue.applyRenew(offset, attempt, valueMs)
+      } else {
+        const policy = stream.config.failure_policy
+        const delayMs = intent.retryDelayMs ?? policy?.retry_delay_millis ?? 0
+        assert.equal(valueMs, delayMs === 0 ? 0 : atMs + delayMs, 'delayed as asked for')
+        if (intent.retryDelayMs === undefined && policy) assert.ok(attempt < policy.max_attempts, 'no attempt is left')
+        queue.applyRelease(offset, attempt, valueMs, isExpired)
+      }
+    }
+  }
+
+  #applyChange(change: Change, intent: Intent): void {
+    switch (change.kind) {
+      case 'init':
+        assert.equal(this.secret, '', 'a log begins once')
+        this.secret = change.secret
+        return
+      case 'stream_created':
+        assert.equal(this.stream(change.tenant, change.stream), undefined, 'a stream is created once')
+        assert.equal(change.stream_number, this.streams.length)
+        assert.equal(change.audit_offset === null, change.stream === AUDIT_STREAM)
+        this.streams.push(new RefStream(change))
+        return
+      case 'group_created': {
+        const stream = this.streams[change.stream_number]!
+        assert.equal(change.group_number, this.groups.length)
+        assert.ok(!stream.groups.has(change.group), 'a group is created once')
+        const group = new RefGroup(change.group_number, change.group, stream)
+        stream.groups.set(change.group, group)
+        this.groups.push(group)
+        return
+      }
+      case 'cursor_committed':
+      case 'cursor_rewound': {
+        const { cursors, stream } = this.groups[change.group_number]!
+        const present = cursors.get(change.cursor)?.offset
+        if (change.kind === 'cursor_committed') assert.ok(change.offset >= (present ?? 0), 'cursors go forward')
+        else assert.equal(change.previous_offset, present ?? null)
+        assert.ok(change.offset >= stream.floor && change.offset <= stream.nextOffset)
+        cursors.set(change.cursor, { offset: change.offset, atMs: change.at_ms })
+        return
+      }
+      case 'observation': {
+        const { observations } = this.groups[change.group_number]!
+        observations.delete(change.consumer_id)
+        observations.set(change.consumer_id, change)
+        return
+      }
+      case 'retained':
+        return this.#applyRetained(this.streams[change.stream_number]!, change.floor, intent)
+      case 'quarantine_acknowledged':
+        assert.ok(!this.acknowledgedIncidents.has(change.incident_id), 'an incident is acknowledged once')
+        this.acknowledgedIncidents.add(change.incident_id)
+        return
+      case 'delivery_stopped': {
+        const { offset, attempt, at_ms } = change
+        const { queue, stream } = this.groups[change.group_number]!
+        const { kind } = queue.find(offset, attempt, at_ms)
+        assert.ok(kind === 'active' || (kind === 'expired' && stream.appliesOnExpiry))
+        assert.ok(attempt >= stream.config.failure_policy!.max_attempts)
+        queue.applyFinish(offset, attempt, 'stopped', kind === 'expired')
+        return
+      }
+      case 'audit':
+        return
+    }
+  }
+
+  #applyRetained(stream: RefStream, floor: number, { retainedAtWallMs }: Intent): void {
+    const { max_age_millis: maxAgeMs, max_bytes: maxBytes } = stream.config.retention
+    assert.ok(floor > stream.floor && floor <= stream.visibleNext)
+    assert.ok(floor <= (this.cursorFloor(stream) ?? Infinity), 'what a cursor has not passed stays')
+    if (retainedAtWallMs !== undefined) {
+      assert.equal(floor, this.retentionFloor(stream, retainedAtWallMs, { maxAgeMs, maxBytes }))
+    }
+    stream.floor = floor
+    for (const { queue } of stream.groups.values()) queue.dropBelow(floor)
+  }
+
+  #applyAudited(change: Change, position: number): void {
+    switch (change.kind) {
+      case 'stream_created': {
+        const { default_durability, retention, failure_policy, audit_offset } = change
+        if (audit_offset === null) return
+        const detail = { default_durability, retention, failure_policy }
+        return this.#audit(change.tenant, audit_offset, position, { ...change, detail })
+      }
+      case 'cursor_rewound': {
+        const { group: consumer_group, cursor, offset, previous_offset, reason } = change
+        const detail = { consumer_group, cursor, offset, previous_offset, reason }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'quarantine_acknowledged': {
+        const { incident_id, acknowledged_by, note } = change
+        const detail = { incident_id, acknowledged_by, note }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'delivery_stopped': {
+        const { group: consumer_group, offset, attempt, reason } = change
+        const detail = { consumer_group, offset, attempt, reason }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'audit': {
+        const { event_id, event_kind: kind, at_ms, tenant, principal, stream, detail, audit_offset: offset } = change
+        const moved = { event_id, kind, at_ms, tenant, principal, stream, detail, offset }
+        assert.deepEqual(moved, this.stream(tenant, AUDIT_STREAM)!.events.get(offset), 'what is moved stays what it is')
+        return
+      }
+      default:
+    }
+  }
+
+  #audit(
+    tenant: string,
+    offset: number,
+    position: number,
+    { kind, at_ms, principal, stream, detail }: Pick<RefEvent, 'kind' | 'at_ms' | 'principal' | 'stream' | 'detail'>,
+  ): void {
+    const audit = this.stream(tenant, AUDIT_STREAM)!
+    assert.equal(offset, audit.nextOffset, 'audit events have no gaps')
+    const event_id = `evt-${position.toString(16).padStart(12, '0')}`
+    audit.events.set(offset, { event_id, kind, at_ms, tenant, principal, stream, detail, offset })
+    audit.nextOffset += 1
+  }
+}
+
+const NO_HOLES: ReadonlySet<number> = new Set()
+
+export const payloadBytesOf = (record: RefRecord | undefined): number => (record ? record.payload_hex.length / 2 : 0)
+
+function recordsOf({ type, payload }: Frame): { streamNumber: number; records: RefRecord[] } | null {
+  const frame = new FrameRecords()
+  if (!frame.open(type, payload)) return null
+  const records: RefRecord[] = []
+  for (let number = 0; number < frame.count; number += 1) {
+    assert.ok(frame.seek(number))
+    const text = new JsonText(0)
+    renderRecord(text, payload, frame.record, frame.firstOffset + number, frame.ingestTimeMs)
+    records.push(JSON.parse(text.bytes.toString('utf8', 0, text.length)) as RefRecord)
+  }
+  return { streamNumber: frame.streamNumber, records }
+}

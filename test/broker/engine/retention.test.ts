@@ -1,0 +1,231 @@
+/** What the dry run of retention says is what enforcement does, to the byte; and what is removed stays removed, and its room is given back. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import type { RetentionLimits } from '../../../src/broker/operations.ts'
+import type { CreateStreamBody } from '../../../src/broker/wire.ts'
+import { Client } from './client.ts'
+import { answered, expectedPlan } from './dump.ts'
+import { Trace } from './trace.ts'
+import { BrokerWorld, CALLER } from './world.ts'
+
+const NO_LIMITS: RetentionLimits = { maxAgeMs: null, maxBytes: null }
+const GROUP = { stream: 'orders', group: 'g1' }
+
+async function opened(retention: NonNullable<CreateStreamBody['retention']>, segmentBytes = 4096) {
+  const world = new BrokerWorld({ segmentBytes })
+  await world.open()
+  const trace = new Trace(world)
+  trace.attach()
+  const client = new Client(world)
+  await client.now(client.create('orders', { retention }))
+  const plan = (limits = NO_LIMITS) => answered(world, world.broker.retentionPlan(CALLER, 'orders', limits))
+  const expected = (limits = NO_LIMITS) =>
+    expectedPlan(trace.reference, trace.reference.stream(CALLER.tenant, 'orders')!, world.wallMs, limits)
+  const enforce = async (): Promise<void> => {
+    const enforced = world.retainer.enforce()
+    await world.flush()
+    await enforced
+    trace.check()
+  }
+  const publish = async (payloadBytes: number, count = 1): Promise<void> => {
+    const input = (i: number) => ({
+      messageId: `m-${i}`,
+      payload: { text: 'x'.repeat(payloadBytes), encoding: 'utf8' as const },
+      key: null,
+      eventTimeMs: null,
+      headers: {},
+      durability: null,
+    })
+    const inputs = Array.from({ length: count }, (_, i) => input(i))
+    await answered(world, world.broker.publishBatch(CALLER, 'orders', inputs))
+  }
+  return { world, trace, client, plan, expected, enforce, publish }
+}
+
+type Opened = Awaited<ReturnType<typeof opened>>
+
+/** Says what it will do, does it, and is what it said. */
+async function assertTruthful({ plan, expected, enforce, client }: Opened): Promise<void> {
+  const planned = await plan()
+  const { planned_first_offset, removable_records, removable_bytes, retained_bytes } = planned
+  assert.deepEqual({ planned_first_offset, removable_records, removable_bytes, retained_bytes }, expected())
+  const before = await client.now(client.describe('orders'))
+  assert.equal(removable_bytes + retained_bytes, before.payload_bytes)
+  await enforce()
+  const after = await client.now(client.describe('orders'))
+  assert.equal(after.first_offset, planned_first_offset)
+  assert.equal(after.record_count, planned.retained_records)
+  assert.equal(after.payload_bytes, retained_bytes)
+  assert.equal(before.record_count - after.record_count, removable_records)
+  const again = await plan()
+  assert.deepEqual([again.removable_records, again.removable_bytes], [0, 0])
+}
+
+describe('retention', () => {
+  it('plans what enforcement does, to the byte, whatever was published when', async () => {
+    const publishes = fc.array(
+      fc.record({ payloadBytes: fc.nat(200), count: fc.integer({ min: 1, max: 40 }), afterMs: fc.nat(300) }),
+      { maxLength: 8 },
+    )
+    const retention = fc.record(
+      { max_bytes: fc.option(fc.nat(6000)), max_age_millis: fc.option(fc.nat(800)) },
+      { noNullPrototype: true },
+    )
+    const overrides = fc.record(
+      { maxBytes: fc.option(fc.nat(6000)), maxAgeMs: fc.option(fc.nat(800)) },
+      { noNullPrototype: true },
+    )
+    await fc.assert(
+      fc.asyncProperty(retention, publishes, publishes, overrides, async (limits, first, second, other) => {
+        const stream = await opened(limits)
+        for (const each of [first, second]) {
+          for (const { payloadBytes, count, afterMs } of each) {
+            await stream.publish(payloadBytes, count)
+            await stream.world.advance(afterMs)
+          }
+          const { planned_first_offset, removable_bytes, retained_bytes, removable_records } = await stream.plan(other)
+          const plan = { planned_first_offset, removable_bytes, retained_bytes, removable_records }
+          assert.deepEqual(plan, stream.expected(other))
+          await assertTruthful(stream)
+        }
+      }),
+      { numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 25) },
+    )
+  })
+
+  it('changes nothing when it only plans', async () => {
+    const { world, plan, publish, client } = await opened({ max_bytes: 10 })
+    await publish(8, 5)
+    const written = world.log.written
+    assert.equal((await plan()).planned_first_offset, 4)
+    assert.equal((await client.now(client.describe('orders'))).first_offset, 0)
+    assert.equal(world.log.written, written)
+  })
+
+  it('keeps what the slowest cursor of a name has not passed, and everything while there is none', async () => {
+    const stream = await opened({ max_bytes: 0, min_cursor_name: 'c1' })
+    const { world, publish, plan } = stream
+    await publish(8, 6)
+    assert.deepEqual([(await plan()).planned_first_offset, (await plan()).cursor_floor_offset], [0, 0])
+    await assertTruthful(stream)
+    await answered(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 4))
+    await answered(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g2' }, 'c1', 2))
+    await answered(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g3' }, 'other', 1))
+    assert.deepEqual([(await plan()).planned_first_offset, (await plan()).cursor_floor_offset], [2, 2])
+    await assertTruthful(stream)
+  })
+
+  it('keeps what a cursor was set back to while it was planned', async () => {
+    const stream = await opened({ max_bytes: 0, min_cursor_name: 'c1' })
+    const { world, publish, client } = stream
+    await publish(8, 6)
+    await answered(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 5))
+    world.holdsReads = true
+    const enforced = world.retainer.enforce()
+    await world.step()
+    const rewound = world.broker.rewindCursor(CALLER, GROUP, 'c1', { offset: 1, reason: 'again' })
+    await world.flush()
+    await Promise.all([enforced, rewound])
+    const { first_offset } = await client.now(client.describe('orders'))
+    assert.ok(first_offset <= 1, `cursor at 1, records from ${first_offset} on`)
+  })
+
+  it('removes what is older by the wall clock, and a record that came with an earlier one only with all before it', async () => {
+    const stream = await opened({ max_age_millis: 1000 })
+    const { world, publish, plan } = stream
+    await publish(8)
+    world.wallSkewMs -= 5000
+    await publish(8)
+    world.wallSkewMs += 5000
+    await publish(8)
+    assert.equal((await plan()).planned_first_offset, 0)
+    await world.advance(1001)
+    assert.equal((await plan()).planned_first_offset, 3)
+    await assertTruthful(stream)
+  })
+
+  it('is told of on pages that begin below, and ends what was leased there', async () => {
+    const { world, publish, enforce, client } = await opened({ max_bytes: 20 })
+    await publish(8, 3)
+    const [first] = await client.now(client.claim('orders'))
+    await enforce()
+    const page = await answered(
+      world,
+      world.broker.replay(CALLER, 'orders', {
+        start: { by: 'offset', offset: 0 },
+        maxRecords: 10,
+        maxPayloadBytes: null,
+        consumer: null,
+        legacy: false,
+      }),
+    )
+    const { records, diagnostics } = JSON.parse(Buffer.from(page).toString()) as {
+      records: { offset: number }[]
+      diagnostics: { first_offset: number; skipped_by_retention: boolean }
+    }
+    assert.deepEqual([records[0]!.offset, diagnostics.first_offset, diagnostics.skipped_by_retention], [1, 1, true])
+    const late = client.ack(first!)
+    await world.flush()
+    assert.equal(late.code, 'delivery_not_found')
+    assert.equal((await client.now(client.claim('orders')))[0]!.offset, 1)
+  })
+
+  it('gives room back: what lives on in old segments is moved, under its own offset, and everything is as it was', async () => {
+    const stream = await opened({ max_bytes: 1000 }, 2048)
+    const { world, trace, client, publish, enforce } = stream
+    await client.now(client.create('keep'))
+    await client.now(client.publish('keep', 'k-1'))
+    await client.now(client.publish('keep', 'k-2'))
+    const [leased] = await client.now(client.claim('keep', { lease_timeout_millis: 1_000_000 }))
+    const events = await client.now(client.events())
+    const bytes = (): number =>
+      world.files.paths().reduce((sum, path) => sum + world.files.contentOf(path).byteLength, 0)
+    let most = 0
+    for (let i = 0; i < 60; i += 1) {
+      await publish(100, 5)
+      await enforce()
+      most = Math.max(most, bytes())
+    }
+    assert.ok(world.log.segments[0]!.base > 20_000, 'old segments go')
+    assert.ok(most < 40_000, `${most} bytes at most`)
+    assert.deepEqual(await client.messages('keep'), ['k-1', 'k-2'])
+    assert.deepEqual(await client.now(client.events()), events)
+    trace.check()
+
+    world.end('crash')
+    await world.open()
+    assert.deepEqual(await client.messages('keep'), ['k-1', 'k-2'])
+    assert.deepEqual(await client.now(client.events()), events)
+    assert.equal((await client.now(client.ack(leased!))).offset, 0)
+    assert.equal((await client.now(client.claim('keep')))[0]!.offset, 1)
+  })
+
+  it('leaves a record readable while it is moved, and after the move was lost', async () => {
+    const stream = await opened({ max_bytes: 1000 }, 2048)
+    const { world, client, publish } = stream
+    await client.now(client.create('keep'))
+    await client.now(client.publish('keep', 'k-1'))
+    let losses = 0
+    for (let i = 0; i < 40; i += 1) {
+      await publish(100, 5)
+      const enforced = world.retainer.enforce()
+      const page = client.replay('keep') // while frames of the move are on their way
+      await world.advance(0)
+      if (i % 3 === 2) {
+        await world.laneDies()
+        losses += 1
+        await world.advance(60_000) // or it gives up: too many deaths in a minute
+      }
+      await world.flush()
+      await enforced
+      assert.deepEqual(
+        page.value.records.map(({ message_id }) => message_id),
+        ['k-1'],
+      )
+      assert.deepEqual(await client.messages('keep'), ['k-1'])
+    }
+    assert.ok(losses > 10 && world.log.segments[0]!.base > 0)
+    assert.deepEqual(world.log.incidents, [])
+  })
+})
