@@ -203,7 +203,7 @@ const newLoop = compileLoop(
     ...store(i32(LEFT_AT), 0, get(LEFT)),
     ...store(i32(HASHED_AT), 0, get(HASHED)),
   ],
-  V128_LOCALS,
+  { parameters: 1, v128: V128_LOCALS },
   MEMORY_PAGES,
 )
 

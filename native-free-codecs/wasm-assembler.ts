@@ -1,5 +1,5 @@
 /**
- * Just enough of a WebAssembly assembler to write one numeric loop by hand, without a toolchain and without a binary in the tree.
+ * Just enough of a WebAssembly assembler to write numeric loops by hand, without a toolchain and without a binary in the tree.
  *
  * Code is a list of bytes and an expression is a function from the code of its operands to its own: `add(get(a), get(b))` is
  * "push a, push b, add", the order in which the stack machine wants it. The engine validates the result when it compiles it, so
@@ -15,6 +15,7 @@ export type Code = readonly number[]
 export type Local = number
 
 const TYPE_I32 = 0x7f
+const TYPE_I64 = 0x7e
 const TYPE_V128 = 0x7b
 const END = 0x0b
 const MAGIC_AND_VERSION: Code = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
@@ -41,8 +42,39 @@ const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vect
 export const get = (local: Local): Code => [0x20, ...unsigned(local)]
 export const set = (local: Local, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 export const i32 = (value: number): Code => [0x41, ...signed(value)]
-export const i32Subtract = (a: Code, b: Code): Code => [...a, ...b, 0x6b]
 
+const scalar =
+  (opcode: number) =>
+  (a: Code, b: Code): Code => [...a, ...b, opcode]
+
+export const i32Add = scalar(0x6a)
+export const i32Subtract = scalar(0x6b)
+export const i32And = scalar(0x71)
+export const i32ShiftLeft = (value: Code, bits: number): Code => [...value, ...i32(bits), 0x74]
+/** Unsigned; 1 or 0. */
+export const i32Less = scalar(0x49)
+
+export const i64 = (value: number): Code => [0x42, ...signed(value)]
+export const i64Xor = scalar(0x85)
+/** Zeros come in. */
+export const i64ShiftRight = (value: Code, bits: number): Code => [...value, ...i64(bits), 0x88]
+/** The low half. */
+export const i32Of = (value: Code): Code => [...value, 0xa7]
+
+/** Addresses of all loads and stores need no alignment; the offset, in bytes, is added to the address. */
+export const i64Load = (address: Code, offset: number): Code => [...address, 0x29, 0, ...unsigned(offset)]
+/** One byte. */
+export const i64Load8 = (address: Code, offset: number): Code => [...address, 0x31, 0, ...unsigned(offset)]
+export const i64Store = (address: Code, offset: number, value: Code): Code => [
+  ...address,
+  ...value,
+  0x37,
+  0,
+  ...unsigned(offset),
+]
+
+/** Runs the body if the condition is not 0. */
+export const when = (condition: Code, body: Code): Code => [...condition, 0x04, 0x40, ...body, END]
 /** Runs the body, then again for as long as the condition is not 0. */
 export const doWhile = (body: Code, condition: Code): Code => [0x03, 0x40, ...body, ...condition, 0x0d, 0x00, END]
 
@@ -51,7 +83,7 @@ const binary =
   (opcode: number) =>
   (a: Code, b: Code): Code => [...a, ...b, ...simd(opcode)]
 
-/** Addresses need no alignment; the offset, in bytes, is added to the address. */
+/** Sixteen bytes. */
 export const load = (address: Code, offset: number): Code => [...address, ...simd(0), 0, ...unsigned(offset)]
 export const store = (address: Code, offset: number, value: Code): Code => [
   ...address,
@@ -96,31 +128,44 @@ declare const WebAssembly: {
 
 /** One function and the memory it works on. */
 interface WasmLoop {
-  readonly run: (argument: number) => void
+  readonly run: (...operands: number[]) => void
   readonly memory: { readonly buffer: ArrayBuffer }
 }
 
+/** How many locals of each type a function has. Their indices come in this order; the parameters are i32. */
+interface Locals {
+  readonly parameters: number
+  readonly i32?: number
+  readonly i64?: number
+  readonly v128?: number
+}
+
 /**
- * Compiles one function that takes an i32 and returns nothing.
+ * Compiles one function that takes some i32 and returns nothing.
  *
- * @param v128Locals   number of its locals; their indices begin at 1, after the parameter
  * @param memoryPages  of 64 KiB, all zero at first; the memory never grows, so views of it stay valid
  * @returns makes an instance with a memory of its own
  * @throws WebAssembly.CompileError when the body is not valid code
  */
-export function compileLoop(body: Code, v128Locals: number, memoryPages: number): () => WasmLoop {
-  const locals = vector([[...unsigned(v128Locals), TYPE_V128]])
+export function compileLoop(body: Code, locals: Locals, memoryPages: number): () => WasmLoop {
+  const { parameters, i32 = 0, i64 = 0, v128 = 0 } = locals
+  const localTypes = vector([
+    [...unsigned(i32), TYPE_I32],
+    [...unsigned(i64), TYPE_I64],
+    [...unsigned(v128), TYPE_V128],
+  ])
+  const parameterTypes = vector(Array.from({ length: parameters }, () => [TYPE_I32]))
   const compiled = new WebAssembly.Module(
     Uint8Array.from([
       ...MAGIC_AND_VERSION,
-      ...section(1, [[0x60, ...vector([[TYPE_I32]]), ...vector([])]]), // type 0: (i32) -> ()
+      ...section(1, [[0x60, ...parameterTypes, ...vector([])]]), // type 0: (i32, …) -> ()
       ...section(3, [unsigned(0)]), // function 0 is of type 0
       ...section(5, [[0x01, ...unsigned(memoryPages), ...unsigned(memoryPages)]]), // memory 0: least and most pages
       ...section(7, [
         [...name('run'), 0x00, 0],
         [...name('memory'), 0x02, 0],
       ]),
-      ...section(10, [sized([...locals, ...body, END])]),
+      ...section(10, [sized([...localTypes, ...body, END])]),
     ]),
   )
   return () => new WebAssembly.Instance(compiled).exports

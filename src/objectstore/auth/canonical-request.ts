@@ -1,0 +1,86 @@
+/**
+ * What a signature is over: a request as text, of which sender and receiver make the same.
+ *
+ * R1  target and headers are those on the wire. Nothing is decoded, no segment of the path is dropped or merged: two requests
+ *     that name different keys never have the same text.
+ * R2  `normalised` differs from `as-sent` in the writing only (RFC 3986, 6.2.2.1 and 6.2.2.2, and what should have been encoded
+ *     is): both name the same key. S3 expects the former of a signer, and some sign the latter.
+ * R3  headers count under the name the client used: `x-obj-…` is not rewritten to `x-amz-…`.
+ *
+ * Source: Amazon S3 API reference, "Signature Calculations for the Authorization Header".
+ */
+
+/** A request as it is on the wire. */
+export interface SignedRequest {
+  readonly method: string
+  /** Raw, as sent. */
+  readonly path: string
+  /** Raw, without the question mark. */
+  readonly query: string
+  /** By lower-case name; the values of a repeated one joined by commas, in their order. */
+  readonly headers: ReadonlyMap<string, string>
+}
+
+export type TargetForm = 'as-sent' | 'normalised'
+
+export const SIGNATURE_PARAMETER = 'X-Amz-Signature'
+
+/** @param signedHeaders as the client listed them */
+export function canonicalRequest(
+  request: SignedRequest,
+  signedHeaders: readonly string[],
+  payloadHash: string,
+  form: TargetForm,
+): string {
+  return [
+    request.method,
+    canonicalPath(request.path, form),
+    canonicalQuery(request.query, form),
+    ...signedHeaders.map((name) => `${name}:${canonicalValue(request.headers.get(name.toLowerCase()) ?? '')}`),
+    '',
+    signedHeaders.join(';'),
+    payloadHash,
+  ].join('\n')
+}
+
+const SECRET_HEADER = /^((?:authorization|cookie|[^:\n]*(?:customer-key|security-token)):).+$/gm
+
+/** The text as it may be shown to whoever sent the request: without the values of headers that are secrets. */
+export const withoutSecrets = (canonical: string): string => canonical.replaceAll(SECRET_HEADER, '$1(not shown)')
+
+const canonicalPath = (path: string, form: TargetForm): string =>
+  form === 'as-sent' ? path || '/' : path.split('/').map(normalised).join('/') || '/'
+
+function canonicalQuery(query: string, form: TargetForm): string {
+  const parameters: [name: string, value: string][] = []
+  for (const parameter of query.split('&')) {
+    if (parameter === '') continue
+    const at = parameter.indexOf('=')
+    const name = at < 0 ? parameter : parameter.slice(0, at)
+    const value = at < 0 ? '' : parameter.slice(at + 1)
+    if (name === SIGNATURE_PARAMETER) continue
+    parameters.push(
+      form === 'as-sent'
+        ? [name, value]
+        : [normalised(name.replaceAll('+', '%20')), normalised(value.replaceAll('+', '%20'))],
+    )
+  }
+  return parameters
+    .sort(([nameA, valueA], [nameB, valueB]) => compare(nameA, nameB) || compare(valueA, valueB))
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&')
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** Encodes what is neither unreserved nor encoded, decodes what is unreserved, and writes the digits in upper case. */
+const normalised = (text: string): string =>
+  text.replaceAll(/%[0-9A-Fa-f]{2}|[^\w.~-]/gu, (part) => {
+    if (part.length === 3 && part.startsWith('%')) {
+      const character = String.fromCharCode(Number.parseInt(part.slice(1), 16))
+      return /[\w.~-]/.test(character) ? character : part.toUpperCase()
+    }
+    return Array.from(Buffer.from(part), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+  })
+
+const canonicalValue = (value: string): string => value.trim().replaceAll(/[ \t]+/g, ' ')

@@ -1,0 +1,122 @@
+/**
+ * The digests of one body, computed as its bytes come, and what is then found wrong with it.
+ *
+ * `BodyDigests` is for whichever thread has the bytes: a plan goes in and a result comes out, both plain data. `checkBody` is for
+ * the thread that answers.
+ */
+import type { ChecksumAlgorithm, ChecksumValue } from '../documents/checksums.ts'
+import { refuse } from '../refusals.ts'
+import { beginChecksum, beginHash, isChecksum, parseBase64 } from './checksum-algorithms.ts'
+import type { Digest } from './checksum-algorithms.ts'
+import type { DeclaredChecksum } from './declared-checksum.ts'
+
+/** What a request says of its body. */
+export interface BodyClaims {
+  /** Of the header content-md5, as sent. */
+  readonly contentMd5: string | null
+  /** Of `x-amz-content-sha256` when it is a digest: 64 lower-case digits. */
+  readonly sha256: string | null
+  readonly checksum: DeclaredChecksum | null
+}
+
+/** What to compute besides MD5, which every body has for its ETag. */
+export interface DigestPlan {
+  readonly checksums: readonly ChecksumAlgorithm[]
+  readonly sha256: boolean
+}
+
+export interface BodyDigest {
+  readonly bytes: number
+  /** 32 lower-case digits. */
+  readonly md5: string
+  /** In the order of the plan. */
+  readonly checksums: readonly ChecksumValue[]
+  /** 64 lower-case digits; null when not planned. */
+  readonly sha256: string | null
+}
+
+/** @param stored checksums to be kept, whatever the request claims; each is computed once */
+export const digestPlan = (claims: BodyClaims, stored: readonly ChecksumAlgorithm[]): DigestPlan => ({
+  checksums: [...new Set([...stored, ...(claims.checksum === null ? [] : [claims.checksum.algorithm])])],
+  sha256: claims.sha256 !== null,
+})
+
+/** What S3 keeps with an object that comes in one request: the declared checksum, or else one of its own. */
+export const checksumsOfObject = ({ checksum }: BodyClaims): readonly ChecksumAlgorithm[] => [
+  checksum?.algorithm ?? 'CRC64NVME',
+]
+
+export class BodyDigests {
+  readonly #plan: DigestPlan
+  readonly #md5 = beginHash('md5')
+  readonly #checksums: readonly Digest[]
+  readonly #sha256: Digest | null
+  #bytes = 0
+
+  constructor(plan: DigestPlan) {
+    this.#plan = plan
+    this.#checksums = plan.checksums.map(beginChecksum)
+    this.#sha256 = plan.sha256 && !plan.checksums.includes('SHA256') ? beginHash('sha256') : null
+  }
+
+  /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
+  update(bytes: Uint8Array): void {
+    this.#bytes += bytes.length
+    this.#md5.update(bytes)
+    for (const checksum of this.#checksums) checksum.update(bytes)
+    this.#sha256?.update(bytes)
+  }
+
+  /** Once. */
+  finish(): BodyDigest {
+    const digests = this.#checksums.map((checksum) => checksum.digest())
+    const sha256 = this.#sha256?.digest() ?? digests[this.#plan.checksums.indexOf('SHA256')]
+    return {
+      bytes: this.#bytes,
+      md5: this.#md5.digest().toString('hex'),
+      checksums: this.#plan.checksums.map((algorithm, i) => ({ algorithm, value: digests[i]!.toString('base64') })),
+      sha256: this.#plan.sha256 ? (sha256?.toString('hex') ?? null) : null,
+    }
+  }
+}
+
+/**
+ * @param trailer value of the announced trailer; null when none was announced
+ * @throws S3Error XAmzContentSHA256Mismatch, BadDigest, or InvalidRequest for a trailer that is no checksum
+ */
+export function checkBody(claims: BodyClaims, digest: BodyDigest, trailer: string | null): void {
+  if (claims.sha256 !== null && claims.sha256 !== digest.sha256) {
+    throw refuse('XAmzContentSHA256Mismatch', undefined, {
+      fields: { ClientComputedContentSHA256: claims.sha256, S3ComputedContentSHA256: digest.sha256 ?? '' },
+    })
+  }
+  const md5 = Buffer.from(digest.md5, 'hex').toString('base64')
+  if (claims.contentMd5 !== null && claims.contentMd5 !== md5) {
+    throw refuse('BadDigest', undefined, { fields: { ExpectedDigest: claims.contentMd5, CalculatedDigest: md5 } })
+  }
+  if (claims.checksum !== null) checkChecksum(claims.checksum, digest, trailer)
+}
+
+function checkChecksum(declared: DeclaredChecksum, digest: BodyDigest, trailer: string | null): void {
+  const { algorithm, trailerName } = declared
+  const claimed = trailerName === null ? declared.value : trailer
+  if (claimed === null || !isChecksum(algorithm, claimed)) {
+    throw refuse('InvalidRequest', `Value for ${trailerName} trailing header is invalid.`)
+  }
+  const computed = digest.checksums.find((checksum) => checksum.algorithm === algorithm)
+  if (computed?.value !== claimed) throw checksumDiffers(algorithm)
+}
+
+export const checksumDiffers = (algorithm: ChecksumAlgorithm): Error =>
+  refuse('BadDigest', `The ${algorithm} you specified did not match the calculated checksum.`)
+
+/**
+ * @returns the value as sent; null when there is none
+ * @throws S3Error InvalidDigest when it cannot be an MD5
+ */
+export function parseContentMd5(headers: ReadonlyMap<string, string>): string | null {
+  const value = headers.get('content-md5')
+  if (value === undefined) return null
+  if (parseBase64(value, 16) !== null) return value
+  throw refuse('InvalidDigest', undefined, { fields: { 'Content-MD5': value.slice(0, 256) } })
+}

@@ -1,0 +1,76 @@
+/**
+ * A bucket policy: who may, and may not, do what with a bucket and its objects, and when.
+ *
+ * P1  a statement that denies wins over every one that allows
+ * P2  a statement that does not match changes nothing
+ */
+import { refuse } from '../../refusals.ts'
+import type { S3Error } from '../../refusals.ts'
+import { parseJson } from '../json.ts'
+import { POLICY_BODY_BYTES_MAX } from '../limits.ts'
+import type { ConditionKey } from './conditions.ts'
+import { parseStatement } from './statement.ts'
+import type { PolicyRequest, Statement } from './statement.ts'
+
+/** `none`: the policy says nothing about the request, so only the owner may. */
+export type PolicyVerdict = 'allow' | 'deny' | 'none'
+
+const FIELDS: ReadonlySet<string> = new Set(['Version', 'Id', 'Statement'])
+const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17']
+const OPENING_BRACE = 0x7b
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export class BucketPolicy {
+  readonly #statements: readonly Statement[]
+  /** What the conditions ask for: what is not here need not be looked up for a request. */
+  readonly conditionKeys: readonly ConditionKey[]
+
+  private constructor(statements: readonly Statement[]) {
+    this.#statements = statements
+    this.conditionKeys = statements.flatMap(({ conditions }) => conditions.map(({ key }) => key))
+  }
+
+  /** @throws S3Error EntityTooLarge, MalformedPolicy, NotImplemented for policy variables */
+  static parse(document: Uint8Array, bucket: string): BucketPolicy {
+    if (document.byteLength > POLICY_BODY_BYTES_MAX) {
+      throw refuse('EntityTooLarge', undefined, {
+        fields: { ProposedSize: document.byteLength, MaxSizeAllowed: POLICY_BODY_BYTES_MAX },
+      })
+    }
+    if (document[0] !== OPENING_BRACE) {
+      throw malformed("Policies must be valid JSON and the first byte must be '{'")
+    }
+    const policy = parsePolicy(document)
+    for (const field in policy) if (!FIELDS.has(field)) throw malformed(`Unknown field ${field}`)
+    const { Version = VERSIONS[1], Statement: statements } = policy
+    if (!VERSIONS.includes(Version)) throw malformed('The policy must contain a valid version string')
+    if (statements === undefined) throw malformed('Missing required field Statement')
+    const list: readonly unknown[] = Array.isArray(statements) ? statements : [statements]
+    if (list.length === 0) throw malformed('Could not parse the policy: Statement is empty!')
+    return new BucketPolicy(list.map((statement) => parseStatement(statement, bucket)))
+  }
+
+  /** P1, P2 */
+  evaluate(request: PolicyRequest): PolicyVerdict {
+    let verdict: PolicyVerdict = 'none'
+    for (const statement of this.#statements) {
+      if (verdict === 'allow' && statement.effect === 'Allow') continue
+      if (!statement.matches(request)) continue
+      if (statement.effect === 'Deny') return 'deny'
+      verdict = 'allow'
+    }
+    return verdict
+  }
+}
+
+/** Of a document that begins with a brace: an object. */
+function parsePolicy(document: Uint8Array): Readonly<Record<string, unknown>> {
+  try {
+    return parseJson(decoder.decode(document)) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    throw refuse('MalformedPolicy', 'This policy contains invalid Json', { cause: error })
+  }
+}
+
+const malformed = (message: string): S3Error => refuse('MalformedPolicy', message)

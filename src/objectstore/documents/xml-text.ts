@@ -1,0 +1,58 @@
+/**
+ * Text as it stands in XML answers.
+ *
+ * T1  what comes out is well-formed in XML 1.0 whatever goes in: a character that XML cannot carry becomes U+FFFD. Keys that may have such
+ *     characters are listed exactly with `encoding-type=url`
+ * T2  a carriage return is written as a reference: parsers turn a plain one into a line feed
+ */
+
+export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/'
+
+/** An answer in S3's namespace. @param content elements or escaped text */
+export const s3Document = (root: string, content: string): string =>
+  `${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">${content}</${root}>`
+
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const ESCAPED = /[&<>"\u0000-\u0008\u000b-\u001f\ud800-\udfff\ufffe\uffff]/
+// oxlint-disable-next-line no-control-regex -- likewise; with `u`, a surrogate matches only when it is alone
+const ESCAPED_ALL = /[&<>"\u0000-\u0008\u000b-\u001f\ud800-\udfff\ufffe\uffff]/gu
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  '\r': '&#13;', // T2
+}
+
+/** For text between tags. */
+export const escapeXml = (text: string): string =>
+  ESCAPED.test(text) ? text.replace(ESCAPED_ALL, (character) => ESCAPES[character] ?? '\ufffd') : text
+
+/** An element with text, or nothing. */
+export const textElement = (name: string, text: string | null): string =>
+  text === null ? '' : `<${name}>${escapeXml(text)}</${name}>`
+
+const NOT_URL_SAFE = /[^A-Za-z0-9\-._~!'()*/]/
+
+/** As `encoding-type=url` asks: bytes of UTF-8 as `%XX`, but letters, digits, slashes and a few signs as they are. */
+export const urlEncode = (text: string): string =>
+  NOT_URL_SAFE.test(text) ? encodeURIComponent(text.toWellFormed()).replaceAll('%2F', '/') : text
+
+const DAY_MS = 86_400_000
+let day = -1
+let dayText = ''
+const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'))
+
+/** `2026-11-20T09:30:05.000Z`: S3 knows seconds. Times of one listing are often of one day, so the day is kept. */
+export function isoTime(timeMs: number): string {
+  const timeDay = Math.floor(timeMs / DAY_MS)
+  if (timeDay !== day) {
+    dayText = new Date(timeDay * DAY_MS).toISOString().slice(0, -13)
+    day = timeDay
+  }
+  const seconds = Math.floor((timeMs - timeDay * DAY_MS) / 1000)
+  const hour = TWO_DIGITS[Math.floor(seconds / 3600)]!
+  const minute = TWO_DIGITS[Math.floor(seconds / 60) % 60]!
+  return `${dayText}${hour}:${minute}:${TWO_DIGITS[seconds % 60]!}.000Z`
+}

@@ -1,0 +1,186 @@
+/**
+ * The index as bytes for a file, and back. Integers are little-endian.
+ *
+ *   offset  bytes  field       meaning
+ *        0      4  magic       u32, MAGIC
+ *        4      2  version     u16, VERSION
+ *        6      2  pageBytes   u16, PAGE_BYTES
+ *        8      2  valueBytes  u16, VALUE_BYTES
+ *       10      2  unused      0
+ *       12      4  root        u32, number of the root page
+ *       16      4  pages       u32, how many
+ *       20      4  buckets     u32, how many have keys
+ *       24   12·n  buckets     number u32, keys f64
+ *        …      …  pages       number u32, then the page without its gap (page.ts); each once, in any order
+ *
+ * The first part is all before the pages. Further ones hold whole pages.
+ *
+ * C1  what is written is the index as it was when the writer was made, whatever changes meanwhile: a page that is to change is written first
+ * C2  a part is a copy in memory of its own, fit to be handed to another thread
+ * C3  checksums are the caller's. What another version wrote is refused
+ *
+ * Cost: a part copies up to a MiB. Pages that were written because they were to change are held until they are asked for: the slower parts
+ * are taken, and the more changes, the more of the index is there twice.
+ */
+import { StoreError } from '../../errors.ts'
+import { PAGE_BYTES, Page } from './page.ts'
+import { PageMemory } from './page-memory.ts'
+import type { PageWatcher } from './page-memory.ts'
+import { KeyTree } from './tree.ts'
+import { VALUE_BYTES } from './value.ts'
+
+const MAGIC = 0x58_49_4b_54 // 'TKIX'
+const VERSION = 1
+const HEADER_BYTES = 24
+const BUCKET_ROW_BYTES = 12
+const NUMBER_BYTES = 4
+const PART_BYTES = 2 ** 20
+
+/** All there is of an index. */
+export interface IndexContent {
+  readonly tree: KeyTree
+  /** Keys by bucket, of those that have any. */
+  readonly sizes: Map<number, number>
+}
+
+export class CheckpointWriter implements PageWatcher {
+  readonly #memory: PageMemory
+  readonly #page: Page
+  readonly #pageCount: number
+  /** By page: 1 when it is written. */
+  readonly #written: Uint8Array
+  #next = 0
+  readonly #ready: Uint8Array<ArrayBuffer>[] = []
+  #part: Buffer<ArrayBuffer> | null = null
+  #partBytes = 0
+
+  constructor(content: IndexContent) {
+    this.#memory = content.tree.memory
+    this.#page = new Page(this.#memory)
+    this.#pageCount = this.#memory.count
+    this.#written = new Uint8Array(this.#pageCount)
+    this.#ready.push(encodeHeader(content))
+    this.#memory.watch(this)
+  }
+
+  /** Of what was written and not asked for yet. */
+  get bytes(): number {
+    return this.#ready.reduce((sum, part) => sum + part.byteLength, this.#partBytes)
+  }
+
+  /** The next part; null when there are no more. */
+  next(): Uint8Array<ArrayBuffer> | null {
+    while (this.#ready.length === 0 && this.#next < this.#pageCount) this.#write(this.#next++)
+    if (this.#ready.length === 0) {
+      this.#memory.unwatch(this)
+      this.#endPart()
+    }
+    return this.#ready.shift() ?? null
+  }
+
+  /** Forgets the rest: changes of the index cost nothing more. */
+  abandon(): void {
+    this.#memory.unwatch(this)
+    this.#next = this.#pageCount
+    this.#ready.length = 0
+    this.#part = null
+  }
+
+  /** C1 */
+  beforeChange(number: number): void {
+    if (number < this.#pageCount) this.#write(number)
+  }
+
+  #write(number: number): void {
+    if (this.#written[number] === 1) return
+    this.#written[number] = 1
+    const page = this.#page.open(number)
+    const bytes = NUMBER_BYTES + page.encodedBytes
+    if (this.#partBytes + bytes > PART_BYTES) this.#endPart()
+    this.#part ??= Buffer.from(new ArrayBuffer(PART_BYTES)) // C2
+    this.#part.writeUInt32LE(number, this.#partBytes)
+    page.encode(this.#part, this.#partBytes + NUMBER_BYTES)
+    this.#partBytes += bytes
+  }
+
+  #endPart(): void {
+    if (this.#part !== null) this.#ready.push(new Uint8Array(this.#part.buffer, 0, this.#partBytes))
+    this.#part = null
+    this.#partBytes = 0
+  }
+}
+
+/** Takes the parts in the order they were written. Cuts between them may be missing, but be nowhere else. */
+export class CheckpointReader {
+  readonly #memory = new PageMemory()
+  readonly #page = new Page(this.#memory)
+  readonly #sizes = new Map<number, number>()
+  #root = 0
+  /** By page: 1 when it was there. */
+  #read: Uint8Array | null = null
+  #pagesLeft = 0
+
+  /** @throws StoreError `corrupt` when it is not of this version (C3) */
+  push(part: Uint8Array): void {
+    const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength)
+    let at = this.#read === null ? this.#readHeader(bytes) : 0
+    while (at < bytes.length) at += this.#readPage(bytes, at)
+  }
+
+  /** @throws StoreError `corrupt` when parts are missing */
+  finish(): IndexContent {
+    if (this.#read === null || this.#pagesLeft > 0) throw unreadable(`${this.#pagesLeft} pages too few`)
+    return { tree: new KeyTree(this.#memory, this.#root), sizes: this.#sizes }
+  }
+
+  /** Returns where the pages begin. */
+  #readHeader(bytes: Buffer): number {
+    if (bytes.length < HEADER_BYTES || bytes.readUInt32LE(0) !== MAGIC) throw unreadable('no header')
+    const version = bytes.readUInt16LE(4)
+    if (version !== VERSION) throw unreadable(`version ${version}`)
+    if (bytes.readUInt16LE(6) !== PAGE_BYTES || bytes.readUInt16LE(8) !== VALUE_BYTES) throw unreadable('other pages')
+    const pages = bytes.readUInt32LE(16)
+    const end = HEADER_BYTES + BUCKET_ROW_BYTES * bytes.readUInt32LE(20)
+    this.#root = bytes.readUInt32LE(12)
+    if (bytes.length < end || this.#root >= pages) throw unreadable('a header that does not hold')
+    for (let at = HEADER_BYTES; at < end; at += BUCKET_ROW_BYTES) {
+      this.#sizes.set(bytes.readUInt32LE(at), bytes.readDoubleLE(at + 4))
+    }
+    for (let page = 0; page < pages; page++) this.#memory.add()
+    this.#read = new Uint8Array(pages)
+    this.#pagesLeft = pages
+    return end
+  }
+
+  /** Returns its bytes. */
+  #readPage(bytes: Buffer, at: number): number {
+    const number = bytes.length - at < NUMBER_BYTES ? -1 : bytes.readUInt32LE(at)
+    if (this.#read?.[number] !== 0) throw unreadable(`a page ${number} that cannot be`)
+    this.#read[number] = 1
+    this.#pagesLeft -= 1
+    const pageBytes = this.#page.open(number).decode(bytes, at + NUMBER_BYTES)
+    if (pageBytes === 0) throw unreadable(`a page ${number} that does not hold`)
+    return NUMBER_BYTES + pageBytes
+  }
+}
+
+function encodeHeader({ tree, sizes }: IndexContent): Uint8Array<ArrayBuffer> {
+  const bytes = Buffer.from(new ArrayBuffer(HEADER_BYTES + BUCKET_ROW_BYTES * sizes.size))
+  bytes.writeUInt32LE(MAGIC, 0)
+  bytes.writeUInt16LE(VERSION, 4)
+  bytes.writeUInt16LE(PAGE_BYTES, 6)
+  bytes.writeUInt16LE(VALUE_BYTES, 8)
+  bytes.writeUInt32LE(tree.root, 12)
+  bytes.writeUInt32LE(tree.memory.count, 16)
+  bytes.writeUInt32LE(sizes.size, 20)
+  let at = HEADER_BYTES
+  for (const [bucket, keys] of sizes) {
+    bytes.writeUInt32LE(bucket, at)
+    bytes.writeDoubleLE(keys, at + 4)
+    at += BUCKET_ROW_BYTES
+  }
+  return bytes
+}
+
+const unreadable = (what: string): StoreError =>
+  new StoreError('corrupt', 'key_index_unreadable', `a checkpoint of the key index has ${what}`)
