@@ -23,7 +23,7 @@ export class Inspection {
         mode: 'shared_queue',
         highest_next_offset: next,
         progress_offset: progressOf(stream, queue),
-        lag_messages: stream.readableBetween(stream.floor, next) - queue.finishedBetween(stream.floor, next),
+        lag_messages: stream.readableBetween(stream.floor, next) - finishedOf(stream, queue),
         in_flight_count: queue.inFlight(this.#core.time.nowMs()),
         delayed_count: queue.delayedCount,
         cursors: cursorsOf(group),
@@ -85,6 +85,13 @@ export class Inspection {
       return { api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const
     })
   }
+}
+
+/** Records of the stream that are finished; one that turned out unreadable later is none. */
+function finishedOf({ floor, nextOffset, holes }: StreamState, queue: GroupState): number {
+  let finished = queue.finishedBetween(floor, nextOffset)
+  for (const [from, to] of holes.entries()) finished -= queue.finishedBetween(Math.max(from, floor), to)
+  return finished
 }
 
 /** First record of the stream that is neither finished nor unreadable. */

@@ -391,7 +391,10 @@ export class Queue {
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
     const deadLetterOffset = await this.#deadLetter(() => this.#active(caller, path), order)
     if (deadLetterOffset === null) {
-      throw refuse(FAILURE, 'the record is damaged and cannot be copied: see the quarantine incidents of the stream')
+      throw refuse(
+        FAILURE,
+        'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents',
+      )
     }
     return {
       ...identityOf(path, active.group),
@@ -516,7 +519,7 @@ export class Queue {
    * Q2
    *
    * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
-   * @returns offset of the copy; null when the record is damaged
+   * @returns offset of the copy; null when there can be none: the record is damaged, or longer than what the log takes now
    */
   async #deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<number | null> {
     const core = this.#core
@@ -549,9 +552,11 @@ export class Queue {
       reason: order.reason,
       record,
     }
+    const payloadBytes = deadLetterBytes(deadLetter)
+    if (payloadBytes > core.appender.payloadBytesMax) return null
     await core.append({
       type: FRAME_DEAD_LETTER,
-      payloadBytes: deadLetterBytes(deadLetter),
+      payloadBytes,
       encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
       purpose: 'finish',
       failure: FAILURE,
@@ -585,7 +590,7 @@ export class Queue {
       if (read.kind === 'record') return read.record
       core.reportUnreadable(stream, [read.unreadable])
       const { cause } = read.unreadable
-      if (cause === 'damaged') return null
+      if (cause === 'damaged' || stream.holes.has(offset)) return null
       if (cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue // moved meanwhile
       throw refuse(FAILURE, 'the record cannot be read at present: repeat the request', { retryable: true })
     }

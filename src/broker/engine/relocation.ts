@@ -19,6 +19,8 @@ const SEGMENTS_SPARED = 4
 /** What a record takes beside its payload, about. */
 const RECORD_OVERHEAD_BYTES = 150
 const MOVED_AT_ONCE = 500
+/** A longer record goes alone. */
+const RUN_BYTES_MAX = 4 << 20
 
 /** A line of `auditPage`. */
 interface AuditEvent {
@@ -77,15 +79,21 @@ async function moveRecords(
   }
 }
 
-/** Neighbours that came in with one another: a frame has one ingest time. */
+/** Neighbours that came in at the same time, as a frame has one ingest time; not more than a frame can hold. */
 function runsOf(records: readonly RawRecord[]): RawRecord[][] {
   const runs: RawRecord[][] = []
+  let runBytes = 0
   for (const record of records) {
     const run = runs.at(-1)
     const before = run?.at(-1)
     const continues = before?.offset === record.offset - 1 && before.ingestTimeMs === record.ingestTimeMs
-    if (run && continues) run.push(record)
-    else runs.push([record])
+    runBytes += record.bytes.byteLength
+    if (run && continues && runBytes <= RUN_BYTES_MAX) {
+      run.push(record)
+    } else {
+      runs.push([record])
+      runBytes = record.bytes.byteLength
+    }
   }
   return runs
 }

@@ -34,6 +34,7 @@ export async function planRetention(
   const maxAgeMs = overrides.maxAgeMs ?? retention.max_age_millis
   const maxBytes = overrides.maxBytes ?? retention.max_bytes
   const minCursorName = retention.min_cursor_name
+  await core.readable(stream)
   const end = stream.visibleNext
   const audited = stream.name === AUDIT_STREAM
   let planned = stream.floor

@@ -137,6 +137,8 @@ export class Streams {
       const stored = this.#append(stream, records, sizes, ingestTimeMs, how)
       if (how.waits) await stored
       else stored.catch(() => {})
+    } else {
+      await core.settled('internal_error') // where the stream ends is a judgement too
     }
     core.counters.published(good.length, bytes)
     const results = inputs.map((input) =>

@@ -5,6 +5,7 @@
  * `unreadable` and left out; only what is `damaged` there is a case for quarantine.
  */
 import type { Failure } from './frame-source.ts'
+import { StoreError } from '../../errors.ts'
 import { Places } from './places.ts'
 import {
   PAGE_BEGIN,
@@ -209,16 +210,22 @@ export class RecordReads {
     return sum
   }
 
+  /** NaN of what is damaged. What was moved meanwhile is looked up again, so that nothing is passed over that is there. */
   async #times(index: RecordIndex, from: number, end: number, audited: boolean) {
-    const places = new Places(end - from)
-    index.collect(from, end, end - from, places)
-    const { numbers } = await this.#ask(READ_TIMES, audited, 0, places)
-    const { count } = places
-    return {
-      places,
-      eventTimesMs: numbers.subarray(0, count),
-      ingestTimesMs: numbers.subarray(count, 2 * count),
-      payloadBytes: numbers.subarray(2 * count, 3 * count),
+    for (let attempt = 1; ; attempt += 1) {
+      const places = new Places(end - from)
+      index.collect(from, end, end - from, places)
+      const { numbers, unreadable } = await this.#ask(READ_TIMES, audited, 0, places)
+      const missing = unreadable.find(({ cause }) => cause !== 'damaged')
+      if (missing?.cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue
+      if (missing !== undefined) throw new StoreError('unavailable', 'records_unavailable', missing.reason)
+      const { count } = places
+      return {
+        places,
+        eventTimesMs: numbers.subarray(0, count),
+        ingestTimesMs: numbers.subarray(count, 2 * count),
+        payloadBytes: numbers.subarray(2 * count, 3 * count),
+      }
     }
   }
 
@@ -235,6 +242,7 @@ export class RecordReads {
   }
 }
 
+const READ_ATTEMPTS_MAX = 3
 /** Base of a segment that never was: below every readable position. */
 const NOWHERE = -1
 const NOTHING: ReadAnswer = { text: Buffer.alloc(0), numbers: new Float64Array(), unreadable: [] }

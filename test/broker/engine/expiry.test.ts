@@ -181,6 +181,26 @@ describe('a failure policy that is applied when a lease expires', () => {
     assert.deepEqual(await client.messages('dead'), ['m-1'])
   })
 
+  it('stops a delivery whose record turns out damaged, and counts it no more', async () => {
+    const { world, client } = await opened({ max_attempts: 1, dead_letter_stream: 'dead', apply_on_expiry: true })
+    await client.now(client.publish('orders', 'm-2'))
+    await world.close()
+    const path = world.files.paths().find((each) => each.endsWith('records.log'))!
+    world.files.damage(path, (bytes) => {
+      const at = bytes.indexOf('payload of m-1')
+      return bytes.fill(0, at, at + 4)
+    })
+    await world.open()
+    assert.equal((await client.now(client.describeGroup('orders'))).lag_messages, 1)
+    await world.advance(1000)
+    await world.flush()
+    assert.deepEqual(await client.messages('dead'), [])
+    assert.equal((await client.now(client.leases('orders'))).leases[0]!.state, 'stopped')
+    const described = await client.now(client.describeGroup('orders'))
+    assert.deepEqual([described.lag_messages, described.progress_offset], [1, 1])
+    assert.ok(!world.warnings.some((warning) => warning.includes('tried again')))
+  })
+
   it('gives up what retention removed', async () => {
     const world = await BrokerWorld.open()
     const client = new Client(world)

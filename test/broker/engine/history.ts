@@ -161,7 +161,7 @@ export class History {
   #failing = false
 
   constructor(seed: number) {
-    this.world = new BrokerWorld({ seed, segmentBytes: 2048 })
+    this.world = new BrokerWorld({ seed, segmentBytes: 2048, localDisk: seed % 4 === 0 ? 'append' : 'sync' })
     this.trace = new Trace(this.world)
     this.trace.claimsAsked = (timeoutMs) => this.#claims.get(timeoutMs)?.asked
   }
