@@ -96,7 +96,6 @@ function benchmark(name: string, keyOf: KeyOf, prefixes: number): void {
     for (let i = 0; i < KEYS; i++) index.put(BUCKET, keyOf(i), VALUE)
   })
   figures[`${name}: bytes a key`] = (index.bytes / index.size(BUCKET)).toFixed(1)
-  figures[`${name}: resident memory, MiB`] = Math.round(process.memoryUsage().rss / 2 ** 20)
   measure(`${name}: get`, LOOKUPS, () => {
     for (let i = 0; i < LOOKUPS; i++) if (index.get(BUCKET, keyOf(mixed(i))) === null) throw new Error('a key is gone')
   })

@@ -10,9 +10,9 @@
  * other content, a record that is missing without a sign, a crash.
  */
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import fs from 'node:fs'
 import { after, before, describe, it } from 'node:test'
+import { testSeed } from '../support/seed.ts'
 import { Load, UNLIMITED, bundlesOf } from '../../scripts/soak/load.ts'
 import { mix32, Random } from '../../bench/load/random.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
@@ -23,7 +23,7 @@ import { LogStoreServer, eventually, temporaryDirectory } from '../support/serve
 import { OpenedCopy, indexJobs, isRefusal } from './opened-copy.ts'
 import type { StoredRecord } from './opened-copy.ts'
 
-const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
+const seed = testSeed()
 const CASES_PER_FILE = Number(process.env['SOAK_CASES'] ?? 6)
 const DATASET = 'soak'
 
@@ -167,7 +167,7 @@ async function run(random: Random, damages: readonly Damage[]): Promise<Map<Outc
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
-      throw new Error(`${damage.how} (SOAK_SEED=${seed}): ${problem}`, { cause: error })
+      throw new Error(`${damage.how} (TRILOG_TEST_SEED=${seed}): ${problem}`, { cause: error })
     }
     fs.rmSync(directory, { recursive: true })
   }
@@ -187,7 +187,7 @@ function anywhere(random: Random, file: string, count = CASES_PER_FILE): Damage[
 const inside = (random: Random, file: string, from: number, to: number, count = CASES_PER_FILE): Damage[] =>
   Array.from({ length: count }, () => flip(file, random.between(from, to - 1), random.between(0, 7)))
 
-describe(`a damaged file (SOAK_SEED=${seed})`, () => {
+describe(`a damaged file (TRILOG_TEST_SEED=${seed})`, () => {
   const random = new Random(mix32(seed))
   const sizeOf = (file: string): number => fs.statSync(`${pristine}/${file}`).size
 

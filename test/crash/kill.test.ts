@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
+import { testSeed } from '../support/seed.ts'
 import { runKillRounds } from '../../scripts/soak/kill.ts'
 import type { KillSummary } from '../../scripts/soak/kill.ts'
 
@@ -15,8 +15,8 @@ const REPLICATED = { rounds: 3, withinMs: 5000 }
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
 
 async function run(context: TestContext, options: typeof LOCAL & { replicated?: boolean }): Promise<KillSummary> {
-  const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
-  context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
   const summary = await runKillRounds({ ...LOAD, ...options, seed })
   context.diagnostic(JSON.stringify(summary))
   return summary

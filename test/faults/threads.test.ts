@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
+import { testSeed } from '../support/seed.ts'
 import type { Load } from '../../scripts/soak/load.ts'
 import { eventually } from '../support/server.ts'
 import { BreakableStore } from './faults.ts'
@@ -14,8 +14,8 @@ const { server, faults } = store
 after(() => server.kill())
 
 function loaded(context: TestContext): Load {
-  const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
-  context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
   return store.load(context, seed)
 }
 

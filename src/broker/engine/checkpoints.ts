@@ -1,22 +1,34 @@
 /**
  * What makes a start fast: the sidecar of each segment when it is sealed, and with it a checkpoint of the state as it was at its end.
  *
- * K1  the state is copied when the next segment opens, so it is exactly what the frames before say
- * K2  it is written when those frames are durable; what fails is only missed by the next start, which reads more then
+ * K1  both are of the state as it is when the next segment opens: exactly what the frames before say. What retention removes later must
+ *     not be missing in them, as its frame may be lost
+ * K2  they are written when those frames are durable; what fails is only missed by the next start, which reads more then
  */
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { encodeSegmentIndex } from '../records/segment-index.ts'
+import type { StreamRuns } from '../records/segment-index.ts'
 import type { WriteTask } from '../records/write-task.ts'
 import { encodeCheckpoint } from './checkpoint-content.ts'
-import type { BrokerState } from './state.ts'
+import type { Recovered } from './recovery.ts'
+import type { BrokerState, StreamState } from './state.ts'
+
+/** K1 */
+interface Copy {
+  readonly position: number
+  readonly parts: readonly Uint8Array<ArrayBuffer>[]
+  /** Of the segment that ends there. */
+  readonly streams: readonly StreamRuns[]
+}
 
 export class Checkpoints {
   readonly #log: Log
   readonly #write: (task: WriteTask) => Promise<void>
   readonly #logger: Logger
   readonly #state: () => BrokerState
-  #copy: { readonly position: number; readonly parts: readonly Uint8Array<ArrayBuffer>[] } | null = null
+  /** Of segments that are not sealed yet. */
+  #copies: Copy[] = []
   readonly #directories: readonly string[]
   #writing: Promise<void> = Promise.resolve()
   /** Of the newest checkpoint on disk. */
@@ -50,18 +62,22 @@ export class Checkpoints {
 
   /** K1. @param position where the frames end that the state has seen */
   take(position: number): void {
-    this.#copy = { position, parts: encodeCheckpoint(this.#state()) }
+    const state = this.#state()
+    const sealed = this.#log.segments.findLast((segment) => segment.sealed)
+    const from = this.#copies.at(-1)?.position ?? sealed?.end ?? 0
+    const streams = state.streams.filter((stream) => stream !== undefined).map((stream) => runsOf(stream, from))
+    this.#copies.push({ position, parts: encodeCheckpoint(state), streams })
   }
 
-  /** Forgets a copy of a state whose end was lost. */
+  /** Forgets copies of a state whose end was lost. */
   forget(): void {
-    this.#copy = null
+    this.#copies = []
   }
 
-  writeSidecar(segment: SegmentInfo): void {
-    const streams = this.#state().streams.filter((stream) => stream !== undefined)
-    const bytes = encodeSegmentIndex(segment, streams)
-    this.#queue({ kind: 'segment-index', directory: segment.directory, bytes }, () => {})
+  /** Writes the sidecars that were found missing. */
+  complete({ state, unindexed }: Recovered): void {
+    const streams = state.streams.filter((stream) => stream !== undefined)
+    for (const segment of unindexed) this.#writeSidecar(segment, streams)
   }
 
   /** Resolves when what was begun is written. */
@@ -69,12 +85,17 @@ export class Checkpoints {
     return this.#writing
   }
 
+  #writeSidecar(segment: SegmentInfo, streams: Iterable<StreamRuns>): void {
+    const bytes = encodeSegmentIndex(segment, streams)
+    this.#queue({ kind: 'segment-index', directory: segment.directory, bytes }, () => {})
+  }
+
   /** K2 */
   #onSealed(segment: SegmentInfo): void {
-    this.writeSidecar(segment)
-    const copy = this.#copy
-    if (copy === null || copy.position !== segment.end) return
-    this.#copy = null
+    const copy = this.#copies.find(({ position }) => position === segment.end)
+    if (copy === undefined) return
+    this.#copies = this.#copies.filter(({ position }) => position > segment.end)
+    this.#writeSidecar(segment, copy.streams)
     const { position, parts } = copy
     this.#queue({ kind: 'checkpoint', directories: this.#directories, position, parts }, () => {
       this.#before = this.#newest
@@ -97,4 +118,10 @@ export class Checkpoints {
     }
     this.#writing = write()
   }
+}
+
+/** The runs of a stream from a position on. Those of the segment that ends do not change any more, whatever its index forgets. */
+function runsOf({ number, index }: StreamState, from: number): StreamRuns {
+  const runs = index.runsFrom(from)
+  return { number, index: { runsIn: (base) => runs.filter(({ segmentBase }) => segmentBase === base) } }
 }

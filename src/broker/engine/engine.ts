@@ -53,14 +53,16 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     },
     onLost: () => {
       checkpoints.forget()
-      core.replaceState(recoverState(log, directories, files, logger).state)
+      const recovered = recoverState(log, directories, files, logger)
+      checkpoints.complete(recovered)
+      core.replaceState(recovered.state)
     },
   })
   const core: Core = new Core(
     { ...parts, appender, time, timers: clock, counters: new BrokerCounters() },
     recovered.state,
   )
-  for (const segment of recovered.unindexed) checkpoints.writeSidecar(segment)
+  checkpoints.complete(recovered)
   await begin(core, parts)
   return { core, checkpoints }
 }

@@ -4,6 +4,7 @@
  * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
  * in its class and stays.
  */
+import { StoreError } from '../../errors.ts'
 import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { BrokerError, refuse } from '../refusals.ts'
@@ -115,12 +116,10 @@ export class Reading {
     for (let attempt = 1; ; attempt += 1) {
       const page = await read()
       this.#core.reportUnreadable(stream, page.unreadable)
-      const missing = page.unreadable.find(({ cause }) => cause !== 'damaged')
+      const isMissing = page.unreadable.some(({ cause }) => cause !== 'damaged')
       const isLast = attempt === READ_ATTEMPTS_MAX
-      if (missing === undefined && (page.returned > 0 || !page.hasMore || isLast)) return page
-      if (missing !== undefined && (missing.cause !== 'dropped' || isLast)) {
-        throw refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
-      }
+      if (!isMissing && (page.returned > 0 || !page.hasMore || isLast)) return page
+      if (isMissing && isLast) throw notNow()
       await this.#core.readable(stream)
     }
   }
@@ -129,7 +128,16 @@ export class Reading {
   async #startOf(stream: StreamState, start: ReplayRequest['start'], end: number): Promise<number> {
     if (start.by === 'offset') return start.offset
     const column = start.by === 'event_time' ? 'event' : 'ingest'
-    return this.#core.reads.firstAtOrAbove(stream.index, column, start.timeMs, end, stream.name === AUDIT_STREAM)
+    const { reads } = this.#core
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await reads.firstAtOrAbove(stream.index, column, start.timeMs, end, stream.name === AUDIT_STREAM)
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code !== 'records_unavailable') throw error
+        if (attempt === READ_ATTEMPTS_MAX) throw notNow()
+        await this.#core.readable(stream) // records are being moved
+      }
+    }
   }
 
   /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
@@ -155,6 +163,9 @@ export class Reading {
     }
   }
 }
+
+const notNow = (): BrokerError =>
+  refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
 
 /** Where the next page begins: behind what was returned, or behind the end when nothing is left. */
 function nextOf(page: Page, start: number, end: number): number {

@@ -247,8 +247,13 @@ export class RecordIndex {
 
   /** The runs of one segment, as its sidecar holds them (R2). */
   runsIn(segmentBase: number): RecordRun[] {
+    return this.runsFrom(segmentBase).filter((run) => run.segmentBase === segmentBase)
+  }
+
+  /** The runs of segments whose base is at or behind a position. */
+  runsFrom(position: number): RecordRun[] {
     const runs = new Set<RecordRun>()
-    for (const { run } of this.#spans) if (run.segmentBase === segmentBase) runs.add(run)
+    for (const { run } of this.#spans) if (run.segmentBase >= position) runs.add(run)
     return [...runs]
   }
 

@@ -174,10 +174,11 @@ export class RecordReads {
     for (let from = 0; ;) {
       const range = index.candidates(by, timeMs, from)
       if (range === null || range.from >= end) return end
-      const { places, eventTimesMs, ingestTimesMs } = await this.#times(index, range.from, range.end, audited)
+      const rangeEnd = Math.min(range.end, end)
+      const { places, eventTimesMs, ingestTimesMs } = await this.#times(index, range.from, rangeEnd, audited)
       const times = by === 'event' ? eventTimesMs : ingestTimesMs
       const found = times.findIndex((time) => time >= timeMs)
-      if (found >= 0) return Math.min(places.offset(found), end)
+      if (found >= 0) return places.offset(found)
       from = range.end
     }
   }

@@ -57,10 +57,16 @@ export interface StreamRun {
   readonly run: RecordRun
 }
 
+/** A stream, as far as a sidecar is about it. */
+export interface StreamRuns {
+  readonly number: number
+  readonly index: Pick<RecordIndex, 'runsIn'>
+}
+
 /** What the indexes on main know of a segment that was sealed, as the bytes of its sidecar. */
 export function encodeSegmentIndex(
   { base, end }: SegmentRange,
-  streams: Iterable<{ readonly number: number; readonly index: RecordIndex }>,
+  streams: Iterable<StreamRuns>,
 ): Uint8Array<ArrayBuffer> {
   const runs: StreamRun[] = []
   for (const { number, index } of streams) {

@@ -1,6 +1,5 @@
 /**
- * The memory of all pages: chunks outside the JavaScript heap, of which each new one is larger than what a page needs, so that the system
- * gives memory only to those pages of a chunk that were written.
+ * The memory of all pages: chunks outside the JavaScript heap, each of many pages. Of a new chunk the system backs what is written only.
  *
  * M1  pages are numbered 0 ..< count without gaps. Who gives one back moves the last one into its place, so memory never has holes
  */

@@ -9,14 +9,14 @@
  * Never: another record, a record that is missing without a sign, a stream that is gone, an offset that is given again, a crash.
  */
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { testSeed } from '../../support/seed.ts'
 import { mix32, Random } from '../../../bench/load/random.ts'
 import type { BrokerWorld } from '../engine/world.ts'
 import { assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
 import type { Facts } from './stored-broker.ts'
 
-const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
+const seed = testSeed()
 /** The broker looks for what is due so often. */
 const TICK_MS = 20
 /** For each kind of file. */
@@ -95,7 +95,7 @@ async function outcomes(fixture: Fixture, pattern: RegExp, random: Random): Prom
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
-      throw new Error(`${path} ${damage.how} (SOAK_SEED=${seed}): ${problem}`, { cause: error })
+      throw new Error(`${path} ${damage.how} (TRILOG_TEST_SEED=${seed}): ${problem}`, { cause: error })
     }
   }
   return counts
@@ -113,7 +113,7 @@ for (const [name, rounds] of [
   ['a stored broker', 16],
   ['a young broker, whose log is one segment', 1],
 ] as const) {
-  describe(`${name}, with a damaged file (SOAK_SEED=${seed})`, async () => {
+  describe(`${name}, with a damaged file (TRILOG_TEST_SEED=${seed})`, async () => {
     const random = new Random(mix32(seed))
     const fixture = await fixtureOf(rounds)
     const isYoung = rounds === 1

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
+import { testSeed } from '../../support/seed.ts'
 import { runBrokerKillRounds } from '../../../scripts/soak/broker/kill.ts'
 import type { BrokerKillOptions, BrokerKillSummary } from '../../../scripts/soak/broker/kill.ts'
 
@@ -10,8 +10,8 @@ const LOCAL = { rounds: 10, withinMs: 12_000 }
 const REPLICATED = { rounds: 4, withinMs: 6000 }
 
 async function run(context: TestContext, options: Omit<BrokerKillOptions, 'seed'>): Promise<BrokerKillSummary> {
-  const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
-  context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
   const summary = await runBrokerKillRounds({ ...options, seed, liveMsMax: 600, workersPerGroup: 2 })
   context.diagnostic(JSON.stringify(summary))
   return summary

@@ -1,5 +1,6 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { testSeed } from '../../support/seed.ts'
 import { CONFIGS, History, STEP_KINDS } from './history.ts'
 import type { Step } from './history.ts'
 
@@ -27,6 +28,6 @@ test('whatever is asked, lost, delayed or broken in whatever order, the broker i
         await history.drain()
       },
     ),
-    { numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 40), includeErrorInReport: true },
+    { seed: testSeed(), numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 40), includeErrorInReport: true },
   )
 })

@@ -1,6 +1,6 @@
 /** A broker with `inject.ts` in every thread of it, and the triggers that break it. */
 import type { TestContext } from 'node:test'
-import { randomInt } from 'node:crypto'
+import { testSeed } from '../../support/seed.ts'
 import { Load } from '../../../scripts/soak/broker/load.ts'
 import type { LoadOptions } from '../../../scripts/soak/broker/load.ts'
 import { HealthReply } from '../../../src/broker/wire.ts'
@@ -29,8 +29,8 @@ export class BreakableBroker {
 
   /** Everybody at work, until the test is over. */
   async load(context: TestContext, options: Partial<LoadOptions> = {}): Promise<Load> {
-    const seed = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 32))
-    context.diagnostic(`SOAK_SEED=${seed} makes the same choices`)
+    const seed = testSeed()
+    context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
     const load = await Load.start(() => this.server.readyLine.http, { seed, ...options })
     context.after(() => load.abandon())
     return load

@@ -1,0 +1,13 @@
+/**
+ * Where the choices of long histories begin: the same in every run, so that the gate says the same of the same tree.
+ * `TRILOG_TEST_SEED=random` looks for something new; a number repeats what it found.
+ */
+import { randomInt } from 'node:crypto'
+
+const SEED_DEFAULT = 20_261_121
+
+export function testSeed(): number {
+  const given = process.env['TRILOG_TEST_SEED']
+  if (given === undefined) return SEED_DEFAULT
+  return given === 'random' ? randomInt(2 ** 31) : Number(given)
+}
