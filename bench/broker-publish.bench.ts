@@ -46,6 +46,7 @@ const stringify = fastJsonStringify({ ...PublishReply })
 class InstantExchange implements Exchange {
   readonly id = 'bench'
   readonly ended = false
+  readonly remoteAddress = '127.0.0.1'
   readonly #body: Uint8Array
   readonly #done: (text: string) => void
 
@@ -63,6 +64,12 @@ class InstantExchange implements Exchange {
   answer(_status: number, _type: string | null, body: Uint8Array | string | null): void {
     this.#done(String(body))
   }
+
+  answerFrom(): void {}
+
+  pauseBody(): void {}
+
+  resumeBody(): void {}
 }
 
 const head: RequestHead = {
@@ -72,6 +79,7 @@ const head: RequestHead = {
   contentLength: bodies.text.byteLength,
   param: () => 'orders',
   header: (name) => (name === 'content-type' ? 'application/json' : ''),
+  headers: () => new Map(),
 }
 const answered = Promise.resolve(reply)
 const caller = { tenant: 'local', principal: 'local' }

@@ -98,6 +98,22 @@ export class BrokerError extends StoreError {
 export const refuse = (code: RefusalCode, message: string, options?: RefusalOptions): BrokerError =>
   new BrokerError(code, message, options)
 
+/** Whether an operator must hear of it: a thread or a disk that failed, or else our own bug. */
+export const isFailure = (error: unknown): boolean =>
+  !(error instanceof BrokerError || (error instanceof StoreError && error.kind === 'overloaded'))
+
+/** What a caller hears of whatever an operation threw. */
+export function refusalOf(error: unknown): BrokerError {
+  if (error instanceof BrokerError) return error
+  const passes = error instanceof StoreError && (error.kind === 'overloaded' || error.kind === 'unavailable') // a thread that died is replaced
+  return passes
+    ? refuse('internal_error', 'the broker cannot serve this now: repeat the request', { retryable: true })
+    : internalError()
+}
+
+export const internalError = (): BrokerError =>
+  refuse('internal_error', 'the broker failed to handle the request; its log says more')
+
 function kindOf(status: number): ErrorKind {
   if (status === 404) return 'notFound'
   if (status === 409) return 'conflict'

@@ -28,6 +28,16 @@ export interface RequestHead {
   param(index: number): string | null
   /** Of a lower-case name; '' when absent. */
   header(name: string): string
+  /** All, by lower-case name, in their order; the values of a repeated one joined by commas. */
+  headers(): Map<string, string>
+}
+
+/** A long answer, piece by piece. */
+export interface AnswerSource {
+  /** A piece stays as it is until the next one is asked for or the source is closed. Null: the end. */
+  next(): Promise<Uint8Array | null>
+  /** Called once, unless `next` gave null or rejected: nobody wants the rest. */
+  close(): void
 }
 
 export interface BodySink {
@@ -42,6 +52,8 @@ export interface BodySink {
 export interface Exchange {
   /** The client's own request id, or a generated one; in every response. */
   readonly id: string
+  /** IP address of the other end of the connection; '' after the end. */
+  readonly remoteAddress: string
   /** Answered or aborted. */
   readonly ended: boolean
   /** E1. Called at once when it ended already. */
@@ -55,13 +67,29 @@ export interface Exchange {
    * @param contentType null for an answer without a body, or whose type is unknown
    * @param body        null for an answer that has none (204, 304)
    */
-  answer(
+  answer(status: number, contentType: string | null, body: Uint8Array | string | null, headers?: HeaderLines): void
+  /**
+   * Answers with a body that is made while it is sent, at the pace of its reader. When the source fails, the connection is closed in the
+   * middle of the body: the client sees that it is not whole.
+   *
+   * @param lengthBytes of all pieces together
+   */
+  answerFrom(
     status: number,
     contentType: string | null,
-    body: Uint8Array | string | null,
-    headers?: readonly (readonly [name: string, value: string])[],
+    lengthBytes: number,
+    source: AnswerSource,
+    headers?: HeaderLines,
   ): void
+  /**
+   * The client is kept from sending more of its body. A chunk that arrived already still comes, and the time during which the server
+   * does not want to read does not count as the client's.
+   */
+  pauseBody(): void
+  resumeBody(): void
 }
+
+export type HeaderLines = readonly (readonly [name: string, value: string])[]
 
 /** Of the server, for all its exchanges. */
 export interface ExchangeHost {
@@ -71,6 +99,8 @@ export interface ExchangeHost {
   readonly closing: boolean
   nowMs(): number
   generateId(): string
+  /** Outside the present callback of the library. */
+  later(task: () => void): void
   bodyBegan(exchange: UwsExchange): void
   bodyEnded(exchange: UwsExchange): void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
@@ -126,6 +156,15 @@ export class UwsRequestHead implements RequestHead {
     return this.#alive.getHeader(name)
   }
 
+  headers(): Map<string, string> {
+    const headers = new Map<string, string>()
+    this.#alive.forEach((name, value) => {
+      const before = headers.get(name)
+      headers.set(name, before === undefined ? value : `${before},${value}`)
+    })
+    return headers
+  }
+
   get #alive(): UwsRequest {
     assert(this.#request !== null, 'a request head is valid only during begin()')
     return this.#request
@@ -144,6 +183,8 @@ export class UwsExchange implements Exchange {
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
 
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
+  #paused = false
+  #pieceTaken: (() => void) | null = null
   #limitBytes = 0
   #receivedBytes = 0
   #timedOut = false
@@ -158,6 +199,10 @@ export class UwsExchange implements Exchange {
     const ownId = request.getHeader(host.requestIdHeader)
     this.id = REQUEST_ID.test(ownId) ? ownId : host.generateId()
     response.onAborted(() => this.#end('aborted'))
+  }
+
+  get remoteAddress(): string {
+    return this.ended ? '' : Buffer.from(this.#response.getRemoteAddressAsText()).toString('latin1')
   }
 
   get ended(): boolean {
@@ -185,11 +230,10 @@ export class UwsExchange implements Exchange {
     status: number,
     contentType: string | null,
     body: Uint8Array | string | null,
-    headers: readonly (readonly [name: string, value: string])[] = [],
+    headers: HeaderLines = [],
   ): void {
     if (this.#state !== 'open') return // E2
-    this.#state = 'answering'
-    if (this.#sink) this.#endBody()
+    this.#begunAnswer()
     let handedOver = false
     this.#response.cork(() => {
       this.#writeHead(status, contentType, headers)
@@ -198,9 +242,38 @@ export class UwsExchange implements Exchange {
     if (handedOver) this.#end('answered')
   }
 
+  answerFrom(
+    status: number,
+    contentType: string | null,
+    lengthBytes: number,
+    source: AnswerSource,
+    headers: HeaderLines = [],
+  ): void {
+    if (this.#state !== 'open' || this.#isHead || lengthBytes === 0) {
+      source.close()
+      const noBody = [...headers, ['content-length', String(lengthBytes)]] as const
+      return this.answer(status, contentType, this.#isHead ? null : '', this.#isHead ? noBody : headers)
+    }
+    this.#begunAnswer()
+    void this.#sendFrom(source, lengthBytes, () => this.#writeHead(status, contentType, headers))
+  }
+
+  pauseBody(): void {
+    if (this.#sink === null || this.#paused) return
+    this.#paused = true
+    this.#response.pause()
+  }
+
+  resumeBody(): void {
+    if (this.#sink === null || !this.#paused) return
+    this.#paused = false
+    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+    this.#response.resume()
+  }
+
   /** The server's clock: keeps a body that is on its way alive in the library, ends one that stalled. */
   sweep(nowMs: number): void {
-    if (this.#sink === null) return
+    if (this.#sink === null || this.#paused) return
     if (nowMs < this.#progressDueMs) {
       // Re-arms the time-out of the library, which is shorter than ours. Without the pause, resume() ends the reading in 20.51.
       this.#response.pause()
@@ -222,8 +295,10 @@ export class UwsExchange implements Exchange {
     if (sink === null) return // E5
     this.#receivedBytes += chunk.byteLength
     const isTooLarge = this.#receivedBytes > this.#limitBytes
-    if (isTooLarge || isLast) this.#endBody()
-    else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
+    if (isTooLarge || isLast) {
+      this.resumeBody() // the pause was the body's: the next request is to be read
+      this.#endBody()
+    } else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
       this.#progressFromBytes = this.#receivedBytes
       this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
     }
@@ -240,7 +315,17 @@ export class UwsExchange implements Exchange {
     this.#host.bodyEnded(this)
   }
 
-  #writeHead(status: number, contentType: string | null, headers: readonly (readonly [string, string])[]): void {
+  get #isGone(): boolean {
+    return this.#state === 'aborted'
+  }
+
+  #begunAnswer(): void {
+    this.resumeBody() // E5
+    this.#state = 'answering'
+    if (this.#sink) this.#endBody()
+  }
+
+  #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
     const response = this.#response
     response.writeStatus(statusLine(status))
     response.writeHeader(this.#host.requestIdHeader, this.id)
@@ -283,6 +368,54 @@ export class UwsExchange implements Exchange {
     return false
   }
 
+  /** Pieces are asked for one by one: the next when the one before was taken by the connection. */
+  async #sendFrom(source: AnswerSource, lengthBytes: number, writeHead: () => void): Promise<void> {
+    let sentBytes = 0
+    try {
+      while (sentBytes < lengthBytes) {
+        const piece = await source.next()
+        if (this.#isGone) return source.close()
+        assert(piece !== null && sentBytes + piece.byteLength <= lengthBytes, 'an answer is as long as it says')
+        await this.#sendPiece(piece, sentBytes, lengthBytes, sentBytes === 0 ? writeHead : null)
+        if (this.#isGone) return source.close()
+        sentBytes += piece.byteLength
+      }
+      source.close()
+    } catch (error) {
+      if (sentBytes > 0) return this.#response.close() // ends as aborted
+      this.#state = 'open'
+      this.#host.failed(this, error)
+    }
+  }
+
+  /** Resolves when the piece was taken, or the client is gone. */
+  #sendPiece(
+    piece: Uint8Array,
+    beganAtBytes: number,
+    lengthBytes: number,
+    writeHead: (() => void) | null,
+  ): Promise<void> | void {
+    const response = this.#response
+    let ok = false
+    let done = false
+    response.cork(() => {
+      writeHead?.()
+      ;[ok, done] = response.tryEnd(piece, lengthBytes)
+    })
+    if (done) return this.#end('answered')
+    if (ok) return
+    return new Promise((resolve) => {
+      // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
+      this.#pieceTaken = () => this.#host.later(resolve)
+      response.onWritable((offset) => {
+        const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
+        if (done) this.#end('answered')
+        else if (ok) this.#pieceTaken?.()
+        return ok
+      })
+    })
+  }
+
   #end(how: 'answered' | 'aborted'): void {
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#state = how
@@ -290,6 +423,7 @@ export class UwsExchange implements Exchange {
     const first = this.#endListener
     const more = this.#moreEndListeners
     this.#endListener = this.#moreEndListeners = null
+    this.#pieceTaken?.()
     first?.(how)
     if (more) for (const listener of more) listener(how)
     this.#host.ended()

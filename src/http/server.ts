@@ -177,6 +177,10 @@ class UwsServer implements HttpServer, ExchangeHost {
     return this.#ids.next()
   }
 
+  later(task: () => void): void {
+    setImmediate(task)
+  }
+
   bodyBegan(exchange: UwsExchange): void {
     this.#bodies.add(exchange)
   }

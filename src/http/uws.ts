@@ -20,12 +20,16 @@ export interface UwsRequest {
   /** Raw path: not percent-decoded, keeps `//` and `..`, without the query. */
   getUrl(): string
   getMethod(): string
+  /** Headers in their order, names in lower case. */
+  forEach(visit: (name: string, value: string) => void): void
   /** Raw, without the question mark. */
   getQuery(): string | undefined
 }
 
 /** Dead once answered in full or aborted: any call then throws. */
 export interface UwsResponse {
+  /** IPv4 in four decimal groups, IPv6 in eight of hexadecimal digits; the buffer is the caller's. */
+  getRemoteAddressAsText(): ArrayBuffer
   writeStatus(status: string): void
   writeHeader(name: string, value: string): void
   end(body: string | Uint8Array, closeConnection?: boolean): void
@@ -38,6 +42,8 @@ export interface UwsResponse {
   cork(write: () => void): void
   pause(): void
   resume(): void
+  /** Closes the connection at once; the request ends as aborted. */
+  close(): void
 }
 
 export type UwsHandler = (response: UwsResponse, request: UwsRequest) => void

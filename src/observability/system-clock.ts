@@ -20,4 +20,10 @@ export const systemClock = {
   after(delayMs: number, run: () => void): void {
     setTimeout(run, delayMs).unref()
   },
+
+  /** Calls once, unless the returned function is called before; keeps the process alive meanwhile. */
+  wait(delayMs: number, run: () => void): () => void {
+    const timer = setTimeout(run, delayMs)
+    return () => clearTimeout(timer)
+  },
 }

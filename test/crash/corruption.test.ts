@@ -24,7 +24,7 @@ import { OpenedCopy, indexJobs, isRefusal } from './opened-copy.ts'
 import type { StoredRecord } from './opened-copy.ts'
 
 const seed = testSeed()
-const CASES_PER_FILE = Number(process.env['SOAK_CASES'] ?? 6)
+const CASES_PER_FILE = Number(process.env['SOAK_CASES'] ?? 3)
 const DATASET = 'soak'
 
 const jobs = indexJobs()

@@ -21,8 +21,8 @@ import { refuse } from '../refusals.ts'
 import type { RefusalCode } from '../refusals.ts'
 import { Tokens } from '../tokens.ts'
 import type { Acknowledgement, RecordDurability } from '../wire.ts'
-import { FrameLost, FrameNotTaken } from './appender.ts'
-import type { Appender, NotTaken } from './appender.ts'
+import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
+import type { Appender, NotTaken } from '../../log/appender.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
@@ -271,9 +271,9 @@ export class Core {
     stream.tellAfter = this.appender.position + 1
   }
 
-  /** Resolves when everything that the stream's index says can be read from the file. */
+  /** Resolves when everything that the stream's index says can be read from the file, and what was told of it is visible. */
   async readable(stream: StreamState): Promise<void> {
-    if (stream.readAfter > this.log.written) {
+    if (stream.readAfter > this.log.written || stream.toldNext > stream.visibleNext) {
       await this.appender.settled().catch(() => {}) // what was lost is not there to be read
     }
   }

@@ -108,6 +108,8 @@ export class StreamState {
   payloadBytes = 0
   /** Whoever reads waits until the log is written up to here: see `Core.readable`. */
   readAfter: Position = 0
+  /** Offsets below were told to publishers that did not wait: who reads waits until they are visible, see `Core.readable`. */
+  toldNext = 0
   /** Whoever tells of the stream waits until the log is committed up to here: that it is there, and where it begins. */
   tellAfter: Position = 0
 

@@ -192,7 +192,7 @@ export class Streams {
         }),
       onStored: () => core.makeVisible(stream, nextOffset),
     })
-    if (!waits) core.readLater(stream)
+    if (!waits) stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
     return stored
   }
 

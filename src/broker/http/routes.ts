@@ -5,8 +5,8 @@
  */
 import { openApiDocument } from '../../http/openapi.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
-import { refuse } from '../refusals.ts'
-import { answerRefusal, internalError } from './answers.ts'
+import { internalError, refuse } from '../refusals.ts'
+import { answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
 import { commitCursor, cursors, delayed, describeGroup, leases, replayConsumers, rewindCursor } from './groups.ts'
 import { health, metrics, openApi } from './node.ts'

@@ -1,6 +1,6 @@
 /** What main hands the thread that writes sidecars and checkpoints. The bytes are handed over, not copied. */
 import type { Files } from '../../log/files.ts'
-import { writeCheckpoint } from './checkpoint.ts'
+import { writeCheckpoint } from '../../log/checkpoint.ts'
 import { publishSegmentIndex } from './segment-index.ts'
 
 export type WriteTask =

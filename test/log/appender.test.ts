@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Appender, FrameLost, FrameNotTaken } from '../../../src/broker/engine/appender.ts'
-import type { AppendOptions } from '../../../src/broker/engine/appender.ts'
-import type { Log } from '../../../src/log/log.ts'
-import { World, openWriter, replay } from '../../log/harness.ts'
-import { turn } from './world.ts'
+import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
+import type { AppendOptions } from '../../src/log/appender.ts'
+import type { Log } from '../../src/log/log.ts'
+import { World, openWriter, replay } from './harness.ts'
+import { turn } from '../broker/engine/world.ts'
 
 const SYNC: AppendOptions = { durability: 'sync', purpose: 'admit' }
 const WRITE: AppendOptions = { durability: 'append', purpose: 'admit' }

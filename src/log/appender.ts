@@ -7,9 +7,9 @@
  *     goes on from there finds the state as if they had never been, and builds on nothing that is lost
  */
 import { crc32 } from 'node:zlib'
-import type { Log } from '../../log/log.ts'
-import { LogWriter } from '../../log/log-writer.ts'
-import type { Position } from '../../log/log-writer.ts'
+import type { Log } from './log.ts'
+import { LogWriter } from './log-writer.ts'
+import type { Position } from './log-writer.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
 export type NotTaken = 'full' | 'read-only' | 'no-space'
@@ -43,6 +43,14 @@ export interface AppendOptions {
   readonly purpose: 'admit' | 'finish'
 }
 
+/** A part of the payload that stands in the log's arena, behind the inline part; `Log.released` says when its space is free again. */
+export interface ExternalPart {
+  readonly offset: number
+  readonly bytes: number
+  /** CRC-32 of the whole payload, inline part included. */
+  readonly payloadCrc: number
+}
+
 interface Waiter {
   readonly end: Position
   readonly generation: number
@@ -71,6 +79,11 @@ export class Appender {
     return this.#writer.position
   }
 
+  /** Where the frame appended last ends. */
+  get end(): Position {
+    return this.#writer.end
+  }
+
   get segmentBase(): Position {
     return this.#writer.segmentBase
   }
@@ -91,24 +104,26 @@ export class Appender {
   }
 
   /**
-   * @param encode writes exactly `payloadBytes` bytes into `target` from `at` on
+   * @param inlineBytes of the payload, or of what comes before its external part
+   * @param encode writes exactly `inlineBytes` bytes into `target` from `at` on
    * @param settle called once (A1, A2)
    * @throws FrameNotTaken
    */
   append(
     type: number,
-    payloadBytes: number,
+    inlineBytes: number,
     { durability, purpose }: AppendOptions,
     encode: (target: Buffer, at: number) => void,
     settle: (stored: boolean) => void,
+    external: ExternalPart | null = null,
   ): void {
     const writer = this.#writer
-    const begun = writer.tryBegin(type, payloadBytes, -1, 0, durability, purpose)
+    const begun = writer.tryBegin(type, inlineBytes, external?.offset ?? -1, external?.bytes ?? 0, durability, purpose)
     if (begun !== 'ok') throw new FrameNotTaken(begun)
     if (writer.opensSegment) this.#listener.segmentOpening(writer.tail)
     const at = writer.inlineOffset
     encode(writer.bytes, at)
-    writer.publish(crc32(writer.bytes.subarray(at, at + payloadBytes)))
+    writer.publish(external?.payloadCrc ?? crc32(writer.bytes.subarray(at, at + inlineBytes)))
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })
   }
 

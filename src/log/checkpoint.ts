@@ -1,6 +1,6 @@
 /**
- * `checkpoint-<position>.bin` in the data directory, and in each replica directory: the state of queues and streams as it was when the log ended at this position, so that a
- * start applies only the frames behind it. The position is in the name in 16 hexadecimal digits. Integers are little-endian.
+ * `checkpoint-<position>.bin` in the data directory, and in each replica directory: the state of a service as it was when its log ended at this
+ * position, so that a start applies only the frames behind it. The position is in the name in 16 hexadecimal digits. Integers are little-endian.
  *
  *   offset  bytes  field
  *        0      8  magic     'TLBRKCKP'
@@ -15,10 +15,11 @@
  * K3  only positions that are committed have a checkpoint: the log never gives them again
  */
 import { crc32 } from 'node:zlib'
-import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
-import { crcOf } from '../../log/crc-of.ts'
-import { TEMPORARY_SUFFIX, publishFile, readWhole } from '../../log/files.ts'
-import type { Files } from '../../log/files.ts'
+import { combineCrc32 } from '../../native-free-codecs/crc-combine.ts'
+import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
+import { crcOf } from './crc-of.ts'
+import { TEMPORARY_SUFFIX, readWhole } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
 
 const CHECKPOINT_VERSION = 1
 const MAGIC = Buffer.from('TLBRKCKP')
@@ -42,18 +43,69 @@ function positionOf(name: string): number | null {
 
 /** @param parts of the content, one after the other */
 export function writeCheckpoint(files: Files, directory: string, position: number, parts: readonly Uint8Array[]): void {
-  const header = Buffer.alloc(HEADER_BYTES)
-  MAGIC.copy(header)
-  writeU32(header, 8, CHECKPOINT_VERSION)
-  writeU64(header, 16, position)
-  writeU64(
-    header,
-    24,
-    parts.reduce((sum, part) => sum + part.byteLength, 0),
-  )
-  writeU32(header, CRC_AT, crcOf([header.subarray(CRC_FROM), ...parts]))
-  publishFile(files, directory, nameOf(position), [header, ...parts])
-  removeOthers(files, directory, position)
+  const file = beginCheckpoint(files, directory, position)
+  try {
+    for (const part of parts) file.write(part)
+  } catch (error) {
+    file.abandon()
+    throw error
+  }
+  file.publish()
+}
+
+/** A checkpoint whose content is written bit by bit. Ends with `publish` or `abandon`. */
+export function beginCheckpoint(files: Files, directory: string, position: number): CheckpointFile {
+  return new CheckpointFile(files, directory, position)
+}
+
+export class CheckpointFile {
+  readonly #files: Files
+  readonly #directory: string
+  readonly #position: number
+  readonly #temporary: string
+  readonly #file: OpenFile
+  #contentBytes = 0
+  #contentCrc = 0
+
+  constructor(files: Files, directory: string, position: number) {
+    this.#files = files
+    this.#directory = directory
+    this.#position = position
+    this.#temporary = `${directory}/${nameOf(position)}${TEMPORARY_SUFFIX}`
+    if (files.exists(this.#temporary)) files.removeFile(this.#temporary)
+    this.#file = files.create(this.#temporary)
+  }
+
+  write(part: Uint8Array): void {
+    this.#file.writev([part], HEADER_BYTES + this.#contentBytes)
+    this.#contentBytes += part.byteLength
+    this.#contentCrc = crcOf([part], this.#contentCrc)
+  }
+
+  /** K1 */
+  publish(): void {
+    const header = Buffer.alloc(HEADER_BYTES)
+    MAGIC.copy(header)
+    writeU32(header, 8, CHECKPOINT_VERSION)
+    writeU64(header, 16, this.#position)
+    writeU64(header, 24, this.#contentBytes)
+    const headerCrc = crc32(header.subarray(CRC_FROM))
+    writeU32(header, CRC_AT, combineCrc32(headerCrc, this.#contentCrc, this.#contentBytes))
+    try {
+      this.#file.writev([header], 0)
+      this.#file.fdatasync()
+    } finally {
+      this.#file.close()
+    }
+    this.#files.rename(this.#temporary, `${this.#directory}/${nameOf(this.#position)}`)
+    this.#files.syncDirectory(this.#directory)
+    removeOthers(this.#files, this.#directory, this.#position)
+  }
+
+  abandon(): void {
+    this.#file.close()
+    this.#files.removeFile(this.#temporary)
+  }
 }
 
 /** K2. One with a higher position is of a log that lost its end. */

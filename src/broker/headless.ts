@@ -1,0 +1,158 @@
+/**
+ * The broker without a front: one log, the state that its frames say, reader threads, retention. `service.ts` puts HTTP before it, the
+ * client library calls it in its own process.
+ *
+ * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
+ */
+import type { BrokerConfig } from '../config/broker.ts'
+import { StoreError } from '../errors.ts'
+import type { Lifecycle } from '../lifecycle.ts'
+import { Log } from '../log/log.ts'
+import { nodeFiles } from '../log/node-files.ts'
+import type { Logger } from '../observability/logger.ts'
+import { JobPool } from '../pipeline/jobs.ts'
+import { createBroker } from './broker.ts'
+import type { Broker } from './broker.ts'
+import type { Checkpoints } from './engine/checkpoints.ts'
+import type { Core } from './engine/core.ts'
+import { openEngine } from './engine/engine.ts'
+import type { Engine } from './engine/engine.ts'
+import { Retainer } from './engine/retainer.ts'
+import { FRAME_OVERHEAD_BYTES, LOG_RING_BYTES_MIN, READS_WAITING_MAX, READ_THREADS, WRITE_QUEUE_MAX } from './limits.ts'
+import type { Caller } from './operations.ts'
+import { TenantQuotas } from './quotas.ts'
+import type { ReadResult, ReadTask } from './records/read-protocol.ts'
+import { RecordReads } from './records/record-reads.ts'
+import { memoryOf } from './records/write-task.ts'
+import type { WriteTask } from './records/write-task.ts'
+
+const SEGMENTS_NAME = 'segments'
+const RETENTION_EVERY_MS = 5000
+/** Everybody, in insecure-local and in the broker's own process. */
+export const LOCAL_CALLER: Caller = { tenant: 'local', principal: 'local' }
+
+export interface HeadlessDependencies {
+  readonly logger: Logger
+  readonly clock: {
+    /** Monotonic. */
+    nowMs(): number
+    /** Milliseconds since the Unix epoch. */
+    wallMs(): number
+    /** Calls again and again until the returned function is called. */
+    every(intervalMs: number, task: () => void): () => void
+  }
+  readonly random: (bytes: Uint8Array) => void
+}
+
+interface Context extends HeadlessDependencies {
+  readonly config: BrokerConfig
+  readonly running: Lifecycle
+}
+
+export interface HeadlessBroker {
+  readonly core: Core
+  readonly broker: Broker
+  readonly quotas: TenantQuotas
+}
+
+/**
+ * @param context what is opened is closed with its `running`
+ * @throws StoreError when the data directory cannot be used
+ */
+export async function openHeadlessBroker(context: Context): Promise<HeadlessBroker> {
+  const { config, running, clock } = context
+  const log = await openLog(context)
+  const { core, checkpoints } = await openStorage(context, log)
+  const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
+  const broker = createBroker(core, quotas, config.nodeId)
+  await running.open(() => ({ close: async () => broker.close() }))
+  await startRetention(context, core, checkpoints)
+  return { core, broker, quotas }
+}
+
+async function openLog({ config, running, logger }: Context): Promise<Log> {
+  const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
+  try {
+    return await running.open(() =>
+      Log.open({
+        directory: dataDirectory,
+        segmentsName: SEGMENTS_NAME,
+        segmentBytes,
+        ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
+        ...(replicaDirectories.length > 0 && { replicas: replicaDirectories, writeQuorum }),
+        onIncident: ({ segmentBase, from, to, reason }) =>
+          logger.error(
+            { segment: segmentBase, from, to, reason },
+            'quarantine incident: a range of the log is damaged',
+          ),
+      }),
+    )
+  } catch (error) {
+    throw nameSetting(error, config)
+  }
+}
+
+const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
+
+/** What keeps the log from opening is about its directories: the message names the settings. */
+function nameSetting(error: unknown, { names: settings, replicaDirectories }: BrokerConfig): unknown {
+  if (!(error instanceof Error)) return error
+  const [kind, code] =
+    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+  const names = [settings.MQ_DATA_DIR, ...(replicaDirectories.length > 0 ? [settings.MQ_REPLICA_DIRS] : [])]
+  return new StoreError(kind, code, `${names.join(', ')}: ${error.message}`, { cause: error })
+}
+
+async function openStorage({ config, running, logger, clock, random }: Context, log: Log): Promise<Engine> {
+  const reading = await running.open(
+    () =>
+      new JobPool<ReadTask, ReadResult>({
+        name: 'broker read',
+        filename: new URL('../../workers/read-records.ts', import.meta.url),
+        threads: READ_THREADS,
+        queueMax: 0,
+        workerData: { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id },
+      }),
+  )
+  const writing = await running.open(
+    () =>
+      new JobPool<WriteTask, void>({
+        name: 'broker checkpoint',
+        filename: new URL('../../workers/write-sidecars.ts', import.meta.url),
+        threads: 1,
+        queueMax: WRITE_QUEUE_MAX,
+      }),
+  )
+  const engine = await openEngine({
+    log,
+    directories: [config.dataDirectory, ...config.replicaDirectories],
+    files: nodeFiles,
+    reads: new RecordReads({
+      jobs: reading,
+      threads: READ_THREADS,
+      waitingMax: READS_WAITING_MAX,
+      readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
+      defer: setImmediate,
+    }),
+    write: (task) => writing.run(task, { transfer: memoryOf(task) }),
+    clock,
+    logger,
+    random,
+    localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
+    writeQuorum: config.writeQuorum,
+    hasReplicas: config.replicaDirectories.length > 0,
+    tenants: [LOCAL_CALLER.tenant],
+  })
+  await running.open(() => ({ close: () => engine.checkpoints.idle() }))
+  return engine
+}
+
+async function startRetention(
+  { config, running, clock }: Context,
+  core: Core,
+  checkpoints: Checkpoints,
+): Promise<void> {
+  const retainer = new Retainer(core, checkpoints, config.segmentBytes)
+  const stop = clock.every(RETENTION_EVERY_MS, () => void retainer.enforce())
+  await running.open(() => ({ close: async () => stop() }))
+}

@@ -1,0 +1,71 @@
+/** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
+import type { Static, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { replayRules } from '../broker/http/replay-query.ts'
+import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
+import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
+import { parsePublish } from '../broker/publish-input.ts'
+import type { PublishInput } from '../broker/publish-input.ts'
+import { refuse } from '../broker/refusals.ts'
+import { describeProblem, fieldName } from '../http/validation.ts'
+import type { DeliveryName, FetchOptions, RecordToPublish } from './broker-client.ts'
+import type { ClientConfig } from './client-config.ts'
+
+export function streamOf(name: string): string {
+  if (typeof name !== 'string' || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
+  return name
+}
+
+export const groupOf = (stream: string, group: string): GroupPath => ({
+  stream: streamOf(stream),
+  group: tokenOf(group, 'consumer group'),
+})
+
+export const deliveryOf = ({ stream, subscription_id, delivery_id }: DeliveryName): DeliveryPath => ({
+  stream: streamOf(stream),
+  subscriptionId: tokenOf(subscription_id, 'subscription'),
+  deliveryId: tokenOf(delivery_id, 'delivery'),
+})
+
+export function tokenOf(token: string, what: string): string {
+  if (typeof token !== 'string' || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
+  return token
+}
+
+/** For bodies of one schema. */
+export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static<Schema>) => Static<Schema> {
+  const validator = Compile(schema)
+  return (body) => {
+    if (validator.Check(body)) return body
+    throw refuse('invalid_request', describeProblem(validator.Errors(body)))
+  }
+}
+
+/** As the query of the same values would be read. */
+export function replayOf(options: FetchOptions): ReplayRequest {
+  const query = new Map<string, string>()
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(replayRules.parameters, name))
+      throw refuse('invalid_query', `${fieldName(name)} is not known here`)
+    if (value !== null && value !== undefined) query.set(name, String(value))
+  }
+  return { ...replayRules.take(query), legacy: false }
+}
+
+/** The record as its body over HTTP would be read. It is complete: sent again, it is the same. */
+export function publishInputOf(record: RecordToPublish, config: ClientConfig): PublishInput {
+  const { payload, key, headers, durability_mode, ...rest } = record
+  return parsePublish({
+    ...rest,
+    ...bytesField('payload', payload),
+    ...bytesField('key', key),
+    headers: config.headersOf(headers ?? null),
+    durability_mode: durability_mode ?? config.defaultDurability,
+  })
+}
+
+const bytesField = (name: string, value: string | Uint8Array | null | undefined): Readonly<Record<string, unknown>> =>
+  value instanceof Uint8Array ? { [`${name}_hex`]: hexOf(value) } : { [name]: value }
+
+const hexOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('hex')

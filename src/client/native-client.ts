@@ -1,0 +1,214 @@
+/**
+ * The client of a broker in the same process: what HTTP would carry is a call. It is asked, and refuses, as over HTTP.
+ * Source: specification "Client library entry points".
+ */
+import type { BrokerOperations, Caller, Patience } from '../broker/operations.ts'
+import {
+  CursorCommitBody,
+  ClaimBody,
+  CreateStreamBody,
+  DeadLetterBody,
+  NackBody,
+  RenewBody,
+  RetryBody,
+} from '../broker/wire.ts'
+import type {
+  AckReply,
+  CreateStreamReply,
+  CursorCommitReply,
+  DeadLetterReply,
+  DelayedListReply,
+  GroupReply,
+  LeaseListReply,
+  NackReply,
+  PublishReply,
+  RenewReply,
+  ReplayConsumerListReply,
+  RetryReply,
+  StreamReply,
+} from '../broker/wire.ts'
+import type {
+  BrokerClient,
+  ClaimedDeliveries,
+  Delivery,
+  DeliveryName,
+  FetchOptions,
+  QueueSubscriptionOptions,
+  RecordToPublish,
+  ReplayPage,
+  ReplaySubscriptionOptions,
+  Stoppable,
+  StoredRecord,
+  Subscription,
+} from './broker-client.ts'
+import { bodyCheck, deliveryOf, groupOf, publishInputOf, replayOf, streamOf, tokenOf } from './checks.ts'
+import { ClientConfig } from './client-config.ts'
+import type { ClientSettings } from './client-config.ts'
+import { claimFrom, pageFrom } from './decode.ts'
+import type { NativeConnection } from './native-connection.ts'
+import { DEFAULT_RETRY_POLICY, withRetry } from './retry.ts'
+import type { RetryPolicy } from './retry.ts'
+import { queueDeliveries, replayRecords } from './subscriptions.ts'
+import type { SubscriptionParts } from './subscriptions.ts'
+
+const checkCreate = bodyCheck(CreateStreamBody)
+const checkCommit = bodyCheck(CursorCommitBody)
+const checkClaim = bodyCheck(ClaimBody)
+const checkNack = bodyCheck(NackBody)
+const checkRenew = bodyCheck(RenewBody)
+const checkRetry = bodyCheck(RetryBody)
+const checkDeadLetter = bodyCheck(DeadLetterBody)
+
+export class NativeClient implements BrokerClient {
+  readonly config: ClientConfig
+  readonly #connection: NativeConnection
+
+  /** @throws SdkError InvalidConfig */
+  constructor(settings: ClientSettings, connection: NativeConnection) {
+    this.config = new ClientConfig(settings)
+    this.#connection = connection
+  }
+
+  // Streams and records
+
+  createStream(stream: string, body: CreateStreamBody = {}): Promise<CreateStreamReply> {
+    return this.#call((broker, caller) => broker.createStream(caller, streamOf(stream), checkCreate(body)))
+  }
+
+  describeStream(stream: string): Promise<StreamReply> {
+    return this.#call((broker, caller) => broker.describeStream(caller, streamOf(stream)))
+  }
+
+  publish(stream: string, record: RecordToPublish): Promise<PublishReply> {
+    return this.#call((broker, caller) => broker.publish(caller, streamOf(stream), publishInputOf(record, this.config)))
+  }
+
+  async publishWithRetry(
+    stream: string,
+    record: RecordToPublish,
+    policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+  ): Promise<PublishReply> {
+    const input = await this.#call(async () => publishInputOf(record, this.config))
+    const publish = (): Promise<PublishReply> =>
+      this.#call((broker, caller) => broker.publish(caller, streamOf(stream), input))
+    return withRetry(publish, policy, this.#connection, this.#connection.closing)
+  }
+
+  async fetch(stream: string, options: FetchOptions = {}): Promise<ReplayPage> {
+    const page = await this.#call((broker, caller) => broker.replay(caller, streamOf(stream), replayOf(options)))
+    return pageFrom(page)
+  }
+
+  fetchFromOffset(
+    stream: string,
+    startOffset: number,
+    { max_records, max_payload_bytes }: Pick<FetchOptions, 'max_records' | 'max_payload_bytes'> = {},
+  ): Promise<ReplayPage> {
+    return this.fetch(stream, { start_offset: startOffset, max_records, max_payload_bytes })
+  }
+
+  subscribeReplay(stream: string, options: ReplaySubscriptionOptions = {}): Subscription<StoredRecord> {
+    const { signal, ...where } = options
+    return replayRecords(this, stream, where, this.#subscription(signal))
+  }
+
+  commitCursor(stream: string, group: string, cursor: string, offset: number): Promise<CursorCommitReply> {
+    return this.#call((broker, caller) =>
+      broker.commitCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), checkCommit({ offset }).offset),
+    )
+  }
+
+  // Shared queue
+
+  async claimQueue(
+    stream: string,
+    group: string,
+    body: ClaimBody = {},
+    { signal }: Stoppable = {},
+  ): Promise<ClaimedDeliveries> {
+    const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
+    try {
+      const claimed = await this.#call((broker, caller) =>
+        broker.claim(caller, groupOf(stream, group), checkClaim(body), patience),
+      )
+      return claimFrom(claimed)
+    } finally {
+      patience.end()
+    }
+  }
+
+  subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): Subscription<Delivery> {
+    const { signal, ...limits } = options
+    return queueDeliveries(this, stream, group, limits, this.#subscription(signal))
+  }
+
+  ack(delivery: DeliveryName): Promise<AckReply> {
+    return this.#call((broker, caller) => broker.ack(caller, deliveryOf(delivery)))
+  }
+
+  nack(delivery: DeliveryName, body: NackBody): Promise<NackReply> {
+    return this.#call((broker, caller) => broker.nack(caller, deliveryOf(delivery), checkNack(body)))
+  }
+
+  renewLease(delivery: DeliveryName, body: RenewBody): Promise<RenewReply> {
+    return this.#call((broker, caller) => broker.renew(caller, deliveryOf(delivery), checkRenew(body)))
+  }
+
+  retryDelivery(delivery: DeliveryName, body: RetryBody): Promise<RetryReply> {
+    return this.#call((broker, caller) => broker.retry(caller, deliveryOf(delivery), checkRetry(body)))
+  }
+
+  deadLetter(delivery: DeliveryName, body: DeadLetterBody): Promise<DeadLetterReply> {
+    return this.#call((broker, caller) => broker.deadLetter(caller, deliveryOf(delivery), checkDeadLetter(body)))
+  }
+
+  // Inspection
+
+  inspectLeases(
+    stream: string,
+    group: string,
+    { include_completed = false }: { readonly include_completed?: boolean } = {},
+  ): Promise<LeaseListReply> {
+    return this.#call((broker, caller) => broker.leases(caller, groupOf(stream, group), include_completed))
+  }
+
+  inspectDelayedMessages(stream: string, group: string): Promise<DelayedListReply> {
+    return this.#call((broker, caller) => broker.delayed(caller, groupOf(stream, group)))
+  }
+
+  inspectReplayConsumers(stream: string, group: string): Promise<ReplayConsumerListReply> {
+    return this.#call((broker, caller) => broker.replayConsumers(caller, groupOf(stream, group)))
+  }
+
+  describeConsumerGroup(stream: string, group: string): Promise<GroupReply> {
+    return this.#call((broker, caller) => broker.describeGroup(caller, groupOf(stream, group)))
+  }
+
+  #call<T>(operation: (broker: BrokerOperations, caller: Caller) => Promise<T>): Promise<T> {
+    return this.#connection.call(operation)
+  }
+
+  #subscription(signal: AbortSignal | undefined): SubscriptionParts {
+    const connection = this.#connection
+    const stop = signal ? AbortSignal.any([connection.closing, signal]) : connection.closing
+    return {
+      stop,
+      pause: connection.pause,
+      retrying: (attempt) => withRetry(attempt, DEFAULT_RETRY_POLICY, connection, stop),
+    }
+  }
+}
+
+/** A client that stays until one of the signals says stop. `end` it with the call, or the signals keep it. */
+function patienceUntil(signals: readonly AbortSignal[]): Patience & { end(): void } {
+  let abandon = (): void => {}
+  const onStop = (): void => abandon()
+  for (const signal of signals) signal.addEventListener('abort', onStop)
+  return {
+    onAbandoned(listener) {
+      abandon = listener
+      if (signals.some(({ aborted }) => aborted)) listener()
+    },
+    end: () => signals.forEach((signal) => signal.removeEventListener('abort', onStop)),
+  }
+}

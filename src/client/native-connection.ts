@@ -1,0 +1,66 @@
+/**
+ * The way to a broker in this process, for all clients of it: what a socket is elsewhere.
+ *
+ * N1  whatever an operation throws comes out as an SdkError, of the shape that the broker's answer over HTTP has
+ * N2  from `close` on nothing is called; what was called before is waited for, and waits that may take long are ended
+ */
+import type { BrokerOperations, Caller } from '../broker/operations.ts'
+import { isFailure, refusalOf } from '../broker/refusals.ts'
+import type { Logger } from '../observability/logger.ts'
+import { pauseOn } from './pause.ts'
+import type { ClientTimers, Pause } from './pause.ts'
+import type { Waiting } from './retry.ts'
+import { SdkError, brokerRefused } from './sdk-error.ts'
+
+export interface NativeConnectionParts {
+  readonly operations: BrokerOperations
+  readonly caller: Caller
+  readonly logger: Pick<Logger, 'error'>
+  readonly timers: ClientTimers
+  /** At least 0, below 1. */
+  readonly random: () => number
+}
+
+export class NativeConnection implements Waiting {
+  readonly pause: Pause
+  readonly random: () => number
+  readonly #parts: NativeConnectionParts
+  readonly #closing = new AbortController()
+  #inFlight = 0
+  #idle: () => void = () => {}
+
+  constructor(parts: NativeConnectionParts) {
+    this.#parts = parts
+    this.pause = pauseOn(parts.timers)
+    this.random = parts.random
+  }
+
+  /** Says stop to whatever waits, and to subscriptions. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  /** N1, N2. What the operation throws before its first `await` counts, too. */
+  async call<T>(operation: (operations: BrokerOperations, caller: Caller) => Promise<T>): Promise<T> {
+    if (this.closing.aborted) throw new SdkError('Transport', 'broker_closed', 'the broker of this process is closed')
+    this.#inFlight += 1
+    try {
+      return await operation(this.#parts.operations, this.#parts.caller)
+    } catch (error) {
+      if (isFailure(error)) this.#parts.logger.error({ err: error }, 'request failed')
+      throw brokerRefused(refusalOf(error), error)
+    } finally {
+      this.#inFlight -= 1
+      if (this.#inFlight === 0) this.#idle()
+    }
+  }
+
+  /** N2. Resolves when all calls have ended, or the time is over. */
+  async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+    this.#closing.abort()
+    if (this.#inFlight === 0) return
+    const ended = new AbortController()
+    this.#idle = () => ended.abort()
+    await this.pause(withinMs, ended.signal)
+  }
+}

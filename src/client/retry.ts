@@ -1,0 +1,65 @@
+/**
+ * Trying again.
+ *
+ * T1  only what the broker calls retryable, and at most `attemptsMax` times in all: then the last refusal is thrown
+ * T2  the n-th wait is a random part of a bound that doubles up to `delayMsMax` (full jitter), so that clients that failed together
+ *     do not come together; what the broker says in Retry-After is waited for besides
+ */
+import type { Pause } from './pause.ts'
+import { HttpBrokerError, SdkError, invalidConfig } from './sdk-error.ts'
+
+export interface RetryPolicy {
+  /** The first one included. */
+  readonly attemptsMax: number
+  /** Bound of the first wait. */
+  readonly delayMs: number
+  readonly delayMsMax: number
+}
+
+export const DEFAULT_RETRY_POLICY: RetryPolicy = Object.freeze({ attemptsMax: 5, delayMs: 50, delayMsMax: 2000 })
+const DELAY_MS_CEILING = 3_600_000
+
+export interface Waiting {
+  readonly pause: Pause
+  /** At least 0, below 1. */
+  readonly random: () => number
+}
+
+export async function withRetry<T>(
+  attempt: () => Promise<T>,
+  policy: RetryPolicy,
+  { pause, random }: Waiting,
+  stop: AbortSignal,
+): Promise<T> {
+  checkPolicy(policy)
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const again = error instanceof SdkError && error.retryable && failures < policy.attemptsMax // T1
+      if (!again) throw error
+      await pause(delayMsOf(error, failures, policy, random), stop)
+      if (stop.aborted) throw error
+    }
+  }
+}
+
+/** T2 */
+function delayMsOf(
+  error: SdkError,
+  failures: number,
+  { delayMs, delayMsMax }: RetryPolicy,
+  random: () => number,
+): number {
+  const askedMs = error instanceof HttpBrokerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0
+  const boundMs = Math.min(delayMsMax, delayMs * 2 ** (failures - 1))
+  return Math.min(askedMs + random() * boundMs, DELAY_MS_CEILING)
+}
+
+function checkPolicy({ attemptsMax, delayMs, delayMsMax }: RetryPolicy): void {
+  if (!Number.isSafeInteger(attemptsMax) || attemptsMax < 1) throw invalidConfig('attemptsMax must be at least 1')
+  for (const [name, value] of Object.entries({ delayMs, delayMsMax })) {
+    if (value >= 0 && value <= DELAY_MS_CEILING) continue
+    throw invalidConfig(`${name} must be from 0 to ${DELAY_MS_CEILING}`)
+  }
+}

@@ -1,0 +1,53 @@
+/** A broker in the test's own process, on a directory of its own. */
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
+import type { EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
+import { temporaryDirectory } from '../support/process.ts'
+
+export const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+/** A broker keeps its process alive: whatever a test leaves open is closed behind the last one. */
+const opened: EmbeddedBroker[] = []
+after(() => Promise.all(opened.map((broker) => broker.close())))
+
+export async function openBroker(dataDirectory = `${temporaryDirectory()}/data`): Promise<EmbeddedBroker> {
+  const broker = await openEmbeddedBroker({ dataDirectory, logger: SILENT })
+  opened.push(broker)
+  return broker
+}
+
+export async function openClient(): Promise<NativeClient> {
+  return (await openBroker()).client({ producerId: 'tester' })
+}
+
+let streams = 0
+
+/** A new stream under a name of its own: tests share a broker, not their streams. */
+export async function newStream(client: NativeClient, ...payloads: readonly string[]): Promise<string> {
+  const stream = `stream-${streams++}`
+  await client.createStream(stream)
+  for (const payload of payloads) await client.publish(stream, { message_id: payload, payload })
+  return stream
+}
+
+/** What a call was refused with. */
+export async function refusalOf(call: Promise<unknown>): Promise<SdkError> {
+  try {
+    await call
+  } catch (error) {
+    assert(error instanceof SdkError, String(error))
+    return error
+  }
+  return assert.fail('it was not refused')
+}
+
+/** The first so many; then the loop is left. */
+export async function take<T>(from: AsyncIterable<T>, count: number): Promise<T[]> {
+  const taken: T[] = []
+  for await (const each of from) if (taken.push(each) === count) break
+  return taken
+}
+
+/** Lets promises go as far as they go on their own. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { AnswerSource } from '../../src/http/exchange.ts'
+import { RawClient, ask, until, withServer } from './support.ts'
+
+const MEBIBYTE = 1 << 20
+const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'
+
+/** Pieces of `pieceBytes`, each of one letter, the next one of the next. */
+class Letters implements AnswerSource {
+  closed = 0
+  asked = 0
+  readonly #pieces: number
+  readonly #pieceBytes: number
+  readonly #failAt: number
+
+  constructor(pieces: number, pieceBytes: number, failAt = Infinity) {
+    this.#pieces = pieces
+    this.#pieceBytes = pieceBytes
+    this.#failAt = failAt
+  }
+
+  get bytes(): number {
+    return this.#pieces * this.#pieceBytes
+  }
+
+  async next(): Promise<Uint8Array | null> {
+    if (this.asked === this.#failAt) throw new Error('the disk is broken')
+    if (this.asked === this.#pieces) return null
+    this.asked += 1
+    return Buffer.alloc(this.#pieceBytes, 'abcdefghij'[(this.asked - 1) % 10])
+  }
+
+  close(): void {
+    this.closed += 1
+  }
+
+  text(): string {
+    return Array.from({ length: this.#pieces }, (_, i) => 'abcdefghij'[i % 10]!.repeat(this.#pieceBytes)).join('')
+  }
+}
+
+describe('an answer made while it is sent', () => {
+  it('arrives whole, in order, with its length and headers, and the connection serves the next request', () => {
+    const sources = [new Letters(1, 5), new Letters(20, 300_000), new Letters(3, 1), new Letters(0, 1)]
+    let asked = 0
+    return withServer(
+      {
+        'GET /m': (_, exchange) => {
+          const source = sources[asked++]!
+          exchange.answerFrom(200, 'text/plain', source.bytes, source, [['x-kind', 'letters']])
+        },
+      },
+      async ({ server }) => {
+        const client = await RawClient.connect(server)
+        for (const source of sources) {
+          await client.send(get)
+          const reply = (await client.reply())!
+          assert.equal(reply.status, 200)
+          assert.equal(reply.headers['content-length'], String(source.bytes))
+          assert.equal(reply.headers['x-kind'], 'letters')
+          assert.equal(reply.body, source.text())
+          assert.equal(source.closed, 1)
+        }
+        client.destroy()
+      },
+    )
+  })
+
+  it('to HEAD is its length alone', () => {
+    const source = new Letters(3, 1000)
+    return withServer(
+      { 'GET /m': (_, exchange) => exchange.answerFrom(200, 'text/plain', source.bytes, source) },
+      async ({ server }) => {
+        const reply = (await ask(server, 'HEAD /m HTTP/1.1\r\nHost: a\r\n\r\n', true))!
+        assert.equal(reply.headers['content-length'], '3000')
+        assert.equal(source.asked, 0)
+        assert.equal(source.closed, 1)
+      },
+    )
+  })
+
+  it('waits for its reader: what nobody takes is not made', () => {
+    const source = new Letters(200, MEBIBYTE)
+    return withServer(
+      { 'GET /m': (_, exchange) => exchange.answerFrom(200, 'text/plain', source.bytes, source) },
+      async ({ server }) => {
+        const client = await RawClient.connect(server)
+        client.socket.pause()
+        await client.send(get)
+        await until(() => source.asked > 0)
+        let before = -1
+        while (before !== source.asked) {
+          before = source.asked
+          for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve))
+        }
+        assert.ok(source.asked < 100, `${source.asked} MiB made for a reader that takes none`)
+        client.destroy()
+        await until(() => source.closed === 1)
+        assert.equal(server.inFlight, 0)
+      },
+    )
+  })
+
+  it('whose source fails before the first byte is our fault, and after it ends the connection', () => {
+    const sources = [new Letters(3, 1000, 0), new Letters(3, MEBIBYTE, 1)]
+    let asked = 0
+    return withServer(
+      {
+        'GET /m': (_, exchange) => {
+          const source = sources[asked++]!
+          exchange.answerFrom(200, 'text/plain', source.bytes, source)
+        },
+      },
+      async ({ server, errors }) => {
+        assert.equal((await ask(server, get))!.status, 500)
+        assert.equal(errors.length, 1)
+        const client = await RawClient.connect(server)
+        await client.send(get)
+        assert.equal(await client.reply(), null)
+        assert.deepEqual(
+          sources.map(({ closed }) => closed),
+          [0, 0],
+        )
+      },
+    )
+  })
+})
+
+describe('a body whose reading is paused', () => {
+  it('comes on when it is resumed, and its waiting is not the client’s fault', () => {
+    let resume = (): void => {}
+    let received = 0
+    let timedOut = false
+    return withServer(
+      {
+        'POST /m': (_, exchange) => {
+          exchange.readBody(100 * MEBIBYTE, {
+            chunk(bytes, isLast) {
+              received += bytes.byteLength
+              if (isLast) return exchange.answer(200, 'text/plain', `${received} bytes`)
+              exchange.pauseBody()
+              resume = () => exchange.resumeBody()
+            },
+            tooLarge: () => exchange.answer(413, null, null),
+            timedOut: () => {
+              timedOut = true
+            },
+          })
+        },
+      },
+      async ({ server, clock }) => {
+        const client = await RawClient.connect(server)
+        const bytes = 8 * MEBIBYTE
+        const sent = client.send(`POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${'x'.repeat(bytes)}`)
+        await until(() => received > 0)
+        clock.advanceMs(120_000)
+        assert.equal(timedOut, false)
+        assert.ok(received < bytes)
+        const reply = client.reply()
+        let isOver = false
+        void reply.then(() => (isOver = true))
+        await until(() => {
+          resume()
+          return isOver
+        })
+        await sent
+        assert.equal((await reply)!.body, `${bytes} bytes`)
+        client.destroy()
+      },
+    )
+  })
+})
