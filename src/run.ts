@@ -26,13 +26,20 @@ export async function run(load: () => Config): Promise<void> {
     const reloadOnHangUp: (() => void)[] = []
     process.on('SIGHUP', () => reloadOnHangUp.forEach((reload) => reload()))
 
-    const { logstore, broker } = config.services
+    const { logstore, objectstore, broker } = config.services
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
       const open = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
       const service = await running.open(open)
       reloadOnHangUp.push(() => service.reloadPolicy())
       announce('logstore', service)
+    }
+    if (objectstore) {
+      const { openObjectStore } = await import('./objectstore/service.ts')
+      const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
+      const service = await running.open(open)
+      reloadOnHangUp.push(() => service.reloadCredentials())
+      announce('objectstore', { http: service.http, grpc: null })
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')

@@ -30,6 +30,9 @@ export class ConnectionError extends Error {
 
 export type TimedResponse = HttpResponse & { readonly completedAtMs: number }
 
+/** No other method begins with it. */
+const FIRST_BYTE_OF_HEAD = 'H'.charCodeAt(0)
+
 interface Exchange {
   readonly resolve: (response: TimedResponse) => void
   readonly reject: (error: ConnectionError) => void
@@ -113,6 +116,7 @@ export class HttpConnection {
     }, timeoutMs)
     const exchange: Exchange = { resolve, reject, timer, response: null, flushed: false }
     this.#exchange = exchange
+    this.#parser.isToHead = head[0] === FIRST_BYTE_OF_HEAD
     const onFlushed = (): void => {
       exchange.flushed = true
       this.#settle(exchange)

@@ -30,6 +30,8 @@ const HEADER = /\r\n(content-length|transfer-encoding|retry-after|content-type|c
 type Head = Omit<HttpResponse, 'body'> & { readonly bodyBytes: number }
 
 export class HttpResponseParser {
+  /** Whether the next answer is one to HEAD: its length is that of a body which does not come. */
+  isToHead = false
   #pending = NO_BYTES // bytes of an unfinished head
   #head: Head | null = null
   #body = NO_BYTES
@@ -56,7 +58,7 @@ export class HttpResponseParser {
         this.#pending = Buffer.from(bytes)
         return null
       }
-      const head = parseHead(bytes.toString('latin1', 0, headBytes))
+      const head = parseHead(bytes.toString('latin1', 0, headBytes), this.isToHead)
       this.#pending = NO_BYTES
       rest = bytes.subarray(headBytes + HEAD_END.byteLength)
       if (head.status >= 200) {
@@ -80,7 +82,7 @@ export class HttpResponseParser {
   }
 }
 
-function parseHead(text: string): Head {
+function parseHead(text: string, isToHead: boolean): Head {
   const match = STATUS_LINE.exec(text)
   if (match === null) throw new ProtocolError('not an HTTP/1.1 response')
   const status = Number(match[1])
@@ -111,7 +113,7 @@ function parseHead(text: string): Head {
       default:
     }
   }
-  if (status < 200 || status === 204 || status === 304) bodyBytes = 0
+  if (isToHead || status < 200 || status === 204 || status === 304) bodyBytes = 0
   if (bodyBytes < 0) throw new ProtocolError('response without Content-Length')
   if (bodyBytes > BODY_BYTES_MAX) throw new ProtocolError('response body is too large')
   return { status, retryAfterSeconds, contentType, keepAlive, bodyBytes }

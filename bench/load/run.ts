@@ -163,7 +163,7 @@ async function runTask(
     for (;;) {
       const response = await connection.send(request.head, request.body)
       shared.lastAnswerAtMs = response.completedAtMs
-      if (response.status !== 200 && response.status !== 201) {
+      if (response.status < 200 || response.status >= 300) {
         measured.failed(`${response.status} ${workload.refusalKind(response)}`)
         if (response.status >= 500) source.unresolved()
         const retryAfterSeconds = response.retryAfterSeconds ?? 0

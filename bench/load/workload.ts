@@ -56,7 +56,7 @@ export interface RequestSource {
   /** The first request of a task. Bytes stay valid and unchanged until the next call of next() or succeeded(). */
   next(): LoadRequest | Promise<LoadRequest>
   /**
-   * The last request was answered with 200 or 201. Runs before the connection sends again.
+   * The last request was answered with success: 2xx. Runs before the connection sends again.
    *
    * @returns the next request of the task, or what the task came to
    * @throws UnreadableAnswerError

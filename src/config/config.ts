@@ -6,6 +6,8 @@ import { loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
 import { loadLogStoreConfig } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
+import { loadObjectStoreConfig } from './objectstore.ts'
+import type { ObjectStoreConfig } from './objectstore.ts'
 import { processSettings } from './process.ts'
 import { SettingProblems, readSettings } from './settings.ts'
 import type { Environment } from './settings.ts'
@@ -13,13 +15,17 @@ import type { Environment } from './settings.ts'
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
 
-const SERVICES = ['logstore', 'broker'] as const
+const SERVICES = ['logstore', 'objectstore', 'broker'] as const
 type Service = (typeof SERVICES)[number]
 
 export interface Config {
   readonly logLevel: LogLevel
   /** The chosen services with their settings; null: not started. */
-  readonly services: { readonly logstore: LogStoreConfig | null; readonly broker: BrokerConfig | null }
+  readonly services: {
+    readonly logstore: LogStoreConfig | null
+    readonly objectstore: ObjectStoreConfig | null
+    readonly broker: BrokerConfig | null
+  }
 }
 
 /**
@@ -33,9 +39,10 @@ export function loadConfig(env: Environment, args: readonly string[]): Config {
   const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
   const chosen = chosenServices(args, problems)
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
+  const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
   problems.throwIfAny()
-  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore, broker }) })
+  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore, objectstore, broker }) })
 }
 
 /**
@@ -48,7 +55,10 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
   const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
   problems.throwIfAny()
-  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore: null, broker }) })
+  return Object.freeze({
+    logLevel: TRILOG_LOG_LEVEL,
+    services: Object.freeze({ logstore: null, objectstore: null, broker }),
+  })
 }
 
 function chosenServices(args: readonly string[], problems: SettingProblems): ReadonlySet<Service> {

@@ -2,10 +2,10 @@
  * Quotas of the broker's tenants as operators write them: the file of MQ_QUOTAS_FILE. A tenant that is not in it has no limits.
  * Source: contract "Broker".
  */
-import { readFileSync } from 'node:fs'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { StoreError } from '../errors.ts'
+import { readSettingFile } from './setting-file.ts'
 
 /** null: no limit. */
 interface TenantQuota {
@@ -42,16 +42,9 @@ const quotasFile = Compile(QuotasFile)
 
 export const NO_QUOTAS: Quotas = Object.freeze({ tenants: new Map<string, TenantQuota>() })
 
-/** @throws StoreError `invalid_quotas` that goes on after the setting's name: 'names a file …' */
+/** @throws StoreError `invalid_quotas` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …' */
 export function readQuotas(path: string): Quotas {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    throw badQuotas(missing ? 'that does not exist' : 'that cannot be read', error)
-  }
-  return parseQuotas(text)
+  return parseQuotas(readSettingFile(path))
 }
 
 /** @throws as `readQuotas` does */

@@ -166,6 +166,20 @@ export function oneOf<const Value extends string>(
   })
 }
 
+/** Some of several words, from a comma-separated list. */
+export function someOf<const Value extends string>(
+  values: readonly Value[],
+  given: WithDefault | Described,
+): Setting<ReadonlySet<Value>> {
+  return setting(given, (value) => {
+    const words = value.split(',').map((word) => word.trim())
+    const chosen = new Set(values.filter((each) => words.includes(each)))
+    const isKnown = (word: string): boolean => word === '' || values.some((each) => each === word)
+    if (words.every(isKnown)) return chosen
+    throw new BadSetting(`must be a comma-separated list of: ${values.join(', ')}`)
+  })
+}
+
 export function flag(given: WithDefault | Described): Setting<boolean> {
   return setting(given, (value) => {
     if (value === '1' || value === 'true') return true
@@ -173,6 +187,9 @@ export function flag(given: WithDefault | Described): Setting<boolean> {
     throw new BadSetting('must be 1 or 0')
   })
 }
+
+/** Labels of letters, digits and hyphens, with dots between them. */
+const DOMAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 type Bounds = { readonly min: number; readonly max: number }
 
@@ -204,6 +221,15 @@ export function bindAddress(given: WithDefault | Described): Setting<BindAddress
       throw new BadSetting('must be host:port, as in 127.0.0.1:4318 or [::1]:4318')
     }
     return { host, port }
+  })
+}
+
+/** A host name, in lower case. */
+export function domain(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => {
+    const name = value.toLowerCase()
+    if (name.length <= 253 && DOMAIN.test(name) && isIP(name) === 0) return name
+    throw new BadSetting('must be a domain name, as in s3.example.com')
   })
 }
 

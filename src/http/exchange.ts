@@ -328,11 +328,13 @@ export class UwsExchange implements Exchange {
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
     const response = this.#response
     response.writeStatus(statusLine(status))
-    response.writeHeader(this.#host.requestIdHeader, this.id)
-    if (contentType !== null) response.writeHeader('content-type', contentType)
-    for (const [name, value] of headers) response.writeHeader(name, value)
+    // All in one call, as it writes values as they are: each call costs as much as the bytes of ten headers.
+    let lines = this.id
+    if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
+    for (const [name, value] of headers) lines += `\r\n${name}: ${value}`
     // The library writes the header itself where it closes the connection.
-    if (this.#host.closing && !this.#timedOut) response.writeHeader('connection', 'close')
+    if (this.#host.closing && !this.#timedOut) lines += '\r\nconnection: close'
+    response.writeHeader(this.#host.requestIdHeader, lines)
   }
 
   /** @returns whether everything was handed over */

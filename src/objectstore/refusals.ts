@@ -142,6 +142,8 @@ export type RefusalFields = Readonly<Record<string, string | number>>
 
 export interface RefusalOptions extends ErrorOptions {
   readonly fields?: RefusalFields
+  /** Of the answer, beside those of every refusal. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
   /** Instead of the code's rule: false for what can never succeed, true for a failure that passes. */
   readonly retryable?: boolean
 }
@@ -149,12 +151,14 @@ export interface RefusalOptions extends ErrorOptions {
 export class S3Error extends StoreError {
   declare readonly code: RefusalCode
   readonly fields: RefusalFields
+  readonly headers: readonly (readonly [name: string, value: string])[]
   readonly retryable: boolean
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(kindOf(REFUSALS[code]), code, message, options)
     this.name = 'S3Error'
     this.fields = options.fields ?? {}
+    this.headers = options.headers ?? []
     this.retryable = options.retryable ?? REFUSALS[code].retryable
   }
 

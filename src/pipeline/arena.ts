@@ -38,6 +38,10 @@ export class Arena {
     this.#owner = owner
   }
 
+  get blockBytes(): number {
+    return this.#blocks.blockBytes
+  }
+
   /** Bytes of the blocks that are allocated now. */
   get usedBytes(): number {
     return this.#blocks.usedBlocks * this.#blocks.blockBytes

@@ -167,9 +167,10 @@ describe('the process', () => {
       Object.entries(loadConfig({}, args).services)
         .filter(([, config]) => config !== null)
         .map(([name]) => name)
-    assert.deepEqual(chosen(), ['logstore', 'broker'])
+    assert.deepEqual(chosen(), ['logstore', 'objectstore', 'broker'])
     assert.deepEqual(chosen('--services', 'broker,logstore'), ['logstore', 'broker'])
     assert.deepEqual(chosen('--services', 'logstore'), ['logstore'])
+    assert.deepEqual(chosen('--services', 'objectstore'), ['objectstore'])
     assert.deepEqual(chosen('--services', 'broker'), ['broker'])
   })
 

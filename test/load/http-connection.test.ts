@@ -61,6 +61,23 @@ describe('a connection', () => {
     assert.equal(received, `${HEAD.toString()}body`)
   })
 
+  it('takes the answer to HEAD for whole without a body, and that to the next request with one', async (t) => {
+    const { connection } = await connectTo(t, (socket) => {
+      socket.on('data', (chunk) => {
+        const body = chunk.toString().startsWith('HEAD ') ? '' : 'body'
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n${body}`)
+      })
+    })
+    for (const [method, body] of [
+      ['HEAD', ''],
+      ['GET', 'body'],
+      ['HEAD', ''],
+    ] as const) {
+      const response = await connection.send(Buffer.from(`${method} / HTTP/1.1\r\n\r\n`), null)
+      assert.equal(String(response.body), body)
+    }
+  })
+
   it('waits until its bytes have left before the request is over, even when the answer came early', async (t) => {
     const body = Buffer.alloc(64 * 1024 * 1024, 1) // more than the kernel buffers
     let answeredAtBytes = 0

@@ -203,7 +203,7 @@ describe('load logstore', () => {
 describe('the command line', () => {
   it('is refused with one line that names the option, and exit code 2', async () => {
     for (const [args, complaint] of [
-      [['nosuch'], /unknown service 'nosuch'; known: logstore, broker/],
+      [['nosuch'], /unknown service 'nosuch'; known: logstore, objectstore, broker/],
       [['logstore', '--nosuch'], /Unknown option '--nosuch'/],
       [['logstore', '--batch'], /--batch/],
       [['logstore', 'stray'], /stray/],

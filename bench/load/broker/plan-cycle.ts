@@ -2,6 +2,7 @@
 import { UsageError } from '../options.ts'
 import type { OptionValues } from '../options.ts'
 import type { RunOptions } from '../run.ts'
+import { orUnverified } from '../verification.ts'
 import type { Workload } from '../workload.ts'
 import { refusalKind } from './answers.ts'
 import { CycleSource } from './cycle-source.ts'
@@ -9,7 +10,7 @@ import { BATCH_MAX } from './limits.ts'
 import { groupPath } from './names.ts'
 import { createStreams, Filling } from './preparation.ts'
 import type { BrokerLoad } from './service.ts'
-import { finishedRecords, orUnverified, verifyCompleted } from './verify.ts'
+import { finishedRecords, verifyCompleted } from './verify.ts'
 
 /** Enough for a broker of this speed; a faster one finds the queue empty, and the workers refill it. */
 const SINGLE_CYCLES_PER_SECOND = 20_000

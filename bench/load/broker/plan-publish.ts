@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../options.ts'
 import type { OptionValues } from '../options.ts'
+import { orUnverified } from '../verification.ts'
 import type { Workload } from '../workload.ts'
 import { AcknowledgedRecords } from './acknowledged-records.ts'
 import { refusalKind } from './answers.ts'
@@ -9,7 +10,7 @@ import { BATCH_MAX, BODY_BYTES_MAX } from './limits.ts'
 import { createStreams } from './preparation.ts'
 import { PublishSource, RecordNumbers } from './publish-source.ts'
 import type { BrokerLoad } from './service.ts'
-import { orUnverified, verifyPublished } from './verify.ts'
+import { verifyPublished } from './verify.ts'
 
 const DURABILITY_MODES = ['volatile', 'local-append', 'local-sync'] as const
 

@@ -1,13 +1,12 @@
 /** Requests to the broker: as bytes for the run, and sent one by one before and after it. */
 import { headersBeforeLength } from '../headers.ts'
-import { HttpConnection } from '../http-connection.ts'
+import { connected } from '../connected.ts'
+import type { Send } from '../connected.ts'
 import type { Target } from '../http-connection.ts'
 import type { HttpResponse } from '../http-response-parser.ts'
 import { RefusedError } from '../workload.ts'
 import type { LoadRequest } from '../workload.ts'
 import { refusalKind } from './answers.ts'
-
-const TIMEOUT_MS = 60_000
 
 export class Requests {
   readonly target: Target
@@ -28,20 +27,9 @@ export class Requests {
     return { head: Buffer.from(text, 'latin1'), body: null }
   }
 
-  /**
-   * Sends requests one after the other on a connection of their own.
-   *
-   * @param use is given `send`, which throws ConnectionError
-   */
-  async connected<T>(use: (send: (request: LoadRequest) => Promise<HttpResponse>) => Promise<T>): Promise<T> {
-    const nowMs = (): number => performance.now()
-    const connection = new HttpConnection({ target: this.target, timeoutMs: TIMEOUT_MS, nowMs })
-    try {
-      await connection.open()
-      return await use(({ head, body }) => connection.send(head, body))
-    } finally {
-      connection.destroy()
-    }
+  /** @throws ConnectionError, and what `use` throws */
+  connected<T>(use: (send: Send) => Promise<T>): Promise<T> {
+    return connected(this.target, use)
   }
 
   /**

@@ -9,8 +9,8 @@
  * cycle: the group's own count of what is finished grew by what was acknowledged. A record given to two workers that both
  * could acknowledge it would be counted once, so that the sum is too small. Holds when nobody else uses the group.
  */
-import { ConnectionError } from '../http-connection.ts'
-import { RefusedError, UnreadableAnswerError } from '../workload.ts'
+import { Problems } from '../verification.ts'
+import { UnreadableAnswerError } from '../workload.ts'
 import type { Verification } from '../workload.ts'
 import type { AcknowledgedRecords } from './acknowledged-records.ts'
 import type { CycleTotals } from './cycle-source.ts'
@@ -18,9 +18,6 @@ import { groupPath, messageId, recordOfMessageId, streamName, streamPath } from 
 import type { Requests } from './requests.ts'
 
 const PAGE_RECORDS = 1000
-const PROBLEMS_SHOWN_MAX = 3
-
-type Check = Verification['checks'][number]
 
 export interface SentRecords {
   /** Records below this number were sent. */
@@ -138,31 +135,4 @@ export function verifyCompleted(finishedBefore: number, finishedAfter: number, t
   const expected = `${totals.completed}${totals.unresolved > 0 ? ` to ${totals.completed + totals.unresolved}` : ''}`
   const detail = `the group finished ${finished} records, ${expected} were acknowledged`
   return { ok, checks: [{ name: 'finished', ok, detail }] }
-}
-
-class Problems {
-  readonly #shown: string[] = []
-  #count = 0
-
-  add(problem: string): void {
-    if (this.#count++ < PROBLEMS_SHOWN_MAX) this.#shown.push(problem)
-  }
-
-  check(name: string, detail: string): Check {
-    return this.#count === 0
-      ? { name, ok: true, detail }
-      : { name, ok: false, detail: `${this.#count} wrong: ${this.#shown.join('; ')}` }
-  }
-}
-
-/** The broker failed while it was asked: that is a finding, and no reason to lose the figures. */
-export async function orUnverified(ask: () => Promise<Verification>): Promise<Verification> {
-  try {
-    return await ask()
-  } catch (error) {
-    const isTheBroker =
-      error instanceof ConnectionError || error instanceof RefusedError || error instanceof UnreadableAnswerError
-    if (!isTheBroker) throw error
-    return { ok: false, checks: [{ name: 'answers', ok: false, detail: error.message }] }
-  }
 }

@@ -11,6 +11,12 @@ export interface Caller {
   readonly chunkSigning: ChunkSigning | null
 }
 
-/** Either name of a header: ours wins. */
-export const eitherHeader = (headers: ReadonlyMap<string, string>, name: string): string | undefined =>
-  headers.get(`x-obj-${name}`) ?? headers.get(`x-amz-${name}`)
+/** Both names of a header, made once: each request asks for many. */
+const names = new Map<string, readonly [ours: string, theirs: string]>()
+
+/** Either name of a header: ours wins. @param name one of ours, not one that a client chose */
+export function eitherHeader(headers: ReadonlyMap<string, string>, name: string): string | undefined {
+  let both = names.get(name)
+  if (both === undefined) names.set(name, (both = [`x-obj-${name}`, `x-amz-${name}`]))
+  return headers.get(both[0]) ?? headers.get(both[1])
+}

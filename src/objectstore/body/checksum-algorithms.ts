@@ -1,7 +1,7 @@
 /** The checksums of objects: how each is computed, and how the checksum of a whole comes from those of its parts. */
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { CrcCombiner } from '../../../native-free-codecs/crc-combine.ts'
+import { combineCrc32 } from '../../../native-free-codecs/crc-combine.ts'
 import { combineCrc32c, crc32c } from '../../../native-free-codecs/crc32c.ts'
 import { combineCrc64nvme, crc64nvme } from '../../../native-free-codecs/crc64nvme.ts'
 import { CHECKSUM_ALGORITHMS } from '../documents/checksums.ts'
@@ -52,14 +52,11 @@ class Crc64NvmeDigest implements Digest {
 
 export const beginHash = (name: 'md5' | 'sha1' | 'sha256'): Digest => createHash(name)
 
-const ofZlib = new CrcCombiner(32, 0xedb8_8320n)
-
 const RULES: Readonly<Record<ChecksumAlgorithm, AlgorithmRule>> = {
   CRC32: {
     digestBytes: 4,
     begin: () => new Crc32Digest(crc32),
-    combine: (a, b, bytes) =>
-      fourBytes(Number(ofZlib.combine(BigInt(a.readUInt32BE()), BigInt(b.readUInt32BE()), bytes))),
+    combine: (a, b, bytes) => fourBytes(combineCrc32(a.readUInt32BE(), b.readUInt32BE(), bytes)),
   },
   CRC32C: {
     digestBytes: 4,

@@ -1,0 +1,136 @@
+/** Settings of the object store. */
+import {
+  MULTIPART_TTL_HOURS_DEFAULT,
+  MULTIPART_TTL_HOURS_MAX,
+  OBJSTORE_PUT_BYTES_CEILING,
+  OBJSTORE_PUT_BYTES_DEFAULT,
+  OBJSTORE_PUT_BYTES_FLOOR,
+} from './limits.ts'
+import { processSettings } from './process.ts'
+import {
+  SettingProblems,
+  bindAddress,
+  domain,
+  integer,
+  isLoopback,
+  label,
+  oneOf,
+  optional,
+  path,
+  readSettings,
+  someOf,
+  unknownSettings,
+} from './settings.ts'
+import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+
+/** Beyond the profile. */
+const EXTENSIONS = ['list-v1', 'ignore-acl-headers'] as const
+
+export const objectStoreSettings = {
+  OBJSTORE_BIND_ADDRESS: bindAddress({
+    default: '127.0.0.1:9000',
+    description: 'HTTP listener, host:port; port 0 picks a free one',
+  }),
+  OBJSTORE_DATA_DIR: path({
+    default: './data/objectstore',
+    description: 'Objects and buckets; must be writable',
+  }),
+  OBJSTORE_BASE_DOMAIN: optional(
+    domain({
+      description:
+        'Trusted base domain of virtual-host addressing: in requests for bucket.<domain>, the host names the bucket; unset: path-style only',
+    }),
+  ),
+  OBJSTORE_AUTH_MODE: oneOf(['local', 'sigv4'], {
+    default: 'local',
+    description:
+      '`local`: a request is of whom its x-obj-principal says; `sigv4`: requests are signed with access keys',
+  }),
+  OBJSTORE_CREDENTIALS_FILE: optional(path({ description: 'JSON file of access keys, for `sigv4`' })),
+  OBJSTORE_REGION: label({
+    default: 'us-east-1',
+    charactersMax: 64,
+    description: 'Region that signatures are made for',
+  }),
+  OBJSTORE_EXTENSIONS: someOf(EXTENSIONS, {
+    default: '',
+    description:
+      'Comma-separated, beyond the profile. `list-v1`: ListObjects version 1; `ignore-acl-headers`: ACLs are passed over instead of refused',
+  }),
+  OBJSTORE_MAX_PUT_BYTES: integer({
+    default: String(OBJSTORE_PUT_BYTES_DEFAULT),
+    min: OBJSTORE_PUT_BYTES_FLOOR,
+    max: OBJSTORE_PUT_BYTES_CEILING,
+    description: 'Largest body of one PUT, and of one part',
+  }),
+  OBJSTORE_MULTIPART_TTL_HOURS: integer({
+    default: String(MULTIPART_TTL_HOURS_DEFAULT),
+    min: 1,
+    max: MULTIPART_TTL_HOURS_MAX,
+    description: 'Multipart uploads that are neither completed nor aborted by then are aborted',
+  }),
+}
+
+export interface ObjectStoreConfig {
+  readonly http: BindAddress
+  readonly dataDirectory: string
+  /** null: path-style only */
+  readonly baseDomain: string | null
+  readonly auth: { readonly mode: 'local' } | { readonly mode: 'sigv4'; readonly credentialsFile: string }
+  readonly region: string
+  readonly extensions: ReadonlySet<(typeof EXTENSIONS)[number]>
+  readonly putBytesMax: number
+  readonly multipartTtlHours: number
+  /** Variables that begin with OBJSTORE_ and are no settings: worth a warning. */
+  readonly unknownSettings: readonly string[]
+}
+
+const tableWithProcess = {
+  ...objectStoreSettings,
+  TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+}
+type Settings = SettingsOf<typeof tableWithProcess>
+
+/** @throws StoreError that has one line for every bad setting */
+export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
+  const problems = new SettingProblems()
+  const settings = readSettings(tableWithProcess, env, problems)
+  problems.throwIfAny() // the checks below need every single value
+  checkBind(settings, problems)
+  const auth = authOf(settings, problems)
+  problems.throwIfAny()
+  return Object.freeze({
+    http: settings.OBJSTORE_BIND_ADDRESS,
+    dataDirectory: settings.OBJSTORE_DATA_DIR,
+    baseDomain: settings.OBJSTORE_BASE_DOMAIN,
+    auth,
+    region: settings.OBJSTORE_REGION,
+    extensions: settings.OBJSTORE_EXTENSIONS,
+    putBytesMax: settings.OBJSTORE_MAX_PUT_BYTES,
+    multipartTtlHours: settings.OBJSTORE_MULTIPART_TTL_HOURS,
+    unknownSettings: unknownSettings(objectStoreSettings, 'OBJSTORE_', env),
+  })
+}
+
+/** In `local` mode everybody is who they say: nobody else may be able to say so. */
+function checkBind(settings: Settings, problems: SettingProblems): void {
+  if (settings.OBJSTORE_AUTH_MODE !== 'local' || settings.TRILOG_ALLOW_INSECURE_BIND) return
+  if (isLoopback(settings.OBJSTORE_BIND_ADDRESS.host)) return
+  problems.add(
+    'OBJSTORE_BIND_ADDRESS',
+    'must be a loopback address while requests need no credentials: set OBJSTORE_AUTH_MODE=sigv4, or TRILOG_ALLOW_INSECURE_BIND=1',
+  )
+}
+
+function authOf(settings: Settings, problems: SettingProblems): ObjectStoreConfig['auth'] {
+  const credentialsFile = settings.OBJSTORE_CREDENTIALS_FILE
+  if (settings.OBJSTORE_AUTH_MODE === 'sigv4' && credentialsFile !== null) {
+    return Object.freeze({ mode: 'sigv4', credentialsFile })
+  }
+  if (settings.OBJSTORE_AUTH_MODE === 'sigv4') {
+    problems.add('OBJSTORE_CREDENTIALS_FILE', 'must name a file of access keys, as OBJSTORE_AUTH_MODE is sigv4')
+  } else if (credentialsFile !== null) {
+    problems.add('OBJSTORE_CREDENTIALS_FILE', 'has no meaning unless OBJSTORE_AUTH_MODE is sigv4')
+  }
+  return Object.freeze({ mode: 'local' })
+}

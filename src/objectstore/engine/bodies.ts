@@ -1,0 +1,431 @@
+/**
+ * Bodies on their way in.
+ *
+ *   small   up to INLINE_BYTES_MAX: held in memory, digested here, stored in the frame that commits it
+ *   large   copied into the arena, extent by extent; a lane digests each, then it is appended to the log. What commits it lists them
+ *
+ * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
+ * B2  a body that waits for space has given what it had to the log: whoever waits, others go on
+ * B3  a body that failed stays failed: its extents are garbage, and nothing commits it
+ * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
+ */
+import assert from 'node:assert/strict'
+import { crc32 } from 'node:zlib'
+import type { Log } from '../../log/log.ts'
+import { BodyDigests } from '../body/body-digests.ts'
+import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
+import type { BodyTarget, BodyWriter, ReceivedBody } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { Core } from './core.ts'
+import type { DigestBody } from './digest-lanes.ts'
+import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
+import type { Content, Extent } from './frames.ts'
+
+const INLINE_BYTES_MAX = 64 * 1024
+export const EXTENT_BYTES = 256 * 1024
+/** Of one body, in the arena: one that fills and others on their way to the disk. */
+const EXTENTS_AT_ONCE_MAX = 6
+
+/** An extent that was appended. */
+interface Appended {
+  readonly end: number
+  /** Of the log. */
+  readonly generation: number
+  readonly offset: number
+}
+
+export class Bodies {
+  readonly core: Core
+  /** One block of the arena. */
+  readonly extentBytes: number
+  readonly #open = new Set<LargeBody>()
+  readonly #waiting = new Set<LargeBody>()
+  /** In the order of the log. */
+  #appended: Appended[] = []
+
+  constructor(core: Core) {
+    this.core = core
+    this.extentBytes = core.arena.blockBytes
+    core.log.onProgress(() => this.#giveBack(core.log))
+    core.log.onStateChange(() => this.#giveBack(core.log))
+  }
+
+  receive(lengthBytes: number | null, plan: DigestPlan, target: BodyTarget): BodyWriter {
+    const isLarge = lengthBytes !== null && lengthBytes > INLINE_BYTES_MAX
+    return isLarge ? this.large(plan, target) : new SmallBody(this, plan, target)
+  }
+
+  large(plan: DigestPlan, target: BodyTarget): LargeBody {
+    const body = new LargeBody(this, plan, target)
+    this.#open.add(body)
+    return body
+  }
+
+  /**
+   * Where a body stands in the log; one that does not yet is written there. What makes it a part is appended in the same turn: then it is
+   * lost when the body is, and nobody takes the body for garbage before.
+   *
+   * @throws S3Error
+   */
+  extentsOf({ content }: Received, target: BodyTarget): readonly Extent[] {
+    if ('extents' in content) return content.extents
+    if (content.inline.byteLength === 0) return []
+    const { extent, stored } = this.#append(content.inline, target, 'admit')
+    stored.catch(() => {}) // what comes behind it says so
+    return [extent]
+  }
+
+  /** As a frame of its own, from memory. Resolves when it is stored. @throws S3Error */
+  async appendExtent(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish'): Promise<Extent> {
+    const room = this.core.room(extentHeadOf(target).byteLength + bytes.byteLength)
+    if (room !== null) await room
+    const { extent, stored } = this.#append(bytes, target, purpose)
+    await stored
+    return extent
+  }
+
+  /** B4. Infinity: none. */
+  get oldestExtent(): number {
+    let oldest = Infinity
+    for (const body of this.#open) oldest = Math.min(oldest, body.oldestExtent)
+    return oldest
+  }
+
+  // For its bodies
+
+  /** -1: there is none now, the body hears when there is. */
+  allocate(body: LargeBody): number {
+    const offset = this.core.arena.allocate(this.extentBytes)
+    if (offset >= 0) return offset
+    this.#waiting.add(body)
+    for (const other of this.#open) other.submitPart() // B2
+    return -1
+  }
+
+  free(offset: number): void {
+    this.core.arena.free(offset)
+    for (const body of this.#waiting) {
+      this.#waiting.delete(body)
+      body.goOn()
+      if (this.#waiting.has(body)) return
+    }
+  }
+
+  /** The extent that was appended last stands there. */
+  freeWhenReleased(offset: number): void {
+    const { log, appender } = this.core
+    this.#appended.push({ end: appender.end, generation: log.generation, offset })
+  }
+
+  closed(body: LargeBody): void {
+    this.#open.delete(body)
+    this.#waiting.delete(body)
+  }
+
+  #append(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish') {
+    const head = extentHeadOf(target)
+    let extent: Extent | null = null
+    const stored = this.core.append({
+      type: FRAME_EXTENT,
+      inlineBytes: head.byteLength + bytes.byteLength,
+      encode(into, at) {
+        head.copy(into, at)
+        bytes.copy(into, at + head.byteLength)
+      },
+      purpose,
+      apply: (position) => {
+        extent = { position, bytes: bytes.byteLength }
+      },
+    })
+    assert(extent !== null)
+    return { extent: extent as Extent, stored } // set by `apply`, which the compiler does not see
+  }
+
+  /** B1. Of a journal that ended, nobody reads any more what it had not taken. */
+  #giveBack({ released, generation, state }: Log): void {
+    const isRead = (extent: Appended): boolean =>
+      extent.end > released && extent.generation === generation && state.kind !== 'read-only'
+    const first = this.#appended.findIndex(isRead)
+    const free = first < 0 ? this.#appended : this.#appended.slice(0, first)
+    this.#appended = first < 0 ? [] : this.#appended.slice(first)
+    for (const { offset } of free) this.free(offset)
+  }
+}
+
+class SmallBody implements BodyWriter {
+  readonly #bodies: Bodies
+  readonly #plan: DigestPlan
+  readonly #target: BodyTarget
+  #pieces: Buffer[] = []
+  #bytes = 0
+  /** What it became when it turned out not to be small. */
+  #large: LargeBody | null = null
+  #onDrain: () => void = () => {}
+
+  constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget) {
+    this.#bodies = bodies
+    this.#plan = plan
+    this.#target = target
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#large !== null) return this.#large.write(bytes)
+    this.#bytes += bytes.byteLength
+    if (this.#bytes <= INLINE_BYTES_MAX) {
+      this.#pieces.push(Buffer.from(bytes))
+      return true
+    }
+    const large = this.#bodies.large(this.#plan, this.#target)
+    this.#large = large
+    large.onDrain(() => this.#onDrain())
+    for (const piece of this.#pieces) large.write(piece)
+    this.#pieces = []
+    return large.write(bytes)
+  }
+
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  async finish(): Promise<Received> {
+    if (this.#large !== null) return this.#large.finish()
+    const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
+    const digests = new BodyDigests(this.#plan)
+    digests.update(inline)
+    return new Received(digests.finish(), { inline }, null)
+  }
+
+  abandon(): void {
+    this.#large?.abandon()
+    this.#pieces = []
+  }
+}
+
+/** A body that is whole. `take` gives its content to one change. */
+export class Received implements ReceivedBody {
+  readonly digest: BodyDigest
+  readonly #content: Content
+  readonly #large: LargeBody | null
+
+  constructor(digest: BodyDigest, content: Content, large: LargeBody | null) {
+    this.digest = digest
+    this.#content = content
+    this.#large = large
+  }
+
+  get content(): Content {
+    return this.#content
+  }
+
+  /** Just before the frame that commits it is appended. @throws S3Error InternalError when some of it was lost (B3) */
+  demandWhole(): void {
+    this.#large?.demandWhole()
+  }
+
+  /** The frame that commits it was appended, or it is given up. */
+  abandon(): void {
+    this.#large?.close()
+  }
+}
+
+export class LargeBody implements BodyWriter {
+  readonly #bodies: Bodies
+  readonly #head: Buffer
+  readonly #headCrc: number
+  readonly #digest: DigestBody
+  /** In the arena: the extent that fills; -1: none. */
+  #offset = -1
+  #filled = 0
+  /** What there was no space for. */
+  #held: Buffer[] = []
+  /** Given to the lane, not appended yet. */
+  readonly #submitted: { readonly offset: number; readonly bytes: number }[] = []
+  /** In the arena, the one that fills included. */
+  #inArena = 0
+  readonly #extents: Extent[] = []
+  #onDrain: (() => void) | null = null
+  #isFull = false
+  #isFinishing = false
+  #whole: { resolve(received: Received): void; reject(error: Error): void } | null = null
+  #state: 'open' | 'failed' | 'closed' = 'open'
+
+  constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget) {
+    this.#bodies = bodies
+    this.#head = extentHeadOf(target)
+    this.#headCrc = crc32(this.#head)
+    this.#digest = bodies.core.digests.begin(plan, {
+      updated: (payloadCrc) => this.#append(payloadCrc),
+      finished: (digest) => this.#finished(digest),
+      failed: () => this.#fail(),
+    })
+  }
+
+  get oldestExtent(): number {
+    return this.#extents[0]?.position ?? Infinity
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#state !== 'open') return true // whoever finishes it hears
+    if (this.#held.length > 0) this.#held.push(Buffer.from(bytes))
+    else this.#copy(bytes)
+    this.#isFull = this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX
+    return !this.#isFull
+  }
+
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  finish(): Promise<Received> {
+    return new Promise((resolve, reject) => {
+      this.#whole = { resolve, reject }
+      if (this.#state !== 'open') return reject(notKept())
+      this.#isFinishing = true
+      this.#endWhenGiven()
+    })
+  }
+
+  abandon(): void {
+    this.close()
+  }
+
+  close(): void {
+    this.#end('closed')
+    this.#whole?.reject(notKept())
+  }
+
+  /** B3 */
+  demandWhole(): void {
+    if (this.#state !== 'open') throw notKept()
+  }
+
+  // For Bodies
+
+  /** There is space again. */
+  goOn(): void {
+    const held = this.#held
+    this.#held = []
+    for (const [i, piece] of held.entries()) {
+      this.#copy(piece)
+      if (this.#held.length === 0) continue
+      this.#held.push(...held.slice(i + 1))
+      return
+    }
+    if (this.#isFinishing) this.#endWhenGiven()
+    else this.#drained()
+  }
+
+  /** B2 */
+  submitPart(): void {
+    if (this.#offset >= 0 && this.#filled > 0) this.#submit()
+  }
+
+  #copy(bytes: Uint8Array): void {
+    const { core, extentBytes } = this.#bodies
+    const { arena } = core
+    for (let at = 0; at < bytes.byteLength;) {
+      if (this.#offset < 0 && !this.#begin()) {
+        this.#held.push(Buffer.from(bytes.subarray(at)))
+        return
+      }
+      const count = Math.min(extentBytes - this.#filled, bytes.byteLength - at)
+      arena.bytes.set(bytes.subarray(at, at + count), this.#offset + this.#filled)
+      this.#filled += count
+      at += count
+      if (this.#filled === extentBytes) this.#submit()
+    }
+  }
+
+  #begin(): boolean {
+    this.#offset = this.#bodies.allocate(this)
+    if (this.#offset < 0) return false
+    this.#inArena += 1
+    this.#filled = 0
+    return true
+  }
+
+  #submit(): void {
+    this.#submitted.push({ offset: this.#offset, bytes: this.#filled })
+    this.#digest.update(this.#offset, this.#filled, this.#headCrc)
+    this.#offset = -1
+  }
+
+  #endWhenGiven(): void {
+    if (this.#held.length > 0) return
+    if (this.#offset >= 0) this.#submit()
+    this.#isFinishing = false
+    this.#digest.finish()
+  }
+
+  #append(payloadCrc: number): void {
+    const { core } = this.#bodies
+    const extent = this.#submitted.shift()
+    assert(extent !== undefined)
+    const { offset, bytes } = extent
+    const head = this.#head
+    try {
+      core
+        .append({
+          type: FRAME_EXTENT,
+          inlineBytes: head.byteLength,
+          encode: (target, at) => void head.copy(target, at),
+          external: { offset, bytes, payloadCrc },
+          purpose: 'admit',
+          apply: (position) => this.#extents.push({ position, bytes }),
+        })
+        .catch(() => this.#fail())
+    } catch {
+      this.#free(offset)
+      return this.#fail()
+    }
+    this.#bodies.freeWhenReleased(offset)
+    this.#inArena -= 1
+    this.#drained()
+  }
+
+  #finished(digest: BodyDigest): void {
+    this.#whole?.resolve(new Received(digest, { extents: this.#extents }, this))
+  }
+
+  #drained(): void {
+    if (!this.#isFull || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX / 2) return
+    this.#isFull = false
+    this.#onDrain?.()
+  }
+
+  #fail(): void {
+    if (this.#state !== 'open') return
+    this.#end('failed')
+    this.#whole?.reject(notKept())
+    if (this.#isFull) this.#onDrain?.()
+  }
+
+  /** Gives up what it has, and takes nothing more. The lane may still read what was submitted: nobody minds what it makes of other bytes. */
+  #end(state: 'failed' | 'closed'): void {
+    const wasOpen = this.#state === 'open'
+    this.#state = state
+    this.#bodies.closed(this)
+    if (!wasOpen) return
+    this.#digest.drop()
+    this.#held = []
+    const offsets = this.#submitted.splice(0).map(({ offset }) => offset)
+    if (this.#offset >= 0) offsets.push(this.#offset)
+    this.#offset = -1
+    for (const offset of offsets) this.#free(offset)
+  }
+
+  #free(offset: number): void {
+    this.#inArena -= 1
+    this.#bodies.free(offset)
+  }
+}
+
+const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
+  encodeExtentHead({
+    bucket: bucket.number,
+    key: Buffer.from(key),
+    uploadId: upload?.uploadId ?? null,
+    partNumber: upload?.partNumber ?? 0,
+  })
+
+const notKept = (): Error => refuse('InternalError', 'The body could not be stored. Please try again.')

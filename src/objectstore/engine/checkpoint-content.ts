@@ -1,0 +1,94 @@
+/**
+ * The state as a checkpoint holds it. Integers are little-endian.
+ *
+ *   offset  bytes  what
+ *        0      4  jsonBytes  u32
+ *        4      4  unused     0
+ *        8      …  json       buckets, uploads and what is small, UTF-8
+ *        …      …  index      as ../index/checkpoint.ts has it
+ *
+ * K1  it is a copy: the state goes on while it is written. The part of the index is made bit by bit, see CheckpointWriter
+ */
+import type { CheckpointWriter } from '../index/checkpoint.ts'
+import { KeyIndex } from '../index/key-index.ts'
+import type { Bucket } from '../operations.ts'
+import type { Extent } from './frames.ts'
+import { StoreState } from './state.ts'
+import type { CompletedState, PartState, UploadState } from './state.ts'
+
+interface Content {
+  readonly next_bucket_number: number
+  readonly commit_sequence: number
+  readonly live_bytes: number
+  /** Documents in Base64. */
+  readonly buckets: readonly (Omit<Bucket, 'cors' | 'policy'> & {
+    readonly cors: string | null
+    readonly policy: string | null
+  })[]
+  /** Keys in Base64; of each extent its position, then its bytes. */
+  readonly uploads: readonly (Omit<UploadState, 'key' | 'parts'> & {
+    readonly key: string
+    readonly parts: readonly (Omit<PartState, 'extents'> & { readonly extents: readonly number[] })[]
+  })[]
+  readonly completed: readonly CompletedState[]
+}
+
+const HEAD_BYTES = 8
+
+const base64 = (bytes: Buffer | null): string | null => bytes?.toString('base64') ?? null
+const bytesOf = (text: string | null): Buffer | null => (text === null ? null : Buffer.from(text, 'base64'))
+
+export interface CheckpointCopy {
+  readonly head: Uint8Array<ArrayBuffer>
+  readonly index: CheckpointWriter
+}
+
+/** K1 */
+export function copyState(state: StoreState): CheckpointCopy {
+  const content: Content = {
+    next_bucket_number: state.nextBucketNumber,
+    commit_sequence: state.commitSequence,
+    live_bytes: state.liveBytes,
+    buckets: Array.from(state.buckets, (bucket) => ({
+      ...bucket,
+      cors: base64(bucket.cors),
+      policy: base64(bucket.policy),
+    })),
+    uploads: Array.from(state.uploads.values(), (upload) => ({
+      ...upload,
+      key: upload.key.toString('base64'),
+      parts: Array.from(upload.parts.values(), (part) => ({
+        ...part,
+        extents: part.extents.flatMap(({ position, bytes }) => [position, bytes]),
+      })),
+    })),
+    completed: [...state.completed.values()],
+  }
+  const json = Buffer.from(JSON.stringify(content))
+  const head = Buffer.from(new ArrayBuffer(HEAD_BYTES + json.byteLength))
+  head.writeUInt32LE(json.byteLength, 0)
+  json.copy(head, HEAD_BYTES)
+  return { head, index: state.index.checkpoint() }
+}
+
+/** @throws StoreError `corrupt` when the index is of another version */
+export function decodeState(bytes: Buffer): StoreState {
+  const end = HEAD_BYTES + bytes.readUInt32LE(0)
+  const content = JSON.parse(bytes.toString('utf8', HEAD_BYTES, end)) as Content // as `copyState` wrote it: its checksum holds
+  const state = new StoreState(KeyIndex.decode([bytes.subarray(end)]))
+  for (const bucket of content.buckets) {
+    state.addBucket({ ...bucket, cors: bytesOf(bucket.cors), policy: bytesOf(bucket.policy) })
+  }
+  for (const upload of content.uploads) {
+    const parts = upload.parts.map((part) => [part.partNumber, { ...part, extents: pairsOf(part.extents) }] as const)
+    state.uploads.set(upload.uploadId, { ...upload, key: Buffer.from(upload.key, 'base64'), parts: new Map(parts) })
+  }
+  for (const completed of content.completed) state.completed.set(completed.uploadId, completed)
+  state.nextBucketNumber = content.next_bucket_number
+  state.commitSequence = content.commit_sequence
+  state.liveBytes = content.live_bytes
+  return state
+}
+
+const pairsOf = (numbers: readonly number[]): Extent[] =>
+  Array.from({ length: numbers.length / 2 }, (_, i) => ({ position: numbers[2 * i]!, bytes: numbers[2 * i + 1]! }))

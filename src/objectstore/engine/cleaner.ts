@@ -1,0 +1,188 @@
+/**
+ * Gives space back: uploads that nobody goes on with are aborted; when too much of the log is garbage, what lives in its oldest segment is
+ * moved behind its end, and the segment goes. The log is a circle that is cleaned from its oldest end on.
+ *
+ * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
+ * M2  cleaning begins when the log is more than twice what lives in it: in the long run it writes no more than what is put
+ * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
+ * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
+ */
+import type { SegmentInfo } from '../../log/log.ts'
+import type { Core } from './core.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import type { Extent } from './frames.ts'
+import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
+import { S3Error } from '../refusals.ts'
+import { extentsOf } from './state.ts'
+import type { PartState, UploadState } from './state.ts'
+import type { Store } from './store.ts'
+
+/** Garbage that is left alone, in segments. */
+const SEGMENTS_SPARED = 4
+/** Completing an upload again gives the same answer for so long. */
+const COMPLETED_KEPT_MS = 24 * 3600 * 1000
+
+export interface CleanerParts {
+  readonly core: Core
+  readonly store: Store
+  readonly checkpoints: Checkpoints
+  readonly segmentBytes: number
+  readonly uploadTtlMs: number
+  readonly scan: (task: ScanTask) => Promise<ScannedSegment>
+}
+
+export class Cleaner {
+  readonly #parts: CleanerParts
+  #running = false
+  /** Nothing before it is needed. */
+  #movedTo = 0
+
+  constructor(parts: CleanerParts) {
+    this.#parts = parts
+  }
+
+  /** One round; nothing while the one before is under way. */
+  async enforce(): Promise<void> {
+    if (this.#running) return
+    this.#running = true
+    const { core } = this.#parts
+    try {
+      await this.#expireUploads()
+      await this.#clean()
+    } catch (error) {
+      core.logger.warn({ reason: String(error) }, 'space could not be given back, and it is tried again')
+    } finally {
+      this.#running = false
+    }
+  }
+
+  async #expireUploads(): Promise<void> {
+    const { core, store, uploadTtlMs } = this.#parts
+    const nowMs = core.wallMs()
+    core.state.forgetCompleted(nowMs - COMPLETED_KEPT_MS)
+    const expired = [...core.state.uploads.values()].filter(({ initiatedMs }) => initiatedMs <= nowMs - uploadTtlMs)
+    for (const upload of expired) {
+      if (!core.state.uploads.has(upload.uploadId)) continue
+      await store.abortUpload(upload)
+      core.counters.uploadsExpired += 1
+    }
+  }
+
+  async #clean(): Promise<void> {
+    const { core, checkpoints } = this.#parts
+    this.#drop()
+    for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
+      if (!oldest.sealed || oldest.end > checkpoints.position || oldest.end > this.#parts.store.bodies.oldestExtent)
+        return
+      if (!(await this.#moveOut(oldest))) return
+      this.#movedTo = oldest.end
+      core.counters.segmentsCleaned += 1
+      this.#drop()
+    }
+  }
+
+  /** The oldest segment that is not moved yet. */
+  #oldest(): SegmentInfo | undefined {
+    return this.#parts.core.log.segments.find(({ end }) => end > this.#movedTo)
+  }
+
+  /** M2 */
+  #isDue(): boolean {
+    const { core, segmentBytes } = this.#parts
+    const end = core.log.segments.at(-1)?.end ?? 0
+    const begin = this.#oldest()?.base ?? end
+    return end - begin > 2 * core.state.liveBytes + SEGMENTS_SPARED * segmentBytes
+  }
+
+  /** M3 */
+  #drop(): void {
+    const { core, store, checkpoints } = this.#parts
+    const position = Math.min(this.#movedTo, checkpoints.position, store.bodies.oldestExtent, store.objects.oldestRead)
+    core.log.dropBefore(position)
+  }
+
+  /** False when frames were lost meanwhile: what was not needed may be needed again. */
+  async #moveOut(segment: SegmentInfo): Promise<boolean> {
+    const { core, scan } = this.#parts
+    const { state } = core
+    const { base, end, recordsPath } = segment
+    const { frames, damage } = await scan({ logId: core.log.id, base, end, recordsPath })
+    for (const range of damage) core.log.reportDamage(segment, range)
+    for (const frame of frames) {
+      // What is read and written takes time: what the frame is of may be another object by then, or an object instead of a part.
+      for (let isMoved = false; !isMoved;) {
+        const upload = frame.uploadId === null ? undefined : core.state.uploads.get(frame.uploadId)
+        const part = upload?.parts.get(frame.partNumber)
+        const isOfPart = part?.extents.some(({ position }) => position === frame.position)
+        isMoved =
+          upload && part && isOfPart
+            ? await this.#movePart(upload, part, segment)
+            : await this.#moveObject(frame, segment)
+      }
+    }
+    await core.appender.settled()
+    return core.state === state
+  }
+
+  /** True when nobody needs the frame where it is: it was moved, or is not of the object that is there now. */
+  async #moveObject({ bucket, key, position, isExtent }: ScannedFrame, segment: SegmentInfo): Promise<boolean> {
+    const { core, store } = this.#parts
+    const keyBytes = Buffer.from(key)
+    const value = core.state.index.get(bucket, keyBytes)
+    if (value === null || (!isExtent && value.position !== position)) return true
+    if (value.position >= core.log.committed) {
+      await core.appender.settled()
+      return false
+    }
+    const loaded = await unlessDamaged(store.objects.load(value, keyBytes.byteLength))
+    if (loaded === null) return true
+    const { content } = loaded.frame
+    if (isExtent && !extentsOf(content).some((extent) => extent.position === position)) return true
+    const owner = core.state.bucketOf(bucket)
+    if (owner === null) return true
+    const target = { bucket: owner, key, upload: null }
+    const moved = 'inline' in content ? content : { extents: await this.#moveExtents(content.extents, segment, target) }
+    return (await store.rewrite(loaded, loaded.details, moved, 'finish')) !== null
+  }
+
+  /** False when it is another part by now, or an object's. */
+  async #movePart(upload: UploadState, part: PartState, segment: SegmentInfo): Promise<boolean> {
+    const { core, store } = this.#parts
+    const { uploadId, bucketNumber, key } = upload
+    const bucket = core.state.bucketOf(bucketNumber)
+    if (bucket === null) return true
+    const { partNumber, size, lastModifiedMs, etag, checksum } = part
+    const target = { bucket, key: key.toString(), upload: { uploadId, partNumber } }
+    const extents = await this.#moveExtents(part.extents, segment, target)
+    if (core.state.uploads.get(uploadId)?.parts.get(partNumber) !== part) return false
+    const details = Buffer.from(JSON.stringify({ checksum: checksum.value }))
+    const about = { bucket: bucketNumber, key, partNumber, size, lastModifiedMs, etag, uploadId, details }
+    await store.appendPart({ ...about, commitSequence: 0, flags: 0, content: { extents } }, checksum.value, 'finish')
+    return true
+  }
+
+  async #moveExtents(
+    extents: readonly Extent[],
+    segment: SegmentInfo,
+    target: Parameters<Store['bodies']['appendExtent']>[1],
+  ): Promise<Extent[]> {
+    const { store } = this.#parts
+    const moved: Extent[] = []
+    for (const extent of extents) {
+      const isHere = extent.position >= segment.base && extent.position < segment.end
+      const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
+      moved.push(bytes === null ? extent : await store.bodies.appendExtent(bytes, target, 'finish'))
+    }
+    return moved
+  }
+}
+
+/** M4. Null: it is damaged. @throws S3Error when it could not be read now */
+async function unlessDamaged<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (error instanceof S3Error && error.code === 'InternalError' && !error.retryable) return null
+    throw error
+  }
+}

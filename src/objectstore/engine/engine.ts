@@ -1,0 +1,64 @@
+/** The object store without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
+import { Appender } from '../../log/appender.ts'
+import type { Files } from '../../log/files.ts'
+import type { Log } from '../../log/log.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { Arena } from '../../pipeline/arena.ts'
+import type { StoreCounters } from '../counters.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { Cleaner } from './cleaner.ts'
+import { Core } from './core.ts'
+import type { StoreClock } from './core.ts'
+import type { DigestLanes } from './digest-lanes.ts'
+import type { FrameReads } from './frame-reads.ts'
+import { Objects } from './objects.ts'
+import { recoverState } from './recovery.ts'
+import type { ScanTask, ScannedSegment } from './scan-segment.ts'
+import { Store } from './store.ts'
+import type { WriteTask } from './write-task.ts'
+
+export interface EngineParts {
+  readonly log: Log
+  /** Of the log: it gets the checkpoints. */
+  readonly directory: string
+  readonly files: Files
+  readonly reads: FrameReads
+  readonly write: (task: WriteTask) => Promise<void>
+  readonly scan: (task: ScanTask) => Promise<ScannedSegment>
+  readonly digests: DigestLanes
+  readonly arena: Arena
+  readonly clock: StoreClock
+  readonly logger: Logger
+  readonly counters: StoreCounters
+  readonly random: (bytes: Uint8Array) => void
+  readonly segmentBytes: number
+  readonly uploadTtlMs: number
+}
+
+export interface Engine {
+  readonly core: Core
+  readonly store: Store
+  readonly checkpoints: Checkpoints
+  readonly cleaner: Cleaner
+}
+
+/** @throws StoreError and what the file system throws */
+export function openEngine(parts: EngineParts): Engine {
+  const { log, directory, files, logger, segmentBytes, uploadTtlMs, scan } = parts
+  const recovered = recoverState(log, directory, files, logger)
+  const checkpoints: Checkpoints = new Checkpoints(
+    { log, directory, write: parts.write, logger, state: () => core.state },
+    recovered.checkpointPosition,
+  )
+  const appender = new Appender(log, {
+    segmentOpening: (end) => checkpoints.take(end),
+    onLost: () => {
+      checkpoints.forget()
+      core.replaceState(recoverState(log, directory, files, logger).state)
+    },
+  })
+  const core: Core = new Core({ ...parts, appender }, recovered.state)
+  const store = new Store(core, new Objects(parts.reads, parts.counters))
+  const cleaner = new Cleaner({ core, store, checkpoints, segmentBytes, uploadTtlMs, scan })
+  return { core, store, checkpoints, cleaner }
+}

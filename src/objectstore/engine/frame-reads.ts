@@ -1,0 +1,143 @@
+/**
+ * Frames for main, read by reader threads.
+ *
+ * G1  a thread has one job at a time; what comes meanwhile waits and goes together in the next ones, so a job's overhead is shared. While a
+ *     thread is free, the reads of one turn of the event loop go together
+ * G2  reads are taken in the order they came, up to JOB_BYTES_MAX a job
+ */
+import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import type { JobOptions } from '../../pipeline/jobs.ts'
+import type { StoreCounters } from '../counters.ts'
+import { refuse } from '../refusals.ts'
+import type { FramePlace, ReadFailure, ReadResult, ReadTask } from './read-protocol.ts'
+
+const JOB_BYTES_MAX = 1 << 20
+/** A disk that does not answer for so long has failed, for those who wait. */
+const JOB_TIMEOUT_MS = 30_000
+
+export interface FrameReadsOptions {
+  readonly log: Log
+  readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
+  /** Of the pool behind `jobs`. */
+  readonly threads: number
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
+  readonly counters: StoreCounters
+}
+
+export interface ReadFrame {
+  readonly type: number
+  readonly payload: Buffer
+}
+
+/** The frame is not where it was: it was moved, or what it was of is no more. */
+export class FrameDropped extends Error {}
+
+interface Waiting extends FramePlace {
+  readonly segment: SegmentInfo
+  readonly resolve: (frame: ReadFrame) => void
+  readonly reject: (error: unknown) => void
+}
+
+export class FrameReads {
+  readonly #options: FrameReadsOptions
+  #waiting: Waiting[] = []
+  #running = 0
+  #deferred = false
+
+  constructor(options: FrameReadsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @param payloadBytes as far as is known
+   * @throws FrameDropped; S3Error InternalError when it is damaged, ServiceUnavailable when the disk failed
+   */
+  read(position: number, payloadBytes: number): Promise<ReadFrame> {
+    const { log, threads, defer } = this.#options
+    const segment = segmentOf(log.segments, position)
+    if (segment === null) return Promise.reject(new FrameDropped())
+    const { base: segmentBase } = segment
+    const place = { segmentBase, place: position - segmentBase, expectBytes: FRAME_HEADER_BYTES + payloadBytes }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...place, segment, resolve, reject })
+      if (this.#deferred || this.#running >= threads) return
+      this.#deferred = true
+      defer(() => {
+        this.#deferred = false
+        this.#start()
+      })
+    })
+  }
+
+  /** G1 */
+  #start(): void {
+    while (this.#running < this.#options.threads && this.#waiting.length > 0) {
+      this.#running += 1
+      void this.#run(this.#take()).finally(() => {
+        this.#running -= 1
+        this.#start()
+      })
+    }
+  }
+
+  /** G2. What waits is shared among the threads that are free. */
+  #take(): Waiting[] {
+    const share = Math.ceil(this.#waiting.length / (this.#options.threads - this.#running + 1))
+    let bytes = 0
+    let count = 0
+    while (count < share) {
+      bytes += this.#waiting[count]!.expectBytes
+      if (count > 0 && bytes > JOB_BYTES_MAX) break
+      count += 1
+    }
+    return this.#waiting.splice(0, count)
+  }
+
+  async #run(group: readonly Waiting[]): Promise<void> {
+    const { jobs, log } = this.#options
+    try {
+      const frames = group.map(({ segmentBase, place, expectBytes }) => ({ segmentBase, place, expectBytes }))
+      const oldestBase = log.segments[0]?.base ?? 0
+      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS })
+      for (const [i, outcome] of result.entries()) {
+        const { resolve, reject } = group[i]!
+        if ('cause' in outcome) {
+          reject(this.#failureOf(group[i]!, outcome))
+        } else {
+          const { buffer, byteOffset, byteLength } = outcome.payload
+          resolve({ type: outcome.type, payload: Buffer.from(buffer, byteOffset, byteLength) })
+        }
+      }
+    } catch (cause) {
+      const error = refuse('ServiceUnavailable', 'The disk could not be read. Please try again.', { cause })
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  #failureOf({ segment, place, expectBytes }: Waiting, failure: ReadFailure): Error {
+    const { log, counters } = this.#options
+    if (failure.cause === 'dropped') return new FrameDropped()
+    if (failure.cause === 'unavailable') {
+      return refuse('ServiceUnavailable', `The disk could not be read (${failure.reason}). Please try again.`)
+    }
+    counters.damagedReads += 1
+    const from = segment.base + place
+    log.reportDamage(segment, { from, to: from + expectBytes, reason: failure.reason })
+    return refuse('InternalError', 'What is stored of this object is damaged: it is not given out.', {
+      retryable: false,
+    })
+  }
+}
+
+function segmentOf(segments: readonly SegmentInfo[], position: number): SegmentInfo | null {
+  let low = 0
+  let high = segments.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (segments[middle]!.base <= position) low = middle + 1
+    else high = middle
+  }
+  return segments[low - 1] ?? null
+}

@@ -1,0 +1,250 @@
+/**
+ * What the object store writes into its log. Integers are little-endian.
+ *
+ *   CHANGE   JSON: a bucket or an upload begins or ends
+ *   OBJECT   makes an object visible: what is known of it, and its body, or where the extents of its body are
+ *   DELETED  hides a key
+ *   EXTENT   a piece of a body, before the frame that makes it part of something
+ *   PART     a part of an upload, and where its extents are
+ *
+ * OBJECT and PART begin with the same head:
+ *
+ *   offset  bytes  field           meaning
+ *        0      4  bucket          u32
+ *        4      2  keyBytes        u16
+ *        6      2  partNumber      u16; of an object: how many parts it is of, 0 when it came in one piece
+ *        8      6  size            u48
+ *       14      6  lastModifiedMs  u48
+ *       20      6  commitSequence  u48; 0 of a part
+ *       26      2  flags           u16, see ../index/value.ts; 0 of a part
+ *       28     16  etag
+ *       44     16  uploadId        of a part, or of the upload that an object completes; else zeros
+ *       60      4  detailsBytes    u32
+ *       64      4  extents         u32, how many; 0: the body stands here
+ *       68      …  key, details (JSON), 12 bytes an extent (position u48, bytes u32, unused u16), body
+ *
+ * An EXTENT says whose it is going to be, so that it is found out whether it still is:
+ *
+ *        0      4  bucket          u32
+ *        4      2  keyBytes        u16
+ *        6      2  partNumber      u16, 0: not of an upload
+ *        8     16  uploadId        zeros: not of an upload
+ *       24      …  key, then the bytes
+ *
+ * And DELETED:
+ *
+ *        0      4  bucket          u32
+ *        4      2  keyBytes        u16
+ *        6      6  atMs            u48
+ *       12      6  commitSequence  u48
+ *       18      …  key
+ */
+import type { Checksum } from '../documents/checksums.ts'
+import type { UploadChecksum } from '../body/multipart-checksums.ts'
+import type { ObjectAttributes, ObjectPart } from '../operations.ts'
+
+export const FRAME_CHANGE = 1
+export const FRAME_OBJECT = 2
+export const FRAME_DELETED = 3
+export const FRAME_EXTENT = 4
+export const FRAME_PART = 5
+
+const HEAD_BYTES = 68
+const EXTENT_ENTRY_BYTES = 12
+const EXTENT_HEAD_BYTES = 24
+const DELETED_HEAD_BYTES = 18
+const UPLOAD_ID_BYTES = 16
+const NO_UPLOAD = Buffer.alloc(UPLOAD_ID_BYTES)
+
+/** Frame of a piece of a body. */
+export interface Extent {
+  readonly position: number
+  /** Of the body. */
+  readonly bytes: number
+}
+
+export type Content = { readonly inline: Buffer } | { readonly extents: readonly Extent[] }
+
+/** What an object is beside what the index knows of it. */
+export interface ObjectDetails extends ObjectAttributes {
+  readonly checksums: readonly Checksum[]
+  readonly parts: readonly ObjectPart[] | null
+}
+
+export interface CommitFrame {
+  readonly bucket: number
+  readonly key: Buffer
+  /** Of an object: how many parts. Of a part: its number. */
+  readonly partNumber: number
+  readonly size: number
+  readonly lastModifiedMs: number
+  readonly commitSequence: number
+  readonly flags: number
+  /** 32 hex digits. */
+  readonly etag: string
+  /** 32 hex digits; null: none. */
+  readonly uploadId: string | null
+  readonly details: Buffer
+  readonly content: Content
+}
+
+export interface ExtentOwner {
+  readonly bucket: number
+  readonly key: Buffer
+  readonly uploadId: string | null
+  readonly partNumber: number
+}
+
+export interface DeletedFrame {
+  readonly bucket: number
+  readonly key: Buffer
+  readonly atMs: number
+  readonly commitSequence: number
+}
+
+export type Change =
+  | {
+      readonly kind: 'bucket_created'
+      readonly number: number
+      readonly name: string
+      readonly owner: string
+      readonly at_ms: number
+    }
+  | { readonly kind: 'bucket_deleted'; readonly number: number; readonly at_ms: number }
+  | {
+      readonly kind: 'bucket_document'
+      readonly number: number
+      readonly document: 'cors' | 'policy'
+      /** Base64. */
+      readonly content: string | null
+      readonly at_ms: number
+    }
+  | {
+      readonly kind: 'upload_created'
+      readonly upload_id: string
+      readonly bucket: number
+      /** Base64. */
+      readonly key: string
+      readonly initiator: string
+      readonly attributes: ObjectAttributes
+      readonly checksum: UploadChecksum
+      readonly at_ms: number
+    }
+  | { readonly kind: 'upload_aborted'; readonly upload_id: string; readonly at_ms: number }
+
+export const encodeChange = (change: Change): Buffer => Buffer.from(JSON.stringify(change))
+/** Of a frame whose checksum holds: what `encodeChange` wrote. */
+export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toString()) as Change
+
+export const encodeDetails = (details: ObjectDetails | null): Buffer =>
+  details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(details))
+/** Of a frame whose checksum holds: what `encodeDetails` wrote. */
+export const decodeDetails = (details: Buffer): ObjectDetails => JSON.parse(details.toString()) as ObjectDetails
+
+export function commitFrameBytes({ key, details, content }: CommitFrame): number {
+  const contentBytes = 'inline' in content ? content.inline.byteLength : EXTENT_ENTRY_BYTES * content.extents.length
+  return HEAD_BYTES + key.byteLength + details.byteLength + contentBytes
+}
+
+export function encodeCommit(frame: CommitFrame, into: Buffer, begin: number): void {
+  const { key, details, content } = frame
+  into.writeUInt32LE(frame.bucket, begin)
+  into.writeUInt16LE(key.byteLength, begin + 4)
+  into.writeUInt16LE(frame.partNumber, begin + 6)
+  into.writeUIntLE(frame.size, begin + 8, 6)
+  into.writeUIntLE(frame.lastModifiedMs, begin + 14, 6)
+  into.writeUIntLE(frame.commitSequence, begin + 20, 6)
+  into.writeUInt16LE(frame.flags, begin + 26)
+  into.write(frame.etag, begin + 28, 'hex')
+  writeUploadId(frame.uploadId, into, begin + 44)
+  into.writeUInt32LE(details.byteLength, begin + 60)
+  into.writeUInt32LE('inline' in content ? 0 : content.extents.length, begin + 64)
+  let at = begin + HEAD_BYTES
+  at += key.copy(into, at)
+  at += details.copy(into, at)
+  if ('inline' in content) {
+    content.inline.copy(into, at)
+    return
+  }
+  for (const { position, bytes } of content.extents) {
+    into.writeUIntLE(position, at, 6)
+    into.writeUInt32LE(bytes, at + 6)
+    into.writeUInt16LE(0, at + 10)
+    at += EXTENT_ENTRY_BYTES
+  }
+}
+
+/** Views of the payload, not copies. */
+export function decodeCommit(payload: Buffer): CommitFrame {
+  const keyEnd = HEAD_BYTES + payload.readUInt16LE(4)
+  const detailsEnd = keyEnd + payload.readUInt32LE(60)
+  const count = payload.readUInt32LE(64)
+  return {
+    bucket: payload.readUInt32LE(0),
+    key: payload.subarray(HEAD_BYTES, keyEnd),
+    partNumber: payload.readUInt16LE(6),
+    size: payload.readUIntLE(8, 6),
+    lastModifiedMs: payload.readUIntLE(14, 6),
+    commitSequence: payload.readUIntLE(20, 6),
+    flags: payload.readUInt16LE(26),
+    etag: payload.toString('hex', 28, 44),
+    uploadId: readUploadId(payload, 44),
+    details: payload.subarray(keyEnd, detailsEnd),
+    content:
+      count === 0 ? { inline: payload.subarray(detailsEnd) } : { extents: decodeExtents(payload, detailsEnd, count) },
+  }
+}
+
+function decodeExtents(payload: Buffer, begin: number, count: number): Extent[] {
+  return Array.from({ length: count }, (_, i) => {
+    const at = begin + EXTENT_ENTRY_BYTES * i
+    return { position: payload.readUIntLE(at, 6), bytes: payload.readUInt32LE(at + 6) }
+  })
+}
+
+export function encodeExtentHead({ bucket, key, uploadId, partNumber }: ExtentOwner): Buffer {
+  const head = Buffer.alloc(EXTENT_HEAD_BYTES + key.byteLength)
+  head.writeUInt32LE(bucket, 0)
+  head.writeUInt16LE(key.byteLength, 4)
+  head.writeUInt16LE(partNumber, 6)
+  writeUploadId(uploadId, head, 8)
+  key.copy(head, EXTENT_HEAD_BYTES)
+  return head
+}
+
+export const decodeExtentOwner = (payload: Buffer): ExtentOwner => ({
+  bucket: payload.readUInt32LE(0),
+  key: payload.subarray(EXTENT_HEAD_BYTES, EXTENT_HEAD_BYTES + payload.readUInt16LE(4)),
+  partNumber: payload.readUInt16LE(6),
+  uploadId: readUploadId(payload, 8),
+})
+
+/** The bytes of the body. */
+export const extentContent = (payload: Buffer): Buffer => payload.subarray(EXTENT_HEAD_BYTES + payload.readUInt16LE(4))
+
+export const deletedFrameBytes = ({ key }: DeletedFrame): number => DELETED_HEAD_BYTES + key.byteLength
+
+export function encodeDeleted({ bucket, key, atMs, commitSequence }: DeletedFrame, into: Buffer, begin: number): void {
+  into.writeUInt32LE(bucket, begin)
+  into.writeUInt16LE(key.byteLength, begin + 4)
+  into.writeUIntLE(atMs, begin + 6, 6)
+  into.writeUIntLE(commitSequence, begin + 12, 6)
+  key.copy(into, begin + DELETED_HEAD_BYTES)
+}
+
+export const decodeDeleted = (payload: Buffer): DeletedFrame => ({
+  bucket: payload.readUInt32LE(0),
+  key: payload.subarray(DELETED_HEAD_BYTES, DELETED_HEAD_BYTES + payload.readUInt16LE(4)),
+  atMs: payload.readUIntLE(6, 6),
+  commitSequence: payload.readUIntLE(12, 6),
+})
+
+function writeUploadId(uploadId: string | null, into: Buffer, at: number): void {
+  if (uploadId === null) NO_UPLOAD.copy(into, at)
+  else into.write(uploadId, at, UPLOAD_ID_BYTES, 'hex')
+}
+
+function readUploadId(payload: Buffer, at: number): string | null {
+  const bytes = payload.subarray(at, at + UPLOAD_ID_BYTES)
+  return bytes.equals(NO_UPLOAD) ? null : bytes.toString('hex')
+}

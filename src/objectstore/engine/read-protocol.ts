@@ -1,0 +1,38 @@
+/** What main asks of a reader thread, and hears of it: whole frames, verified. */
+
+export interface ReaderData {
+  readonly segmentsDirectory: string
+  readonly logId: number
+}
+
+export interface FramePlace {
+  readonly segmentBase: number
+  /** Of the frame in its segment. */
+  readonly place: number
+  /** Of the frame, header included, as far as is known: what is read in the first go. */
+  readonly expectBytes: number
+}
+
+export interface ReadTask {
+  /** Base of the log's oldest segment: files of older ones are closed. */
+  readonly oldestBase: number
+  readonly frames: readonly FramePlace[]
+}
+
+export type ReadFailure =
+  /** Its segment is gone. */
+  | { readonly cause: 'dropped' }
+  /** Its bytes are not what was stored. */
+  | { readonly cause: 'damaged'; readonly reason: string }
+  /** The disk failed. */
+  | { readonly cause: 'unavailable'; readonly reason: string }
+
+export type ReadOutcome = { readonly type: number; readonly payload: Uint8Array<ArrayBuffer> } | ReadFailure
+
+/** In the order of the task. Small payloads share memory. */
+export type ReadResult = readonly ReadOutcome[]
+
+/** The memory of payloads, to be handed over without a copy. */
+export const memoryOf = (result: ReadResult): ArrayBuffer[] => [
+  ...new Set(result.flatMap((outcome) => ('payload' in outcome ? [outcome.payload.buffer] : []))),
+]

@@ -1,0 +1,88 @@
+/**
+ * The state of a log: its newest checkpoint and the frames behind it, applied. At a start, and again after frames were lost.
+ *
+ * R1  only what is committed is applied
+ * R2  a frame that does not read is skipped, and nothing else: what it said did not happen, and there is an incident of the log
+ */
+import { StoreError } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import { readNewestCheckpoint } from '../../log/checkpoint.ts'
+import type { Log } from '../../log/log.ts'
+import { replaySegment } from '../../log/read.ts'
+import type { FrameView } from '../../log/read.ts'
+import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { decodeState } from './checkpoint-content.ts'
+import {
+  FRAME_CHANGE,
+  FRAME_DELETED,
+  FRAME_EXTENT,
+  FRAME_OBJECT,
+  FRAME_PART,
+  decodeChange,
+  decodeCommit,
+  decodeDeleted,
+} from './frames.ts'
+import { StoreState, completedOf } from './state.ts'
+import type { PartDetails } from './state.ts'
+
+export interface Recovered {
+  readonly state: StoreState
+  readonly checkpointPosition: number
+}
+
+/** @throws StoreError and what the file system throws */
+export function recoverState(log: Log, directory: string, files: Files, logger: Logger): Recovered {
+  const { committed } = log
+  const checkpoint = readNewestCheckpoint(files, [directory], committed, (name) =>
+    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
+  )
+  const from = checkpoint?.position ?? 0
+  const oldest = log.segments[0]
+  if (oldest && oldest.base > from + SEGMENT_FOOTER_BYTES) {
+    throw new StoreError(
+      'corrupt',
+      'objectstore_checkpoint_missing',
+      `${directory}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+    )
+  }
+  const state = checkpoint ? decodeState(checkpoint.content) : new StoreState()
+  for (const segment of log.segments) {
+    const to = Math.min(segment.end, committed)
+    if (to <= segment.base || segment.end <= from || !files.exists(segment.recordsPath)) continue
+    replaySegment(files, segment, {
+      logId: log.id,
+      to,
+      onFrame: (frame) => applyFrame(state, frame),
+      onDamage: (range) => log.reportDamage(segment, range),
+    })
+  }
+  return { state, checkpointPosition: from }
+}
+
+/** @param frame valid during the call: what is kept of it is copied */
+function applyFrame(state: StoreState, { type, position, payload }: FrameView): void {
+  switch (type) {
+    case FRAME_CHANGE:
+      return state.applyChange(decodeChange(payload))
+    case FRAME_OBJECT: {
+      const frame = decodeCommit(payload)
+      return state.applyObject(frame, position, completedOf(frame))
+    }
+    case FRAME_DELETED:
+      return state.applyDeleted(decodeDeleted(payload))
+    case FRAME_PART: {
+      const frame = decodeCommit(payload)
+      const details = JSON.parse(frame.details.toString()) as PartDetails // as `Store.putPart` wrote it
+      return state.applyPart(frame, position, details)
+    }
+    case FRAME_EXTENT:
+      return
+    default:
+      throw new StoreError(
+        'corrupt',
+        'objectstore_frame_unknown',
+        `the frame of type ${type} at position ${position} of the log is none of this version: use the version that wrote it`,
+      )
+  }
+}

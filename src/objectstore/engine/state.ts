@@ -1,0 +1,186 @@
+/**
+ * What the frames of the log say: buckets, objects, uploads. The same functions apply a frame when it is written and when it is read again.
+ *
+ * S1  a frame about a bucket or an upload that is not there changes nothing: it was removed by a later frame, which a checkpoint has seen
+ * S2  `liveBytes` is what of the log is needed: bodies and the frames around them, about
+ */
+import type { CompletedUpload, UploadedPart } from '../operations.ts'
+import type { UploadChecksum } from '../body/multipart-checksums.ts'
+import { KeyIndex } from '../index/key-index.ts'
+import type { ObjectValue } from '../index/value.ts'
+import type { Bucket, ObjectAttributes } from '../operations.ts'
+import { decodeDetails } from './frames.ts'
+import type { Change, CommitFrame, Content, DeletedFrame, Extent } from './frames.ts'
+
+/** What an object takes beside its body, about. */
+const OBJECT_OVERHEAD_BYTES = 400
+
+export interface PartState extends UploadedPart {
+  /** Of its frame. */
+  readonly position: number
+  readonly extents: readonly Extent[]
+}
+
+export interface UploadState {
+  readonly uploadId: string
+  readonly bucketNumber: number
+  readonly key: Buffer
+  readonly initiator: string
+  readonly initiatedMs: number
+  readonly attributes: ObjectAttributes
+  readonly checksum: UploadChecksum
+  readonly parts: Map<number, PartState>
+}
+
+export interface CompletedState extends CompletedUpload {
+  readonly atMs: number
+}
+
+/** Everything of a part that its frame does not say in its head. */
+export interface PartDetails {
+  readonly checksum: string
+}
+
+export class StoreState {
+  readonly index: KeyIndex
+  readonly #byName = new Map<string, Bucket>()
+  readonly #byNumber = new Map<number, Bucket>()
+  readonly uploads = new Map<string, UploadState>()
+  /** Oldest first. */
+  readonly completed = new Map<string, CompletedState>()
+  nextBucketNumber = 1
+  commitSequence = 0
+  /** S2 */
+  liveBytes = 0
+
+  constructor(index: KeyIndex = KeyIndex.create()) {
+    this.index = index
+  }
+
+  get buckets(): Iterable<Bucket> {
+    return this.#byName.values()
+  }
+
+  bucket(name: string): Bucket | null {
+    return this.#byName.get(name) ?? null
+  }
+
+  bucketOf(number: number): Bucket | null {
+    return this.#byNumber.get(number) ?? null
+  }
+
+  /** Also replaces. */
+  addBucket(bucket: Bucket): void {
+    this.#byName.set(bucket.name, bucket)
+    this.#byNumber.set(bucket.number, bucket)
+    this.nextBucketNumber = Math.max(this.nextBucketNumber, bucket.number + 1)
+  }
+
+  applyChange(change: Change): void {
+    switch (change.kind) {
+      case 'bucket_created': {
+        const { number, name, owner, at_ms: createdMs } = change
+        return this.addBucket({ number, name, owner, createdMs, cors: null, policy: null })
+      }
+      case 'bucket_deleted':
+        return this.#removeBucket(change.number)
+      case 'bucket_document': {
+        const bucket = this.#byNumber.get(change.number)
+        const content = change.content === null ? null : Buffer.from(change.content, 'base64')
+        if (bucket) this.addBucket({ ...bucket, [change.document]: content })
+        return
+      }
+      case 'upload_created': {
+        const {
+          upload_id: uploadId,
+          bucket: bucketNumber,
+          initiator,
+          attributes,
+          checksum,
+          at_ms: initiatedMs,
+        } = change
+        if (!this.#byNumber.has(bucketNumber)) return
+        const key = Buffer.from(change.key, 'base64')
+        const parts = new Map<number, PartState>()
+        this.uploads.set(uploadId, { uploadId, bucketNumber, key, initiator, initiatedMs, attributes, checksum, parts })
+        return
+      }
+      case 'upload_aborted':
+        return this.#removeUpload(change.upload_id)
+    }
+  }
+
+  /** Of an OBJECT frame at a position; `completed` is what there is to remember of an upload that it completes. */
+  applyObject(frame: CommitFrame, position: number, completed: CompletedState | null): void {
+    const { bucket, key, size, lastModifiedMs, commitSequence, etag, partNumber: parts, flags, uploadId } = frame
+    this.commitSequence = Math.max(this.commitSequence, commitSequence)
+    if (uploadId !== null) this.#removeUpload(uploadId)
+    if (completed !== null) this.completed.set(completed.uploadId, completed)
+    if (!this.#byNumber.has(bucket)) return
+    const value = { position, size, lastModifiedMs, commitSequence, etag, parts, flags }
+    this.#forgetBytes(this.index.put(bucket, key, value))
+    this.liveBytes += size + OBJECT_OVERHEAD_BYTES
+  }
+
+  applyDeleted({ bucket, key, commitSequence }: DeletedFrame): void {
+    this.commitSequence = Math.max(this.commitSequence, commitSequence)
+    this.#forgetBytes(this.index.delete(bucket, key))
+  }
+
+  applyPart(frame: CommitFrame, position: number, { checksum }: PartDetails): void {
+    const upload = frame.uploadId === null ? undefined : this.uploads.get(frame.uploadId)
+    if (upload === undefined) return
+    const { partNumber, size, etag, lastModifiedMs, content } = frame
+    this.liveBytes += size - (upload.parts.get(partNumber)?.size ?? 0)
+    const value = { value: checksum, bytes: size }
+    upload.parts.set(partNumber, {
+      partNumber,
+      size,
+      etag,
+      lastModifiedMs,
+      checksum: value,
+      position,
+      extents: extentsOf(content),
+    })
+  }
+
+  /** Uploads completed before are forgotten. */
+  forgetCompleted(beforeMs: number): void {
+    for (const [uploadId, { atMs }] of this.completed) {
+      if (atMs >= beforeMs) return
+      this.completed.delete(uploadId)
+    }
+  }
+
+  #removeBucket(number: number): void {
+    const bucket = this.#byNumber.get(number)
+    if (bucket === undefined) return
+    this.#byNumber.delete(number)
+    this.#byName.delete(bucket.name)
+    for (const { uploadId, bucketNumber } of this.uploads.values())
+      if (bucketNumber === number) this.#removeUpload(uploadId)
+    for (const { uploadId, bucketNumber } of this.completed.values())
+      if (bucketNumber === number) this.completed.delete(uploadId)
+  }
+
+  #removeUpload(uploadId: string): void {
+    const upload = this.uploads.get(uploadId)
+    if (upload === undefined) return
+    this.uploads.delete(uploadId)
+    for (const { size } of upload.parts.values()) this.liveBytes -= size
+  }
+
+  #forgetBytes(before: ObjectValue | null): void {
+    if (before !== null) this.liveBytes -= before.size + OBJECT_OVERHEAD_BYTES
+  }
+}
+
+export const extentsOf = (content: Content): readonly Extent[] => ('extents' in content ? content.extents : [])
+
+/** What there is to remember of the upload that an OBJECT frame completes; null: it completes none. */
+export function completedOf(frame: CommitFrame): CompletedState | null {
+  const { uploadId, bucket: bucketNumber, key, etag, partNumber, commitSequence, lastModifiedMs: atMs, details } = frame
+  if (uploadId === null) return null
+  const { checksums } = decodeDetails(details)
+  return { uploadId, bucketNumber, key: key.toString(), etag: `${etag}-${partNumber}`, checksums, commitSequence, atMs }
+}

@@ -1,0 +1,500 @@
+/**
+ * The object store on its log.
+ *
+ * Every change is: wait for room, judge, append, apply, answer when stored. Between judging and applying nothing else happens, so a
+ * precondition holds at the moment of its change.
+ */
+import type { Checksum } from '../documents/checksums.ts'
+import type { DigestPlan } from '../body/body-digests.ts'
+import type { PartChecksum } from '../body/multipart-checksums.ts'
+import type { Tag } from '../documents/tagging.ts'
+import {
+  FLAG_COMPOSITE,
+  FLAG_CRC32,
+  FLAG_CRC32C,
+  FLAG_CRC64NVME,
+  FLAG_ENCRYPTED_CUSTOMER,
+  FLAG_ENCRYPTED_KMS,
+  FLAG_ENCRYPTED_S3,
+  FLAG_SHA1,
+  FLAG_SHA256,
+  FLAG_TAGS,
+} from '../index/value.ts'
+import type { ObjectValue } from '../index/value.ts'
+import type {
+  BodyTarget,
+  BodyWriter,
+  Bucket,
+  CompletedUpload,
+  Completion,
+  DeletedObject,
+  Encryption,
+  ListOptions,
+  NewObject,
+  NewUpload,
+  ObjectAttributes,
+  ObjectPage,
+  ObjectStore,
+  ObjectSummary,
+  Precondition,
+  ReceivedBody,
+  StoredObject,
+  Upload,
+  UploadedPart,
+} from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import { Bodies, Received } from './bodies.ts'
+import type { Core } from './core.ts'
+import { FrameDropped } from './frame-reads.ts'
+import {
+  FRAME_DELETED,
+  FRAME_OBJECT,
+  FRAME_PART,
+  commitFrameBytes,
+  deletedFrameBytes,
+  encodeCommit,
+  encodeDeleted,
+  encodeDetails,
+} from './frames.ts'
+import type { CommitFrame, Content, ObjectDetails } from './frames.ts'
+import type { LoadedObject, Objects } from './objects.ts'
+import { completedOf } from './state.ts'
+import type { PartState, UploadState } from './state.ts'
+
+const FLAG_OF_ALGORITHM = {
+  CRC32: FLAG_CRC32,
+  CRC32C: FLAG_CRC32C,
+  CRC64NVME: FLAG_CRC64NVME,
+  SHA1: FLAG_SHA1,
+  SHA256: FLAG_SHA256,
+} as const
+const ALGORITHMS = Object.entries(FLAG_OF_ALGORITHM) as [Checksum['algorithm'], number][] // its own keys
+const FLAG_OF_ENCRYPTION = {
+  AES256: FLAG_ENCRYPTED_S3,
+  'aws:kms': FLAG_ENCRYPTED_KMS,
+  customer: FLAG_ENCRYPTED_CUSTOMER,
+} as const satisfies Record<Encryption['kind'], number>
+
+export class Store implements ObjectStore {
+  readonly bodies: Bodies
+  readonly objects: Objects
+  readonly #core: Core
+
+  constructor(core: Core, objects: Objects) {
+    this.#core = core
+    this.objects = objects
+    this.bodies = new Bodies(core)
+  }
+
+  // Buckets
+
+  buckets(owner: string): readonly Bucket[] {
+    const own = [...this.#core.state.buckets].filter((bucket) => bucket.owner === owner)
+    return own.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  bucket(name: string): Bucket | null {
+    return this.#core.state.bucket(name)
+  }
+
+  createBucket(name: string, owner: string): Promise<Bucket> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      const existing = core.state.bucket(name)
+      if (existing !== null) {
+        const code = existing.owner === owner ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists'
+        throw refuse(code, undefined, { fields: { BucketName: name } })
+      }
+      const number = core.state.nextBucketNumber
+      const stored = core.change({ kind: 'bucket_created', number, name, owner, at_ms: core.wallMs() }, 'admit')
+      const bucket = this.#present(core.state.bucketOf(number))
+      await stored
+      return bucket
+    })
+  }
+
+  deleteBucket(bucket: Bucket): Promise<void> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      this.#present(bucket)
+      if (core.state.index.size(bucket.number) > 0) {
+        throw refuse('BucketNotEmpty', undefined, { fields: { BucketName: bucket.name } })
+      }
+      await core.change({ kind: 'bucket_deleted', number: bucket.number, at_ms: core.wallMs() }, 'finish')
+    })
+  }
+
+  setBucketDocument({ number }: Bucket, document: 'cors' | 'policy', content: Buffer | null): Promise<void> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      this.#present(core.state.bucketOf(number))
+      const encoded = content === null ? null : content.toString('base64')
+      const purpose = content === null ? 'finish' : 'admit'
+      await core.change({ kind: 'bucket_document', number, document, content: encoded, at_ms: core.wallMs() }, purpose)
+    })
+  }
+
+  // Objects
+
+  peek(bucket: Bucket, key: string): ObjectSummary | null {
+    const value = this.#core.state.index.get(bucket.number, Buffer.from(key))
+    return value === null ? null : summaryOf(value)
+  }
+
+  async object(bucket: Bucket, key: string): Promise<StoredObject | null> {
+    const loaded = await this.#load(bucket, Buffer.from(key))
+    return loaded === null ? null : this.objects.view(loaded)
+  }
+
+  list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {
+    return this.#core.judged(() => {
+      const { keys, commonPrefixes, next } = this.#core.state.index.scan(bucket.number, options)
+      const objects = keys.map(({ key, value }) => ({ key, ...summaryOf(value), ...checksumsOf(value) }))
+      return { objects, commonPrefixes, next }
+    })
+  }
+
+  receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter {
+    return this.bodies.receive(lengthBytes, digests, target)
+  }
+
+  async putObject(object: NewObject): Promise<ObjectSummary> {
+    const body = asReceived(object.body)
+    try {
+      const { attributes, checksums, precondition } = object
+      const details = { ...attributes, checksums, parts: null }
+      return await this.#commit(object.bucket, object.key, () => {
+        precondition(this.peek(object.bucket, object.key))
+        body.demandWhole()
+        const { md5: etag, bytes: size } = body.digest
+        return { details, content: body.content, etag, size, parts: 0, uploadId: null }
+      })
+    } finally {
+      body.abandon()
+    }
+  }
+
+  deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      const room = core.room(key.length)
+      if (room !== null) await room
+      this.#present(core.state.bucketOf(bucket.number))
+      const current = this.peek(bucket, key)
+      precondition(current)
+      const commitSequence = core.state.commitSequence + 1
+      const frame = { bucket: bucket.number, key: Buffer.from(key), atMs: core.wallMs(), commitSequence }
+      await core.append({
+        type: FRAME_DELETED,
+        inlineBytes: deletedFrameBytes(frame),
+        encode: (target, at) => encodeDeleted(frame, target, at),
+        purpose: 'finish',
+        apply: () => core.state.applyDeleted(frame),
+      })
+      core.counters.objectsDeleted += current === null ? 0 : 1
+      return { commitSequence }
+    })
+  }
+
+  /** The object is written anew where it is small; where it is not, only the list of its extents is. */
+  async setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary> {
+    for (;;) {
+      const loaded = await this.#load(bucket, Buffer.from(key))
+      if (loaded === null) throw refuse('NoSuchKey', undefined, { fields: { Key: key } })
+      const details = { ...loaded.details, tags }
+      const written = await this.rewrite(loaded, details, loaded.frame.content, 'admit')
+      if (written !== null) return written
+    }
+  }
+
+  /**
+   * Writes an object again, as it is but for what is given; null: it is another one by now.
+   *
+   * @param purpose 'finish' to free space
+   * @throws S3Error
+   */
+  async rewrite(
+    loaded: LoadedObject,
+    details: ObjectDetails,
+    content: Content,
+    purpose: 'admit' | 'finish',
+  ): Promise<ObjectSummary | null> {
+    const core = this.#core
+    const before = loaded.frame
+    const frame = { ...before, flags: flagsOf(details), uploadId: null, details: encodeDetails(details), content }
+    const room = core.room(commitFrameBytes(frame))
+    if (room !== null) await room
+    if (core.state.index.get(before.bucket, before.key)?.position !== loaded.position) return null
+    await this.#append(frame, purpose)
+    return summaryOf(valueOf(frame, 0))
+  }
+
+  // Uploads
+
+  createUpload({ bucket, key, attributes, checksum, initiator }: NewUpload): Promise<Upload> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      this.#present(core.state.bucketOf(bucket.number))
+      const uploadId = core.newUploadId()
+      const encodedKey = Buffer.from(key).toString('base64')
+      const about = { upload_id: uploadId, bucket: bucket.number, key: encodedKey, initiator, attributes, checksum }
+      const stored = core.change({ kind: 'upload_created', ...about, at_ms: core.wallMs() }, 'admit')
+      const upload = this.upload(bucket, key, uploadId)
+      if (upload === null) throw noSuchUpload(uploadId)
+      await stored
+      return upload
+    })
+  }
+
+  upload(bucket: Bucket, key: string, uploadId: string): Upload | null {
+    const upload = this.#core.state.uploads.get(uploadId)
+    if (upload?.bucketNumber !== bucket.number || upload.key.toString() !== key) return null
+    return viewOf(bucket, upload)
+  }
+
+  completedUpload(bucket: Bucket, key: string, uploadId: string): CompletedUpload | null {
+    const completed = this.#core.state.completed.get(uploadId)
+    return completed?.bucketNumber === bucket.number && completed.key === key ? completed : null
+  }
+
+  uploads(bucket: Bucket): readonly Upload[] {
+    const ofBucket = [...this.#core.state.uploads.values()].filter(({ bucketNumber }) => bucketNumber === bucket.number)
+    ofBucket.sort((a, b) => Buffer.compare(a.key, b.key) || a.initiatedMs - b.initiatedMs)
+    return ofBucket.map((upload) => viewOf(bucket, upload))
+  }
+
+  async putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
+    const received = asReceived(body)
+    try {
+      return await this.#core.confirmed(() => this.#putPart(upload, partNumber, received, checksum))
+    } finally {
+      received.abandon()
+    }
+  }
+
+  async #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Promise<UploadedPart> {
+    const core = this.#core
+    const { uploadId, bucket } = upload
+    const target = { bucket, key: upload.key, upload: { uploadId, partNumber } }
+    const details = { checksum: checksum.value }
+    const about = {
+      bucket: bucket.number,
+      key: Buffer.from(upload.key),
+      partNumber,
+      size: body.digest.bytes,
+      lastModifiedMs: core.wallMs(),
+      commitSequence: 0,
+      flags: 0,
+      etag: body.digest.md5,
+      uploadId,
+      details: Buffer.from(JSON.stringify(details)),
+    }
+    const room = core.room(commitFrameBytes({ ...about, content: body.content }))
+    if (room !== null) await room
+    if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
+    body.demandWhole()
+    const frame: CommitFrame = { ...about, content: { extents: this.bodies.extentsOf(body, target) } }
+    await this.appendPart(frame, details.checksum, 'admit')
+    core.counters.partsWritten += 1
+    core.counters.bodyBytesWritten += body.digest.bytes
+    const { size, etag, lastModifiedMs } = frame
+    return { partNumber, size, etag, lastModifiedMs, checksum }
+  }
+
+  appendPart(frame: CommitFrame, checksum: string, purpose: 'admit' | 'finish'): Promise<void> {
+    const core = this.#core
+    return core.append({
+      type: FRAME_PART,
+      inlineBytes: commitFrameBytes(frame),
+      encode: (target, at) => encodeCommit(frame, target, at),
+      purpose,
+      apply: (position) => core.state.applyPart(frame, position, { checksum }),
+    })
+  }
+
+  completeUpload({ upload, parts, etag, checksums, precondition }: Completion): Promise<ObjectSummary> {
+    const { uploadId, bucket, key } = upload
+    return this.#commit(bucket, key, () => {
+      const state = this.#core.state.uploads.get(uploadId)
+      if (state === undefined) throw noSuchUpload(uploadId)
+      const present = parts.map((part) => presentPart(state, part))
+      precondition(this.peek(bucket, key))
+      const isShown = upload.checksum.isChosen
+      return {
+        details: {
+          ...state.attributes,
+          checksums,
+          parts: present.map(({ partNumber, size, checksum }) => ({
+            partNumber,
+            size,
+            checksum: isShown ? checksum.value : null,
+          })),
+        },
+        content: { extents: present.flatMap(({ extents }) => extents) },
+        etag,
+        size: present.reduce((sum, { size }) => sum + size, 0),
+        parts: present.length,
+        uploadId,
+      }
+    })
+  }
+
+  abortUpload({ uploadId }: Pick<Upload, 'uploadId'>): Promise<void> {
+    const core = this.#core
+    return core.confirmed(async () => {
+      if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
+      await core.change({ kind: 'upload_aborted', upload_id: uploadId, at_ms: core.wallMs() }, 'finish')
+    })
+  }
+
+  // Parts of the above
+
+  /** @param judge just before the frame is appended: nothing comes between */
+  #commit(
+    bucket: Bucket,
+    key: string,
+    judge: () => {
+      readonly details: ObjectDetails
+      readonly content: Content
+      readonly etag: string
+      readonly size: number
+      readonly parts: number
+      readonly uploadId: string | null
+    },
+  ): Promise<ObjectSummary> {
+    const core = this.#core
+    const keyBytes = Buffer.from(key)
+    return core.confirmed(async () => {
+      for (;;) {
+        this.#present(core.state.bucketOf(bucket.number))
+        const { details, content, etag, size, parts, uploadId } = judge()
+        const frame: CommitFrame = {
+          bucket: bucket.number,
+          key: keyBytes,
+          partNumber: parts,
+          size,
+          lastModifiedMs: core.wallMs(),
+          commitSequence: core.state.commitSequence + 1,
+          flags: flagsOf(details),
+          etag,
+          uploadId,
+          details: encodeDetails(details),
+          content,
+        }
+        const inlineBytes = commitFrameBytes(frame)
+        if (inlineBytes > core.appender.payloadBytesMax)
+          throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
+        const room = core.room(inlineBytes)
+        if (room !== null) {
+          await room
+          continue
+        }
+        await this.#append(frame, 'admit')
+        core.counters.objectsWritten += 1
+        if (parts === 0) core.counters.bodyBytesWritten += size
+        return summaryOf(valueOf(frame, 0))
+      }
+    })
+  }
+
+  #append(frame: CommitFrame, purpose: 'admit' | 'finish'): Promise<void> {
+    const core = this.#core
+    return core.append({
+      type: FRAME_OBJECT,
+      inlineBytes: commitFrameBytes(frame),
+      encode: (target, at) => encodeCommit(frame, target, at),
+      purpose,
+      apply: (position) => core.state.applyObject(frame, position, completedOf(frame)),
+    })
+  }
+
+  /** What is found is stored; null: nothing is there. */
+  async #load(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
+    const core = this.#core
+    for (;;) {
+      const value = core.state.index.get(bucket.number, key)
+      if (value === null ? core.appender.inFlight > 0 : value.position >= core.log.committed) {
+        await core.appender.settled().catch(() => {})
+        const now = core.state.index.get(bucket.number, key)
+        if (now?.position !== value?.position) continue
+      }
+      if (value === null) return null
+      try {
+        return await this.objects.load(value, key.byteLength)
+      } catch (error) {
+        const now = core.state.index.get(bucket.number, key)
+        if (!(error instanceof FrameDropped)) throw error
+        if (now?.position === value.position)
+          throw refuse('InternalError', 'What is stored of this object is gone.', { cause: error })
+      }
+    }
+  }
+
+  #present(bucket: Bucket | null): Bucket {
+    const present = bucket === null ? null : this.#core.state.bucketOf(bucket.number)
+    if (present === null) throw refuse('NoSuchBucket', undefined, { fields: { BucketName: bucket?.name ?? '' } })
+    return present
+  }
+}
+
+/** A part that was listed, if it is still the one that is there. */
+function presentPart(upload: UploadState, { partNumber, etag }: UploadedPart): PartState {
+  const part = upload.parts.get(partNumber)
+  if (part?.etag === etag) return part
+  throw refuse('InvalidPart', undefined, {
+    fields: { UploadId: upload.uploadId, PartNumber: partNumber, ETag: etag },
+  })
+}
+
+function viewOf(bucket: Bucket, upload: UploadState): Upload {
+  const { uploadId, key, initiator, initiatedMs, checksum, attributes, parts } = upload
+  return {
+    uploadId,
+    bucket,
+    key: key.toString(),
+    initiator,
+    initiatedMs,
+    checksum,
+    encryption: attributes.encryption,
+    parts: [...parts.values()].sort((a, b) => a.partNumber - b.partNumber),
+  }
+}
+
+const noSuchUpload = (uploadId: string): Error => refuse('NoSuchUpload', undefined, { fields: { UploadId: uploadId } })
+
+/** The gateway gives back what `receive` gave it. */
+function asReceived(body: ReceivedBody): Received {
+  if (body instanceof Received) return body
+  throw new TypeError('a body of another store')
+}
+
+const valueOf = (frame: CommitFrame, position: number): ObjectValue => ({
+  position,
+  size: frame.size,
+  lastModifiedMs: frame.lastModifiedMs,
+  commitSequence: frame.commitSequence,
+  etag: frame.etag,
+  parts: frame.partNumber,
+  flags: frame.flags,
+})
+
+const summaryOf = ({ size, lastModifiedMs, etag, parts, commitSequence }: ObjectValue): ObjectSummary => ({
+  size,
+  lastModifiedMs,
+  etag: parts > 0 ? `${etag}-${parts}` : etag,
+  commitSequence,
+})
+
+function checksumsOf({ flags }: ObjectValue) {
+  const checksumAlgorithms = ALGORITHMS.filter(([, flag]) => (flags & flag) !== 0).map(([algorithm]) => algorithm)
+  const type = (flags & FLAG_COMPOSITE) === 0 ? 'FULL_OBJECT' : 'COMPOSITE'
+  return { checksumAlgorithms, checksumType: checksumAlgorithms.length === 0 ? null : type } as const
+}
+
+function flagsOf({ tags, checksums, encryption }: Pick<ObjectDetails, 'checksums'> & ObjectAttributes): number {
+  let flags = tags.length > 0 ? FLAG_TAGS : 0
+  for (const { algorithm, type } of checksums) {
+    flags |= FLAG_OF_ALGORITHM[algorithm] | (type === 'COMPOSITE' ? FLAG_COMPOSITE : 0)
+  }
+  return encryption === null ? flags : flags | FLAG_OF_ENCRYPTION[encryption.kind]
+}

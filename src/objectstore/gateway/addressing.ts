@@ -1,0 +1,108 @@
+/**
+ * Which bucket and key a request names.
+ *
+ * A1  path-style: the first segment of the path is the bucket, all behind the slash after it is the key. Virtual-host style: the bucket is
+ *     what stands before the trusted base domain in the host, and the whole path is the key
+ * A2  a host under the base domain names a bucket whatever the path says
+ * A3  a key is the bytes that were sent, percent-decoded: dot segments and empty segments are part of it
+ * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so whoever sends such a request
+ *     did not check who answers. TLS ends before this service, which is told by `x-forwarded-proto`
+ */
+import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
+import { KEY_BYTES_MAX } from './limits.ts'
+
+export type EndpointStyle = 'path' | 'virtual-host'
+
+export interface Address {
+  readonly style: EndpointStyle
+  /** Null: the service itself. */
+  readonly bucket: string | null
+  /** Null: the bucket itself. */
+  readonly key: string | null
+  /** `http://host/bucket/key` as the client addressed it; of a bucket, without a slash at the end. */
+  readonly url: string
+}
+
+export interface AddressedRequest {
+  /** Raw, as sent. */
+  readonly path: string
+  readonly headers: ReadonlyMap<string, string>
+}
+
+/** A name or an IPv4 address, or an IPv6 address in brackets; perhaps with a port. */
+const AUTHORITY = /^([\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+
+/** What the HTTP library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+const NOT_UTF8 = '\ufffd'
+
+export class Addressing {
+  /** Lower case, with a dot before it; null: path-style only. */
+  readonly #suffix: string | null
+
+  constructor(baseDomain: string | null) {
+    this.#suffix = baseDomain === null ? null : `.${baseDomain.toLowerCase()}`
+  }
+
+  /** @throws S3Error InvalidURI, KeyTooLongError */
+  addressOf({ path, headers }: AddressedRequest): Address {
+    const authority = headers.get('host') ?? ''
+    const host = AUTHORITY.exec(authority)?.[1]?.toLowerCase()
+    if (host === undefined || !path.startsWith('/')) throw invalidUri()
+    const isSecure = headers.get('x-forwarded-proto')?.toLowerCase() === 'https'
+    const origin = `${isSecure ? 'https' : 'http'}://${authority}`
+
+    const inHost = this.#bucketIn(host)
+    if (inHost === null) return pathStyle(origin, path)
+    if (inHost === '' || (isSecure && inHost.includes('.'))) throw invalidUri() // A4
+    const key = path.slice(1)
+    return {
+      style: 'virtual-host',
+      bucket: inHost,
+      key: key === '' ? null : keyOf(key),
+      url: key === '' ? origin : `${origin}/${key}`,
+    }
+  }
+
+  /** A2. The base domain itself has no bucket before it. */
+  #bucketIn(host: string): string | null {
+    if (this.#suffix === null || !host.endsWith(this.#suffix)) return null
+    return host.slice(0, -this.#suffix.length)
+  }
+}
+
+/** A1 */
+function pathStyle(origin: string, path: string): Address {
+  if (path === '/') return { style: 'path', bucket: null, key: null, url: origin }
+  const slash = path.indexOf('/', 1)
+  const [bucket, key] = slash < 0 ? [path.slice(1), ''] : [path.slice(1, slash), path.slice(slash + 1)]
+  if (bucket === '') throw invalidUri()
+  return {
+    style: 'path',
+    bucket: percentDecoded(bucket),
+    key: key === '' ? null : keyOf(key),
+    url: key === '' ? `${origin}/${bucket}` : `${origin}/${bucket}/${key}`,
+  }
+}
+
+function keyOf(raw: string): string {
+  const key = percentDecoded(raw)
+  const keyBytes = Buffer.byteLength(key)
+  if (keyBytes > KEY_BYTES_MAX) {
+    throw refuse('KeyTooLongError', undefined, { fields: { Size: keyBytes, MaxSizeAllowed: KEY_BYTES_MAX } })
+  }
+  return key
+}
+
+/** @throws S3Error InvalidURI for what is not UTF-8 in percent-encoding */
+export function percentDecoded(raw: string): string {
+  if (raw.includes(NOT_UTF8)) throw invalidUri()
+  if (!raw.includes('%')) return raw
+  try {
+    return decodeURIComponent(raw)
+  } catch {
+    throw invalidUri()
+  }
+}
+
+export const invalidUri = (message?: string): S3Error => refuse('InvalidURI', message)

@@ -1,0 +1,106 @@
+/**
+ * Which operation a request asks for.
+ *
+ * Judged in this order: size of target and headers, number of parameters, authority, target, key, operation. What is none of the profile's
+ * operations is NotImplemented, whatever it is.
+ */
+import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
+import { invalidUri, percentDecoded } from './addressing.ts'
+import type { Address, Addressing } from './addressing.ts'
+import { eitherHeader } from '../auth/request-identity.ts'
+import type { SignedRequest } from '../auth/canonical-request.ts'
+import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
+import { OPERATIONS, SELECTING_PARAMETERS } from './operations-table.ts'
+import type { Extension, Operation, OperationTarget } from './operations-table.ts'
+
+export interface Classified {
+  readonly operation: Operation
+  readonly address: Address
+  /** Decoded; the first of a repeated one, '' for one without a value. */
+  readonly query: ReadonlyMap<string, string>
+}
+
+/** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, KeyTooLongError, NotImplemented */
+export function classify(
+  request: SignedRequest,
+  addressing: Addressing,
+  extensions: ReadonlySet<Extension>,
+): Classified {
+  checkSizes(request)
+  const query = parseQuery(request.query)
+  const address = addressing.addressOf(request)
+  const target = address.bucket === null ? 'service' : address.key === null ? 'bucket' : 'object'
+  const operation = rowsOf(request.method, target).find((row) => isMeant(row, query, request.headers))
+  if (operation === undefined) throw outsideProfile('This operation')
+  const { extension, name, parameters } = operation
+  if (parameters !== null) {
+    for (const parameter of query.keys()) {
+      if (asksForElse(operation, parameter)) throw outsideProfile(`What the parameter ${parameter} asks for here`)
+    }
+  }
+  if (extension !== null && !extensions.has(extension))
+    throw outsideProfile(`${name} needs the extension ${extension}, and`)
+  return { operation, address, query }
+}
+
+function checkSizes({ path, query, headers }: SignedRequest): void {
+  const targetBytes = Buffer.byteLength(path) + (query === '' ? 0 : 1 + Buffer.byteLength(query))
+  if (targetBytes > TARGET_BYTES_MAX) {
+    throw invalidUri(`The target of a request must not exceed ${TARGET_BYTES_MAX} bytes.`)
+  }
+  let headerBytes = 0
+  for (const [name, value] of headers) headerBytes += name.length + Buffer.byteLength(value)
+  if (headerBytes > HEADERS_BYTES_MAX) {
+    throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
+  }
+}
+
+/** @param raw without the question mark. Plus signs are spaces, as browsers write them. */
+function parseQuery(raw: string): ReadonlyMap<string, string> {
+  const query = new Map<string, string>()
+  if (raw === '') return query
+  const parameters = raw.split('&').filter((parameter) => parameter !== '')
+  if (parameters.length > QUERY_PARAMETERS_MAX) {
+    throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
+  }
+  for (const parameter of parameters) {
+    const at = parameter.indexOf('=')
+    const name = decoded(at < 0 ? parameter : parameter.slice(0, at))
+    const value = at < 0 ? '' : decoded(parameter.slice(at + 1))
+    if (!query.has(name)) query.set(name, value)
+  }
+  return query
+}
+
+const decoded = (text: string): string => percentDecoded(text.includes('+') ? text.replaceAll('+', ' ') : text)
+
+const rows = new Map<string, Operation[]>()
+for (const operation of OPERATIONS) {
+  const targets: OperationTarget[] = operation.target === 'bucket or object' ? ['bucket', 'object'] : [operation.target]
+  for (const target of targets) {
+    const place = `${operation.method} ${target}`
+    rows.set(place, [...(rows.get(place) ?? []), operation])
+  }
+}
+
+const rowsOf = (method: string, target: OperationTarget): readonly Operation[] => rows.get(`${method} ${target}`) ?? []
+
+/** O1 of the table. */
+function isMeant(
+  { selectors, header }: Operation,
+  query: ReadonlyMap<string, string>,
+  headers: ReadonlyMap<string, string>,
+): boolean {
+  if (header !== null && eitherHeader(headers, header) === undefined) return false
+  return selectors.every(({ name, value }) => (value === null ? query.has(name) : query.get(name) === value))
+}
+
+/** O2 of the table. */
+function asksForElse({ selectors, parameters }: Operation, name: string): boolean {
+  if (!SELECTING_PARAMETERS.has(name) || parameters === null || parameters.includes(name)) return false
+  return !selectors.some((selector) => selector.name === name)
+}
+
+const outsideProfile = (what: string): S3Error =>
+  refuse('NotImplemented', `${what} is outside the profile objapi-core-v1.`)

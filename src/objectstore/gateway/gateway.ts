@@ -1,0 +1,211 @@
+/**
+ * The object store over HTTP: its management routes, and behind them, for whatever else comes, the gateway.
+ *
+ * A request is judged in this order: size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
+ * has it.
+ */
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import type { HttpService, Route } from '../../http/routes.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { Authenticator } from '../auth/authenticator.ts'
+import type { SignedRequest } from '../auth/canonical-request.ts'
+import type { Caller } from '../auth/request-identity.ts'
+import { TAGGING_BODY_BYTES_MAX } from '../documents/limits.ts'
+import { readTagging } from '../documents/tagging.ts'
+import type { Bucket, ObjectStore } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import { Addressing } from './addressing.ts'
+import { Admission } from './admission.ts'
+import { refusalOf, sendAnswer, sendRefusal, speaksS3 } from './answer.ts'
+import type { Asked } from './answer.ts'
+import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
+import { ExchangeBody, RepeatableBody } from './body.ts'
+import { corsRequestOf, corsRulesOf, policyOf } from './bucket-documents.ts'
+import { classify } from './classify.ts'
+import type { Classified } from './classify.ts'
+import { collectBody } from './collect-body.ts'
+import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
+import type { Handlers } from './handlers.ts'
+import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
+import { ACL_HEADER } from './objects/acl.ts'
+import type { Extension } from './operations-table.ts'
+import { asksForRequestTags } from './policy-values.ts'
+
+export interface GatewayParts {
+  readonly store: ObjectStore
+  readonly authenticator: Authenticator
+  readonly handlers: Handlers
+  /** Trusted, of virtual-host addressing; null: path-style only. */
+  readonly baseDomain: string | null
+  readonly region: string
+  readonly extensions: ReadonlySet<Extension>
+  /** Cap of a single PUT and of a part. */
+  readonly putBytesMax: number
+  /** Default 1024. */
+  readonly concurrentRequestsMax?: number
+  /** Of the management routes, which go before every bucket. */
+  readonly management: readonly Route[]
+  /** Unix epoch. */
+  readonly nowMs: () => number
+  readonly logger: Pick<Logger, 'error'>
+}
+
+const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
+const NO_BODY = { isPresent: false, wasTaken: false }
+const JSON_TYPE = 'application/json'
+
+export function objectStoreGateway(parts: GatewayParts): HttpService {
+  const gateway = new Gateway(parts)
+  return {
+    name: 'objectstore',
+    requestIdHeader: 'x-obj-request-id',
+    requestIdPrefix: 'objreq-',
+    routes: parts.management,
+    // The gateway takes every path and every method that no management route has.
+    notFound: (head, exchange) => gateway.begin(head, exchange),
+    methodNotAllowed: (_head, exchange, allow) =>
+      exchange.answer(405, JSON_TYPE, JSON.stringify('Method not allowed'), [['allow', allow.join(', ')]]),
+    internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
+  }
+}
+
+const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
+
+class Gateway {
+  readonly #parts: GatewayParts
+  readonly #addressing: Addressing
+  readonly #admission: Admission
+  readonly #authorization: Authorization
+  readonly #context: GatewayContext
+
+  constructor(parts: GatewayParts) {
+    const { store, authenticator, region, putBytesMax, nowMs } = parts
+    this.#parts = parts
+    this.#addressing = new Addressing(parts.baseDomain)
+    this.#admission = new Admission(parts.concurrentRequestsMax ?? CONCURRENT_REQUESTS_MAX)
+    this.#authorization = new Authorization(store, nowMs)
+    this.#context = {
+      store,
+      region,
+      putBytesMax,
+      nowMs,
+      authorize: (request, action, bucketName, key) => this.#authorization.demand(request, action, bucketName, key),
+      authenticateForm: (field, caller) => authenticator.authenticateForm(field, caller),
+    }
+  }
+
+  begin(head: RequestHead, exchange: Exchange): void {
+    const { method, path, query } = head
+    const request: SignedRequest = { method, path, query, headers: head.headers() }
+    const body = new ExchangeBody(exchange, head.contentLength, request.headers)
+    const asked: Asked = { method, speaksS3: speaksS3(request), style: 'path', operation: null, body, cors: [] }
+    let classified: Classified
+    try {
+      classified = classify(request, this.#addressing, this.#parts.extensions)
+    } catch (error) {
+      return this.#fail(exchange, asked, error)
+    }
+    const { operation, address } = classified
+    void this.#serve(request, classified, body, exchange, { ...asked, operation, style: address.style })
+  }
+
+  async #serve(
+    request: SignedRequest,
+    classified: Classified,
+    body: ExchangeBody,
+    exchange: Exchange,
+    asked: Asked,
+  ): Promise<void> {
+    let cors: readonly HeaderLine[] = []
+    try {
+      cors = this.#corsHeaders(request, classified)
+      this.#admission.enter(exchange)
+      sendAnswer(exchange, { ...asked, cors }, await this.#perform(request, classified, body, exchange))
+    } catch (error) {
+      const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
+      this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, error)
+    }
+  }
+
+  async #perform(
+    signed: SignedRequest,
+    classified: Classified,
+    body: ExchangeBody,
+    exchange: Exchange,
+  ): Promise<Answer> {
+    const { operation, address, query } = classified
+    const isPublic = operation.permission === null
+    const { authenticator, handlers, nowMs } = this.#parts
+    const caller = isPublic ? NOBODY : authenticator.authenticate(signed, nowMs())
+    const asked: GatewayRequest = {
+      operation: operation.name,
+      method: signed.method,
+      requestId: exchange.id,
+      sourceAddress: () => exchange.remoteAddress,
+      query,
+      headers: signed.headers,
+      url: address.url,
+      caller,
+      body,
+    }
+    const handler = handlers[operation.name]
+    if (handler.of === 'service' || handler.of === 'bucket name') {
+      if (!isPublic && caller.principal === null) throw refuse('AccessDenied')
+      demandPermission(caller.principal, operation.permission)
+      const request = this.#withoutAcls(asked)
+      if (handler.of === 'service') return handler.handle(request, this.#context)
+      return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
+    }
+    const judged = await this.#withTags(asked, address.bucket!)
+    const bucket = await this.#bucketFor(judged, classified)
+    demandExpectedOwner(judged, bucket)
+    const request = this.#withoutAcls(judged)
+    if (handler.of === 'bucket') return handler.handle(request, bucket, this.#context)
+    return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
+  }
+
+  async #bucketFor(request: GatewayRequest, { operation, address }: Classified): Promise<Bucket> {
+    const { action, permission, name } = operation
+    const bucketName = address.bucket!
+    if (action === 'in-handler') {
+      return this.#authorization.visible(request, bucketName, permission, name === 'PostObject')
+    }
+    return this.#authorization.demand(request, action!, bucketName, address.key, permission!)
+  }
+
+  /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
+  async #withTags(request: GatewayRequest, bucketName: string): Promise<GatewayRequest> {
+    if (request.operation !== 'PutObjectTagging') return request
+    const bucket = this.#parts.store.bucket(bucketName)
+    const policy = bucket && policyOf(bucket)
+    if (!policy || !asksForRequestTags(policy.conditionKeys)) return request
+    const repeatable = { ...request, body: new RepeatableBody(request.body) }
+    return {
+      ...repeatable,
+      requestTags: readTagging(await collectBody(repeatable, TAGGING_BODY_BYTES_MAX)),
+    }
+  }
+
+  /** With the extension nobody gets to see them but policies, which are judged before. */
+  #withoutAcls(request: GatewayRequest): GatewayRequest {
+    if (!this.#parts.extensions.has('ignore-acl-headers')) return request
+    const headers = new Map([...request.headers].filter(([name]) => !ACL_HEADER.test(name)))
+    return headers.size === request.headers.size ? request : { ...request, headers }
+  }
+
+  /** Of an actual request; a preflight's are its answer. */
+  #corsHeaders({ headers, method }: SignedRequest, { operation, address }: Classified): readonly HeaderLine[] {
+    if (!headers.has('origin') || address.bucket === null || operation.name === 'CorsPreflight') return []
+    const bucket = this.#parts.store.bucket(address.bucket)
+    const rules = bucket && corsRulesOf(bucket)
+    return rules?.headersFor(corsRequestOf(method, headers)) ?? []
+  }
+
+  #fail(exchange: Exchange, asked: Asked, error: unknown): void {
+    const refused = refusalOf(error)
+    if (refused === null || refused.category === 'server') {
+      this.#parts.logger.error({ request_id: exchange.id, err: refused?.cause ?? error }, 'request failed')
+    }
+    sendRefusal(exchange, asked, refused ?? refuse('InternalError'))
+  }
+}

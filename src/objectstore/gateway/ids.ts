@@ -1,0 +1,26 @@
+/** Ids and facts of a change as answers show them. */
+import type { HeaderLine } from './handler.ts'
+
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
+
+export const bucketIdHeader = (bucketNumber: number): HeaderLine => ['x-obj-bucket-id', `bkt-${hex(bucketNumber, 8)}`]
+
+/** An object is known by the change that made it what it is. */
+export const objectIdHeaders = (commitSequence: number): readonly HeaderLine[] => [
+  ['x-obj-object-id', `obj-${hex(commitSequence, 12)}`],
+  ['x-obj-version-id', versionId(commitSequence)],
+  commitSequenceHeader(commitSequence),
+]
+
+export const versionId = (commitSequence: number): string => `ver-${hex(commitSequence, 12)}`
+
+export const commitSequenceHeader = (commitSequence: number): HeaderLine => [
+  'x-obj-commit-sequence',
+  String(commitSequence),
+]
+
+/** Of a key that a delete marker hides. */
+export const DELETE_MARKER: HeaderLine = ['x-obj-delete-marker', 'true']
+
+/** Of every answered write. */
+export const SYNCED: HeaderLine = ['x-obj-durability', 'synced']

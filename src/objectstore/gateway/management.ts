@@ -1,0 +1,83 @@
+/** Routes beside the gateway, which go before every bucket: health, capabilities, endpoint helper. They ask for no credentials. */
+import { Type } from 'typebox'
+import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
+import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
+import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import type { Endpoint, Route } from '../../http/routes.ts'
+import type { Logger } from '../../observability/logger.ts'
+
+/** What the service found out about where it runs, when it started. */
+const PlatformCapabilities = Type.Object({
+  runtime: Type.String(),
+  dataDirectory: Type.String(),
+  freeSpace: Type.Integer({ description: 'bytes' }),
+  device: Type.String(),
+  atomicRename: Type.Boolean(),
+  flushBehavior: Type.String(),
+  directIo: Type.Boolean(),
+})
+type PlatformCapabilities = Type.Static<typeof PlatformCapabilities>
+
+export interface ManagementParts {
+  readonly capabilities: () => PlatformCapabilities
+  readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
+  /** Why the service cannot take or answer requests; empty when it is well. */
+  readonly problems: () => readonly string[]
+  readonly logger: Pick<Logger, 'error'>
+}
+
+const JSON_TYPE = 'application/json'
+
+export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
+  { method: 'GET', path: '/health', endpoint: health(parts) },
+  { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
+  ...endpointHelperRoutes({
+    helper: parts.helper,
+    recentPath: '/v1/endpoint/:activation_id/recent',
+    service: endpointService(parts.logger),
+  }),
+]
+
+const health = ({ problems }: ManagementParts): Endpoint => ({
+  document: {
+    summary: 'Whether the service takes and answers requests',
+    replies: [
+      { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
+      { status: 503, description: 'what is wrong', mediaType: JSON_TYPE, schema: Type.String() },
+    ],
+  },
+  begin(_head, exchange) {
+    const found = problems()
+    if (found.length === 0) answerText(exchange, 200, 'Healthy')
+    else answerText(exchange, 503, `Unhealthy: ${found.join('; ')}`)
+  },
+})
+
+const capabilities = (parts: ManagementParts): Endpoint => ({
+  document: {
+    summary: 'Where the service runs, and what its disk can do',
+    replies: [{ status: 200, description: 'as found', mediaType: JSON_TYPE, schema: PlatformCapabilities }],
+  },
+  begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, JSON.stringify(parts.capabilities())),
+})
+
+const STATUSES: Readonly<Record<EndpointRefusal['reason'], number>> = {
+  mediaType: 415,
+  bodyTooLarge: 413,
+  bodyTimedOut: 408,
+  bodyMalformed: 400,
+  bodyInvalid: 400,
+}
+
+const endpointService = (logger: ManagementParts['logger']): EndpointService => ({
+  errorSchema: Type.String(),
+  refuse: (exchange, { reason, message }) => answerText(exchange, STATUSES[reason], message),
+  fail(exchange, error) {
+    logger.error({ request_id: exchange.id, err: error }, 'request failed')
+    answerText(exchange, 500, 'Nothing was stored: send the object again later')
+  },
+})
+
+const answerText = (exchange: Exchange, status: number, text: string): void =>
+  exchange.answer(status, JSON_TYPE, JSON.stringify(text))

@@ -1,0 +1,86 @@
+/**
+ * CompleteMultipartUpload.
+ *
+ * M1  completing again what was completed not long ago gives the same answer, whatever the request says besides: whoever repeats it
+ *     lost the answer. That goes for two requests at the same time as well
+ */
+import { BodyDigests, checkBody, digestPlan } from '../../body/body-digests.ts'
+import { planBody } from '../../body/body-plan.ts'
+import type { Checksum } from '../../documents/checksums.ts'
+import { readCompleteRequest } from '../../documents/complete-request.ts'
+import type { CompletedPart } from '../../documents/complete-request.ts'
+import { COMPLETE_BODY_BYTES_MAX } from '../../documents/limits.ts'
+import { renderCompletedUpload } from '../../documents/multipart-answers.ts'
+import type { Bucket, ObjectStore } from '../../operations.ts'
+import { S3Error } from '../../refusals.ts'
+import type { Answer, GatewayRequest, ObjectHandler } from '../handler.ts'
+import { bucketIdHeader, objectIdHeaders, SYNCED } from '../ids.ts'
+import { writePrecondition } from '../objects/conditions.ts'
+import { checksumHeaderLines } from '../objects/object-headers.ts'
+import { wholeOf } from './completion.ts'
+import { namedUpload, uploadIdHeader, uploadIdOf } from './named-upload.ts'
+
+/** A `CompletedUpload`, or what it is going to be. */
+interface Completed {
+  readonly etag: string
+  readonly checksums: readonly Checksum[]
+  readonly commitSequence: number
+}
+
+export const completeMultipartUpload: ObjectHandler = async (request, bucket, key, { store }) => {
+  const completed = (): Completed | null => store.completedUpload(bucket, key, uploadIdOf(request))
+  const before = completed()
+  if (before !== null) return answerOf(before, request, bucket, key) // M1
+  try {
+    return answerOf(await complete(request, bucket, key, store), request, bucket, key)
+  } catch (error) {
+    const meanwhile = error instanceof S3Error && error.code === 'NoSuchUpload' ? completed() : null
+    if (meanwhile === null) throw error
+    return answerOf(meanwhile, request, bucket, key) // M1
+  }
+}
+
+async function complete(request: GatewayRequest, bucket: Bucket, key: string, store: ObjectStore): Promise<Completed> {
+  namedUpload(request, bucket, key, store) // before the list is read
+  const precondition = writePrecondition(request.headers, key)
+  precondition(store.peek(bucket, key))
+  const listed = await listedParts(request)
+  const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
+  const { parts, etag, checksum } = wholeOf(upload, listed, request.headers)
+  const checksums = [checksum]
+  const summary = await store.completeUpload({ upload, parts, etag, checksums, precondition })
+  return { etag: summary.etag, checksums, commitSequence: summary.commitSequence }
+}
+
+/** Checksums in the headers are of the object; of the list itself there are only MD5 and SHA-256. */
+async function listedParts(request: GatewayRequest): Promise<readonly CompletedPart[]> {
+  const { headers, caller, body } = request
+  const { framing, claims } = planBody(headers, caller, body.contentLength, null)
+  const { bytes } = await body.collect(COMPLETE_BODY_BYTES_MAX, framing)
+  if (claims.contentMd5 !== null || claims.sha256 !== null) {
+    const digests = new BodyDigests(digestPlan(claims, []))
+    digests.update(bytes)
+    checkBody(claims, digests.finish(), null)
+  }
+  return readCompleteRequest(bytes, uploadIdOf(request))
+}
+
+function answerOf(completed: Completed, request: GatewayRequest, bucket: Bucket, key: string): Answer {
+  const { etag, checksums, commitSequence } = completed
+  const location = request.url
+  return {
+    status: 200,
+    headers: [
+      bucketIdHeader(bucket.number),
+      ...objectIdHeaders(commitSequence),
+      uploadIdHeader(uploadIdOf(request)),
+      ['ETag', `"${etag}"`],
+      ...checksumHeaderLines(checksums),
+      SYNCED,
+    ],
+    body: {
+      contentType: 'application/xml',
+      bytes: renderCompletedUpload({ location, bucket: bucket.name, key, etag, checksums }),
+    },
+  }
+}

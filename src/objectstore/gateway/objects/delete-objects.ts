@@ -1,0 +1,52 @@
+/**
+ * DeleteObjects: every key for itself. One that may not be deleted, or whose condition is not met, is an error beside the others; the
+ * changes are made at the same time, so that they share what it takes to make them durable.
+ */
+import type { DeleteRequest } from '../../documents/delete-request.ts'
+import { readDeleteRequest } from '../../documents/delete-request.ts'
+import { DELETE_BODY_BYTES_MAX } from '../../documents/limits.ts'
+import { renderDeleteResult } from '../../documents/object-answers.ts'
+import type { DeleteFailure, DeletedKey } from '../../documents/object-answers.ts'
+import type { Bucket } from '../../operations.ts'
+import { S3Error, refuse } from '../../refusals.ts'
+import { collectBody } from '../collect-body.ts'
+import type { BucketHandler, GatewayContext, GatewayRequest } from '../handler.ts'
+import { SYNCED, bucketIdHeader } from '../ids.ts'
+import { etagPrecondition } from './conditions.ts'
+import { checkKey } from './object-key.ts'
+
+type DeleteItem = DeleteRequest['objects'][number]
+type Outcome = { readonly deleted: DeletedKey } | { readonly failure: DeleteFailure }
+
+/** Without versions, what is there is the only one. */
+const ONLY_VERSION = 'null'
+
+export const deleteObjects: BucketHandler = async (request, bucket, context) => {
+  const { quiet, objects } = readDeleteRequest(await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded'))
+  const outcomes = await Promise.all(objects.map((item) => outcomeOf(item, request, bucket, context)))
+  const deleted = outcomes.flatMap((outcome) => ('deleted' in outcome && !quiet ? [outcome.deleted] : []))
+  const failures = outcomes.flatMap((outcome) => ('failure' in outcome ? [outcome.failure] : []))
+  return {
+    status: 200,
+    headers: [bucketIdHeader(bucket.number), SYNCED],
+    body: { contentType: 'application/xml', bytes: renderDeleteResult(deleted, failures) },
+  }
+}
+
+async function outcomeOf(
+  { key, versionId, etag }: DeleteItem,
+  request: GatewayRequest,
+  bucket: Bucket,
+  context: GatewayContext,
+): Promise<Outcome> {
+  try {
+    checkKey(key)
+    if (versionId !== null && versionId !== ONLY_VERSION) throw refuse('NotImplemented')
+    await context.authorize(request, 's3:DeleteObject', bucket.name, key)
+    await context.store.deleteObject(bucket, key, etagPrecondition(etag))
+    return { deleted: { key, versionId, deleteMarker: true, deleteMarkerVersionId: null } }
+  } catch (error) {
+    if (error instanceof S3Error) return { failure: { key, versionId, refusal: error } }
+    throw error
+  }
+}

@@ -1,0 +1,53 @@
+/** Headers of answers that are about one object. */
+import type { Checksum } from '../../documents/checksums.ts'
+import type { Bucket, Encryption, ObjectSummary, StoredObject } from '../../operations.ts'
+import type { HeaderLine } from '../handler.ts'
+import { SYNCED, bucketIdHeader, objectIdHeaders } from '../ids.ts'
+import type { ContentAttributes } from './attributes.ts'
+import { validators } from './conditions.ts'
+import { encryptionHeaders } from './encryption.ts'
+
+/** Of GetObject and HeadObject, but for Content-Type, and what depends on the bytes that are asked for. */
+export function storedObjectHeaders(
+  bucket: Bucket,
+  object: StoredObject,
+  overrides: Partial<ContentAttributes>,
+): HeaderLine[] {
+  const content: ContentAttributes = { ...object, ...overrides }
+  return [
+    ...validators(object),
+    ['Accept-Ranges', 'bytes'],
+    ...present('Cache-Control', content.cacheControl),
+    ...present('Content-Disposition', content.contentDisposition),
+    ...present('Content-Encoding', content.contentEncoding),
+    ...present('Content-Language', content.contentLanguage),
+    ...present('Expires', content.expires),
+    ...Object.entries(object.metadata).map(([name, value]): HeaderLine => [`x-obj-meta-${name}`, value]),
+    ...present('x-obj-tagging-count', object.tags.length === 0 ? null : String(object.tags.length)),
+    ...encryptionHeaders(object.encryption),
+    bucketIdHeader(bucket.number),
+    ...objectIdHeaders(object.commitSequence),
+  ]
+}
+
+/** Of a write that made an object. */
+export const writtenObjectHeaders = (
+  bucket: Bucket,
+  { etag, commitSequence }: ObjectSummary,
+  checksums: readonly Checksum[],
+  encryption: Encryption | null,
+): HeaderLine[] => [
+  ['ETag', `"${etag}"`],
+  ...checksumHeaderLines(checksums),
+  ...encryptionHeaders(encryption),
+  bucketIdHeader(bucket.number),
+  ...objectIdHeaders(commitSequence),
+  SYNCED,
+]
+
+export const checksumHeaderLines = (checksums: readonly Checksum[]): HeaderLine[] => [
+  ...checksums.map(({ algorithm, value }): HeaderLine => [`x-obj-checksum-${algorithm.toLowerCase()}`, value]),
+  ...present('x-obj-checksum-type', checksums[0]?.type ?? null),
+]
+
+const present = (name: string, value: string | null): HeaderLine[] => (value === null ? [] : [[name, value]])

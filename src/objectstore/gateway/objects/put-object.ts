@@ -1,0 +1,25 @@
+import { checksumsOfObject } from '../../body/body-digests.ts'
+import { planBody } from '../../body/body-plan.ts'
+import { declaredChecksum } from '../../body/declared-checksum.ts'
+import type { ObjectHandler } from '../handler.ts'
+import { receiveBody } from '../receive-body.ts'
+import { attributesOf } from './attributes.ts'
+import { writePrecondition } from './conditions.ts'
+import { keepObject } from './incoming-object.ts'
+import { writtenObjectHeaders } from './object-headers.ts'
+
+/** What can be refused by the headers alone is, before the body is read. */
+export const putObject: ObjectHandler = async (request, bucket, key, context) => {
+  const { headers, caller, body } = request
+  const { store } = context
+  const plan = planBody(headers, caller, body.contentLength, declaredChecksum(headers))
+  const attributes = attributesOf(request)
+  const precondition = writePrecondition(headers, key)
+  precondition(store.peek(bucket, key))
+
+  const algorithms = checksumsOfObject(plan.claims)
+  const received = await receiveBody(request, plan, algorithms, { bucket, key, upload: null }, context)
+  const object = { bucket, key, attributes, body: received, precondition }
+  const { summary, checksums } = await keepObject(store, object, algorithms)
+  return { status: 200, headers: writtenObjectHeaders(bucket, summary, checksums, attributes.encryption) }
+}

@@ -1,0 +1,63 @@
+/** What GetObject and HeadObject have in common: everything but the body. */
+import { eitherHeader } from '../../auth/request-identity.ts'
+import type { Checksum } from '../../documents/checksums.ts'
+import type { Bucket, StoredObject } from '../../operations.ts'
+import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
+import { checkRead } from './conditions.ts'
+import { checkCustomerKey } from './encryption.ts'
+import { existingObject } from './existing-object.ts'
+import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
+import { contentRange, selectionOf } from './ranges.ts'
+import type { Selection } from './ranges.ts'
+import { responseOverrides } from './response-overrides.ts'
+
+interface ObjectReading {
+  readonly object: StoredObject
+  readonly selection: Selection
+  readonly status: 200 | 206
+  readonly contentType: string
+  /** But for Content-Type and Content-Length. */
+  readonly headers: readonly HeaderLine[]
+}
+
+/** @throws S3Error */
+export async function readObject(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<ObjectReading> {
+  const overrides = responseOverrides(request)
+  const object = await existingObject(request, bucket, key, context)
+  checkCustomerKey(request.headers, object.encryption)
+  checkRead(request.headers, object, context.nowMs())
+  const selection = selectionOf(request, object)
+  const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
+  const headers = [
+    ...storedObjectHeaders(bucket, object, overrides),
+    ...(isPartial ? [['Content-Range', contentRange(selection, object.size)] as const] : []),
+    ...(selection.part === null ? [] : [['x-obj-mp-parts-count', String(object.parts?.length)] as const]),
+    ...checksumsAsked(request, object, selection),
+  ]
+  return {
+    object,
+    selection,
+    status: isPartial ? 206 : 200,
+    contentType: overrides.contentType ?? object.contentType,
+    headers,
+  }
+}
+
+/** Of the whole only when that is what is answered; of a part its own. */
+function checksumsAsked(
+  { headers }: GatewayRequest,
+  { checksums }: StoredObject,
+  { kind, part }: Selection,
+): readonly HeaderLine[] {
+  if (eitherHeader(headers, 'checksum-mode')?.toUpperCase() !== 'ENABLED' || kind === 'range') return []
+  if (part === null) return checksumHeaderLines(checksums)
+  const [whole] = checksums
+  if (whole === undefined || part.checksum === null) return []
+  const ofPart: Checksum = { ...whole, value: part.checksum }
+  return checksumHeaderLines([ofPart])
+}

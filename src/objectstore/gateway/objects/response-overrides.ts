@@ -1,0 +1,31 @@
+/** Query parameters that replace headers of an answer: what a link to an object is made to say. */
+import { refuse } from '../../refusals.ts'
+import type { GatewayRequest } from '../handler.ts'
+import { demandPlain } from './attributes.ts'
+import type { ContentAttributes } from './attributes.ts'
+
+const PARAMETERS = [
+  ['response-content-type', 'contentType'],
+  ['response-cache-control', 'cacheControl'],
+  ['response-content-disposition', 'contentDisposition'],
+  ['response-content-encoding', 'contentEncoding'],
+  ['response-content-language', 'contentLanguage'],
+  ['response-expires', 'expires'],
+] as const satisfies readonly (readonly [string, keyof ContentAttributes])[]
+
+/** @throws S3Error InvalidRequest for who is nobody in particular, InvalidArgument for what cannot be a header */
+export function responseOverrides({
+  query,
+  caller,
+}: Pick<GatewayRequest, 'query' | 'caller'>): Partial<ContentAttributes> {
+  const overrides = PARAMETERS.flatMap(([parameter, attribute]) => {
+    const value = query.get(parameter)
+    if (!value) return []
+    demandPlain(parameter, value)
+    return [[attribute, value] as const]
+  })
+  if (overrides.length > 0 && caller.principal === null) {
+    throw refuse('InvalidRequest', 'Request specific response headers cannot be used for anonymous GET requests.')
+  }
+  return Object.fromEntries(overrides)
+}

@@ -1,0 +1,14 @@
+/** Bounds of the object store's engine, each with its unit in its name. Those of the protocol are in `documents/limits.ts` and `gateway/limits.ts`. */
+import assert from 'node:assert/strict'
+import { EXTENT_BYTES } from './engine/bodies.ts'
+
+export const SEGMENT_BYTES = 128 << 20
+/** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
+export const LOG_RING_BYTES = 16 << 20
+/** Bodies on their way to the disk. */
+export const ARENA_BYTES = 48 << 20
+export const DIGEST_LANES = 2
+export const READ_THREADS = 2
+export const CLEAN_EVERY_MS = 5000
+
+assert(ARENA_BYTES % EXTENT_BYTES === 0)

@@ -1,0 +1,48 @@
+/** The object store's metrics in Prometheus' text format. */
+import type { Log } from '../log/log.ts'
+import { Metrics } from '../observability/metrics.ts'
+import type { StoreCounters } from './counters.ts'
+
+export interface StoreGauges {
+  readonly buckets: number
+  readonly uploads: number
+  readonly liveBytes: number
+  readonly indexBytes: number
+  readonly arenaBytes: number
+}
+
+export function storeMetrics(
+  counters: StoreCounters,
+  gauges: StoreGauges,
+  log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments'>,
+): Metrics {
+  const metrics = new Metrics()
+  const counter = (name: string, help: string, read: () => number): void =>
+    metrics.counter({ name: `objstore_${name}_total`, help }, read)
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.gauge({ name: `objstore_${name}`, help }, read)
+  counter('objects_written', 'Objects made visible', () => counters.objectsWritten)
+  counter('objects_deleted', 'Objects hidden by a delete', () => counters.objectsDeleted)
+  counter('parts_written', 'Parts of uploads stored', () => counters.partsWritten)
+  counter('body_bytes_written', 'Bytes of bodies stored', () => counters.bodyBytesWritten)
+  counter('body_bytes_read', 'Bytes of bodies asked for', () => counters.bodyBytesRead)
+  counter('damaged_reads', 'Reads that found damage', () => counters.damagedReads)
+  counter('uploads_expired', 'Uploads aborted because nobody went on with them', () => counters.uploadsExpired)
+  counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
+  gauge('buckets', 'Buckets', () => gauges.buckets)
+  gauge('uploads', 'Multipart uploads under way', () => gauges.uploads)
+  gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
+  gauge('index_bytes', 'Memory of the key index', () => gauges.indexBytes)
+  gauge('arena_bytes', 'Memory of bodies on their way to the disk', () => gauges.arenaBytes)
+  gauge('log_bytes', 'Bytes of the log', () => (log.segments.at(-1)?.end ?? 0) - (log.segments[0]?.base ?? 0))
+  gauge('log_committed_position', 'Everything below is durable', () => log.committed)
+  counter('log_written_bytes', 'Bytes written by the journal', () => log.counters().bytes)
+  counter('log_groups', 'Group commits', () => log.counters().groups)
+  counter('log_syncs', 'fdatasync calls of the journal', () => log.counters().syncs)
+  counter('log_sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
+  gauge('log_read_only', '1 when nothing is accepted after a failed write', () =>
+    log.state.kind === 'read-only' ? 1 : 0,
+  )
+  gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+  return metrics
+}

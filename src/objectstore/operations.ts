@@ -1,0 +1,244 @@
+/**
+ * What the object store keeps and does, apart from how it is asked: the gateway calls this, the engine (and the store in memory that tests
+ * use) is it.
+ *
+ * O1  a promise of a change settles when the change is durable; a refusal (S3Error) leaves no half-change
+ * O2  what is answered is durable: who is told of a change that is not, waits until it is
+ * O3  conditions are judged at the moment of the change: nothing comes between
+ */
+import type { BodyDigest, DigestPlan } from './body/body-digests.ts'
+import type { PartChecksum, UploadChecksum } from './body/multipart-checksums.ts'
+import type { Checksum } from './documents/checksums.ts'
+import type { Tag } from './documents/tagging.ts'
+
+export interface Bucket {
+  /** Never given again. */
+  readonly number: number
+  readonly name: string
+  /** Id of a principal. */
+  readonly owner: string
+  readonly createdMs: number
+  /** The documents as they were sent. */
+  readonly cors: Buffer | null
+  readonly policy: Buffer | null
+}
+
+/** What a client says of an object besides its body. */
+export interface ObjectAttributes {
+  readonly contentType: string
+  readonly cacheControl: string | null
+  readonly contentDisposition: string | null
+  readonly contentEncoding: string | null
+  readonly contentLanguage: string | null
+  /** As sent. */
+  readonly expires: string | null
+  /** By lower-case name, without `x-amz-meta-`. */
+  readonly metadata: Readonly<Record<string, string>>
+  readonly tags: readonly Tag[]
+  readonly encryption: Encryption | null
+}
+
+/** Identity of the encryption that a client asked for. Encryption at rest is somebody else's: spec "What the service does", 6. */
+export type Encryption =
+  | { readonly kind: 'AES256' }
+  | { readonly kind: 'aws:kms'; readonly keyId: string | null; readonly bucketKey: boolean }
+  | { readonly kind: 'customer'; readonly keyMd5: string }
+
+/** What conditions and listings need of an object. */
+export interface ObjectSummary {
+  readonly size: number
+  readonly lastModifiedMs: number
+  /** As clients see it, without quotes: hex digits, of a multipart object with `-N` behind them. */
+  readonly etag: string
+  readonly commitSequence: number
+}
+
+export interface ObjectPart {
+  readonly partNumber: number
+  readonly size: number
+  /** Null when the upload did not choose an algorithm. */
+  readonly checksum: string | null
+}
+
+export interface StoredObject extends ObjectSummary, ObjectAttributes {
+  readonly key: string
+  /** Of the whole. */
+  readonly checksums: readonly Checksum[]
+  /** Of a multipart upload, in their order; null: it came in one piece. */
+  readonly parts: readonly ObjectPart[] | null
+  /**
+   * The bytes [from, to) of the body. What comes out of it is what was stored: damage ends in an error instead.
+   * To be read to its end or closed; the object may be overwritten meanwhile.
+   */
+  read(from: number, to: number): ByteSource
+}
+
+/** Bytes piece by piece. */
+export interface ByteSource {
+  /** All of it, when it is in memory: `next` gives it once. */
+  readonly whole?: Uint8Array
+  /** Null: the end. A piece stays as it is. @throws S3Error InternalError when what is stored is damaged */
+  next(): Promise<Uint8Array | null>
+  /** Gives up what was not read. */
+  close(): void
+}
+
+/**
+ * Takes the bytes of one body. Small ones are held, large ones go to the log as they come. Ends with `finish` or `abandon`; a finished body
+ * is given to exactly one change, or abandoned.
+ */
+export interface BodyWriter {
+  /** Copies. Returns false when no more should be given before `onDrain` was called; what is given nevertheless is held. */
+  write(bytes: Uint8Array): boolean
+  onDrain(listener: () => void): void
+  /** @throws S3Error SlowDown, InternalError when the body could not be kept; nothing is left of it then */
+  finish(): Promise<ReceivedBody>
+  /** At any time, more than once, even after `finish` as long as no change took the body. */
+  abandon(): void
+}
+
+export interface ReceivedBody {
+  readonly digest: BodyDigest
+  abandon(): void
+}
+
+/** Throws the S3Error that refuses the change. @param current what is there now, null: nothing */
+export type Precondition = (current: ObjectSummary | null) => void
+
+export interface NewObject {
+  readonly bucket: Bucket
+  readonly key: string
+  readonly attributes: ObjectAttributes
+  readonly checksums: readonly Checksum[]
+  readonly body: ReceivedBody
+  readonly precondition: Precondition
+}
+
+export interface DeletedObject {
+  readonly commitSequence: number
+}
+
+export interface NewUpload {
+  readonly bucket: Bucket
+  readonly key: string
+  readonly attributes: ObjectAttributes
+  readonly checksum: UploadChecksum
+  /** Id of a principal. */
+  readonly initiator: string
+}
+
+export interface Upload {
+  readonly uploadId: string
+  readonly bucket: Bucket
+  readonly key: string
+  readonly initiator: string
+  readonly initiatedMs: number
+  readonly checksum: UploadChecksum
+  readonly encryption: Encryption | null
+  /** Ascending by number. */
+  readonly parts: readonly UploadedPart[]
+}
+
+export interface UploadedPart {
+  readonly partNumber: number
+  readonly size: number
+  /** 32 hex digits. */
+  readonly etag: string
+  readonly lastModifiedMs: number
+  /** Of the upload's algorithm. */
+  readonly checksum: PartChecksum
+}
+
+/** An upload that was completed not long ago: completing it again gives the same answer. */
+export interface CompletedUpload {
+  readonly uploadId: string
+  readonly bucketNumber: number
+  readonly key: string
+  readonly etag: string
+  readonly checksums: readonly Checksum[]
+  readonly commitSequence: number
+}
+
+export interface Completion {
+  readonly upload: Upload
+  /** Ascending; parts of the upload as they are now. */
+  readonly parts: readonly UploadedPart[]
+  /** 32 hex digits, without `-N`. */
+  readonly etag: string
+  readonly checksums: readonly Checksum[]
+  readonly precondition: Precondition
+}
+
+export interface ListOptions {
+  readonly prefix: Buffer
+  /** Empty: none. */
+  readonly delimiter: Buffer
+  /** Lists what is at or above it; empty: from the begin. */
+  readonly from: Buffer
+  /** Lists only what is above it; empty: no bound. */
+  readonly after: Buffer
+  /** Keys and common prefixes together. */
+  readonly max: number
+}
+
+export interface ObjectPage {
+  readonly objects: readonly ListedObject[]
+  readonly commonPrefixes: readonly Buffer[]
+  /** `from` of the next page; null: there is none. */
+  readonly next: Buffer | null
+}
+
+export interface ListedObject extends ObjectSummary {
+  readonly key: Buffer
+  /** Of their algorithms; whether they are of the whole or of the parts. */
+  readonly checksumAlgorithms: readonly Checksum['algorithm'][]
+  readonly checksumType: Checksum['type'] | null
+}
+
+export interface ObjectStore {
+  /** Of a principal, by name. */
+  buckets(owner: string): readonly Bucket[]
+  bucket(name: string): Bucket | null
+  /** @throws S3Error BucketAlreadyOwnedByYou, BucketAlreadyExists */
+  createBucket(name: string, owner: string): Promise<Bucket>
+  /** @throws S3Error BucketNotEmpty. Uploads that are under way are aborted. */
+  deleteBucket(bucket: Bucket): Promise<void>
+  /** Replaces a document; null removes it. */
+  setBucketDocument(bucket: Bucket, kind: 'cors' | 'policy', document: Buffer | null): Promise<void>
+
+  /** What is there now, durable or not: for `Precondition`s that are tried before a body is read. */
+  peek(bucket: Bucket, key: string): ObjectSummary | null
+  /** Null: there is none. */
+  object(bucket: Bucket, key: string): Promise<StoredObject | null>
+  list(bucket: Bucket, options: ListOptions): Promise<ObjectPage>
+  /**
+   * @param lengthBytes null: not known
+   */
+  receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
+  putObject(object: NewObject): Promise<ObjectSummary>
+  /** Whether there was one does not matter. */
+  deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
+  /** @throws S3Error NoSuchKey */
+  setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary>
+
+  createUpload(upload: NewUpload): Promise<Upload>
+  /** Null: there is none of this bucket and key. */
+  upload(bucket: Bucket, key: string, uploadId: string): Upload | null
+  completedUpload(bucket: Bucket, key: string, uploadId: string): CompletedUpload | null
+  /** Of a bucket, by key (in the order of its bytes), then by when they began. */
+  uploads(bucket: Bucket): readonly Upload[]
+  /** Replaces the part of this number. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
+  putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
+  /** @throws S3Error NoSuchUpload, and InvalidPart when a part was replaced meanwhile */
+  completeUpload(completion: Completion): Promise<ObjectSummary>
+  /** @throws S3Error NoSuchUpload */
+  abortUpload(upload: Upload): Promise<void>
+}
+
+/** Where a body is meant to go. */
+export interface BodyTarget {
+  readonly bucket: Bucket
+  readonly key: string
+  /** Of a part. */
+  readonly upload: { readonly uploadId: string; readonly partNumber: number } | null
+}

@@ -1,0 +1,291 @@
+/**
+ * The object store, put together: one log, the state that its frames say, digest lanes, reader threads, the HTTP front.
+ *
+ * It opens in the order of dependence (log, threads, state, front) and closes in the reverse one: the front first, so that what was
+ * admitted is answered, then the log, which syncs.
+ */
+import { release } from 'node:os'
+import type { ObjectStoreConfig } from '../config/objectstore.ts'
+import { readSettingFile } from '../config/setting-file.ts'
+import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
+import { StoreError } from '../errors.ts'
+import { listen } from '../http/server.ts'
+import type { HttpClock } from '../http/server.ts'
+import type { Route } from '../http/routes.ts'
+import { Lifecycle } from '../lifecycle.ts'
+import { Log } from '../log/log.ts'
+import { nodeFiles } from '../log/node-files.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { Logger } from '../observability/logger.ts'
+import { Arena } from '../pipeline/arena.ts'
+import { JobPool } from '../pipeline/jobs.ts'
+import { Lane } from '../pipeline/lane.ts'
+import { localAuthenticator, signedAuthenticator } from './auth/authenticator.ts'
+import type { Authenticator } from './auth/authenticator.ts'
+import { parseCredentials } from './auth/credentials.ts'
+import { StoreCounters } from './counters.ts'
+import { EXTENT_BYTES } from './engine/bodies.ts'
+import { DigestLanes } from './engine/digest-lanes.ts'
+import { openEngine } from './engine/engine.ts'
+import type { Engine } from './engine/engine.ts'
+import { FrameReads } from './engine/frame-reads.ts'
+import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
+import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
+import type { WriteTask } from './engine/write-task.ts'
+import { objectStoreGateway } from './gateway/gateway.ts'
+import { handlers } from './gateway/handlers.ts'
+import { managementRoutes } from './gateway/management.ts'
+import { ARENA_BYTES, CLEAN_EVERY_MS, DIGEST_LANES, LOG_RING_BYTES, READ_THREADS, SEGMENT_BYTES } from './limits.ts'
+import { storeMetrics } from './metrics.ts'
+import { freeBytes, probeDisk } from './platform.ts'
+
+const SEGMENTS_NAME = 'segments'
+const HOUR_MS = 3600 * 1000
+
+interface Clock extends HttpClock {
+  /** Milliseconds since the Unix epoch. */
+  wallMs(): number
+}
+
+export interface ObjectStoreDependencies {
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly random: (bytes: Uint8Array) => void
+  readonly version: string
+}
+
+export interface ObjectStoreServer {
+  /** host:port of the listener. */
+  readonly http: string
+  /** Reads the credentials file again. */
+  reloadCredentials(): void
+  close(options: { readonly withinMs: number }): Promise<void>
+}
+
+interface Context extends ObjectStoreDependencies {
+  readonly config: ObjectStoreConfig
+  readonly running: Lifecycle
+  readonly counters: StoreCounters
+}
+
+/** @throws StoreError when a setting cannot work or the data directory cannot be used */
+export async function openObjectStore(
+  config: ObjectStoreConfig,
+  dependencies: ObjectStoreDependencies,
+): Promise<ObjectStoreServer> {
+  for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
+  const authentication = new Authentication(config, dependencies.logger)
+  const context: Context = { config, running: new Lifecycle(), counters: new StoreCounters(), ...dependencies }
+  const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
+  const log = await openLog(context, arena)
+  const engine = await openStorage(context, log, arena)
+  await startCleaning(context, engine)
+  return openFront(context, engine, authentication)
+}
+
+async function openLog({ config, running, logger }: Context, arena: Arena): Promise<Log> {
+  try {
+    return await running.open(() =>
+      Log.open({
+        directory: config.dataDirectory,
+        segmentsName: SEGMENTS_NAME,
+        segmentBytes: SEGMENT_BYTES,
+        ringBytes: LOG_RING_BYTES,
+        arena: arena.shared,
+        onIncident: ({ segmentBase, from, to, reason }) =>
+          logger.error(
+            { segment: segmentBase, from, to, reason },
+            'quarantine incident: a range of the log is damaged',
+          ),
+      }),
+    )
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const [kind, code] =
+      error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+    throw new StoreError(kind, code, `OBJSTORE_DATA_DIR: ${error.message}`, { cause: error })
+  }
+}
+
+async function openStorage(context: Context, log: Log, arena: Arena): Promise<Engine> {
+  const { config, running, logger, clock, random, counters } = context
+  const readerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id }
+  const reading = await running.open(
+    () =>
+      new JobPool<ReadTask, ReadResult>({
+        name: 'objectstore read',
+        filename: new URL('../../workers/read-frames.ts', import.meta.url),
+        threads: READ_THREADS,
+        queueMax: 0,
+        workerData: readerData,
+      }),
+  )
+  const writing = await running.open(() => background<WriteTask, void>('checkpoint', 'write-checkpoint.ts'))
+  const scanning = await running.open(() => background<ScanTask, ScannedSegment>('scan', 'scan-segment.ts'))
+  const digests = await running.open(() => startDigests(arena, logger))
+  const engine = openEngine({
+    log,
+    directory: config.dataDirectory,
+    files: nodeFiles,
+    reads: new FrameReads({ log, jobs: reading, threads: READ_THREADS, defer: setImmediate, counters }),
+    write: (task) => writing.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {}),
+    scan: (task) => scanning.run(task),
+    digests,
+    arena,
+    clock,
+    logger,
+    counters,
+    random,
+    segmentBytes: SEGMENT_BYTES,
+    uploadTtlMs: config.multipartTtlHours * HOUR_MS,
+  })
+  await running.open(() => ({ close: () => engine.checkpoints.idle() }))
+  return engine
+}
+
+/** A thread for what is done now and then: it starts with its first task. */
+const background = <Task, Result>(name: string, file: string): JobPool<Task, Result> =>
+  new JobPool({
+    name: `objectstore ${name}`,
+    filename: new URL(`../../workers/${file}`, import.meta.url),
+    threads: 1,
+    threadsAtStart: 0,
+    queueMax: 8,
+  })
+
+const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
+  new DigestLanes(
+    {
+      count: DIGEST_LANES,
+      arena: arena.shared,
+      onDeath: (error) => logger.error({ err: error }, 'a digest lane died: bodies on their way were refused'),
+    },
+    (data, heard) =>
+      Lane.start({
+        name: 'objectstore digest',
+        filename: new URL('../../workers/digest.ts', import.meta.url),
+        workerData: data,
+        ...heard,
+      }),
+  )
+
+async function startCleaning({ running, clock }: Context, { cleaner }: Engine): Promise<void> {
+  const stop = clock.every(CLEAN_EVERY_MS, () => void cleaner.enforce())
+  await running.open(() => ({ close: async () => stop() }))
+}
+
+/** Who may ask. The credentials file is read at start and when told to. */
+class Authentication implements Authenticator {
+  readonly #config: ObjectStoreConfig
+  readonly #logger: Logger
+  #current: Authenticator
+
+  /** @throws StoreError that names the setting when the file cannot be used */
+  constructor(config: ObjectStoreConfig, logger: Logger) {
+    this.#config = config
+    this.#logger = logger
+    this.#current = this.#read()
+  }
+
+  authenticate: Authenticator['authenticate'] = (...call) => this.#current.authenticate(...call)
+
+  authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
+
+  reload(): void {
+    try {
+      this.#current = this.#read()
+      this.#logger.info({}, 'credentials read again')
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#logger.error({ reason }, 'the credentials stay as they are')
+    }
+  }
+
+  #read(): Authenticator {
+    const { auth, region } = this.#config
+    if (auth.mode === 'local') return localAuthenticator
+    try {
+      return signedAuthenticator({ credentials: parseCredentials(readSettingFile(auth.credentialsFile)), region })
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      throw new StoreError(error.kind, error.code, `OBJSTORE_CREDENTIALS_FILE ${error.message}`, { cause: error })
+    }
+  }
+}
+
+async function openFront(context: Context, engine: Engine, authentication: Authentication): Promise<ObjectStoreServer> {
+  const { config, running, logger, clock, random, counters, version } = context
+  const { core, store } = engine
+  const { log, arena } = core
+  const helper = await running.open(() =>
+    EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
+  )
+  const disk = probeDisk(config.dataDirectory)
+  const metrics = storeMetrics(
+    counters,
+    {
+      get buckets() {
+        return [...core.state.buckets].length
+      },
+      get uploads() {
+        return core.state.uploads.size
+      },
+      get liveBytes() {
+        return core.state.liveBytes
+      },
+      get indexBytes() {
+        return core.state.index.bytes
+      },
+      get arenaBytes() {
+        return arena.usedBytes
+      },
+    },
+    log,
+  )
+  const service = objectStoreGateway({
+    store,
+    authenticator: authentication,
+    handlers,
+    baseDomain: config.baseDomain,
+    region: config.region,
+    extensions: config.extensions,
+    putBytesMax: config.putBytesMax,
+    management: [
+      ...managementRoutes({
+        capabilities: () => ({
+          runtime: `trilog ${version}, Node ${process.versions.node}, Linux ${release()}`,
+          dataDirectory: config.dataDirectory,
+          freeSpace: freeBytes(config.dataDirectory),
+          ...disk,
+        }),
+        helper,
+        problems: () => problemsOf(log),
+        logger,
+      }),
+      metricsRoute(metrics),
+    ],
+    nowMs: () => clock.wallMs(),
+    logger,
+  })
+  const server = await running.open(() =>
+    listen(service, { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS' }, { logger, clock, random }),
+  )
+  return {
+    http: server.host.includes(':') ? `[${server.host}]:${server.port}` : `${server.host}:${server.port}`,
+    reloadCredentials: () => authentication.reload(),
+    close: (options) => running.close(options),
+  }
+}
+
+function problemsOf({ state }: Log): string[] {
+  return state.kind === 'read-only' || state.kind === 'restarting' ? [`the log is ${state.kind}: ${state.message}`] : []
+}
+
+/** Under a name that no bucket can have. */
+const metricsRoute = (metrics: Metrics): Route => ({
+  method: 'GET',
+  path: '/v1/metrics',
+  endpoint: {
+    begin: (_head, exchange) => void metrics.text().then((text) => exchange.answer(200, metrics.contentType, text)),
+  },
+})

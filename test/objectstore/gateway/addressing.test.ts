@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Addressing } from '../../../src/objectstore/gateway/addressing.ts'
+import type { Address } from '../../../src/objectstore/gateway/addressing.ts'
+
+function addressOf(
+  host: string,
+  path: string,
+  headers: Record<string, string> = {},
+  base: string | null = 'S3.local',
+): Address {
+  return new Addressing(base).addressOf({ path, headers: new Map(Object.entries({ host, ...headers })) })
+}
+
+const named = ({ style, bucket, key }: Address): unknown => [style, bucket, key]
+
+describe('path-style addressing', () => {
+  it('takes the first segment for the bucket, and all behind its slash for the key', () => {
+    assert.deepEqual(named(addressOf('localhost:9000', '/')), ['path', null, null])
+    assert.deepEqual(named(addressOf('localhost', '/bkt')), ['path', 'bkt', null])
+    assert.deepEqual(named(addressOf('localhost', '/bkt/')), ['path', 'bkt', null])
+    assert.deepEqual(named(addressOf('localhost', '/my.bkt/a/b')), ['path', 'my.bkt', 'a/b'])
+  })
+
+  it('holds for the base domain itself, for addresses, and without a base domain', () => {
+    assert.deepEqual(named(addressOf('s3.local:9000', '/bkt/key')), ['path', 'bkt', 'key'])
+    assert.deepEqual(named(addressOf('[::1]:9000', '/bkt/key')), ['path', 'bkt', 'key'])
+    assert.deepEqual(named(addressOf('bkt.s3.local', '/a/b', {}, null)), ['path', 'a', 'b'])
+    assert.deepEqual(named(addressOf('bkts3.local', '/a/b')), ['path', 'a', 'b'])
+  })
+
+  it('leaves dot segments and empty segments in keys as they are', () => {
+    for (const key of ['.', '..', '../x', 'a//b', '/', '//', 'a/', 'a/./b/../c']) {
+      assert.equal(addressOf('localhost', `/bkt/${key}`).key, key)
+    }
+  })
+
+  it('decodes keys once, and plus signs not at all', () => {
+    assert.equal(addressOf('localhost', '/bkt/a%20b%2Fc%252F+%C3%BC%E2%82%AC').key, 'a b/c%2F+ü€')
+    assert.equal(addressOf('localhost', '/b%6Bt/k').bucket, 'bkt')
+    assert.equal(addressOf('localhost', '/bkt/%EF%BF%BD').key, '\ufffd')
+  })
+})
+
+describe('virtual-host addressing', () => {
+  it('takes what stands before the base domain for the bucket, and the path for the key', () => {
+    assert.deepEqual(named(addressOf('bkt.s3.local', '/')), ['virtual-host', 'bkt', null])
+    assert.deepEqual(named(addressOf('BKT.S3.Local:9000', '/a/b')), ['virtual-host', 'bkt', 'a/b'])
+  })
+
+  it('wins over the path when both name a bucket', () => {
+    assert.deepEqual(named(addressOf('bkt.s3.local', '/other/key')), ['virtual-host', 'bkt', 'other/key'])
+  })
+
+  it('takes a bucket with dots, but not over TLS', () => {
+    const secure = { 'x-forwarded-proto': 'https' }
+    assert.equal(addressOf('my.bkt.s3.local', '/key').bucket, 'my.bkt')
+    assert.throws(() => addressOf('my.bkt.s3.local', '/key', secure), { code: 'InvalidURI' })
+    assert.equal(addressOf('bkt.s3.local', '/key', secure).bucket, 'bkt')
+    assert.equal(addressOf('s3.local', '/my.bkt/key', secure).bucket, 'my.bkt')
+  })
+})
+
+describe('the URL of an address', () => {
+  it('is what the client used, without a slash behind a bucket', () => {
+    assert.equal(addressOf('localhost:9000', '/').url, 'http://localhost:9000')
+    assert.equal(addressOf('localhost:9000', '/bkt/').url, 'http://localhost:9000/bkt')
+    assert.equal(addressOf('localhost', '/bkt/a%20b').url, 'http://localhost/bkt/a%20b')
+    assert.equal(addressOf('bkt.s3.local', '/').url, 'http://bkt.s3.local')
+    assert.equal(addressOf('bkt.s3.local', '/k', { 'x-forwarded-proto': 'https' }).url, 'https://bkt.s3.local/k')
+  })
+})
+
+describe('an address is an invalid URI', () => {
+  for (const host of ['', 'a b', 'host:port', 'host:123456', '[::1', 'user@host', 'a/b', '.s3.local']) {
+    it(`with the authority ${JSON.stringify(host)}`, () => {
+      assert.throws(() => addressOf(host, '/bkt/key'), { code: 'InvalidURI', status: 400 })
+    })
+  }
+
+  for (const path of [
+    '//',
+    '//key',
+    '/bkt/%',
+    '/bkt/%f',
+    '/bkt/%zz',
+    '/bkt/%ff',
+    '/bkt/%C3',
+    '/bkt/\ufffd',
+    '/%ff/key',
+    '*',
+  ]) {
+    it(`with the path ${path}`, () => {
+      assert.throws(() => addressOf('localhost', path), { code: 'InvalidURI' })
+    })
+  }
+})
+
+describe('a key', () => {
+  it('has 1024 bytes of UTF-8 at most', () => {
+    assert.equal(addressOf('localhost', `/bkt/${'%C3%BC'.repeat(512)}`).key, 'ü'.repeat(512))
+    assert.throws(() => addressOf('localhost', `/bkt/${'%C3%BC'.repeat(512)}a`), {
+      code: 'KeyTooLongError',
+      fields: { Size: 1025, MaxSizeAllowed: 1024 },
+    })
+  })
+})

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { CAPABILITIES, TestGateway, assertRefused } from './support.ts'
+
+let gateway: TestGateway
+before(async () => {
+  gateway = await TestGateway.start()
+})
+after(() => gateway.stop())
+
+const json = (body: object) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+const STORED = { url: 'http://a', latency: 1.5, activation_id: 'a-1' }
+
+describe('the management routes', () => {
+  it('say that the service is healthy, or what is wrong', async () => {
+    const health = await gateway.ask('GET', '/health')
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.match(health.headers['x-obj-request-id']!, /^objreq-/)
+    assert.equal((await gateway.ask('HEAD', '/health')).headers['content-length'], '9')
+    gateway.problems = ['the disk is full']
+    const ill = await gateway.ask('GET', '/health')
+    assert.deepEqual([ill.status, ill.text], [503, '"Unhealthy: the disk is full"'])
+    gateway.problems = []
+  })
+
+  it('tell the capabilities of the platform', async () => {
+    const { status, text, headers } = await gateway.ask('GET', '/v1/platform/capabilities')
+    assert.deepEqual([status, headers['content-type'], JSON.parse(text)], [200, 'application/json', CAPABILITIES])
+  })
+
+  it('keep what is posted for an activation id', async () => {
+    const none = await gateway.ask('GET', '/v1/endpoint/a-1/recent')
+    assert.deepEqual([none.status, none.text], [404, '"No data found"'])
+    const post = await gateway.ask('POST', '/v1/endpoint/a-1', json(STORED))
+    assert.deepEqual([post.status, post.text], [200, '"Data stored"'])
+    assert.deepEqual(JSON.parse((await gateway.ask('GET', '/v1/endpoint/a-1/recent')).text), STORED)
+    assert.deepEqual(JSON.parse((await gateway.ask('GET', '/v1/endpoint/a-1/recent_100')).text), [STORED])
+    const bad = await gateway.ask('POST', '/v1/endpoint/b', json(STORED))
+    assert.deepEqual([bad.status, bad.text], [400, '"Invalid activation id"'])
+    assert.equal((await gateway.ask('POST', '/v1/endpoint/a-1', json({ url: 1 }))).status, 400)
+  })
+
+  it('ask for no credentials, and go before buckets of their names', async () => {
+    const headers = { 'x-obj-permissions': '', authorization: 'none of ours' }
+    assert.equal((await gateway.ask('GET', '/health', { headers })).status, 200)
+    const put = await gateway.ask('PUT', '/health')
+    assert.deepEqual([put.status, put.headers['allow']], [405, 'GET, HEAD'])
+    assertRefused(await gateway.ask('GET', '/health/key'), 404, 'NoSuchBucket')
+    assertRefused(await gateway.ask('GET', '/v1/other'), 404, 'NoSuchBucket')
+  })
+})
