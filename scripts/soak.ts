@@ -1,5 +1,5 @@
 /**
- * Long runs of the real services under adversity, with every acknowledged record looked for afterwards. `--help` says which.
+ * Long runs of the real services under adversity, with everything acknowledged looked for afterwards. `--help` says which.
  *
  * Exits with 0 when nothing was wrong, 1 when something was (the message says what, the seed how to do it again), 2 for bad usage.
  */
@@ -8,15 +8,18 @@ import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { runBrokerKillRounds } from './soak/broker/kill.ts'
 import { runKillRounds } from './soak/kill.ts'
+import { runObjectKillRounds } from './soak/objectstore/kill.ts'
 import { runOverload } from './soak/overload.ts'
 
 const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated]
        npm run soak -- overload    [--duration 60s] [--seed N]
        npm run soak -- broker-kill [--rounds 200] [--seed N] [--replicated]
+       npm run soak -- object-kill [--rounds 200] [--seed N]
 
 kill         kill -9 of the log store under load, again and again, on one data directory
 overload     four times the connections that the log store can serve, with quotas on
 broker-kill  kill -9 of the broker under load, likewise
+object-kill  kill -9 of the object store under load, likewise
 `
 
 const options = {
@@ -36,6 +39,7 @@ const report = (line: string): void => console.log(line)
 report(`${soak.name}, seed ${soak.seed}`)
 if (soak.name === 'kill') console.log(await runKillRounds({ ...soak, report }))
 else if (soak.name === 'broker-kill') console.log(await runBrokerKillRounds({ ...soak, report }))
+else if (soak.name === 'object-kill') console.log(await runObjectKillRounds({ ...soak, report }))
 else console.log(await runOverload({ ...soak, report }))
 
 function parse() {
@@ -46,7 +50,8 @@ function parse() {
     const seed = Number(values.seed)
     const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
     const isUsable = rounds >= 1 && seed >= 0 && seconds >= 1 && positionals.length === 1 && !values.help
-    if (!isUsable || (name !== 'kill' && name !== 'overload' && name !== 'broker-kill')) return null
+    const isKnown = name === 'kill' || name === 'overload' || name === 'broker-kill' || name === 'object-kill'
+    if (!isUsable || !isKnown) return null
     return { name, rounds, seed, seconds, replicated: values.replicated } as const
   } catch {
     return null

@@ -42,15 +42,21 @@ export class Service {
   }
 
   /** A request of JSON for JSON over a connection that is kept; throws on a refusal. */
-  send<Answer>(method: string, path: string, body: string, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
+  async send<Answer>(method: string, path: string, body: string, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
+    const answer = await this.sendForBytes(method, path, body, headers)
+    return JSON.parse(answer.toString()) as Answer
+  }
+
+  /** As `send`, for an answer of any kind. */
+  sendForBytes(method: string, path: string, body: string, headers: OutgoingHttpHeaders = {}): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const sent = request(`${this.url}${path}`, { method, agent, headers }, (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('end', () => {
-          const text = Buffer.concat(chunks).toString()
-          if (response.statusCode! >= 300) reject(new Error(`${path}: ${response.statusCode} ${text}`))
-          else resolve(JSON.parse(text) as Answer)
+          const answer = Buffer.concat(chunks)
+          if (response.statusCode! < 300) resolve(answer)
+          else reject(new Error(`${path}: ${response.statusCode} ${answer.toString()}`))
         })
       })
       sent.on('error', reject)

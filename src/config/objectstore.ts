@@ -5,6 +5,9 @@ import {
   OBJSTORE_PUT_BYTES_CEILING,
   OBJSTORE_PUT_BYTES_DEFAULT,
   OBJSTORE_PUT_BYTES_FLOOR,
+  OBJSTORE_SEGMENT_BYTES_CEILING,
+  OBJSTORE_SEGMENT_BYTES_DEFAULT,
+  OBJSTORE_SEGMENT_BYTES_FLOOR,
 } from './limits.ts'
 import { processSettings } from './process.ts'
 import {
@@ -69,6 +72,13 @@ export const objectStoreSettings = {
     max: MULTIPART_TTL_HOURS_MAX,
     description: 'Multipart uploads that are neither completed nor aborted by then are aborted',
   }),
+  OBJSTORE_SEGMENT_BYTES: integer({
+    default: String(OBJSTORE_SEGMENT_BYTES_DEFAULT),
+    min: OBJSTORE_SEGMENT_BYTES_FLOOR,
+    max: OBJSTORE_SEGMENT_BYTES_CEILING,
+    description:
+      'A segment of the log is closed before it grows beyond. Smaller: less garbage is left lying, less to read again at a start; larger: fewer files',
+  }),
 }
 
 export interface ObjectStoreConfig {
@@ -81,6 +91,7 @@ export interface ObjectStoreConfig {
   readonly extensions: ReadonlySet<(typeof EXTENSIONS)[number]>
   readonly putBytesMax: number
   readonly multipartTtlHours: number
+  readonly segmentBytes: number
   /** Variables that begin with OBJSTORE_ and are no settings: worth a warning. */
   readonly unknownSettings: readonly string[]
 }
@@ -108,6 +119,7 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
     extensions: settings.OBJSTORE_EXTENSIONS,
     putBytesMax: settings.OBJSTORE_MAX_PUT_BYTES,
     multipartTtlHours: settings.OBJSTORE_MULTIPART_TTL_HOURS,
+    segmentBytes: settings.OBJSTORE_SEGMENT_BYTES,
     unknownSettings: unknownSettings(objectStoreSettings, 'OBJSTORE_', env),
   })
 }

@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document of a service, from its route table: routes that say nothing about themselves are left out. */
-import type { OperationDocument, Route } from './routes.ts'
+import type { OperationDocument } from './routes.ts'
 
 export interface OpenApiInfo {
   readonly title: string
@@ -7,7 +7,14 @@ export interface OpenApiInfo {
   readonly description?: string
 }
 
-export function openApiDocument(info: OpenApiInfo, routes: readonly Route[]): object {
+/** A route, as far as it is documented. */
+export interface DocumentedRoute {
+  readonly method: string
+  readonly path: string
+  readonly endpoint: { readonly document?: OperationDocument }
+}
+
+export function openApiDocument(info: OpenApiInfo, routes: readonly DocumentedRoute[]): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const { method, path, endpoint } of routes) {
     if (!endpoint.document) continue

@@ -238,6 +238,11 @@ export class LogShared {
     return Atomics.exchange(this.#words, MAIN_WOKEN, 1) === 0
   }
 
+  /** A message to main is on its way. */
+  get wakeClaimed(): boolean {
+    return Atomics.load(this.#words, MAIN_WOKEN) !== 0
+  }
+
   /** Main, before it looks at the positions. */
   acceptWake(): void {
     Atomics.store(this.#words, MAIN_WOKEN, 0)

@@ -323,7 +323,9 @@ export class Log {
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
     if (message.kind === 'opened') {
       this.#segments.opened(message.base)
-      this.#updateActive()
+      // What was known to be stored may stand in it: listeners look again, unless they are about to.
+      if (this.#shared.wakeClaimed) this.#updateActive()
+      else this.#progressed()
       return
     }
     const sealed = this.#segments.sealed(message.base, message.end)

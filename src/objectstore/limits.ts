@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 
-export const SEGMENT_BYTES = 128 << 20
 /** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
 export const LOG_RING_BYTES = 16 << 20
 /** Bodies on their way to the disk. */

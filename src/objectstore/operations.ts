@@ -196,6 +196,13 @@ export interface ListedObject extends ObjectSummary {
 }
 
 export interface ObjectStore {
+  /**
+   * Resolves when everything that was there to be seen is durable: for what is answered from what the methods below show without a promise (O2).
+   *
+   * @throws S3Error InternalError when some of it was lost
+   */
+  settled(): Promise<void>
+
   /** Of a principal, by name. */
   buckets(owner: string): readonly Bucket[]
   bucket(name: string): Bucket | null

@@ -35,7 +35,8 @@ import type { WriteTask } from './engine/write-task.ts'
 import { objectStoreGateway } from './gateway/gateway.ts'
 import { handlers } from './gateway/handlers.ts'
 import { managementRoutes } from './gateway/management.ts'
-import { ARENA_BYTES, CLEAN_EVERY_MS, DIGEST_LANES, LOG_RING_BYTES, READ_THREADS, SEGMENT_BYTES } from './limits.ts'
+import { openApiOf } from './gateway/openapi.ts'
+import { ARENA_BYTES, CLEAN_EVERY_MS, DIGEST_LANES, LOG_RING_BYTES, READ_THREADS } from './limits.ts'
 import { storeMetrics } from './metrics.ts'
 import { freeBytes, probeDisk } from './platform.ts'
 
@@ -89,7 +90,7 @@ async function openLog({ config, running, logger }: Context, arena: Arena): Prom
       Log.open({
         directory: config.dataDirectory,
         segmentsName: SEGMENTS_NAME,
-        segmentBytes: SEGMENT_BYTES,
+        segmentBytes: config.segmentBytes,
         ringBytes: LOG_RING_BYTES,
         arena: arena.shared,
         onIncident: ({ segmentBase, from, to, reason }) =>
@@ -136,7 +137,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
     logger,
     counters,
     random,
-    segmentBytes: SEGMENT_BYTES,
+    segmentBytes: config.segmentBytes,
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   })
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
@@ -242,6 +243,17 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     },
     log,
   )
+  const management = managementRoutes({
+    capabilities: () => ({
+      runtime: `trilog ${version}, Node ${process.versions.node}, Linux ${release()}`,
+      dataDirectory: config.dataDirectory,
+      freeSpace: freeBytes(config.dataDirectory),
+      ...disk,
+    }),
+    helper,
+    problems: () => problemsOf(log),
+    logger,
+  })
   const service = objectStoreGateway({
     store,
     authenticator: authentication,
@@ -250,20 +262,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     region: config.region,
     extensions: config.extensions,
     putBytesMax: config.putBytesMax,
-    management: [
-      ...managementRoutes({
-        capabilities: () => ({
-          runtime: `trilog ${version}, Node ${process.versions.node}, Linux ${release()}`,
-          dataDirectory: config.dataDirectory,
-          freeSpace: freeBytes(config.dataDirectory),
-          ...disk,
-        }),
-        helper,
-        problems: () => problemsOf(log),
-        logger,
-      }),
-      metricsRoute(metrics),
-    ],
+    management: [...management, metricsRoute(metrics), openApiRoute(openApiOf(version, management, config.extensions))],
     nowMs: () => clock.wallMs(),
     logger,
   })
@@ -281,7 +280,8 @@ function problemsOf({ state }: Log): string[] {
   return state.kind === 'read-only' || state.kind === 'restarting' ? [`the log is ${state.kind}: ${state.message}`] : []
 }
 
-/** Under a name that no bucket can have. */
+// Under a name that no bucket can have.
+
 const metricsRoute = (metrics: Metrics): Route => ({
   method: 'GET',
   path: '/v1/metrics',
@@ -289,3 +289,12 @@ const metricsRoute = (metrics: Metrics): Route => ({
     begin: (_head, exchange) => void metrics.text().then((text) => exchange.answer(200, metrics.contentType, text)),
   },
 })
+
+const openApiRoute = (document: object): Route => {
+  const text = JSON.stringify(document)
+  return {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    endpoint: { begin: (_head, exchange) => exchange.answer(200, 'application/json', text) },
+  }
+}

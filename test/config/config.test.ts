@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
+import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
 import { isLoopback } from '../../src/config/settings.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
@@ -208,7 +209,12 @@ describe('the process', () => {
 
 describe('every setting', () => {
   it('says what it is for, and its default is a value it accepts', () => {
-    const settings: SettingsTable = { ...processSettings, ...logStoreSettings, ...brokerSettings }
+    const settings: SettingsTable = {
+      ...processSettings,
+      ...logStoreSettings,
+      ...objectStoreSettings,
+      ...brokerSettings,
+    }
     for (const [name, setting] of Object.entries(settings)) {
       assert.ok(setting.description.length > 10, name)
       if (setting.default !== undefined) assert.doesNotThrow(() => setting.parse(setting.default!), name)

@@ -24,6 +24,7 @@ describe('the object store’s settings', () => {
       extensions: new Set(),
       putBytesMax: 16_777_216,
       multipartTtlHours: 168,
+      segmentBytes: 134_217_728,
       unknownSettings: [],
     })
     assert.ok(Object.isFrozen(loadObjectStoreConfig({})))
@@ -40,6 +41,7 @@ describe('the object store’s settings', () => {
       OBJSTORE_EXTENSIONS: 'ignore-acl-headers, list-v1,',
       OBJSTORE_MAX_PUT_BYTES: '5368709120',
       OBJSTORE_MULTIPART_TTL_HOURS: '1',
+      OBJSTORE_SEGMENT_BYTES: '1048576',
       OBJSTORE_MISSPELT: '1',
     })
     assert.deepEqual(config, {
@@ -51,6 +53,7 @@ describe('the object store’s settings', () => {
       extensions: new Set(EXTENSIONS),
       putBytesMax: 5_368_709_120,
       multipartTtlHours: 1,
+      segmentBytes: 1_048_576,
       unknownSettings: ['OBJSTORE_MISSPELT'],
     })
   })

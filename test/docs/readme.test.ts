@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { parseQuotas } from '../../src/config/quotas.ts'
+import { parseCredentials } from '../../src/objectstore/auth/credentials.ts'
 import { parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
 import { RunningService, eventually, launch, temporaryDirectory } from '../support/process.ts'
 import type { Command, ReadyLine } from '../support/process.ts'
@@ -13,19 +14,26 @@ import { blocksOf, document, root } from './markdown.ts'
 import type { Block } from './markdown.ts'
 
 const readme = document('README.md')
-const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', broker: '127.0.0.1:7400' }
+const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', objectstore: '127.0.0.1:9000', broker: '127.0.0.1:7400' }
+type Service = keyof typeof DEFAULT_ADDRESSES
 const BLOCK_END = '-- end of block --'
 
 /** For machines without curl: the options that the README uses. */
 const CURL_STAND_IN = `
 const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
   silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
-  data: { type: 'string', short: 'd' }, header: { type: 'string', short: 'H', multiple: true } } })
+  data: { type: 'string', short: 'd' }, 'data-binary': { type: 'string' }, header: { type: 'string', short: 'H', multiple: true },
+  include: { type: 'boolean', short: 'i' }, head: { type: 'boolean', short: 'I' }, range: { type: 'string', short: 'r' } } })
 const headers = (values.header ?? []).map((header) => header.split(/: (.*)/s).slice(0, 2))
-const method = values.request ?? (values.data === undefined ? 'GET' : 'POST')
-fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : values.data })
-  .then((response) => response.text())
-  .then((body) => process.stdout.write(body))
+if (values.range !== undefined) headers.push(['range', 'bytes=' + values.range])
+const data = values['data-binary'] === '@-' ? require('node:fs').readFileSync(0) : values.data
+const method = values.request ?? (values.head ? 'HEAD' : data === undefined ? 'GET' : 'POST')
+fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : data })
+  .then(async (response) => {
+    const lines = [...response.headers].map((header) => header.join(': '))
+    const head = ['HTTP/1.1 ' + response.status + ' ' + response.statusText, ...lines, '', ''].join('\\r\\n')
+    process.stdout.write((values.include || values.head ? head : '') + (await response.text()))
+  })
 `
 const PREAMBLE = `
 command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
@@ -42,6 +50,8 @@ class Trilog extends RunningService {
       env: {
         LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
         LOGSTORE_DATA_DIR: `${directory}/logstore`,
+        OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        OBJSTORE_DATA_DIR: `${directory}/objectstore`,
         MQ_HTTP_BIND: '127.0.0.1:0',
         MQ_DATA_DIR: `${directory}/broker`,
       },
@@ -59,11 +69,13 @@ class Trilog extends RunningService {
   /** The text with the addresses of this process instead of the default ones. */
   addressed(text: string): string {
     return this.readyLines.reduce((rest, { service, http }) => {
-      assert(service === 'logstore' || service === 'broker')
+      assert(isService(service))
       return rest.replaceAll(DEFAULT_ADDRESSES[service], http)
     }, text)
   }
 }
+
+const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
 
 /** Runs a script in a shell that stops at the first failure; what it printed. */
 async function shell(script: string, directory: string): Promise<string> {
@@ -74,6 +86,40 @@ async function shell(script: string, directory: string): Promise<string> {
   assert.equal(stderr, '')
   return stdout
 }
+
+/** What a step printed is what the block behind it shows. */
+function assertPrinted(printed: string, shown: Block, where: string): void {
+  switch (shown.language) {
+    case 'json':
+      return assertShown(JSON.parse(printed), JSON.parse(shown.text), where)
+    case 'xml':
+      return assert.match(withoutIndents(printed), shownPattern(withoutIndents(shown.text)), where)
+    case 'text':
+      return assert.match(printed.trim(), shownPattern(shown.text.trim()), where)
+    case 'http': {
+      const lines = printed.split(/\r?\n/)
+      for (const line of shown.text.trim().split('\n')) {
+        const pattern = shownPattern(line)
+        assert.ok(
+          lines.some((each) => pattern.test(each)),
+          `${where}\n${line}\nis not in\n${printed}`,
+        )
+      }
+      return
+    }
+    default:
+      assert.fail(`a block of ${shown.language} shows nothing that can be compared`)
+  }
+}
+
+/** Documents are shown on several lines. */
+const withoutIndents = (xml: string): string => xml.replaceAll(/>\s+</g, '><').trim()
+
+/** The text; an … is for anything without a quote, a tag or the end of a line. Names of headers come in any case. */
+const shownPattern = (text: string): RegExp =>
+  new RegExp(`^${text.split('…').map(escaped).join('[^"<\\n]*')}$`, /^[\w-]+: /.test(text) ? 'i' : '')
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 /** Everything shown is in the value; a string that ends in … shows how it begins. */
 function assertShown(value: unknown, shown: unknown, where: string): void {
@@ -94,7 +140,7 @@ test('the tour runs block by block, and shows what it says', async () => {
   const trilog = await Trilog.start()
   const directory = temporaryDirectory()
   const blocks = blocksOf(trilog.addressed(readme), 'tour')
-  const steps = blocks.filter(({ language }) => language !== 'json')
+  const steps = blocks.filter(({ language }) => language === 'sh' || language === 'js')
   const script = steps.map((step, number) => {
     if (step.language === 'sh') return step.text
     const file = `${directory}/${number}.mjs`
@@ -104,15 +150,17 @@ test('the tour runs block by block, and shows what it says', async () => {
   const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
 
   assert.equal(outputs.length, steps.length)
-  assert.deepEqual(new Set(steps.map(({ language }) => language)), new Set(['sh', 'js']))
   for (const [number, step] of steps.entries()) {
     const shown: Block | undefined = blocks[blocks.indexOf(step) + 1]
-    if (shown?.language === 'json') assertShown(JSON.parse(outputs[number]!), JSON.parse(shown.text), step.text)
+    if (shown !== undefined && !steps.includes(shown)) assertPrinted(outputs[number]!, shown, step.text)
   }
   const aboutLogStore = outputs[steps.findIndex(({ text }) => text.includes('/openapi.json'))]!
   assert.match(aboutLogStore, /^"Healthy"/)
   assert.match(aboutLogStore, /^logstore_ingest_collapsed_records_total 1$/m)
   assert.match(aboutLogStore, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
+  const aboutObjectStore = outputs[steps.findIndex(({ text }) => text.includes('/v1/metrics'))]!
+  assert.match(aboutObjectStore, /^"Healthy"/)
+  assert.match(aboutObjectStore, /^objstore_buckets 1$/m)
   await trilog.stop()
 })
 
@@ -134,4 +182,17 @@ test('the example of a quotas file is one', () => {
     consumersPerGroup: 16,
     replicationEgressBytesPerSecond: null,
   })
+})
+
+test('the example of a credentials file is one', () => {
+  const [example] = blocksOf(readme, 'credentials')
+  const keys = Array.from(parseCredentials(example!.text).values(), ({ id, principal }) => [
+    id,
+    principal.id,
+    [...principal.permissions],
+  ])
+  assert.deepEqual(keys, [
+    ['AKIDSHOP', 'shop', ['read', 'write', 'list', 'delete', 'admin']],
+    ['AKIDREPORT', 'report', ['read', 'list']],
+  ])
 })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { status as grpcStatus } from '@grpc/grpc-js'
 import { REFUSALS as BROKER_REFUSALS } from '../../src/broker/refusals.ts'
 import { REFUSALS as LOG_STORE_REFUSALS } from '../../src/logstore/refusals.ts'
+import { REFUSALS as OBJECT_STORE_REFUSALS } from '../../src/objectstore/refusals.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
 
 const readme = document('README.md')
@@ -31,5 +32,22 @@ test("the README's table of the broker's refusals is that of the code: codes, st
   assert.deepEqual(
     tableOf(readme, 'Refusals of the broker').map(([code, status, retryable]) => [codeOf(code), status, retryable]),
     Object.entries(BROKER_REFUSALS).map(([code, { status, retryable }]) => [code, String(status), yesOrNo(retryable)]),
+  )
+})
+
+test("the README's table of the object store's refusals is that of the code: codes, statuses, categories, what is retryable", () => {
+  assert.deepEqual(
+    tableOf(readme, 'Refusals of the object store').map(([code, status, category, retryable]) => [
+      codeOf(code),
+      status,
+      codeOf(category),
+      retryable,
+    ]),
+    Object.entries(OBJECT_STORE_REFUSALS).map(([code, { status, category, retryable }]) => [
+      code,
+      String(status),
+      category,
+      yesOrNo(retryable),
+    ]),
   )
 })

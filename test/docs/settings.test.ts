@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
+import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
@@ -15,6 +16,7 @@ const cellOf = (fallback: string | undefined): string => {
 
 const TABLES: Readonly<Record<string, SettingsTable>> = {
   'Settings of the log store': logStoreSettings,
+  'Settings of the object store': objectStoreSettings,
   'Settings of the process': processSettings,
 }
 
@@ -49,9 +51,11 @@ test("the README's table of the broker's settings is that of the code, flags inc
 })
 
 test('the documents name no setting that there is not', () => {
-  const known = new Set(Object.keys({ ...logStoreSettings, ...brokerSettings, ...processSettings }))
+  const known = new Set(
+    Object.keys({ ...logStoreSettings, ...objectStoreSettings, ...brokerSettings, ...processSettings }),
+  )
   for (const name of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
-    const named = document(name).match(/\b(LOGSTORE|MQ|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []
+    const named = document(name).match(/\b(LOGSTORE|OBJSTORE|MQ|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []
     assert.deepEqual(
       named.filter((each) => !known.has(each)),
       [],

@@ -11,6 +11,7 @@
  *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
  *                                   stack, from the next one that is called from there
  *   exit-journal       count        likewise, a journal lane's
+ *   exit-digest        count        likewise, a digest lane's
  *   exit-read          part of stack the thread that reads a file next, called from there, ends there
  *   exit-write         part of path the thread that writes such a file next ends there
  *   wall-shift         milliseconds the wall clock shows so much more
@@ -24,10 +25,11 @@ import type { MessagePort } from 'node:worker_threads'
 
 const directory = process.env['FAULT_DIRECTORY'] ?? ''
 /** As they are, for our own use. */
-const { readFileSync, readlinkSync, unlinkSync } = fs
+const { existsSync, readFileSync, readlinkSync, unlinkSync } = fs
 
-/** Content of a trigger; null when it is not there. */
+/** Content of a trigger; null when it is not there, which costs little: every call of what is broken here asks. */
 function trigger(name: string): string | null {
+  if (!existsSync(`${directory}/${name}`)) return null
   try {
     return readFileSync(`${directory}/${name}`, 'utf8')
   } catch {
@@ -111,6 +113,7 @@ Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 const LANES = [
   ['exit-decode', '/ingest/decode-loop.ts'],
   ['exit-journal', '/workers/journal.ts'],
+  ['exit-digest', '/engine/digest-loop.ts'],
 ] as const
 let operationsLeft = Infinity
 /** The countdown begins where this is on the stack; '' when it has begun. */

@@ -57,7 +57,9 @@ class ServiceProcess {
   readonly #ended: Promise<number | NodeJS.Signals>
 
   constructor({ entry, args, env }: Command) {
-    const inherited = Object.entries(process.env).filter(([name]) => !/^(LOGSTORE|MQ|TRILOG|NODE_TEST)_/.test(name)) // V2
+    const inherited = Object.entries(process.env).filter(
+      ([name]) => !/^(LOGSTORE|MQ|OBJSTORE|TRILOG|NODE_TEST)_/.test(name),
+    ) // V2
     const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
     this.#child = spawn(process.execPath, [file, ...args], {
       env: { ...Object.fromEntries(inherited), ...env },

@@ -1,44 +1,16 @@
-/** Somebody who does one thing after the other until told to stop. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { Random } from '../../../bench/load/random.ts'
-import { Abandoned } from './client.ts'
+/** Somebody who works on the broker. */
+import { Actor as AnyActor } from '../actor.ts'
 import type { Client } from './client.ts'
 import type { Scene } from './scene.ts'
 
-export abstract class Actor {
+export abstract class Actor extends AnyActor {
   protected readonly scene: Scene
   protected readonly client: Client
-  protected readonly random: Random
-  readonly #pauseMs: number
-  #stopping = false
 
   /** @param pauseMs between two things, about */
   constructor(scene: Scene, seed: number, pauseMs: number) {
+    super(seed, pauseMs)
     this.scene = scene
     this.client = scene.newClient()
-    this.random = new Random(seed)
-    this.#pauseMs = pauseMs
-  }
-
-  protected abstract act(): Promise<void>
-
-  /** Resolves when it was told to stop and is done with what it was at. */
-  async run(): Promise<void> {
-    try {
-      while (!this.#stopping) {
-        await this.act()
-        if (this.#pauseMs > 0) await sleep(this.random.between(0, 2 * this.#pauseMs))
-      }
-    } catch (error) {
-      if (!(error instanceof Abandoned)) throw error
-    }
-  }
-
-  stop(): void {
-    this.#stopping = true
-  }
-
-  protected chance(percent: number): boolean {
-    return this.random.between(1, 100) <= percent
   }
 }

@@ -13,7 +13,8 @@ import { ConnectionError, HttpConnection } from '../../../bench/load/http-connec
 import type { TimedResponse } from '../../../bench/load/http-connection.ts'
 import type { RefusalCode } from '../../../src/broker/refusals.ts'
 import { BrokerReply } from '../../../test/support/broker.ts'
-import type { Gate } from './gate.ts'
+import { Abandoned } from '../actor.ts'
+import type { Gate } from '../gate.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const RECONNECT_MS = 20
@@ -52,8 +53,6 @@ export interface ClientOptions {
 export type Answer<Body> =
   | { readonly kind: 'ok'; readonly body: Body }
   | { readonly kind: 'refused'; readonly code: RefusalCode }
-
-export class Abandoned extends Error {}
 
 export class Client {
   readonly #options: ClientOptions

@@ -15,7 +15,7 @@ import type { KillCounts } from '../rounds.ts'
 import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
-const HASTEN = fileURLToPath(new URL('hasten.ts', import.meta.url))
+const HASTEN = fileURLToPath(new URL('../hasten.ts', import.meta.url))
 const SEGMENT_BYTES = 1 << 20
 /** Of all starts that are not killed. */
 const CHECKED_PERCENT = 75

@@ -6,10 +6,11 @@ import { refuse } from '../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
 import { verifyFormSignature } from './form-signature.ts'
 import type { FormFields } from './form-signature.ts'
-import { unsupportedVersion, verifyHeaderSignature } from './header-signature.ts'
+import { verifyHeaderSignature } from './header-signature.ts'
 import { ALL_PERMISSIONS, isPermission, PRINCIPAL_ID } from './principal.ts'
 import type { Permission, Principal } from './principal.ts'
-import { isPresigned, isPresignedByV2, verifyQuerySignature } from './query-signature.ts'
+import { isPresigned, verifyQuerySignature } from './query-signature.ts'
+import { isPresignedByV2, verifyQuerySignatureV2 } from './query-signature-v2.ts'
 import { eitherHeader } from './request-identity.ts'
 import type { Caller } from './request-identity.ts'
 import type { SigningRules } from './verify.ts'
@@ -31,7 +32,8 @@ export const signedAuthenticator = (rules: SigningRules): Authenticator => ({
   authenticate(request, nowMs) {
     const authorization = request.headers.get('authorization') ?? ''
     const presigned = isPresigned(request.query)
-    if (authorization !== '' && presigned) {
+    const presignedByV2 = isPresignedByV2(request.query)
+    if (Number(authorization !== '') + Number(presigned) + Number(presignedByV2) > 1) {
       throw refuse(
         'InvalidArgument',
         'Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the ' +
@@ -41,7 +43,7 @@ export const signedAuthenticator = (rules: SigningRules): Authenticator => ({
     }
     if (authorization !== '') return verifyHeaderSignature(request, authorization, rules, nowMs)
     if (presigned) return verifyQuerySignature(request, rules, nowMs)
-    if (isPresignedByV2(request.query)) throw unsupportedVersion()
+    if (presignedByV2) return verifyQuerySignatureV2(request, rules, nowMs)
     return { principal: null, contentSha256: contentSha256Of(request), chunkSigning: null }
   },
   authenticateForm: (field, caller) => verifyFormSignature(field, rules) ?? caller.principal,

@@ -19,6 +19,8 @@ export interface SignedRequest {
   readonly query: string
   /** By lower-case name; the values of a repeated one joined by commas, in their order. */
   readonly headers: ReadonlyMap<string, string>
+  /** Of virtual-host addressing: version 2 signs it, and not the host. */
+  readonly bucketInHost?: string | null
 }
 
 export type TargetForm = 'as-sent' | 'normalised'

@@ -85,8 +85,8 @@ function dateOf({ headers }: SignedRequest, nowMs: number): string {
 const malformed = (problem: string, fields = {}): Error =>
   refuse('AuthorizationHeaderMalformed', `The authorization header is malformed; ${problem}`, { fields })
 
-/** Signature Version 2, in a header or in a query. */
-export const unsupportedVersion = (): Error =>
+/** Signature Version 2. */
+const unsupportedVersion = (): Error =>
   refuse(
     'InvalidRequest',
     'The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256.',

@@ -30,10 +30,6 @@ const PARAMETERS = [
 export const isPresigned = (query: string): boolean =>
   /(?:^|&)X-Amz-(?:Algorithm|Credential|Expires|SignedHeaders|Signature)=/.test(query)
 
-/** Signed by Signature Version 2. */
-export const isPresignedByV2 = (query: string): boolean =>
-  /(?:^|&)AWSAccessKeyId=/.test(query) && /(?:^|&)Signature=/.test(query)
-
 /** @throws S3Error */
 export function verifyQuerySignature(request: SignedRequest, rules: SigningRules, nowMs: number): Caller {
   const parameters = parametersOf(request.query)

@@ -61,6 +61,7 @@ export class BodyDigests {
 
   /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
   update(bytes: Uint8Array): void {
+    if (bytes.length === 0) return // node:zlib begins anew at memory of no bytes
     this.#bytes += bytes.length
     this.#md5.update(bytes)
     for (const checksum of this.#checksums) checksum.update(bytes)

@@ -6,7 +6,7 @@
  *
  * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
  * B2  a body that waits for space has given what it had to the log: whoever waits, others go on
- * B3  a body that failed stays failed: its extents are garbage, and nothing commits it
+ * B3  a body that failed stays failed, for the reason that it failed for: its extents are garbage, and nothing commits it
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
  */
 import assert from 'node:assert/strict'
@@ -248,6 +248,8 @@ export class LargeBody implements BodyWriter {
   #isFinishing = false
   #whole: { resolve(received: Received): void; reject(error: Error): void } | null = null
   #state: 'open' | 'failed' | 'closed' = 'open'
+  /** B3 */
+  #failure: Error | null = null
 
   constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget) {
     this.#bodies = bodies
@@ -256,7 +258,7 @@ export class LargeBody implements BodyWriter {
     this.#digest = bodies.core.digests.begin(plan, {
       updated: (payloadCrc) => this.#append(payloadCrc),
       finished: (digest) => this.#finished(digest),
-      failed: () => this.#fail(),
+      failed: () => this.#fail(notKept()),
     })
   }
 
@@ -279,7 +281,7 @@ export class LargeBody implements BodyWriter {
   finish(): Promise<Received> {
     return new Promise((resolve, reject) => {
       this.#whole = { resolve, reject }
-      if (this.#state !== 'open') return reject(notKept())
+      if (this.#state !== 'open') return reject(this.#failure ?? notKept())
       this.#isFinishing = true
       this.#endWhenGiven()
     })
@@ -296,7 +298,7 @@ export class LargeBody implements BodyWriter {
 
   /** B3 */
   demandWhole(): void {
-    if (this.#state !== 'open') throw notKept()
+    if (this.#state !== 'open') throw this.#failure ?? notKept()
   }
 
   // For Bodies
@@ -373,10 +375,10 @@ export class LargeBody implements BodyWriter {
           purpose: 'admit',
           apply: (position) => this.#extents.push({ position, bytes }),
         })
-        .catch(() => this.#fail())
-    } catch {
+        .catch((error: Error) => this.#fail(error))
+    } catch (error) {
       this.#free(offset)
-      return this.#fail()
+      return this.#fail(error as Error) // an S3Error: `Core.append` throws nothing else
     }
     this.#bodies.freeWhenReleased(offset)
     this.#inArena -= 1
@@ -393,10 +395,11 @@ export class LargeBody implements BodyWriter {
     this.#onDrain?.()
   }
 
-  #fail(): void {
+  #fail(error: Error): void {
     if (this.#state !== 'open') return
+    this.#failure = error
     this.#end('failed')
-    this.#whole?.reject(notKept())
+    this.#whole?.reject(error)
     if (this.#isFull) this.#onDrain?.()
   }
 

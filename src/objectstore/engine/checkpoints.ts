@@ -7,16 +7,26 @@
  */
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
+import { PAGE_BYTES } from '../index/page.ts'
 import { copyState } from './checkpoint-content.ts'
 import type { CheckpointCopy } from './checkpoint-content.ts'
+import type { Recovered } from './recovery.ts'
 import type { StoreState } from './state.ts'
 import type { WriteTask } from './write-task.ts'
 
-/** What is read again at a start, at most so many times the memory of the index, or a segment. */
+/**
+ * A checkpoint is due when the log has grown by so many times the pages of the index, or has so many changes of objects more: to apply one
+ * takes as long as to read 20 KiB.
+ */
 const GROWTH_PER_INDEX = 0.5
+const CHANGES_MAX = 200_000
+/** A segment with more ends early, as checkpoints are of the ends of segments. */
+const CHANGES_PER_SEGMENT_MAX = 100_000
 
 interface Taken extends CheckpointCopy {
   readonly position: number
+  /** The highest commit sequence before it. */
+  readonly sequence: number
 }
 
 export class Checkpoints {
@@ -24,7 +34,12 @@ export class Checkpoints {
   readonly #write: (task: WriteTask) => Promise<void>
   readonly #logger: Logger
   readonly #state: () => StoreState
+  /** Commit sequences: when the segment opened that is written now, and of the newest checkpoint. */
+  #segmentSequence: number
+  #newestSequence: number
   #taken: Taken | null = null
+  /** The one that is, or was last, written. */
+  #begun: Taken | null = null
   #writing: Promise<void> = Promise.resolve()
   /** Of the newest checkpoint on disk, and of the one before. */
   #newest: number
@@ -38,13 +53,15 @@ export class Checkpoints {
       readonly logger: Logger
       readonly state: () => StoreState
     },
-    position: number,
+    { state, checkpointPosition, checkpointSequence }: Recovered,
   ) {
     this.#directory = parts.directory
     this.#write = parts.write
     this.#logger = parts.logger
     this.#state = parts.state
-    this.#newest = position
+    this.#newest = checkpointPosition
+    this.#newestSequence = checkpointSequence
+    this.#segmentSequence = state.commitSequence
     parts.log.onSealed((segment) => this.#onSealed(segment))
   }
 
@@ -55,10 +72,18 @@ export class Checkpoints {
 
   /** K1. @param position where the frames end that the state has seen */
   take(position: number): void {
-    if (this.#taken !== null) return // K3
     const state = this.#state()
-    const isDue = position - this.#newest >= GROWTH_PER_INDEX * state.index.bytes
-    if (isDue) this.#taken = { position, ...copyState(state) }
+    this.#segmentSequence = state.commitSequence
+    if (this.#taken !== null) return // K3
+    const isDue =
+      state.commitSequence - this.#newestSequence >= CHANGES_MAX ||
+      position - this.#newest >= GROWTH_PER_INDEX * PAGE_BYTES * state.index.pages
+    if (isDue) this.#taken = { position, sequence: state.commitSequence, ...copyState(state) }
+  }
+
+  /** Whether the segment that is written now should end. */
+  get isSegmentFull(): boolean {
+    return this.#state().commitSequence - this.#segmentSequence >= CHANGES_PER_SEGMENT_MAX
   }
 
   /** Gives up the copy of a state whose end may have been lost. */
@@ -75,20 +100,24 @@ export class Checkpoints {
   /** K2 */
   #onSealed(segment: SegmentInfo): void {
     const taken = this.#taken
-    if (taken !== null && taken.position <= segment.end) this.#writing = this.#writeOut(taken)
+    if (taken === null || taken === this.#begun || taken.position > segment.end) return // K3
+    this.#begun = taken
+    this.#writing = this.#writeOut(taken)
   }
 
   async #writeOut(taken: Taken): Promise<void> {
-    const { position, head, index } = taken
+    const { position, sequence, head, index } = taken
     try {
       await this.#write({ kind: 'begin', directory: this.#directory, position })
       for (let part: Uint8Array<ArrayBuffer> | null = head; part !== null; part = index.next()) {
+        if (this.#taken !== taken) return // another one may have begun
         await this.#write({ kind: 'part', bytes: part })
-        if (this.#taken !== taken) return
       }
+      if (this.#taken !== taken) return
       await this.#write({ kind: 'end' })
       this.#before = this.#newest
       this.#newest = position
+      this.#newestSequence = sequence
     } catch (error) {
       index.abandon()
       this.#logger.warn(

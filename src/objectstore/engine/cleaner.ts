@@ -1,6 +1,7 @@
 /**
- * Gives space back: uploads that nobody goes on with are aborted; when too much of the log is garbage, what lives in its oldest segment is
- * moved behind its end, and the segment goes. The log is a circle that is cleaned from its oldest end on.
+ * Keeps the log in order. A segment that would take long to read again is ended. Uploads that nobody goes on with are aborted. When too much
+ * of the log is garbage, what lives in its oldest segment is moved behind its end, and the segment goes: the log is a circle that is cleaned
+ * from its oldest end on.
  *
  * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
  * M2  cleaning begins when the log is more than twice what lives in it: in the long run it writes no more than what is put
@@ -19,6 +20,8 @@ import type { Store } from './store.ts'
 
 /** Garbage that is left alone, in segments. */
 const SEGMENTS_SPARED = 4
+/** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
+const MOVED_AT_ONCE = 16
 /** Completing an upload again gives the same answer for so long. */
 const COMPLETED_KEPT_MS = 24 * 3600 * 1000
 
@@ -45,7 +48,8 @@ export class Cleaner {
   async enforce(): Promise<void> {
     if (this.#running) return
     this.#running = true
-    const { core } = this.#parts
+    const { core, checkpoints } = this.#parts
+    if (checkpoints.isSegmentFull) core.appender.rotate()
     try {
       await this.#expireUploads()
       await this.#clean()
@@ -108,6 +112,17 @@ export class Cleaner {
     const { base, end, recordsPath } = segment
     const { frames, damage } = await scan({ logId: core.log.id, base, end, recordsPath })
     for (const range of damage) core.log.reportDamage(segment, range)
+    for (let at = 0; at < frames.length; at += MOVED_AT_ONCE) {
+      const owners = Map.groupBy(frames.slice(at, at + MOVED_AT_ONCE), ownerOf)
+      await Promise.all(Array.from(owners.values(), (ofOwner) => this.#moveInTurn(ofOwner, segment)))
+    }
+    await core.appender.settled()
+    return core.state === state
+  }
+
+  /** Frames of one owner: with the first of them the others move. */
+  async #moveInTurn(frames: readonly ScannedFrame[], segment: SegmentInfo): Promise<void> {
+    const { core } = this.#parts
     for (const frame of frames) {
       // What is read and written takes time: what the frame is of may be another object by then, or an object instead of a part.
       for (let isMoved = false; !isMoved;) {
@@ -120,8 +135,6 @@ export class Cleaner {
             : await this.#moveObject(frame, segment)
       }
     }
-    await core.appender.settled()
-    return core.state === state
   }
 
   /** True when nobody needs the frame where it is: it was moved, or is not of the object that is there now. */
@@ -176,6 +189,9 @@ export class Cleaner {
     return moved
   }
 }
+
+const ownerOf = ({ bucket, key, uploadId, partNumber }: ScannedFrame): string =>
+  `${bucket}/${uploadId ?? ''}/${partNumber}/${key}`
 
 /** M4. Null: it is damaged. @throws S3Error when it could not be read now */
 async function unlessDamaged<T>(reading: Promise<T>): Promise<T | null> {

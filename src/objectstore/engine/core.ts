@@ -156,11 +156,16 @@ export class Core {
     try {
       return await operation()
     } catch (error) {
-      await this.appender.settled().catch((lost: unknown) => {
-        throw notStored(lost)
-      })
+      await this.settled()
       throw error
     }
+  }
+
+  /** Resolves when everything appended so far is stored. @throws S3Error when some of it was lost */
+  async settled(): Promise<void> {
+    await this.appender.settled().catch((lost: unknown) => {
+      throw notStored(lost)
+    })
   }
 
   /** Milliseconds since the Unix epoch. */

@@ -48,7 +48,7 @@ export function openEngine(parts: EngineParts): Engine {
   const recovered = recoverState(log, directory, files, logger)
   const checkpoints: Checkpoints = new Checkpoints(
     { log, directory, write: parts.write, logger, state: () => core.state },
-    recovered.checkpointPosition,
+    recovered,
   )
   const appender = new Appender(log, {
     segmentOpening: (end) => checkpoints.take(end),

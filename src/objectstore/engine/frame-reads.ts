@@ -4,6 +4,7 @@
  * G1  a thread has one job at a time; what comes meanwhile waits and goes together in the next ones, so a job's overhead is shared. While a
  *     thread is free, the reads of one turn of the event loop go together
  * G2  reads are taken in the order they came, up to JOB_BYTES_MAX a job
+ * G3  what is stored before main has heard of its segment is read when it has
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -43,11 +44,16 @@ interface Waiting extends FramePlace {
 export class FrameReads {
   readonly #options: FrameReadsOptions
   #waiting: Waiting[] = []
+  /** G3 */
+  #unheard: (() => void)[] = []
   #running = 0
   #deferred = false
 
   constructor(options: FrameReadsOptions) {
     this.#options = options
+    options.log.onProgress(() => {
+      for (const goOn of this.#unheard.splice(0)) goOn()
+    })
   }
 
   /**
@@ -58,6 +64,10 @@ export class FrameReads {
     const { log, threads, defer } = this.#options
     const segment = segmentOf(log.segments, position)
     if (segment === null) return Promise.reject(new FrameDropped())
+    if (position >= segment.end) {
+      const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
+      return heard.then(() => this.read(position, payloadBytes)) // G3
+    }
     const { base: segmentBase } = segment
     const place = { segmentBase, place: position - segmentBase, expectBytes: FRAME_HEADER_BYTES + payloadBytes }
     return new Promise((resolve, reject) => {

@@ -29,6 +29,8 @@ import type { PartDetails } from './state.ts'
 export interface Recovered {
   readonly state: StoreState
   readonly checkpointPosition: number
+  /** The highest commit sequence that it knows. */
+  readonly checkpointSequence: number
 }
 
 /** @throws StoreError and what the file system throws */
@@ -47,6 +49,7 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
     )
   }
   const state = checkpoint ? decodeState(checkpoint.content) : new StoreState()
+  const checkpointSequence = state.commitSequence
   for (const segment of log.segments) {
     const to = Math.min(segment.end, committed)
     if (to <= segment.base || segment.end <= from || !files.exists(segment.recordsPath)) continue
@@ -57,7 +60,7 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
       onDamage: (range) => log.reportDamage(segment, range),
     })
   }
-  return { state, checkpointPosition: from }
+  return { state, checkpointPosition: from, checkpointSequence }
 }
 
 /** @param frame valid during the call: what is kept of it is copied */

@@ -86,6 +86,10 @@ export class Store implements ObjectStore {
     this.bodies = new Bodies(core)
   }
 
+  settled(): Promise<void> {
+    return this.#core.settled()
+  }
+
   // Buckets
 
   buckets(owner: string): readonly Bucket[] {
@@ -365,7 +369,7 @@ export class Store implements ObjectStore {
     const core = this.#core
     const keyBytes = Buffer.from(key)
     return core.confirmed(async () => {
-      for (;;) {
+      for (let isLetIn = false; ; isLetIn = true) {
         this.#present(core.state.bucketOf(bucket.number))
         const { details, content, etag, size, parts, uploadId } = judge()
         const frame: CommitFrame = {
@@ -384,7 +388,7 @@ export class Store implements ObjectStore {
         const inlineBytes = commitFrameBytes(frame)
         if (inlineBytes > core.appender.payloadBytesMax)
           throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
-        const room = core.room(inlineBytes)
+        const room = isLetIn ? null : core.room(inlineBytes)
         if (room !== null) {
           await room
           continue

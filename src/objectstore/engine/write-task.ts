@@ -22,7 +22,9 @@ export class CheckpointThread {
 
   run(task: WriteTask): void {
     if (task.kind === 'begin') {
-      this.#open?.abandon()
+      const before = this.#open
+      this.#open = null
+      before?.abandon()
       this.#open = beginCheckpoint(this.#files, task.directory, task.position)
       return
     }

@@ -6,7 +6,7 @@
  * A3  a HEAD is never answered with a body
  */
 import type { Exchange } from '../../http/exchange.ts'
-import { isPresigned } from '../auth/query-signature.ts'
+import { isSignedInQuery } from '../auth/query-signature-v2.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import { renderError } from '../documents/error-answer.ts'
 import { StoreError } from '../../errors.ts'
@@ -39,7 +39,7 @@ export interface Asked {
 
 /** A1 */
 export function speaksS3({ headers, query }: SignedRequest): boolean {
-  if (headers.has('authorization') || isPresigned(query)) return true
+  if (headers.has('authorization') || isSignedInQuery(query)) return true
   for (const name of headers.keys()) if (name.startsWith('x-amz-')) return true
   return false
 }

@@ -11,6 +11,8 @@ import type { Address, Addressing } from './addressing.ts'
 import { eitherHeader } from '../auth/request-identity.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
+import { isSignedInQuery } from '../auth/query-signature-v2.ts'
+import { withHeadersInQuery } from './headers-in-query.ts'
 import { OPERATIONS, SELECTING_PARAMETERS } from './operations-table.ts'
 import type { Extension, Operation, OperationTarget } from './operations-table.ts'
 
@@ -19,9 +21,11 @@ export interface Classified {
   readonly address: Address
   /** Decoded; the first of a repeated one, '' for one without a value. */
   readonly query: ReadonlyMap<string, string>
+  /** By lower-case name; of a pre-signed URL with those in its query. */
+  readonly headers: ReadonlyMap<string, string>
 }
 
-/** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, KeyTooLongError, NotImplemented */
+/** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, BadRequest, KeyTooLongError, NotImplemented */
 export function classify(
   request: SignedRequest,
   addressing: Addressing,
@@ -29,9 +33,10 @@ export function classify(
 ): Classified {
   checkSizes(request)
   const query = parseQuery(request.query)
+  const headers = isSignedInQuery(request.query) ? withHeadersInQuery(request.headers, query) : request.headers
   const address = addressing.addressOf(request)
   const target = address.bucket === null ? 'service' : address.key === null ? 'bucket' : 'object'
-  const operation = rowsOf(request.method, target).find((row) => isMeant(row, query, request.headers))
+  const operation = rowsOf(request.method, target).find((row) => isMeant(row, query, headers))
   if (operation === undefined) throw outsideProfile('This operation')
   const { extension, name, parameters } = operation
   if (parameters !== null) {
@@ -41,7 +46,7 @@ export function classify(
   }
   if (extension !== null && !extensions.has(extension))
     throw outsideProfile(`${name} needs the extension ${extension}, and`)
-  return { operation, address, query }
+  return { operation, address, query, headers }
 }
 
 function checkSizes({ path, query, headers }: SignedRequest): void {
@@ -54,6 +59,9 @@ function checkSizes({ path, query, headers }: SignedRequest): void {
   if (headerBytes > HEADERS_BYTES_MAX) {
     throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
   }
+  // The library takes the first of several, a proxy in between may take another one: RFC 9112, 6.3.
+  if (headers.get('content-length')?.includes(','))
+    throw refuse('BadRequest', 'Content-Length is there more than once.')
 }
 
 /** @param raw without the question mark. Plus signs are spaces, as browsers write them. */

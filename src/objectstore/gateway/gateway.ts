@@ -3,6 +3,8 @@
  *
  * A request is judged in this order: size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
+ *
+ * G1  nobody is told of what is not durable (operations.ts, O2): refusals, and answers that were made of what the store shows at once, wait
  */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { HttpService, Route } from '../../http/routes.ts'
@@ -28,7 +30,7 @@ import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handl
 import type { Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { ACL_HEADER } from './objects/acl.ts'
-import type { Extension } from './operations-table.ts'
+import type { Extension, OperationName } from './operations-table.ts'
 import { asksForRequestTags } from './policy-values.ts'
 
 export interface GatewayParts {
@@ -68,6 +70,20 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
 }
+
+/** G1. Of all others the store says itself when they are durable. */
+const SHOWN_AT_ONCE: ReadonlySet<OperationName> = new Set<OperationName>([
+  'ListBuckets',
+  'HeadBucket',
+  'GetBucketLocation',
+  'GetBucketCors',
+  'DeleteBucketCors',
+  'GetBucketPolicy',
+  'DeleteBucketPolicy',
+  'ListMultipartUploads',
+  'ListParts',
+  'CompleteMultipartUpload', // when it was completed before
+])
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
 
@@ -120,11 +136,23 @@ class Gateway {
     try {
       cors = this.#corsHeaders(request, classified)
       this.#admission.enter(exchange)
-      sendAnswer(exchange, { ...asked, cors }, await this.#perform(request, classified, body, exchange))
+      const answer = await this.#perform(request, classified, body, exchange)
+      if (SHOWN_AT_ONCE.has(classified.operation.name)) await this.#parts.store.settled() // G1
+      sendAnswer(exchange, { ...asked, cors }, answer)
     } catch (error) {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
-      this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, error)
+      this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, await this.#confirmed(error))
     }
+  }
+
+  /** G1. What a refusal was judged on is durable, or it was lost and that is the failure. */
+  async #confirmed(error: unknown): Promise<unknown> {
+    const refused = refusalOf(error)
+    if (refused === null || refused.category === 'throttle' || refused.category === 'server') return error
+    return this.#parts.store.settled().then(
+      () => error,
+      (lost: unknown) => lost,
+    )
   }
 
   async #perform(
@@ -133,17 +161,18 @@ class Gateway {
     body: ExchangeBody,
     exchange: Exchange,
   ): Promise<Answer> {
-    const { operation, address, query } = classified
+    const { operation, address, query, headers } = classified
     const isPublic = operation.permission === null
+    const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
     const { authenticator, handlers, nowMs } = this.#parts
-    const caller = isPublic ? NOBODY : authenticator.authenticate(signed, nowMs())
+    const caller = isPublic ? NOBODY : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
     const asked: GatewayRequest = {
       operation: operation.name,
       method: signed.method,
       requestId: exchange.id,
       sourceAddress: () => exchange.remoteAddress,
       query,
-      headers: signed.headers,
+      headers,
       url: address.url,
       caller,
       body,

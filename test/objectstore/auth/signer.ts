@@ -128,11 +128,12 @@ export function frameSigned(
   seed: string,
   chunks: readonly Uint8Array[],
   trailer: readonly [name: string, value: string] | null = null,
+  timestamp = TIMESTAMP,
 ): SignedBody {
   let previous = seed
   const chained = (algorithm: string, ...rest: readonly string[]): string => {
-    const text = [algorithm, TIMESTAMP, scope(TIMESTAMP, REGION), previous, ...rest].join('\n')
-    return (previous = hmac(signingKey(), text).toString('hex'))
+    const text = [algorithm, timestamp, scope(timestamp, REGION), previous, ...rest].join('\n')
+    return (previous = hmac(signingKey(timestamp.slice(0, 8)), text).toString('hex'))
   }
   const framed = [...chunks, new Uint8Array()].map((chunk) => {
     const signature = chained('AWS4-HMAC-SHA256-PAYLOAD', EMPTY_SHA256, sha256(chunk))

@@ -62,6 +62,8 @@ export class MemoryStore implements ObjectStore {
     return this.#buckets.get(name) ?? null
   }
 
+  async settled(): Promise<void> {}
+
   async createBucket(name: string, owner: string): Promise<Bucket> {
     const existing = this.#buckets.get(name)
     const fields = { BucketName: name }

@@ -1,8 +1,8 @@
 /**
  * What a request says of the object it stores, besides its body.
  *
- * A1  what is kept can stand in a header of an answer: no value ends its line, no name is more than a token. Of requests over HTTP that is so;
- *     of a browser's form it is not
+ * A1  what is kept is what was sent, and can stand in a header of an answer: no value ends its line or is other than UTF-8, no name is more
+ *     than a token. Of requests over HTTP that is so for ends of lines; of a browser's form it is not
  */
 import { eitherHeader } from '../../auth/request-identity.ts'
 import { storedContentEncoding } from '../../body/body-plan.ts'
@@ -32,6 +32,8 @@ const METADATA = /^x-(obj|amz)-meta-(.*)$/s
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
+/** What the HTTP library makes of bytes that are not UTF-8. */
+const NOT_UTF8 = '\ufffd'
 
 /** @throws S3Error InvalidArgument, MetadataTooLarge, InvalidTag, InvalidStorageClass, NotImplemented */
 export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): ObjectAttributes {
@@ -96,5 +98,6 @@ export function checkStorage(headers: Headers): void {
 
 /** A1 */
 export function demandPlain(name: string, value: string): void {
-  if (CONTROL.test(value)) throw invalidHeader(name, '', `The value of ${name} must not have control characters`)
+  if (!CONTROL.test(value) && !value.includes(NOT_UTF8)) return
+  throw invalidHeader(name, '', `The value of ${name} must be UTF-8 without control characters`)
 }

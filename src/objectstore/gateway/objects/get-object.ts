@@ -1,3 +1,4 @@
+import type { ByteSource } from '../../operations.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { readObject } from './read-object.ts'
 
@@ -5,5 +6,20 @@ export const getObject: ObjectHandler = async (request, bucket, key, context) =>
   const { object, selection, status, contentType, headers } = await readObject(request, bucket, key, context)
   const { from, to } = selection
   if (from === to) return { status, headers, body: { contentType, bytes: '' } }
-  return { status, headers, body: { contentType, lengthBytes: to - from, source: object.read(from, to) } }
+  const source = await begun(object.read(from, to))
+  return { status, headers, body: { contentType, lengthBytes: to - from, source } }
+}
+
+/** Once its first piece is there: what is wrong with that is refused with its reason, and nothing is broken off. */
+async function begun(source: ByteSource): Promise<ByteSource> {
+  if (source.whole !== undefined) return source
+  let first = await source.next()
+  return {
+    async next() {
+      const piece = first
+      first = null
+      return piece ?? source.next()
+    },
+    close: () => source.close(),
+  }
 }

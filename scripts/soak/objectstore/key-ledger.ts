@@ -1,0 +1,132 @@
+/**
+ * What may stand under one key. Whoever changes it makes one change after the other, so its versions have an order.
+ *
+ *   ask ──► answered   it is there, and nothing before it ever again
+ *    │ └──► undone     it never was there
+ *    └────► …          nobody knows: it or what was before, until somebody sees one of them after the process has died
+ *
+ * K1  what was shown is durable: nothing before it is ever shown again
+ * K2  who looks may see whatever could be there at some moment between question and answer
+ */
+import assert from 'node:assert/strict'
+import type { Body } from './bodies.ts'
+
+export interface ExpectedObject {
+  readonly body: Body
+  readonly etag: string
+  readonly contentType: string
+  /** By name without its prefix. */
+  readonly metadata: Readonly<Record<string, string>>
+  readonly tags: Readonly<Record<string, string>>
+}
+
+export class Version {
+  /** Null: there is nothing. */
+  readonly object: ExpectedObject | null
+  readonly number: number
+  /** As answered; null: nobody knows. */
+  commitSequence: number | null = null
+  isVoid = false
+  next: Version | null = null
+
+  constructor(object: ExpectedObject | null, number: number) {
+    this.object = object
+    this.number = number
+  }
+}
+
+/** K2. Where somebody began to look. */
+export type Look = Version
+
+export class KeyLedger {
+  readonly bucket: string
+  readonly key: string
+  #oldest = new Version(null, 0)
+  #newest = this.#oldest
+  /** What was read whole when everybody waited. */
+  verified: Version | null = null
+
+  constructor(bucket: string, key: string) {
+    this.bucket = bucket
+    this.key = key
+  }
+
+  get target(): string {
+    return `/${this.bucket}/${encodeURIComponent(this.key)}`
+  }
+
+  get name(): string {
+    return `${this.bucket}/${this.key}`
+  }
+
+  ask(object: ExpectedObject | null): Version {
+    const version = new Version(object, this.#newest.number + 1)
+    this.#newest.next = version
+    this.#newest = version
+    return version
+  }
+
+  answered(version: Version, commitSequence: number | null): void {
+    version.commitSequence = commitSequence
+    this.#notBefore(version)
+  }
+
+  undone(version: Version): void {
+    version.isVoid = true
+  }
+
+  /** Of several changes of which one at most could happen, one did or may have: there is something. */
+  isThere(): void {
+    while (this.#oldest.object === null && this.#oldest.next !== null) this.#oldest = this.#oldest.next
+  }
+
+  look(): Look {
+    return this.#oldest
+  }
+
+  /** What may be there. */
+  candidates(from: Look = this.#oldest): Version[] {
+    const candidates: Version[] = []
+    for (let version: Version | null = from; version !== null; version = version.next) {
+      if (!version.isVoid) candidates.push(version)
+    }
+    return candidates
+  }
+
+  /** The only thing that may be there; undefined: nobody knows what is. */
+  get known(): Version | undefined {
+    const candidates = this.candidates()
+    return candidates.length === 1 ? candidates[0] : undefined
+  }
+
+  /**
+   * Somebody saw what is there, K1.
+   *
+   * @param what for the message
+   */
+  saw(from: Look, what: string, isIt: (object: ExpectedObject | null, version: Version) => boolean): Version {
+    const candidates = this.candidates(from)
+    const seen = candidates.filter((version) => isIt(version.object, version))
+    if (seen.length === 0) {
+      const expected = candidates.map((version) => describe(version)).join('\n  ')
+      assert.fail(`${this.name} shows\n  ${what}\nand should be one of\n  ${expected}`)
+    }
+    this.#notBefore(seen[0]!)
+    return seen[0]!
+  }
+
+  /** What is there is this: whoever asked for something else asked a process that is dead. */
+  settle(version: Version): void {
+    for (const other of this.candidates()) if (other !== version) other.isVoid = true
+    this.#notBefore(version)
+  }
+
+  #notBefore(version: Version): void {
+    if (version.number > this.#oldest.number) this.#oldest = version
+  }
+}
+
+const describe = ({ object, number, commitSequence }: Version): string =>
+  object === null
+    ? `${number}: nothing`
+    : `${number}: ${object.body.size} bytes, ${object.etag}, sequence ${commitSequence}, ${JSON.stringify([object.contentType, object.metadata, object.tags])}`

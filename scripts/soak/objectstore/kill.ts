@@ -1,0 +1,118 @@
+/**
+ * kill -9 of the object store under load: everything that can be done with objects, on small segments, so that sealing, checkpoints and cleaning go on
+ * all the time. Most starts are followed by a check while everybody waits; after the others they go on at once.
+ */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ObjectStoreServer } from '../../../test/support/objectstore.ts'
+import type { Command } from '../../../test/support/process.ts'
+import { runRounds } from '../rounds.ts'
+import type { KillCounts } from '../rounds.ts'
+import { Load } from './load.ts'
+import type { LoadOptions } from './load.ts'
+
+const HASTEN = fileURLToPath(new URL('../hasten.ts', import.meta.url))
+const SEGMENT_BYTES = 1 << 20
+/** Of all starts that are not killed. */
+const CHECKED_PERCENT = 80
+/** One life in so many may last so many times longer than others. */
+const LIVES_PER_LONG_ONE = 8
+const LONG_LIFE = 3
+
+export interface ObjectKillOptions extends LoadOptions {
+  readonly rounds: number
+  /** No round is begun after it. */
+  readonly withinMs?: number
+  /** Between a start that is ready and the kill. */
+  readonly liveMsMax?: number
+  readonly report?: (line: string) => void
+}
+
+export interface ObjectKillSummary extends KillCounts {
+  readonly seed: number
+  readonly operations: number
+  /** Requests whose answer the kill took away. */
+  readonly unanswered: number
+  readonly refusals: Readonly<Record<string, number>>
+  readonly keys: number
+  /** Of the log: what was written ever, what is left, what of it is needed. */
+  readonly writtenBytes: number
+  readonly logBytes: number
+  readonly liveBytes: number
+}
+
+/** @throws AssertionError when something is not as it was answered, or a start fails */
+export async function runObjectKillRounds(options: ObjectKillOptions): Promise<ObjectKillSummary> {
+  const env = { NODE_OPTIONS: `--import ${HASTEN}`, OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
+  const server = await ObjectStoreServer.start({ env })
+  const load = await Load.start(server, options)
+  try {
+    return await killAndCheck(options, server, env, load)
+  } catch (error) {
+    options.report?.(server.stderr)
+    throw error
+  } finally {
+    load.abandon()
+  }
+}
+
+async function killAndCheck(
+  { seed, rounds, withinMs = Infinity, liveMsMax = 2000, report }: ObjectKillOptions,
+  server: ObjectStoreServer,
+  env: Command['env'],
+  load: Load,
+): Promise<ObjectKillSummary> {
+  const { random, scene } = load
+  const { traffic } = scene
+  const assertWell = (): void => assert(!/quarantine|request failed/.test(server.stderr), server.stderr)
+  const directories = [server.dataDirectory]
+  const settings = { OBJSTORE_BIND_ADDRESS: '127.0.0.1:0', OBJSTORE_DATA_DIR: server.dataDirectory, ...env }
+  const counts = await runRounds({
+    server,
+    command: { entry: 'src/main.ts', args: ['--services', 'objectstore'], env: settings },
+    random,
+    rounds,
+    withinMs,
+    directories,
+    liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
+    async live(ms) {
+      await load.during(sleep(ms))
+      assertWell()
+    },
+    down: () => load.hold(),
+    async check() {
+      const isChecked = random.between(1, 100) <= CHECKED_PERCENT
+      if (isChecked) await load.check()
+      else load.resume()
+      assertWell()
+      const [logBytes, liveBytes, end] = await load.gauges('log_bytes', 'live_bytes', 'log_committed_position')
+      const log = `log ${mib(logBytes!)} of ${mib(end!)} MiB, ${mib(liveBytes!)} needed`
+      const done = `${scene.keys.length} keys, ${traffic.operations} operations, ${traffic.unanswered} unanswered, ${log}`
+      return isChecked ? done : `not checked, ${done}`
+    },
+    ...(report && { report }),
+  })
+
+  await load.finish()
+  await load.giveBackSpace(SEGMENT_BYTES)
+  assertWell()
+  await server.restart()
+  await load.finish()
+  assertWell()
+  const [logBytes, liveBytes, end] = await load.gauges('log_bytes', 'live_bytes', 'log_committed_position')
+  await server.stop()
+  return {
+    seed,
+    ...counts,
+    operations: traffic.operations,
+    unanswered: traffic.unanswered,
+    refusals: traffic.refusals,
+    keys: scene.keys.length,
+    writtenBytes: end!,
+    logBytes: logBytes!,
+    liveBytes: liveBytes!,
+  }
+}
+
+const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(0)

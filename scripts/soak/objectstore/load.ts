@@ -1,0 +1,191 @@
+/** Everybody who works on the object store, and who looks after them. */
+import assert from 'node:assert/strict'
+import { mix32, Random } from '../../../bench/load/random.ts'
+import type { ObjectStoreServer } from '../../../test/support/objectstore.ts'
+import { eventually } from '../../../test/support/process.ts'
+import type { Actor } from '../actor.ts'
+import { Checks } from './checks.ts'
+import { Owner } from './owner.ts'
+import type { OwnerOptions } from './owner.ts'
+import { Racer } from './racer.ts'
+import { Reader } from './reader.ts'
+import { BUCKETS, Scene } from './scene.ts'
+import { Uploader } from './uploader.ts'
+
+/** Bodies that stand in the frame that commits them, and such that just do or do not; bodies of many extents; what soon is garbage. */
+const OWNERS: readonly (Omit<OwnerOptions, 'seed' | 'pauseMs'> & { readonly pauses: number })[] = [
+  {
+    prefix: 'small-0',
+    keys: 30,
+    buckets: BUCKETS,
+    sizes: [
+      [0, 300],
+      [1000, 5000],
+    ],
+    putPercent: 30,
+    pauses: 1,
+  },
+  {
+    prefix: 'small-1',
+    keys: 30,
+    buckets: BUCKETS,
+    sizes: [
+      [0, 300],
+      [65_400, 65_600],
+    ],
+    putPercent: 30,
+    pauses: 1,
+  },
+  {
+    prefix: 'large',
+    keys: 10,
+    buckets: BUCKETS,
+    sizes: [
+      [100_000, 900_000],
+      [1_000_000, 2_500_000],
+    ],
+    putPercent: 20,
+    pauses: 4,
+  },
+  { prefix: 'passing', keys: 3, buckets: [BUCKETS[0]], sizes: [[200_000, 400_000]], putPercent: 95, pauses: 1 },
+]
+
+export interface LoadOptions {
+  readonly seed: number
+  /** Of everybody, between two requests, about. */
+  readonly pauseMs?: number
+}
+
+export class Load {
+  readonly scene: Scene
+  readonly random: Random
+  readonly #actors: readonly Actor[]
+  readonly #checks: Checks
+  #working: Promise<unknown> = Promise.resolve()
+
+  /** Creates the buckets, then everybody begins. */
+  static async start(server: ObjectStoreServer, options: LoadOptions): Promise<Load> {
+    const load = new Load(server, options)
+    for (const bucket of BUCKETS) (await server.request('PUT', `/${bucket}`)).succeeded(200)
+    load.#begin()
+    return load
+  }
+
+  private constructor(server: ObjectStoreServer, { seed, pauseMs = 4 }: LoadOptions) {
+    this.random = new Random(mix32(seed))
+    const nextSeed = (): number => this.random.uint32()
+    const scene = new Scene(server, nextSeed())
+    this.scene = scene
+    this.#checks = new Checks(scene, new Random(nextSeed()))
+    const [a, b] = BUCKETS
+    this.#actors = [
+      ...OWNERS.map(
+        ({ pauses, ...options }) => new Owner(scene, { ...options, seed: nextSeed(), pauseMs: pauses * pauseMs }),
+      ),
+      new Uploader(scene, { seed: nextSeed(), pauseMs: 4 * pauseMs, prefix: 'parted', bucket: b }),
+      new Racer(scene, { seed: nextSeed(), pauseMs: 4 * pauseMs, prefix: 'raced', bucket: a }),
+      new Reader(scene, nextSeed(), pauseMs),
+      new Reader(scene, nextSeed(), pauseMs),
+    ]
+  }
+
+  /** Waits for something while the load goes on; fails when somebody does. */
+  async during<Result>(wait: Promise<Result>): Promise<Result> {
+    const failed = this.#working.then(() => {
+      throw new Error('everybody stopped by themselves')
+    })
+    failed.catch(() => {}) // lost the race
+    return Promise.race([wait, failed])
+  }
+
+  /** Until so many more requests were answered. */
+  async untilWorked(operations: number, withinMs = 20_000): Promise<void> {
+    const { traffic } = this.scene
+    const answered = (): number => traffic.operations - traffic.unanswered - traffic.failures
+    const due = answered() + operations
+    await this.during(eventually(() => answered() >= due, withinMs))
+  }
+
+  /** Until so many more requests were sent. */
+  async untilAsked(operations: number): Promise<void> {
+    const due = this.scene.traffic.operations + operations
+    await this.during(eventually(() => this.scene.traffic.operations >= due))
+  }
+
+  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
+  async hold(): Promise<void> {
+    this.scene.gate.close()
+    await this.during(eventually(() => this.scene.isQuiet, 35_000))
+  }
+
+  resume(): void {
+    this.scene.gate.open()
+  }
+
+  /**
+   * While everybody waits: is all as it should be? Then they go on.
+   *
+   * @param isFinal what was not answered and did not happen until now never will; false: a restart may bring it
+   */
+  async check(isFinal = true): Promise<void> {
+    await this.during(this.#checks.run(isFinal))
+    this.resume()
+  }
+
+  /** Everybody stops, and all is looked at again. */
+  async finish(): Promise<void> {
+    this.resume()
+    for (const actor of this.#actors) actor.stop()
+    await this.#working
+    await this.#checks.run(true)
+  }
+
+  /** Nobody works any more: the large objects go, and the space of everything that is garbage comes back. Nothing else changes. */
+  async giveBackSpace(segmentBytes: number): Promise<void> {
+    const client = this.scene.newInspector()
+    for (const ledger of this.scene.keys) {
+      if ((ledger.known?.object?.body.size ?? 0) < 100_000) continue
+      const version = ledger.ask(null)
+      assert.equal((await client.ask('DELETE', ledger.target))?.status, 204)
+      ledger.answered(version, null)
+    }
+    for (const { target, fate, id } of this.scene.uploads.values()) {
+      if (fate === 'completed' || fate === 'aborted') continue
+      await client.ask('DELETE', target, { expected: ['NoSuchUpload'] })
+      this.scene.uploads.delete(id)
+    }
+    const churn = this.scene.newKey(BUCKETS[0], 'churn')
+    const isSmall = async (): Promise<boolean> => {
+      // What is written opens segments, which makes checkpoints, without which nothing goes.
+      const body = this.scene.bodies.body(this.random, 300_000)
+      const object = { body, etag: body.md5, contentType: 'text/plain', metadata: {}, tags: {} }
+      const version = churn.ask(object)
+      const reply = await client.ask('PUT', churn.target, {
+        body: body.bytes,
+        headers: { 'content-type': 'text/plain' },
+      })
+      churn.answered(version, Number(reply!.header('x-obj-commit-sequence')))
+      const [logBytes, liveBytes] = await this.gauges('log_bytes', 'live_bytes')
+      return logBytes! <= 2 * liveBytes! + 8 * segmentBytes
+    }
+    await eventually(isSmall, 20_000)
+    await this.#checks.run(true)
+  }
+
+  /** Of the service's metrics. */
+  async gauges(...names: readonly string[]): Promise<number[]> {
+    const { text } = (await this.scene.server.request('GET', '/v1/metrics')).succeeded(200)
+    return names.map((name) => Number(new RegExp(`^objstore_${name} (\\S+)$`, 'm').exec(text)![1]))
+  }
+
+  /** Ends the load as it is: the check after it failed, or never came. */
+  abandon(): void {
+    for (const actor of this.#actors) actor.stop()
+    this.scene.abandon()
+  }
+
+  #begin(): void {
+    this.#working = Promise.all(this.#actors.map((actor) => actor.run()))
+    this.#working.catch(() => {}) // seen by whoever waits for it next
+  }
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StoreCounters } from '../../src/objectstore/counters.ts'
+import { OPERATIONS } from '../../src/objectstore/gateway/operations-table.ts'
+import type { Operation, OperationTarget } from '../../src/objectstore/gateway/operations-table.ts'
+import { managementRoutes } from '../../src/objectstore/gateway/management.ts'
+import { storeMetrics } from '../../src/objectstore/metrics.ts'
+import { codeOf, document, tableOf } from './markdown.ts'
+
+const readme = document('README.md')
+
+const PATHS: Readonly<Record<OperationTarget, readonly string[]>> = {
+  service: ['/'],
+  bucket: ['/{bucket}'],
+  object: ['/{bucket}/{key}'],
+  'bucket or object': ['/{bucket}', '/{bucket}/{key}'],
+}
+/** Of parameters that have one of the client's choice. */
+const VALUES: Readonly<Record<string, string>> = { partNumber: 'N', uploadId: 'ID' }
+/** Of operations whose keys are in the body. */
+const ACTIONS_OF_KEYS: Readonly<Record<string, string>> = {
+  DeleteObjects: 's3:DeleteObject',
+  PostObject: 's3:PutObject',
+}
+
+function requestOf({ method, target, selectors, header, extension }: Operation): string {
+  const parameters = selectors.map(({ name, value }) => {
+    const shown = value ?? VALUES[name]
+    return shown === undefined ? name : `${name}=${shown}`
+  })
+  const query = parameters.length === 0 ? '' : `?${parameters.join('&')}`
+  const requests = PATHS[target].map((path) => `\`${method} ${path}${query}\``)
+  const withHeader = header === null ? '' : ` with \`x-obj-${header}\``
+  return requests.join(', ') + withHeader + (extension === null ? '' : `, with the extension \`${extension}\``)
+}
+
+const shown = (text: string | null): string => (text === null ? '' : `\`${text}\``)
+
+test("the README's table of the object store's operations is that of the code: requests, permissions, actions", () => {
+  const byName = (rows: readonly (readonly (string | undefined)[])[]) => new Map(rows.map((row) => [row[1], row]))
+  const rows = tableOf(readme, 'Operations of the object store')
+  assert.equal(rows.length, OPERATIONS.length)
+  assert.deepEqual(
+    byName(rows),
+    byName(
+      OPERATIONS.map((operation) => [
+        requestOf(operation),
+        shown(operation.name),
+        shown(operation.permission),
+        shown(operation.action === 'in-handler' ? (ACTIONS_OF_KEYS[operation.name] ?? null) : operation.action),
+      ]),
+    ),
+  )
+})
+
+test("the README's table of the object store's other routes is that of the code", () => {
+  const routes = managementRoutes({
+    capabilities: () => assert.fail('no request is made'),
+    helper: { store: async () => {}, newest: () => null, newestFirst: () => [] },
+    problems: () => [],
+    logger: { error() {} },
+  })
+  assert.deepEqual(
+    tableOf(readme, 'Other routes of the object store').map(([route]) => codeOf(route)),
+    [
+      ...routes.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
+      'GET /v1/metrics',
+      'GET /v1/openapi.json',
+    ],
+  )
+})
+
+test("the documents name no metric of the object store's that there is not", async () => {
+  const gauges = { buckets: 0, uploads: 0, liveBytes: 0, indexBytes: 0, arenaBytes: 0 }
+  const log = {
+    counters: () => ({ bytes: 0, groups: 0, syncs: 0, syncNanoseconds: 0 }),
+    committed: 0,
+    state: { kind: 'ok' as const },
+    incidents: [],
+    segments: [],
+  }
+  const text = await storeMetrics(new StoreCounters(), gauges, log).text()
+  for (const name of readme.match(/\bobjstore_\w+/g) ?? []) assert.match(text, new RegExp(`^${name} `, 'm'), name)
+})
