@@ -165,8 +165,8 @@ export class Load {
         headers: { 'content-type': 'text/plain' },
       })
       churn.answered(version, Number(reply!.header('x-obj-commit-sequence')))
-      const [logBytes, liveBytes] = await this.gauges('log_bytes', 'live_bytes')
-      return logBytes! <= 2 * liveBytes! + 8 * segmentBytes
+      const [logBytes, liveBytes, end] = await this.gauges('log_bytes', 'live_bytes', 'log_committed_position')
+      return logBytes! <= 2 * liveBytes! + 8 * segmentBytes && end! - logBytes! > segmentBytes
     }
     await eventually(isSmall, 20_000)
     await this.#checks.run(true)

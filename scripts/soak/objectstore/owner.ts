@@ -39,7 +39,8 @@ export class Owner extends StoreActor {
   protected async act(): Promise<void> {
     const key = this.#pickKey()
     if (key.known === undefined) await this.#settle(key)
-    if (this.chance(this.#putPercent)) return this.#put(key)
+    const isAbsent = key.known?.object === null
+    if (this.chance(isAbsent ? Math.max(60, this.#putPercent) : this.#putPercent)) return this.#put(key)
     const choice = this.random.between(1, 100)
     if (choice <= 20) return this.#putIf(key)
     if (choice <= 35) return this.#delete(key)

@@ -7,7 +7,8 @@ import { StoreActor } from './soak-actor.ts'
 export class Reader extends StoreActor {
   protected async act(): Promise<void> {
     if (this.chance(20)) return this.#list()
-    const { keys } = this.scene
+    const isThere = this.chance(85)
+    const keys = this.scene.keys.filter((ledger) => !isThere || ledger.known?.object !== null)
     const key = keys[this.random.between(0, keys.length - 1)]
     if (key === undefined) return
     if (this.chance(40)) return void (await lookWhole(this.client, key))

@@ -7,6 +7,7 @@
  * M2  cleaning begins when the log is more than twice what lives in it: in the long run it writes no more than what is put
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
+ * M5  what lives is only estimated: when a whole round of the circle gave nothing back, the next one begins when the log has grown by half
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import type { Core } from './core.ts'
@@ -22,6 +23,8 @@ import type { Store } from './store.ts'
 const SEGMENTS_SPARED = 4
 /** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
 const MOVED_AT_ONCE = 16
+/** M5. A round after which so much of the log is left gave nothing back. */
+const NOTHING_GIVEN_BACK_SHARE = 0.9
 /** Completing an upload again gives the same answer for so long. */
 const COMPLETED_KEPT_MS = 24 * 3600 * 1000
 
@@ -39,6 +42,9 @@ export class Cleaner {
   #running = false
   /** Nothing before it is needed. */
   #movedTo = 0
+  /** M5. Of the round under way: where the log ended when it began, and how long it was. */
+  #round: { readonly end: number; readonly bytes: number } | null = null
+  #pausedUntil = 0
 
   constructor(parts: CleanerParts) {
     this.#parts = parts
@@ -78,8 +84,10 @@ export class Cleaner {
     for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
       if (!oldest.sealed || oldest.end > checkpoints.position || oldest.end > this.#parts.store.bodies.oldestExtent)
         return
+      this.#round ??= this.#logNow()
       if (!(await this.#moveOut(oldest))) return
       this.#movedTo = oldest.end
+      this.#endRound()
       core.counters.segmentsCleaned += 1
       this.#drop()
     }
@@ -93,9 +101,23 @@ export class Cleaner {
   /** M2 */
   #isDue(): boolean {
     const { core, segmentBytes } = this.#parts
-    const end = core.log.segments.at(-1)?.end ?? 0
-    const begin = this.#oldest()?.base ?? end
-    return end - begin > 2 * core.state.liveBytes + SEGMENTS_SPARED * segmentBytes
+    const { end, bytes } = this.#logNow()
+    if (end < this.#pausedUntil) return false
+    return bytes > 2 * core.state.liveBytes + SEGMENTS_SPARED * segmentBytes
+  }
+
+  /** M5 */
+  #endRound(): void {
+    if (this.#round === null || this.#movedTo < this.#round.end) return
+    const { end, bytes } = this.#logNow()
+    if (bytes > NOTHING_GIVEN_BACK_SHARE * this.#round.bytes) this.#pausedUntil = end + bytes / 2
+    this.#round = null
+  }
+
+  /** The part of it that is not moved yet, which includes what was. */
+  #logNow(): { readonly end: number; readonly bytes: number } {
+    const end = this.#parts.core.log.segments.at(-1)?.end ?? 0
+    return { end, bytes: end - (this.#oldest()?.base ?? end) }
   }
 
   /** M3 */
@@ -190,8 +212,7 @@ export class Cleaner {
   }
 }
 
-const ownerOf = ({ bucket, key, uploadId, partNumber }: ScannedFrame): string =>
-  `${bucket}/${uploadId ?? ''}/${partNumber}/${key}`
+const ownerOf = ({ bucket, key }: ScannedFrame): string => `${bucket}/${key}`
 
 /** M4. Null: it is damaged. @throws S3Error when it could not be read now */
 async function unlessDamaged<T>(reading: Promise<T>): Promise<T | null> {

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
+import { payloadOf } from '../../log/harness.ts'
+import { StoreClient, settled } from './client.ts'
+import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
+
+const open = async (extents: number): Promise<{ world: StoreWorld; client: StoreClient }> => {
+  const world = await StoreWorld.open({ extents })
+  return { world, client: await StoreClient.open(world) }
+}
+
+/** What a promise has come to. */
+function watched<T>(promise: Promise<T>): { state: 'pending' | 'resolved' | 'rejected'; error: unknown } {
+  const seen: ReturnType<typeof watched<T>> = { state: 'pending', error: null }
+  promise.then(
+    () => (seen.state = 'resolved'),
+    (error: unknown) => Object.assign(seen, { state: 'rejected', error }),
+  )
+  return seen
+}
+
+describe('a body that comes faster than the disk takes it', () => {
+  it('is asked to wait, hears when there is room, and is whole', async () => {
+    const { world, client } = await open(4)
+    const bytes = payloadOf(1, 20 * EXTENT_BYTES + 77)
+    const writer = client.large('a')
+    let waits = 0
+    const room = { isThere: true }
+    for (let at = 0; at < bytes.byteLength; at += 700) {
+      room.isThere = writer.write(bytes.subarray(at, at + 700))
+      if (room.isThere) continue
+      waits += 1
+      writer.onDrain(() => (room.isThere = true))
+      while (!room.isThere) await world.step()
+    }
+    assert.ok(waits > 3)
+    await settled(
+      world,
+      writer.finish().then((body) => client.commit('a', body)),
+    )
+    assert.ok((await client.get('a')).equals(bytes))
+  })
+})
+
+describe('many slow bodies with too little memory', () => {
+  it('all come to their end, whole', async () => {
+    const { world, client } = await open(3)
+    const bodies = Array.from({ length: 40 }, (_, n) => ({
+      bytes: payloadOf(n, 1500 + 31 * n),
+      writer: client.large(`k${n}`),
+    }))
+    for (let at = 0; at < 3000; at += 100) {
+      for (const { bytes, writer } of bodies) writer.write(bytes.subarray(at, at + 100))
+      if (at % 300 === 0) await world.step()
+    }
+    const puts = bodies.map(async ({ writer }, n) => client.commit(`k${n}`, await writer.finish()))
+    await settled(world, Promise.all(puts))
+    for (const [n, { bytes }] of bodies.entries()) assert.ok((await client.get(`k${n}`)).equals(bytes))
+    assert.equal(world.arena.usedBytes, 0)
+  })
+
+  it('do not keep a small one from being stored', async () => {
+    const { world, client } = await open(2)
+    const slow = Array.from({ length: 5 }, (_, n) => client.large(`slow${n}`))
+    for (const writer of slow) writer.write(payloadOf(1, 300))
+    await client.put('quick', payloadOf(2, 100))
+    assert.ok((await client.get('quick')).equals(payloadOf(2, 100)))
+    for (const writer of slow) writer.abandon()
+    await world.flush()
+    assert.equal(world.arena.usedBytes, 0)
+  })
+})
+
+describe('a digest lane that dies', () => {
+  it('fails the bodies that it had and no others, and leaves nothing behind', async () => {
+    const { world, client } = await open(8)
+    const writers = [client.large('a'), client.large('b'), client.large('c'), client.large('d')]
+    for (const writer of writers) writer.write(payloadOf(3, 1500))
+    world.digestLaneDies(0)
+    const results = await settled(world, Promise.allSettled(writers.map((writer) => writer.finish())))
+    const failed = results.filter(({ status }) => status === 'rejected')
+    assert.equal(failed.length, 2)
+    for (const result of failed) assert.equal((result as PromiseRejectedResult).reason.code, 'InternalError')
+    for (const result of results) if (result.status === 'fulfilled') result.value.abandon()
+    await world.flush()
+    assert.equal(world.arena.usedBytes, 0)
+  })
+
+  it('is replaced: the next bodies are taken', async () => {
+    const { world, client } = await open(8)
+    client.large('a').write(payloadOf(4, 1500))
+    client.large('b').write(payloadOf(4, 1500))
+    world.digestLaneDies(0)
+    world.digestLaneDies(0)
+    for (const key of ['c', 'd', 'e']) await client.putLarge(key, payloadOf(5, 2500))
+    assert.ok((await client.get('e')).equals(payloadOf(5, 2500)))
+  })
+
+  it('leaves no space taken by a body that waited for some, and goes on when it fails', async () => {
+    const { world, client } = await open(2)
+    world.holdsDigests = true
+    const writer = client.large('a')
+    writer.onDrain(() => writer.write(payloadOf(6, 500)))
+    assert.equal(writer.write(payloadOf(6, 3 * EXTENT_BYTES)), false)
+    world.digestLaneDies(0)
+    await assert.rejects(settled(world, writer.finish()), { code: 'InternalError' })
+    assert.equal(world.arena.usedBytes, 0)
+  })
+})
+
+describe('a body that is abandoned', () => {
+  const stages: readonly [string, (world: StoreWorld, writer: BodyWriter) => Promise<unknown>][] = [
+    ['while it fills', async () => {}],
+    ['while it is digested', async (world) => void (world.holdsDigests = true)],
+    ['while it is written', async (world) => world.serveDigests()],
+    ['when it was written', (world) => world.flush()],
+    ['twice', async (_, writer) => writer.abandon()],
+  ]
+  for (const [when, arrange] of stages) {
+    it(`${when} leaves no space taken`, async () => {
+      const { world, client } = await open(6)
+      const writer = client.large('a')
+      writer.write(payloadOf(7, 3 * EXTENT_BYTES + 100))
+      await arrange(world, writer)
+      writer.abandon()
+      await world.flush()
+      assert.equal(world.arena.usedBytes, 0)
+      assert.equal(world.store.bodies.oldestExtent, Infinity)
+    })
+  }
+
+  it('while it is finished is refused', async () => {
+    const { world, client } = await open(6)
+    const writer = client.large('a')
+    writer.write(payloadOf(8, 2000))
+    const finishing = watched(writer.finish())
+    writer.abandon()
+    await world.flush()
+    assert.equal(finishing.state, 'rejected')
+  })
+
+  it('after it was finished frees what it held, and no change takes it', async () => {
+    const { world, client } = await open(6)
+    const writer = client.large('a')
+    writer.write(payloadOf(9, 2000))
+    const body: ReceivedBody = await settled(world, writer.finish())
+    writer.abandon()
+    await assert.rejects(settled(world, client.commit('a', body)), { code: 'InternalError' })
+    assert.equal(world.arena.usedBytes, 0)
+  })
+})
+
+describe('when the journal dies with all memory on its way to the disk', () => {
+  it('what is lost is free again: bodies that wait for it go on', async () => {
+    const { world, client } = await open(2)
+    const lost = client.large('lost')
+    lost.write(payloadOf(10, 2 * EXTENT_BYTES))
+    world.serveDigests() // appended, and not written
+    const waits = client.large('waits')
+    waits.write(payloadOf(11, EXTENT_BYTES))
+    await world.journalDies()
+    const lostBody = watched(lost.finish())
+    const put = waits.finish().then((body) => client.commit('waits', body))
+    await settled(world, put)
+    assert.equal(lostBody.state, 'rejected')
+    assert.ok((await client.get('waits')).equals(payloadOf(11, EXTENT_BYTES)))
+    assert.equal(world.arena.usedBytes, 0)
+  })
+
+  it('nothing waits for a log that takes nothing any more', async () => {
+    const { world, client } = await open(2)
+    const first = client.large('first')
+    first.write(payloadOf(10, 2 * EXTENT_BYTES))
+    world.serveDigests()
+    const second = client.large('second')
+    second.write(payloadOf(11, EXTENT_BYTES))
+    world.files.faults = { sync: (path) => (path.endsWith('.log') ? 'EIO' : null) }
+    const put = async (writer: BodyWriter) => client.commit('a', await writer.finish())
+    const results = await settled(world, Promise.allSettled([put(first), put(second)]))
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['rejected', 'rejected'],
+    )
+    assert.equal(world.arena.usedBytes, 0)
+  })
+})
+
+describe('more changes at once than the way to the disk has room for', () => {
+  it('wait for each other, and none is refused', async () => {
+    const world = await StoreWorld.open({ ringBytes: 1 << 13 })
+    const client = await StoreClient.open(world)
+    const keys = Array.from({ length: 120 }, (_, n) => `key-${n}`.padEnd(200, '.'))
+    await settled(world, Promise.all(keys.map((key, n) => client.putting(key, payloadOf(n, 300)))))
+    const tags = keys.map((key) => world.store.setTags(client.bucket, key, [{ key: 'k', value: 'v' }]))
+    await settled(world, Promise.all(tags))
+    await settled(world, Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => {}))))
+    assert.equal(world.core.state.index.size(client.bucket.number), 0)
+    await turn()
+  })
+
+  it('go on when one that was let in is refused', async () => {
+    const world = await StoreWorld.open({ ringBytes: 1 << 12 })
+    const client = await StoreClient.open(world)
+    const first = client.putting('first', payloadOf(1, 1200))
+    await turn()
+    const { store } = world
+    const key = 'k'.repeat(900)
+    const deletes = Array.from({ length: 6 }, () => store.deleteObject(client.bucket, key, refuseAll))
+    const last = store.deleteObject(client.bucket, key, () => {})
+    await settled(world, Promise.allSettled([first, ...deletes, last]))
+    await last
+  })
+})
+
+function refuseAll(): never {
+  throw new Error('not this one')
+}

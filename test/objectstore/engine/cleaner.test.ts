@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { payloadOf } from '../../log/harness.ts'
+import { StoreClient, factsOf, settled } from './client.ts'
+import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
+
+const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
+
+const open = async (): Promise<{ world: StoreWorld; client: StoreClient }> => {
+  const world = await StoreWorld.open()
+  return { world, client: await StoreClient.open(world) }
+}
+
+const clean = (world: StoreWorld): Promise<void> => settled(world, world.engine.cleaner.enforce())
+
+/** Segments full of what nobody needs. */
+async function litter({ world, client }: { world: StoreWorld; client: StoreClient }, segments: number): Promise<void> {
+  const { end } = world.log.segments.at(-1)!
+  for (let n = 0; world.log.written - end < segments * SEGMENT_BYTES; n += 1)
+    await client.put('litter', payloadOf(n, 1000))
+}
+
+describe('cleaning', () => {
+  it('gives back the space of what was overwritten, and what lives is read as before', async () => {
+    const store = await open()
+    const { world, client } = store
+    await client.putLarge('large', BODY)
+    await client.put('small', BODY.subarray(0, 700))
+    const before = await client.found('large')
+    await litter(store, 20)
+    await clean(world)
+    const { liveBytes } = world.core.state
+    assert.ok(world.counters.segmentsCleaned > 5)
+    assert.ok(world.logBytes < 2 * liveBytes + 8 * SEGMENT_BYTES)
+    assert.ok((await client.get('large')).equals(BODY))
+    assert.ok((await client.get('small')).equals(BODY.subarray(0, 700)))
+    assert.deepEqual(factsOf(await client.found('large')), factsOf(before))
+  })
+
+  it('leaves alone what somebody reads, until they are done', async () => {
+    const store = await open()
+    const { world, client } = store
+    await client.putLarge('large', BODY)
+    const object = await client.found('large')
+    const source = object.read(0, object.size)
+    const pieces = [await settled(world, source.next())]
+    await litter(store, 20)
+    await client.delete('large')
+    await clean(world)
+    const held = world.logBytes
+    for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+      pieces.push(piece)
+    }
+    assert.ok(Buffer.concat(pieces as Uint8Array[]).equals(BODY))
+    await clean(world)
+    assert.ok(world.logBytes < held - SEGMENT_BYTES)
+  })
+
+  it('leaves alone what a body has written that is still open', async () => {
+    const store = await open()
+    const { world, client } = store
+    const writer = client.large('slow')
+    writer.write(BODY.subarray(0, 2 * EXTENT_BYTES))
+    await litter(store, 20)
+    await clean(world)
+    writer.write(BODY.subarray(2 * EXTENT_BYTES))
+    await settled(
+      world,
+      writer.finish().then((body) => client.commit('slow', body)),
+    )
+    await clean(world)
+    assert.ok((await client.get('slow')).equals(BODY))
+  })
+
+  it('moves the parts of an upload, also when it is completed meanwhile', async () => {
+    for (const steps of [0, 1, 2, 3, 4, 5, 6]) {
+      const store = await open()
+      const { world, client } = store
+      const upload = await client.begin('whole')
+      const parts = [await client.part(upload, 1, BODY), await client.part(upload, 2, BODY.subarray(0, 900), 900)]
+      await litter(store, 20)
+      const cleaning = world.engine.cleaner.enforce()
+      for (let step = 0; step < steps; step += 1) await world.step()
+      const completing = client.completing(upload, parts)
+      await settled(world, Promise.all([completing, cleaning]))
+      await clean(world)
+      assert.ok(
+        (await client.get('whole')).equals(Buffer.concat([BODY, BODY.subarray(0, 900)])),
+        `after ${steps} steps`,
+      )
+      assert.ok(world.counters.segmentsCleaned > 5)
+    }
+  })
+
+  it('waits for a change that is on its way, and never takes it for damage', async () => {
+    const store = await open()
+    const { world, client } = store
+    await client.putLarge('large', BODY)
+    await litter(store, 20)
+    world.holdsScans = true
+    const cleaning = world.engine.cleaner.enforce()
+    await turn()
+    const tagging = world.store.setTags(client.bucket, 'large', [{ key: 'k', value: 'v' }])
+    world.serveReads()
+    await turn() // appended, and not written
+    world.serveScans()
+    await turn()
+    world.serveReads()
+    await settled(world, Promise.all([cleaning, tagging]))
+    assert.deepEqual(world.log.incidents, [])
+    assert.deepEqual((await client.found('large')).tags, [{ key: 'k', value: 'v' }])
+    assert.ok((await client.get('large')).equals(BODY))
+  })
+
+  it('needs nothing that was lost while it went on', async () => {
+    for (const steps of [0, 1, 2, 3, 4, 5, 6, 7, 8]) {
+      const store = await open()
+      const { world, client } = store
+      await client.put('small', BODY.subarray(0, 700))
+      await client.putLarge('large', BODY)
+      await litter(store, 20)
+      const deleting = world.store.deleteObject(client.bucket, 'small', () => {})
+      deleting.catch(() => {}) // heard below
+      const cleaning = world.engine.cleaner.enforce()
+      for (let step = 0; step < steps; step += 1) {
+        world.serveReads()
+        world.serveScans()
+        await turn()
+      }
+      await world.journalDies()
+      const [deleted] = await settled(world, Promise.allSettled([deleting, cleaning]))
+      assert.equal(deleted.status, 'rejected')
+      await clean(world)
+      assert.ok((await client.get('small')).equals(BODY.subarray(0, 700)))
+      assert.ok((await client.get('large')).equals(BODY))
+    }
+  })
+
+  it('goes on where something is damaged: an incident, and the object stays an error', async () => {
+    const store = await open()
+    const { world, client } = store
+    await client.putLarge('large', BODY)
+    await client.put('small', payloadOf(9, 500))
+    await litter(store, 20)
+    const { base, recordsPath: path } = world.log.segments[0]!
+    const at = world.files.contentOf(path).indexOf(BODY.subarray(10, 60))
+    world.files.damage(path, (content) => {
+      content[at]! ^= 1
+      return content
+    })
+    await clean(world)
+    assert.ok(world.counters.segmentsCleaned > 5)
+    const { incidents } = world.log
+    assert.ok(incidents.length > 0 && incidents.every(({ segmentBase }) => segmentBase === base))
+    await assert.rejects(client.get('large'), { code: 'InternalError' })
+    assert.ok((await client.get('small')).equals(payloadOf(9, 500)))
+  })
+
+  it('gives up uploads whose time is over, and forgets when they were completed', async () => {
+    const { world, client } = await open()
+    const stays = await client.begin('stays')
+    world.advance(UPLOAD_TTL_MS - 1)
+    await clean(world)
+    assert.notEqual(world.store.upload(client.bucket, 'stays', stays.uploadId), null)
+    const part = await client.part(stays, 1, BODY)
+    await settled(world, client.completing(stays, [part]))
+    const goes = await client.begin('goes')
+    await client.part(goes, 1, BODY)
+    world.advance(UPLOAD_TTL_MS)
+    await clean(world)
+    assert.equal(world.store.upload(client.bucket, 'goes', goes.uploadId), null)
+    assert.notEqual(world.store.completedUpload(client.bucket, 'stays', stays.uploadId), null)
+    world.advance(24 * 3_600_000)
+    await clean(world)
+    assert.equal(world.store.completedUpload(client.bucket, 'stays', stays.uploadId), null)
+  })
+})

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { payloadOf } from '../../log/harness.ts'
+import { StoreClient, settled } from './client.ts'
+import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
+
+const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
+
+/** A store that has read nothing yet, with one small and one large object. */
+async function stored(): Promise<{ world: StoreWorld; client: StoreClient }> {
+  const world = await StoreWorld.open()
+  const client = await StoreClient.open(world)
+  await client.put('small', BODY.subarray(0, 500))
+  await client.putLarge('large', BODY)
+  await world.close()
+  await world.open()
+  return { world, client: new StoreClient(world, world.store.bucket('photos')!) }
+}
+
+/** Flips a bit of a byte that only stands there. */
+function damage(world: StoreWorld, bytes: Buffer): void {
+  for (const path of world.files.paths().filter((each) => each.endsWith('.log'))) {
+    const at = world.files.contentOf(path).indexOf(bytes)
+    if (at < 0) continue
+    world.files.damage(path, (content) => {
+      content[at]! ^= 1
+      return content
+    })
+    return
+  }
+  assert.fail('what is to be damaged is stored')
+}
+
+describe('an object whose stored bytes changed', () => {
+  it('is refused, for good, and there is an incident; others are read', async () => {
+    const { world, client } = await stored()
+    damage(world, BODY.subarray(100, 200)) // the small one is in the log first
+    await assert.rejects(client.get('small'), { code: 'InternalError', retryable: false })
+    assert.equal(world.counters.damagedReads, 1)
+    assert.equal(world.log.incidents.length, 1)
+    assert.ok((await client.get('large')).equals(BODY))
+    await assert.rejects(client.get('small'), { code: 'InternalError' })
+    assert.equal(world.log.incidents.length, 1)
+  })
+
+  it('gives out the pieces before the damage and never the wrong one', async () => {
+    const { world, client } = await stored()
+    damage(world, BODY.subarray(2 * EXTENT_BYTES + 10, 2 * EXTENT_BYTES + 60))
+    const object = await client.found('large')
+    const source = object.read(0, object.size)
+    for (let at = 0; at < 2 * EXTENT_BYTES; at += EXTENT_BYTES) {
+      const piece = await settled(world, source.next())
+      assert.ok(Buffer.from(piece!).equals(BODY.subarray(at, at + EXTENT_BYTES)))
+    }
+    await assert.rejects(settled(world, source.next()), { code: 'InternalError', retryable: false })
+    assert.equal(await settled(world, source.next()), null)
+    assert.equal(world.store.objects.oldestRead, Infinity)
+    const behind = object.read(3 * EXTENT_BYTES, object.size)
+    assert.ok(Buffer.from((await settled(world, behind.next()))!).equals(BODY.subarray(3 * EXTENT_BYTES)))
+    behind.close()
+  })
+
+  it('is read when only the reading went wrong, once', async () => {
+    const { world, client } = await stored()
+    let flips = 1
+    world.files.faults = {
+      read(path, _at, bytes) {
+        if (!path.endsWith('.log') || bytes.byteLength < 100 || flips === 0) return
+        flips -= 1
+        bytes[60]! ^= 1
+      },
+    }
+    assert.ok((await client.get('small')).equals(BODY.subarray(0, 500)))
+    assert.equal(flips, 0)
+    assert.deepEqual(world.log.incidents, [])
+  })
+})
+
+describe('a disk that cannot be read', () => {
+  it('is no damage: whoever asks is told to try again', async () => {
+    const { world, client } = await stored()
+    world.files.faults = {
+      read(path) {
+        if (path.endsWith('.log')) throw Object.assign(new Error('simulated'), { code: 'EIO' })
+      },
+    }
+    await assert.rejects(client.get('large'), { code: 'ServiceUnavailable', retryable: true })
+    assert.deepEqual(world.log.incidents, [])
+    world.files.faults = {}
+    assert.ok((await client.get('large')).equals(BODY))
+  })
+})
+
+describe('an object that is stored before main has heard of its segment', () => {
+  it('is read when it has', async () => {
+    const { world, client } = await stored()
+    const filling = client.putting('filling', payloadOf(2, 2900))
+    await turn()
+    const next = client.putting('next', payloadOf(3, 2900))
+    await turn()
+    world.stepUnheard()
+    const reading = client.world.store.object(client.bucket, 'next')
+    await turn()
+    await settled(world, Promise.all([filling, next]))
+    assert.equal((await reading)?.size, 2900)
+    assert.deepEqual(world.log.incidents, [])
+  })
+})
+
+describe('a range', () => {
+  it('is exactly the bytes that were asked for, wherever extents end', async () => {
+    const { client, world } = await stored()
+    const object = await client.found('large')
+    const ends = [0, 1, EXTENT_BYTES - 1, EXTENT_BYTES, EXTENT_BYTES + 1, 3 * EXTENT_BYTES, BODY.byteLength]
+    for (const from of ends) {
+      for (const to of ends.filter((end) => end >= from)) {
+        const source = object.read(from, to)
+        const pieces: Uint8Array[] = []
+        for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+          pieces.push(piece)
+        }
+        assert.ok(Buffer.concat(pieces).equals(BODY.subarray(from, to)), `[${from}, ${to})`)
+      }
+    }
+    assert.equal(world.store.objects.oldestRead, Infinity)
+    assert.equal(world.store.objects.aheadBytes, 0)
+  })
+})

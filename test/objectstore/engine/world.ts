@@ -1,0 +1,322 @@
+/**
+ * An object store without threads, disk or clock: the engine on simulated files, with journals, readers, digest lanes and the threads of
+ * checkpoints and cleaning moved by hand.
+ *
+ *   journal  `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
+ *   digests  answer in `step` what was asked before, or when `serveDigests` is called; they can die
+ *   readers  answer in `step`, or when `serveReads` is called; they give out copies, as threads do
+ *   writer   of checkpoints, and scanner of segments, likewise; the writer can be made to fail
+ *   time     a monotonic clock that begins anew with each start, and a wall clock that jumps
+ *
+ * Everything is small: extents of 1 KiB, segments of 3 KiB, so that they fill, are sealed and cleaned all the time. Promises are moved along
+ * by `turn`: nothing here waits for real time.
+ */
+import { StoreCounters } from '../../../src/objectstore/counters.ts'
+import { DigestLanes } from '../../../src/objectstore/engine/digest-lanes.ts'
+import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
+import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/engine/digest-messages.ts'
+import { openEngine } from '../../../src/objectstore/engine/engine.ts'
+import type { Engine } from '../../../src/objectstore/engine/engine.ts'
+import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
+import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
+import type { ReadResult } from '../../../src/objectstore/engine/read-protocol.ts'
+import { scanSegment } from '../../../src/objectstore/engine/scan-segment.ts'
+import type { ScannedSegment } from '../../../src/objectstore/engine/scan-segment.ts'
+import { CheckpointThread } from '../../../src/objectstore/engine/write-task.ts'
+import type { Log, LogOptions } from '../../../src/log/log.ts'
+import { Arena } from '../../../src/pipeline/arena.ts'
+import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
+import { World } from '../../log/harness.ts'
+import { mulberry32 } from '../../support/sim-files.ts'
+
+export const WALL_START_MS = 1_800_000_000_000
+export const EXTENT_BYTES = 1024
+export const SEGMENT_BYTES = 3 * 1024
+export const RESERVE_BYTES = 2 << 20
+export const UPLOAD_TTL_MS = 100_000
+/** A frame takes at most half of it. */
+const RING_BYTES = 1 << 15
+const LANES = 2
+
+export interface StoreWorldOptions {
+  readonly seed?: number
+  /** How many there are at a time. */
+  readonly extents?: number
+  readonly segmentBytes?: number
+  readonly ringBytes?: number
+  readonly readThreads?: number
+}
+
+/** What a thread was asked and has not answered. */
+type Held = () => void
+
+/** The thread of a digest lane, in this one. */
+class HandDigests {
+  readonly #answerAll: (post: (answer: DigestAnswer) => void) => void
+  readonly #heard: { onMessage(message: unknown): void; onDeath(error: Error): void }
+  #isDead = false
+
+  constructor(data: DigestLaneData, heard: { onMessage(message: unknown): void; onDeath(error: Error): void }) {
+    this.#answerAll = digestsOf(SpscRing.attach(data.ring), data.arena)
+    this.#heard = heard
+  }
+
+  /** What was asked until now; main hears it as messages, one after the other. */
+  serve(): void {
+    if (this.#isDead) return
+    const answers: DigestAnswer[] = []
+    this.#answerAll((answer) => answers.push(answer))
+    for (const answer of answers) this.#heard.onMessage(structuredClone(answer))
+  }
+
+  die(): void {
+    this.#isDead = true
+    this.#heard.onDeath(new Error('killed by the test'))
+  }
+
+  async stop(): Promise<void> {
+    this.#isDead = true
+  }
+}
+
+export class StoreWorld {
+  readonly world: World
+  readonly options: StoreWorldOptions
+  log!: Log
+  engine!: Engine
+  arena!: Arena
+  counters!: StoreCounters
+  digests!: DigestLanes
+  readonly warnings: string[] = []
+  holdsReads = false
+  holdsWrites = false
+  holdsScans = false
+  holdsDigests = false
+  failsWrites = false
+  /** How far the wall clock is off. */
+  wallSkewMs = 0
+  #elapsedMs = 0
+  #bootMs = 0
+  readonly #random: () => number
+  #lanes: HandDigests[] = []
+  #reads: Held[] = []
+  #writes: Held[] = []
+  #scans: Held[] = []
+  /** What readers, writer and scanner have done. */
+  #served = 0
+
+  static async open(options: StoreWorldOptions = {}): Promise<StoreWorld> {
+    const opened = new StoreWorld(options)
+    await opened.open()
+    return opened
+  }
+
+  constructor(options: StoreWorldOptions = {}) {
+    this.options = options
+    this.world = new World({ seed: options.seed ?? 1 })
+    this.#random = mulberry32((options.seed ?? 1) + 1)
+  }
+
+  get files() {
+    return this.world.files
+  }
+
+  get store() {
+    return this.engine.store
+  }
+
+  get core() {
+    return this.engine.core
+  }
+
+  get wallMs(): number {
+    return WALL_START_MS + this.#elapsedMs + this.wallSkewMs
+  }
+
+  /** Of all segments, in the files. */
+  get logBytes(): number {
+    const { segments } = this.log
+    return (segments.at(-1)?.end ?? 0) - (segments[0]?.base ?? 0)
+  }
+
+  async open(logOptions: Partial<LogOptions> = {}): Promise<void> {
+    const { world, options } = this
+    const { extents = 12, segmentBytes = SEGMENT_BYTES, ringBytes = RING_BYTES } = options
+    this.#bootMs = this.#elapsedMs - Math.floor(this.#random() * 1000)
+    world.nowMs = this.#elapsedMs - this.#bootMs
+    this.arena = Arena.create(extents * EXTENT_BYTES, EXTENT_BYTES)
+    const arena = this.arena.shared
+    this.log = await world.open({ ringBytes, segmentBytes, reserveBytes: RESERVE_BYTES, arena, ...logOptions })
+    this.counters = new StoreCounters()
+    this.digests = new DigestLanes({ count: LANES, arena, onDeath: () => {} }, (data, heard) => {
+      const lane = new HandDigests(data, heard)
+      this.#lanes.push(lane)
+      return lane
+    })
+    this.engine = this.#openEngine(segmentBytes)
+  }
+
+  #openEngine(segmentBytes: number): Engine {
+    const { log, world, counters, digests, arena } = this
+    const { files } = world
+    const reader = new FrameReader(files, { segmentsDirectory: '/data/segments', logId: log.id })
+    const writer = new CheckpointThread(files)
+    const warn = (details: object, message: string): void =>
+      void this.warnings.push(`${message} ${JSON.stringify(details)}`)
+    return openEngine({
+      log,
+      directory: '/data',
+      files,
+      reads: new FrameReads({
+        log,
+        jobs: {
+          run: (task) => hold<ReadResult>(this.#reads, () => structuredClone(reader.run(structuredClone(task)))),
+        },
+        threads: this.options.readThreads ?? 1,
+        defer: (run) => queueMicrotask(run),
+        counters,
+      }),
+      write: (task) => {
+        const received = task.kind === 'part' ? structuredClone(task, { transfer: [task.bytes.buffer] }) : task
+        return hold(this.#writes, () => {
+          if (this.failsWrites) throw new Error('the test lets no checkpoint be written')
+          writer.run(received)
+        })
+      },
+      scan: (task) => hold<ScannedSegment>(this.#scans, () => structuredClone(scanSegment(files, task))),
+      digests,
+      arena,
+      clock: { nowMs: () => world.nowMs, wallMs: () => this.wallMs, every: () => () => {} },
+      logger: { debug: () => {}, info: () => {}, warn, error: warn },
+      counters,
+      random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
+      segmentBytes,
+      uploadTtlMs: UPLOAD_TTL_MS,
+    })
+  }
+
+  // Threads
+
+  /** Each thread does what it was asked, but those that are held. */
+  async step(): Promise<void> {
+    this.world.step()
+    if (!this.holdsDigests) this.serveDigests()
+    if (!this.holdsReads) this.serveReads()
+    if (!this.holdsWrites) this.serveWrites()
+    if (!this.holdsScans) this.serveScans()
+    await turn()
+  }
+
+  /** Until nobody has anything to do. */
+  async flush(): Promise<void> {
+    this.holdsReads = this.holdsWrites = this.holdsScans = this.holdsDigests = false
+    for (let quiet = 0; quiet < 3; quiet += 1) {
+      const before = this.#work()
+      await this.step()
+      if (before !== this.#work()) quiet = 0
+    }
+  }
+
+  /** What is under way: the same again when nothing moved. */
+  #work(): string {
+    const { log, core, arena } = this
+    return `${log.written} ${log.segments.length} ${core.appender.inFlight} ${arena.usedBytes} ${this.#served}`
+  }
+
+  /** Written and synced, and main does not know. */
+  stepUnheard(): void {
+    this.world.lanes[0]?.journal.runGroup()
+  }
+
+  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
+  async journalDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
+    const lane = this.world.lanes[0]!
+    if (how === 'unheard') lane.vanish()
+    lane.die()
+    await turn()
+  }
+
+  /** One of those that were started. */
+  digestLaneDies(number: number): void {
+    const [lane] = this.#lanes.splice(number % Math.max(1, this.#lanes.length), 1)
+    lane?.die()
+  }
+
+  serveDigests(): void {
+    for (const lane of Array.from(this.#lanes)) lane.serve()
+  }
+
+  serveReads(): void {
+    this.#serve(this.#reads)
+  }
+
+  serveWrites(): void {
+    this.#serve(this.#writes)
+  }
+
+  serveScans(): void {
+    this.#serve(this.#scans)
+  }
+
+  #serve(held: Held[]): void {
+    this.#served += held.length
+    for (const run of held.splice(0)) run()
+  }
+
+  // Time
+
+  advance(ms: number): void {
+    this.#elapsedMs += ms
+    this.world.nowMs += ms
+  }
+
+  /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
+  limitDisk(bytes: number): void {
+    const { files, world } = this
+    files.capacityBytes =
+      bytes === Infinity ? 2 ** 40 : files.capacityBytes - files.freeBytes('/') + RESERVE_BYTES + bytes
+    this.advance(250)
+    for (const lane of world.lanes) lane.idle()
+  }
+
+  // The end
+
+  async close(): Promise<void> {
+    await this.flush()
+    await this.digests.close()
+    await this.log.close()
+    await turn()
+    this.serveWrites()
+    await turn()
+    this.#end()
+    this.world.end('kill')
+  }
+
+  end(how: 'kill' | 'crash'): void {
+    this.#end()
+    this.world.end(how)
+  }
+
+  #end(): void {
+    this.#reads = []
+    this.#writes = []
+    this.#scans = []
+    this.#lanes = []
+    this.holdsReads = this.holdsWrites = this.holdsScans = this.holdsDigests = this.failsWrites = false
+  }
+}
+
+function hold<Result>(held: Held[], run: () => Result): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    held.push(() => {
+      try {
+        resolve(run())
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+}
+
+/** Lets all promises go as far as they go without anybody from outside. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
