@@ -3,9 +3,9 @@
  *
  *   node bench/query-latency.ts [--records 10000000] [--queries 500] [--rate 50000] [--data-dir DIR]
  *
- * Starts the log store on a directory of its own, fills one dataset, then asks by record id, by trace id and for pages of 100 by
- * time range, one query at a time, while the load tool sends `--rate` records/s. Last, it restarts the store twice: after SIGTERM
- * and after SIGKILL. Talks to this machine only.
+ * Starts the log store on a directory of its own, fills one dataset, then asks for what is not there, by record id, by trace id
+ * and for pages of 100 by time range, one query at a time, while the load tool sends `--rate` records/s. Last, it restarts the store
+ * twice: after SIGTERM and after SIGKILL. Talks to this machine only.
  */
 import { spawn } from 'node:child_process'
 import { createHash, randomInt } from 'node:crypto'
@@ -26,6 +26,7 @@ const { values } = parseArgs({
   },
 })
 const BATCH = 512
+const NO_TRACE = 'f'.repeat(32)
 const TOKEN = 'local-dev-token'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-query-latency-'))
@@ -94,7 +95,7 @@ try {
     ids.push(result.results[0]!.record.record_id)
   }
 
-  const seconds = Math.ceil((queries * 3) / 25)
+  const seconds = Math.ceil((queries * 4) / 25)
   const background = load(store.url, [
     '--rate',
     values.rate,
@@ -105,7 +106,8 @@ try {
     '--connections',
     '4',
   ])
-  const timings: Record<'record id' | 'trace id' | 'page of 100 by time range', number[]> = {
+  const timings: Record<'nothing found' | 'record id' | 'trace id' | 'page of 100 by time range', number[]> = {
+    'nothing found': [], // what a request and its way to a query thread take, whatever is asked
     'record id': [],
     'trace id': [],
     'page of 100 by time range': [],
@@ -114,6 +116,7 @@ try {
     const byId = await query(store, { record_id: ids[i]! })
     if (byId.result.matched_records !== 1) throw new Error(`record id: ${byId.result.matched_records} records`)
     timings['record id'].push(byId.ms)
+    timings['nothing found'].push((await query(store, { trace_id: NO_TRACE })).ms)
     timings['trace id'].push((await query(store, { trace_id: pick()[1] })).ms)
     const [, , , , first] = pick()
     const to = String(BigInt(first!) + 60_000_000_000n)

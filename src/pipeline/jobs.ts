@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { StoreError } from '../errors.ts'
+import { PoolThreads } from './pool-threads.ts'
 
 export interface JobPoolOptions {
   /** For messages to people: 'logstore query'. */
@@ -40,6 +41,7 @@ export class JobPool<Task, Result> {
   readonly #options: JobPoolOptions
   readonly #tasksMax: number
   #pool: Piscina<Task, Result> | null = null
+  #threads: PoolThreads | null = null
   #tasks = 0
   #closed = false
   #idle: () => void = ignore
@@ -103,7 +105,7 @@ export class JobPool<Task, Result> {
         outOfTime.addEventListener('abort', () => resolve(), { once: true })
       })
     }
-    await this.#pool?.destroy()
+    await this.#threads?.destroy()
   }
 
   /** At least one thread is kept from here on: with none, Piscina would let the tasks behind a dying thread wait for the next task. */
@@ -117,6 +119,7 @@ export class JobPool<Task, Result> {
       workerData,
       ...(resourceLimits && { resourceLimits }),
     })
+    this.#threads = new PoolThreads(pool)
     pool.on('error', ignore) // a thread that dies idle is replaced; with a task, the task rejects
     return pool
   }

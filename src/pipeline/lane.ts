@@ -17,6 +17,7 @@ import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_thre
 import { Piscina } from 'piscina'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
+import { PoolThreads } from './pool-threads.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */
@@ -34,6 +35,7 @@ export class Lane {
   readonly name: string
   readonly #port: MessagePort
   readonly #pool: Piscina<LaneTask<unknown>, void>
+  readonly #threads: PoolThreads
   readonly #ended: Promise<void>
   #state: 'running' | 'stopping' | 'terminating' | 'ended' = 'running'
   #stopFailure: Error | null = null
@@ -55,6 +57,7 @@ export class Lane {
       maxThreads: 1,
       ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
     })
+    this.#threads = new PoolThreads(this.#pool)
     const thread = this.#pool.threads[0]
     assert(thread !== undefined)
     const threadGone = new Promise((resolve) => thread.once('exit', resolve))
@@ -89,12 +92,12 @@ export class Lane {
   /** Kills the thread where it stands. A lane that was not asked to stop is dead then (`onDeath`). */
   async terminate(): Promise<void> {
     if (this.#state === 'stopping') this.#state = 'terminating'
-    await this.#pool.destroy()
+    await this.#threads.destroy()
     await this.#ended
   }
 
   async #end(end: Error, threadGone: Promise<unknown>, options: LaneOptions): Promise<void> {
-    await this.#pool.destroy()
+    await this.#threads.destroy()
     await threadGone // L3
     for (let last = receiveMessageOnPort(this.#port); last; last = receiveMessageOnPort(this.#port)) {
       options.onMessage(last.message) // L2

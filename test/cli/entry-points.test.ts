@@ -29,7 +29,9 @@ function start(
   args: readonly string[],
   { env = {}, cwd = directory }: { env?: Environment; cwd?: string } = {},
 ) {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(LOGSTORE|MQ|TRILOG|NODE_TEST)_/.test(name))
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE_TEST)_/.test(name),
+  )
   const child = spawn(command, args, {
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
@@ -128,18 +130,23 @@ describe('the command mq', { concurrency: 2 }, () => {
 
 describe('npm start', () => {
   it('runs every service in one process', async () => {
-    const env = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', MQ_HTTP_BIND: '127.0.0.1:0' }
+    const env = {
+      LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+      OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+      MQ_HTTP_BIND: '127.0.0.1:0',
+    }
     const all = start(process.execPath, [START], { env })
-    const lines = await ready(all, 2)
+    const lines = await ready(all, 3)
     assert.deepEqual(
       lines.map(({ service, pid }) => [service, pid]),
       [
         ['logstore', all.pid],
+        ['objectstore', all.pid],
         ['broker', all.pid],
       ],
     )
     await stop(all)
-    assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore'])
+    assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore', 'objectstore'])
   })
 })
 

@@ -27,6 +27,8 @@ export interface LoadedObject {
   readonly position: number
   readonly frame: CommitFrame
   readonly details: ObjectDetails
+  /** The same whenever it is asked for: what is made of it can be kept with it. */
+  readonly view: StoredObject
 }
 
 export class Objects {
@@ -62,12 +64,14 @@ export class Objects {
     const expectBytes = DETAILS_BYTES_EXPECTED + keyBytes + contentBytes + 60 * parts
     const { payload } = await this.#reads.read(position, expectBytes)
     const frame = decodeCommit(payload)
-    const loaded = { position, frame, details: decodeDetails(frame.details), bytes: payload.byteLength }
+    const details = decodeDetails(frame.details)
+    const view = this.#viewOf(frame, details)
+    const loaded = { position, frame, details, view, bytes: payload.byteLength }
     this.#keep(loaded)
     return loaded
   }
 
-  view({ frame, details }: LoadedObject): StoredObject {
+  #viewOf(frame: CommitFrame, details: ObjectDetails): StoredObject {
     const { size, lastModifiedMs, etag, commitSequence, key, partNumber: parts, content } = frame
     return {
       ...details,

@@ -147,7 +147,7 @@ export class Store implements ObjectStore {
 
   async object(bucket: Bucket, key: string): Promise<StoredObject | null> {
     const loaded = await this.#load(bucket, Buffer.from(key))
-    return loaded === null ? null : this.objects.view(loaded)
+    return loaded?.view ?? null
   }
 
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {

@@ -103,17 +103,27 @@ function send(
   }
 }
 
+/** As many as there are operations, twice or three times. */
+const ofEveryAnswer = new Map<string, readonly HeaderLine[]>()
+
 function headersOfEveryAnswer({ operation, style, body }: Asked): readonly HeaderLine[] {
   const taken = body.wasTaken && operation !== null ? operation.body : 'discarded'
-  return [
-    ['x-obj-profile', 'objapi-core-v1'],
-    ['x-obj-gateway-contract', 'v1'],
-    ['x-obj-operation', operation?.name ?? 'Unsupported'],
-    ['x-obj-handler', operation === null ? 'none' : handlerName(operation.name)],
-    ['x-obj-addressing-contract', 'v1'],
-    ['x-obj-endpoint-style', style],
-    ['x-obj-body-disposition', body.isPresent ? taken : 'none'],
-  ]
+  const disposition = body.isPresent ? taken : 'none'
+  const about = `${operation?.name} ${style} ${disposition}`
+  let headers = ofEveryAnswer.get(about)
+  if (headers === undefined) {
+    headers = [
+      ['x-obj-profile', 'objapi-core-v1'],
+      ['x-obj-gateway-contract', 'v1'],
+      ['x-obj-operation', operation?.name ?? 'Unsupported'],
+      ['x-obj-handler', operation === null ? 'none' : handlerName(operation.name)],
+      ['x-obj-addressing-contract', 'v1'],
+      ['x-obj-endpoint-style', style],
+      ['x-obj-body-disposition', disposition],
+    ]
+    ofEveryAnswer.set(about, headers)
+  }
+  return headers
 }
 
 /** A2 */

@@ -169,7 +169,7 @@ test('the index agrees with a sorted map after any changes, its tree holds, and 
       for (const bucket of BUCKETS) pair.deleteRange(bucket, 0, Infinity)
       assert.equal(pair.index.pages, 1)
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   )
 })
 
@@ -212,7 +212,7 @@ test('a listing in pages gives what was there all the time once and in order, wh
       for (const item of always) assert.ok(seen.includes(item), `${JSON.stringify(item)} was skipped`)
       for (const item of seen) assert.ok(ever.has(item), `${JSON.stringify(item)} never was`)
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   )
 })
 

@@ -7,12 +7,22 @@ import type { ContentAttributes } from './attributes.ts'
 import { validators } from './conditions.ts'
 import { encryptionHeaders } from './encryption.ts'
 
+/** Of objects that are in memory: most are read more than once. */
+const known = new WeakMap<StoredObject, readonly HeaderLine[]>()
+
 /** Of GetObject and HeadObject, but for Content-Type, and what depends on the bytes that are asked for. */
 export function storedObjectHeaders(
   bucket: Bucket,
   object: StoredObject,
-  overrides: Partial<ContentAttributes>,
-): HeaderLine[] {
+  overrides: Partial<ContentAttributes> | null,
+): readonly HeaderLine[] {
+  if (overrides !== null) return headersOf(bucket, object, overrides)
+  let headers = known.get(object)
+  if (headers === undefined) known.set(object, (headers = headersOf(bucket, object, {})))
+  return headers
+}
+
+function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<ContentAttributes>): HeaderLine[] {
   const content: ContentAttributes = { ...object, ...overrides }
   return [
     ...validators(object),

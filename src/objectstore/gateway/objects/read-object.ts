@@ -43,7 +43,7 @@ export async function readObject(
     object,
     selection,
     status: isPartial ? 206 : 200,
-    contentType: overrides.contentType ?? object.contentType,
+    contentType: overrides?.contentType ?? object.contentType,
     headers,
   }
 }

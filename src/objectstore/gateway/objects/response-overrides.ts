@@ -13,11 +13,12 @@ const PARAMETERS = [
   ['response-expires', 'expires'],
 ] as const satisfies readonly (readonly [string, keyof ContentAttributes])[]
 
-/** @throws S3Error InvalidRequest for who is nobody in particular, InvalidArgument for what cannot be a header */
+/** Null: none. @throws S3Error InvalidRequest for who is nobody in particular, InvalidArgument for what cannot be a header */
 export function responseOverrides({
   query,
   caller,
-}: Pick<GatewayRequest, 'query' | 'caller'>): Partial<ContentAttributes> {
+}: Pick<GatewayRequest, 'query' | 'caller'>): Partial<ContentAttributes> | null {
+  if (query.size === 0) return null
   const overrides = PARAMETERS.flatMap(([parameter, attribute]) => {
     const value = query.get(parameter)
     if (!value) return []
@@ -27,5 +28,5 @@ export function responseOverrides({
   if (overrides.length > 0 && caller.principal === null) {
     throw refuse('InvalidRequest', 'Request specific response headers cannot be used for anonymous GET requests.')
   }
-  return Object.fromEntries(overrides)
+  return overrides.length === 0 ? null : Object.fromEntries(overrides)
 }
