@@ -35,6 +35,7 @@ export type FrameRead =
  * The frame at an offset that was handed out by the log; its bytes are the caller's to keep.
  *
  * @param expectBytes what is read in the first go: the size of the frame when it is known, header included
+ * @param into        memory for it, when it is long enough
  */
 export function readFrame(
   file: OpenFile,
@@ -42,8 +43,11 @@ export function readFrame(
   segmentBase: number,
   offset: number,
   expectBytes = 4096,
+  into: Buffer | null = null,
 ): FrameRead {
-  const first = Buffer.allocUnsafe(Math.max(expectBytes, FRAME_HEADER_BYTES))
+  const firstBytes = Math.max(expectBytes, FRAME_HEADER_BYTES)
+  const first =
+    into !== null && into.byteLength >= firstBytes ? into.subarray(0, firstBytes) : Buffer.allocUnsafe(firstBytes)
   const have = file.read(first, offset)
   const frame: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
   if (have < FRAME_HEADER_BYTES) return { kind: 'none' }

@@ -77,7 +77,7 @@ export interface StoredObject extends ObjectSummary, ObjectAttributes {
 export interface ByteSource {
   /** All of it, when it is in memory: `next` gives it once. */
   readonly whole?: Uint8Array
-  /** Null: the end. A piece stays as it is. @throws S3Error InternalError when what is stored is damaged */
+  /** Null: the end. A piece stays as it is until the next one is asked for, or the source is closed. @throws S3Error InternalError when what is stored is damaged */
   next(): Promise<Uint8Array | null>
   /** Gives up what was not read. */
   close(): void

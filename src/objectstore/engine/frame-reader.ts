@@ -9,7 +9,7 @@ import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
-import type { FramePlace, ReadOutcome, ReadResult, ReadTask, ReaderData } from './read-protocol.ts'
+import type { FrameToRead, ReadOutcome, ReadResult, ReadTask, ReaderData } from './read-protocol.ts'
 
 const OPEN_FILES_MAX = 64
 /** Up to this many bytes are copied beside others: memory of its own costs more. */
@@ -31,7 +31,7 @@ export class FrameReader {
     return packed(frames.map((place) => this.#read(place)))
   }
 
-  #read(place: FramePlace): ReadOutcome {
+  #read(place: FrameToRead): ReadOutcome {
     try {
       const outcome = this.#readOnce(place)
       if (!('cause' in outcome) || outcome.cause !== 'damaged') return outcome
@@ -45,9 +45,10 @@ export class FrameReader {
     }
   }
 
-  #readOnce({ segmentBase, place, expectBytes }: FramePlace): ReadOutcome {
+  #readOnce({ segmentBase, place, expectBytes, memory }: FrameToRead): ReadOutcome {
     const file = this.#file(segmentBase)
-    const read = readFrame(file, this.#data.logId, segmentBase, place, frameBytes(expectBytes))
+    const into = memory === null ? null : Buffer.from(memory)
+    const read = readFrame(file, this.#data.logId, segmentBase, place, frameBytes(expectBytes), into)
     if (read.kind === 'none') return { cause: 'damaged', reason: 'the file ends before the frame' }
     if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason }
     return { type: read.frame.type, payload: read.frame.payload as Uint8Array<ArrayBuffer> } // allocated by readFrame

@@ -5,15 +5,22 @@
  *     thread is free, the reads of one turn of the event loop go together
  * G2  reads are taken in the order they came, up to JOB_BYTES_MAX a job
  * G3  what is stored before main has heard of its segment is read when it has
+ * G4  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
+ *     whoever is done with it
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
+import { EXTENT_BYTES } from './bodies.ts'
 import type { FramePlace, ReadFailure, ReadResult, ReadTask } from './read-protocol.ts'
 
 const JOB_BYTES_MAX = 1 << 20
+/** G4. Frames that are longer than the first, and not than the second. */
+const SHORT_FRAME_BYTES = 64 * 1024
+const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
+const SPARE_MAX = 64
 /** A disk that does not answer for so long has failed, for those who wait. */
 const JOB_TIMEOUT_MS = 30_000
 
@@ -30,6 +37,8 @@ export interface FrameReadsOptions {
 export interface ReadFrame {
   readonly type: number
   readonly payload: Buffer
+  /** G4. Null: nobody's but the payload's. */
+  readonly memory: ArrayBuffer | null
 }
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */
@@ -37,6 +46,7 @@ export class FrameDropped extends Error {}
 
 interface Waiting extends FramePlace {
   readonly segment: SegmentInfo
+  readonly isPassing: boolean
   readonly resolve: (frame: ReadFrame) => void
   readonly reject: (error: unknown) => void
 }
@@ -46,6 +56,8 @@ export class FrameReads {
   #waiting: Waiting[] = []
   /** G3 */
   #unheard: (() => void)[] = []
+  /** G4 */
+  readonly #spare: ArrayBuffer[] = []
   #running = 0
   #deferred = false
 
@@ -58,20 +70,21 @@ export class FrameReads {
 
   /**
    * @param payloadBytes as far as is known
+   * @param isPassing    whoever asks is soon done with it, and gives its memory back (G4)
    * @throws FrameDropped; S3Error InternalError when it is damaged, ServiceUnavailable when the disk failed
    */
-  read(position: number, payloadBytes: number): Promise<ReadFrame> {
+  read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {
     const { log, threads, defer } = this.#options
     const segment = segmentOf(log.segments, position)
     if (segment === null) return Promise.reject(new FrameDropped())
     if (position >= segment.end) {
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
-      return heard.then(() => this.read(position, payloadBytes)) // G3
+      return heard.then(() => this.read(position, payloadBytes, isPassing)) // G3
     }
     const { base: segmentBase } = segment
     const place = { segmentBase, place: position - segmentBase, expectBytes: FRAME_HEADER_BYTES + payloadBytes }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...place, segment, resolve, reject })
+      this.#waiting.push({ ...place, segment, isPassing, resolve, reject })
       if (this.#deferred || this.#running >= threads) return
       this.#deferred = true
       defer(() => {
@@ -79,6 +92,11 @@ export class FrameReads {
         this.#start()
       })
     })
+  }
+
+  /** G4. What was read into it is not looked at any more. */
+  giveBack(memory: ArrayBuffer | null): void {
+    if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
   }
 
   /** G1 */
@@ -108,22 +126,34 @@ export class FrameReads {
   async #run(group: readonly Waiting[]): Promise<void> {
     const { jobs, log } = this.#options
     try {
-      const frames = group.map(({ segmentBase, place, expectBytes }) => ({ segmentBase, place, expectBytes }))
+      const frames = group.map(({ segmentBase, place, expectBytes, isPassing }) => ({
+        segmentBase,
+        place,
+        expectBytes,
+        memory: isPassing ? this.#memoryFor(expectBytes) : null,
+      }))
       const oldestBase = log.segments[0]?.base ?? 0
-      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS })
+      const transfer = frames.map(({ memory }) => memory).filter((memory) => memory !== null)
+      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS, transfer })
       for (const [i, outcome] of result.entries()) {
         const { resolve, reject } = group[i]!
         if ('cause' in outcome) {
           reject(this.#failureOf(group[i]!, outcome))
         } else {
           const { buffer, byteOffset, byteLength } = outcome.payload
-          resolve({ type: outcome.type, payload: Buffer.from(buffer, byteOffset, byteLength) })
+          const memory = buffer.byteLength === LONG_FRAME_BYTES ? buffer : null
+          resolve({ type: outcome.type, payload: Buffer.from(buffer, byteOffset, byteLength), memory })
         }
       }
     } catch (cause) {
       const error = refuse('ServiceUnavailable', 'The disk could not be read. Please try again.', { cause })
       for (const { reject } of group) reject(error)
     }
+  }
+
+  #memoryFor(expectBytes: number): ArrayBuffer | null {
+    if (expectBytes <= SHORT_FRAME_BYTES || expectBytes > LONG_FRAME_BYTES) return null
+    return this.#spare.pop() ?? new ArrayBuffer(LONG_FRAME_BYTES)
   }
 
   #failureOf({ segment, place, expectBytes }: Waiting, failure: ReadFailure): Error {

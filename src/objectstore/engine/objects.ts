@@ -20,7 +20,7 @@ const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
 const DETAILS_BYTES_EXPECTED = 700
 /** Read ahead, of all bodies together. */
-const AHEAD_BYTES_MAX = 64 << 20
+const AHEAD_BYTES_MAX = 16 << 20
 
 export interface LoadedObject {
   /** Of the frame. */
@@ -29,6 +29,11 @@ export interface LoadedObject {
   readonly details: ObjectDetails
   /** The same whenever it is asked for: what is made of it can be kept with it. */
   readonly view: StoredObject
+}
+
+interface Piece {
+  readonly bytes: Buffer
+  readonly memory: ArrayBuffer | null
 }
 
 export class Objects {
@@ -89,9 +94,19 @@ export class Objects {
   }
 
   /** A piece of a body. @throws FrameDropped, S3Error */
-  async extent({ position, bytes }: Extent): Promise<Buffer> {
-    const { payload } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES)
-    return extentContent(payload)
+  async extent(extent: Extent): Promise<Buffer> {
+    const { bytes } = await this.piece(extent, false)
+    return bytes
+  }
+
+  /** The same, in memory that may be used again when it is given back. */
+  async piece({ position, bytes }: Extent, isPassing = true): Promise<Piece> {
+    const { payload, memory } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES, isPassing)
+    return { bytes: extentContent(payload), memory }
+  }
+
+  giveBack({ memory }: Piece): void {
+    this.#reads.giveBack(memory)
   }
 
   closed(source: ExtentSource): void {
@@ -153,7 +168,9 @@ class ExtentSource implements ByteSource {
   #begin = 0
   #from: number
   readonly #to: number
-  #ahead: { readonly bytes: number; readonly content: Promise<Buffer> } | null = null
+  #ahead: { readonly bytes: number; readonly piece: Promise<Piece> } | null = null
+  /** Given out last. */
+  #piece: Piece | null = null
 
   constructor(objects: Objects, extents: readonly Extent[], from: number, to: number) {
     this.#objects = objects
@@ -165,22 +182,24 @@ class ExtentSource implements ByteSource {
   }
 
   async next(): Promise<Uint8Array | null> {
+    this.#giveBack()
     if (this.#from >= this.#to) {
       this.close()
       return null
     }
     try {
       const extent = this.#extents[this.#number]!
-      const reading = this.#ahead?.content ?? this.#objects.extent(extent)
-      this.#giveUpAhead()
+      const reading = this.#ahead?.piece ?? this.#objects.piece(extent)
+      this.#takeAhead()
       const begin = this.#begin
       const from = this.#from - begin
       const to = Math.min(extent.bytes, this.#to - begin)
       this.#from = begin + to
       this.#pass()
-      const content = await reading
+      const piece = await reading
+      this.#piece = piece
       this.#readAhead()
-      return content.subarray(from, to)
+      return piece.bytes.subarray(from, to)
     } catch (error) {
       this.close()
       throw error instanceof FrameDropped
@@ -190,9 +209,17 @@ class ExtentSource implements ByteSource {
   }
 
   close(): void {
-    this.#giveUpAhead()
+    void this.#takeAhead()
+      ?.then((piece) => this.#objects.giveBack(piece))
+      .catch(() => {}) // it was not asked for
+    this.#giveBack()
     this.#from = this.#to
     this.#objects.closed(this)
+  }
+
+  #giveBack(): void {
+    if (this.#piece !== null) this.#objects.giveBack(this.#piece)
+    this.#piece = null
   }
 
   #pass(): void {
@@ -204,14 +231,16 @@ class ExtentSource implements ByteSource {
     if (this.#from >= this.#to) return
     const extent = this.#extents[this.#number]!
     if (this.#objects.aheadBytes + extent.bytes > AHEAD_BYTES_MAX) return
-    const content = this.#objects.extent(extent)
-    content.catch(() => {}) // whoever asks for it hears
-    this.#ahead = { bytes: extent.bytes, content }
+    const piece = this.#objects.piece(extent)
+    piece.catch(() => {}) // whoever asks for it hears
+    this.#ahead = { bytes: extent.bytes, piece }
     this.#objects.aheadBytes += extent.bytes
   }
 
-  #giveUpAhead(): void {
-    this.#objects.aheadBytes -= this.#ahead?.bytes ?? 0
+  #takeAhead(): Promise<Piece> | undefined {
+    const ahead = this.#ahead
+    this.#objects.aheadBytes -= ahead?.bytes ?? 0
     this.#ahead = null
+    return ahead?.piece
   }
 }

@@ -13,10 +13,15 @@ export interface FramePlace {
   readonly expectBytes: number
 }
 
+export interface FrameToRead extends FramePlace {
+  /** Where a long frame is to be read into; handed over, and back with its payload. */
+  readonly memory: ArrayBuffer | null
+}
+
 export interface ReadTask {
   /** Base of the log's oldest segment: files of older ones are closed. */
   readonly oldestBase: number
-  readonly frames: readonly FramePlace[]
+  readonly frames: readonly FrameToRead[]
 }
 
 export type ReadFailure =
