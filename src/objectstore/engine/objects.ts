@@ -189,8 +189,7 @@ class ExtentSource implements ByteSource {
     }
     try {
       const extent = this.#extents[this.#number]!
-      const reading = this.#ahead?.piece ?? this.#objects.piece(extent)
-      this.#takeAhead()
+      const reading = this.#takeAhead() ?? this.#objects.piece(extent)
       const begin = this.#begin
       const from = this.#from - begin
       const to = Math.min(extent.bytes, this.#to - begin)
