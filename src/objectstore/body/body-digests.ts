@@ -4,6 +4,7 @@
  * `BodyDigests` is for whichever thread has the bytes: a plan goes in and a result comes out, both plain data. `checkBody` is for
  * the thread that answers.
  */
+import { hash } from 'node:crypto'
 import type { ChecksumAlgorithm, ChecksumValue } from '../documents/checksums.ts'
 import { refuse } from '../refusals.ts'
 import { beginChecksum, beginHash, isChecksum, parseBase64 } from './checksum-algorithms.ts'
@@ -70,14 +71,32 @@ export class BodyDigests {
 
   /** Once. */
   finish(): BodyDigest {
-    const digests = this.#checksums.map((checksum) => checksum.digest())
-    const sha256 = this.#sha256?.digest() ?? digests[this.#plan.checksums.indexOf('SHA256')]
-    return {
-      bytes: this.#bytes,
-      md5: this.#md5.digest().toString('hex'),
-      checksums: this.#plan.checksums.map((algorithm, i) => ({ algorithm, value: digests[i]!.toString('base64') })),
-      sha256: this.#plan.sha256 ? (sha256?.toString('hex') ?? null) : null,
-    }
+    return bodyDigest(this.#plan, this.#bytes, this.#md5.digest().toString('hex'), this.#checksums, this.#sha256)
+  }
+}
+
+/** Of a body that is there as a whole: begins no MD5 that goes on, which takes longer than that of a small body. */
+export function digestOfWhole(plan: DigestPlan, body: Uint8Array): BodyDigest {
+  const checksums = plan.checksums.map(beginChecksum)
+  const sha256 = plan.sha256 && !plan.checksums.includes('SHA256') ? beginHash('sha256') : null
+  if (body.length > 0) for (const digest of [...checksums, ...(sha256 ? [sha256] : [])]) digest.update(body)
+  return bodyDigest(plan, body.length, hash('md5', body, 'hex'), checksums, sha256)
+}
+
+function bodyDigest(
+  plan: DigestPlan,
+  bytes: number,
+  md5: string,
+  checksums: readonly Digest[],
+  sha256: Digest | null,
+): BodyDigest {
+  const digests = checksums.map((checksum) => checksum.digest())
+  const ofSha256 = sha256?.digest() ?? digests[plan.checksums.indexOf('SHA256')]
+  return {
+    bytes,
+    md5,
+    checksums: plan.checksums.map((algorithm, i) => ({ algorithm, value: digests[i]!.toString('base64') })),
+    sha256: plan.sha256 ? (ofSha256?.toString('hex') ?? null) : null,
   }
 }
 

@@ -12,7 +12,7 @@
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
 import type { Log } from '../../log/log.ts'
-import { BodyDigests } from '../body/body-digests.ts'
+import { digestOfWhole } from '../body/body-digests.ts'
 import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
 import type { BodyTarget, BodyWriter, ReceivedBody } from '../operations.ts'
 import { refuse } from '../refusals.ts'
@@ -190,9 +190,7 @@ class SmallBody implements BodyWriter {
   async finish(): Promise<Received> {
     if (this.#large !== null) return this.#large.finish()
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    const digests = new BodyDigests(this.#plan)
-    digests.update(inline)
-    return new Received(digests.finish(), { inline }, null)
+    return new Received(digestOfWhole(this.#plan, inline), { inline }, null)
   }
 
   abandon(): void {

@@ -3,7 +3,13 @@ import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import { BodyDigests, checkBody, checksumsOfObject, digestPlan } from '../../../src/objectstore/body/body-digests.ts'
+import {
+  BodyDigests,
+  checkBody,
+  checksumsOfObject,
+  digestOfWhole,
+  digestPlan,
+} from '../../../src/objectstore/body/body-digests.ts'
 import type { BodyClaims, BodyDigest, DigestPlan } from '../../../src/objectstore/body/body-digests.ts'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
 import type { ChecksumAlgorithm } from '../../../src/objectstore/documents/checksums.ts'
@@ -68,6 +74,7 @@ test('any body has the same digests however it is cut up, and in shared memory',
       shared.set(whole)
       const digest = digestOf(plan, ...pieces)
       assert.deepEqual(digest, digestOf(plan, shared))
+      assert.deepEqual(digest, digestOfWhole(plan, whole))
       assert.equal(digest.bytes, whole.length)
       assert.equal(digest.md5, hash('md5', whole, 'hex'))
       assert.equal(digest.sha256, plan.sha256 ? hash('sha256', whole, 'hex') : null)
