@@ -1,12 +1,11 @@
 /**
  * Requests for the reader threads, gathered into jobs.
  *
- * G1  a thread has one job at a time; what comes meanwhile waits and goes together in the next one, so a job's overhead is shared by all
- *     that came during the one before. While a thread is free, the requests of one turn of the event loop go together
- * G2  requests are taken in the order they came, up to JOB_RECORDS_MAX records a job, so that nobody waits for a long one
- * G3  at most `waitingMax` requests wait; the next one is refused as `overloaded`. Every other is answered, or fails with its job
+ * Q1  they are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is how many records they are about
+ * Q2  at most `waitingMax` requests wait; the next one is refused as `overloaded`. Every other is answered, or fails with its job
  */
 import { StoreError } from '../../errors.ts'
+import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { Readable } from './frame-source.ts'
 import { PLACE_NUMBERS } from './places.ts'
@@ -54,57 +53,33 @@ interface Waiting extends ReadRequest {
 
 export class ReadQueue {
   readonly #options: ReadQueueOptions
-  #waiting: Waiting[] = []
-  #running = 0
-  #deferred = false
+  readonly #gathered: GatheredJobs<Waiting>
 
   constructor(options: ReadQueueOptions) {
     this.#options = options
+    this.#gathered = new GatheredJobs({
+      threads: options.threads,
+      weightMax: JOB_RECORDS_MAX,
+      weigh: ({ count }) => count,
+      run: (group) => this.#run(group),
+      defer: options.defer,
+    })
   }
 
   /** Requests that wait for a thread. */
   get waiting(): number {
-    return this.#waiting.length
+    return this.#gathered.waiting
   }
 
   /** @throws StoreError reads_queue_full; as the job, when it fails */
   ask(request: ReadRequest): Promise<ReadAnswer> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length >= this.#options.waitingMax) {
-        const message = `${this.#waiting.length} reads are waiting, retry later`
-        return reject(new StoreError('overloaded', 'reads_queue_full', message)) // G3
+      const { waiting } = this.#gathered
+      if (waiting >= this.#options.waitingMax) {
+        return reject(new StoreError('overloaded', 'reads_queue_full', `${waiting} reads are waiting, retry later`)) // Q2
       }
-      this.#waiting.push({ ...request, resolve, reject })
-      if (this.#deferred || this.#running >= this.#options.threads) return
-      this.#deferred = true
-      this.#options.defer(() => {
-        this.#deferred = false
-        this.#start()
-      })
+      this.#gathered.add({ ...request, resolve, reject })
     })
-  }
-
-  /** G1 */
-  #start(): void {
-    while (this.#running < this.#options.threads && this.#waiting.length > 0) {
-      this.#running += 1
-      void this.#run(this.#take()).finally(() => {
-        this.#running -= 1
-        this.#start()
-      })
-    }
-  }
-
-  /** G2 */
-  #take(): Waiting[] {
-    let records = 0
-    let requests = 0
-    while (requests < this.#waiting.length) {
-      records += this.#waiting[requests]!.count
-      if (requests > 0 && records > JOB_RECORDS_MAX) break
-      requests += 1
-    }
-    return this.#waiting.splice(0, requests)
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {

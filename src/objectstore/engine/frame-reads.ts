@@ -1,15 +1,14 @@
 /**
  * Frames for main, read by reader threads.
  *
- * G1  a thread has one job at a time; what comes meanwhile waits and goes together in the next ones, so a job's overhead is shared. While a
- *     thread is free, the reads of one turn of the event loop go together
- * G2  reads are taken in the order they came, up to JOB_BYTES_MAX a job
- * G3  what is stored before main has heard of its segment is read when it has
- * G4  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
+ * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
+ * R2  what is stored before main has heard of its segment is read when it has
+ * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
  *     whoever is done with it
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
+import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
@@ -17,7 +16,7 @@ import { EXTENT_BYTES } from './bodies.ts'
 import type { FramePlace, ReadFailure, ReadResult, ReadTask } from './read-protocol.ts'
 
 const JOB_BYTES_MAX = 1 << 20
-/** G4. Frames that are longer than the first, and not than the second. */
+/** R3. Frames that are longer than the first, and not than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024
 const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
 const SPARE_MAX = 64
@@ -37,7 +36,7 @@ export interface FrameReadsOptions {
 export interface ReadFrame {
   readonly type: number
   readonly payload: Buffer
-  /** G4. Null: nobody's but the payload's. */
+  /** R3. Null: nobody's but the payload's. */
   readonly memory: ArrayBuffer | null
 }
 
@@ -53,16 +52,21 @@ interface Waiting extends FramePlace {
 
 export class FrameReads {
   readonly #options: FrameReadsOptions
-  #waiting: Waiting[] = []
-  /** G3 */
+  readonly #gathered: GatheredJobs<Waiting>
+  /** R2 */
   #unheard: (() => void)[] = []
-  /** G4 */
+  /** R3 */
   readonly #spare: ArrayBuffer[] = []
-  #running = 0
-  #deferred = false
 
   constructor(options: FrameReadsOptions) {
     this.#options = options
+    this.#gathered = new GatheredJobs({
+      threads: options.threads,
+      weightMax: JOB_BYTES_MAX,
+      weigh: ({ expectBytes }) => expectBytes,
+      run: (group) => this.#run(group),
+      defer: options.defer,
+    })
     options.log.onProgress(() => {
       for (const goOn of this.#unheard.splice(0)) goOn()
     })
@@ -70,57 +74,27 @@ export class FrameReads {
 
   /**
    * @param payloadBytes as far as is known
-   * @param isPassing    whoever asks is soon done with it, and gives its memory back (G4)
+   * @param isPassing    whoever asks is soon done with it, and gives its memory back (R3)
    * @throws FrameDropped; S3Error InternalError when it is damaged, ServiceUnavailable when the disk failed
    */
   read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {
-    const { log, threads, defer } = this.#options
+    const { log } = this.#options
     const segment = segmentOf(log.segments, position)
     if (segment === null) return Promise.reject(new FrameDropped())
     if (position >= segment.end) {
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
-      return heard.then(() => this.read(position, payloadBytes, isPassing)) // G3
+      return heard.then(() => this.read(position, payloadBytes, isPassing)) // R2
     }
     const { base: segmentBase } = segment
     const place = { segmentBase, place: position - segmentBase, expectBytes: FRAME_HEADER_BYTES + payloadBytes }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...place, segment, isPassing, resolve, reject })
-      if (this.#deferred || this.#running >= threads) return
-      this.#deferred = true
-      defer(() => {
-        this.#deferred = false
-        this.#start()
-      })
+      this.#gathered.add({ ...place, segment, isPassing, resolve, reject })
     })
   }
 
-  /** G4. What was read into it is not looked at any more. */
+  /** R3. What was read into it is not looked at any more. */
   giveBack(memory: ArrayBuffer | null): void {
     if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
-  }
-
-  /** G1 */
-  #start(): void {
-    while (this.#running < this.#options.threads && this.#waiting.length > 0) {
-      this.#running += 1
-      void this.#run(this.#take()).finally(() => {
-        this.#running -= 1
-        this.#start()
-      })
-    }
-  }
-
-  /** G2. What waits is shared among the threads that are free. */
-  #take(): Waiting[] {
-    const share = Math.ceil(this.#waiting.length / (this.#options.threads - this.#running + 1))
-    let bytes = 0
-    let count = 0
-    while (count < share) {
-      bytes += this.#waiting[count]!.expectBytes
-      if (count > 0 && bytes > JOB_BYTES_MAX) break
-      count += 1
-    }
-    return this.#waiting.splice(0, count)
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {
