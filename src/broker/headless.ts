@@ -5,9 +5,9 @@
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
 import type { BrokerConfig } from '../config/broker.ts'
-import { StoreError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
-import { Log } from '../log/log.ts'
+import type { Log } from '../log/log.ts'
+import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import type { Logger } from '../observability/logger.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -70,38 +70,21 @@ export async function openHeadlessBroker(context: Context): Promise<HeadlessBrok
   return { core, broker, quotas }
 }
 
-async function openLog({ config, running, logger }: Context): Promise<Log> {
-  const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
-  try {
-    return await running.open(() =>
-      Log.open({
-        directory: dataDirectory,
-        segmentsName: SEGMENTS_NAME,
-        segmentBytes,
-        ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
-        ...(replicaDirectories.length > 0 && { replicas: replicaDirectories, writeQuorum }),
-        onIncident: ({ segmentBase, from, to, reason }) =>
-          logger.error(
-            { segment: segmentBase, from, to, reason },
-            'quarantine incident: a range of the log is damaged',
-          ),
-      }),
-    )
-  } catch (error) {
-    throw nameSetting(error, config)
+function openLog({ config, running, logger }: Context): Promise<Log> {
+  const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax, names } = config
+  const isReplicated = replicaDirectories.length > 0
+  const options = {
+    directory: dataDirectory,
+    segmentsName: SEGMENTS_NAME,
+    segmentBytes,
+    ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
+    ...(isReplicated && { replicas: replicaDirectories, writeQuorum }),
   }
+  const settings = [names.MQ_DATA_DIR, ...(isReplicated ? [names.MQ_REPLICA_DIRS] : [])]
+  return running.open(() => openServiceLog(options, { settings, logger }))
 }
 
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
-
-/** What keeps the log from opening is about its directories: the message names the settings. */
-function nameSetting(error: unknown, { names: settings, replicaDirectories }: BrokerConfig): unknown {
-  if (!(error instanceof Error)) return error
-  const [kind, code] =
-    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-  const names = [settings.MQ_DATA_DIR, ...(replicaDirectories.length > 0 ? [settings.MQ_REPLICA_DIRS] : [])]
-  return new StoreError(kind, code, `${names.join(', ')}: ${error.message}`, { cause: error })
-}
 
 async function openStorage({ config, running, logger, clock, random }: Context, log: Log): Promise<Engine> {
   const reading = await running.open(

@@ -5,6 +5,7 @@
  */
 import type { BrokerConfig } from '../config/broker.ts'
 import { readQuotas } from '../config/quotas.ts'
+import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
 import { Lifecycle } from '../lifecycle.ts'
@@ -87,7 +88,7 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
   const server = await running.open(() =>
     listen(service, { ...config.http, setting: config.names.MQ_HTTP_BIND }, { logger, clock, random }),
   )
-  http = server.host.includes(':') ? `[${server.host}]:${server.port}` : `${server.host}:${server.port}`
+  http = hostPort(server)
   return {
     http,
     reloadQuotas: () => reloadQuotas(config, quotas, logger),

@@ -9,9 +9,11 @@ import type { LogStoreConfig } from '../config/logstore.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { Lifecycle } from '../lifecycle.ts'
+import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
-import { Log } from '../log/log.ts'
+import type { Log } from '../log/log.ts'
+import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -106,22 +108,19 @@ interface Storage extends Bundles {
 async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
-  const opened = running.open(() =>
-    Log.open({
-      directory: dataDirectory,
-      segmentsName: SEGMENTS_NAME,
-      segmentBytes,
-      arena: arena.shared,
-      ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
-      ...(durability.mode === 'replicated-local' && {
-        replicas: durability.replicaDirectories,
-        writeQuorum: durability.writeQuorum,
-      }),
-      onIncident: ({ segmentBase, from, to, reason }) =>
-        logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
+  const options = {
+    directory: dataDirectory,
+    segmentsName: SEGMENTS_NAME,
+    segmentBytes,
+    arena: arena.shared,
+    ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
+    ...(durability.mode === 'replicated-local' && {
+      replicas: durability.replicaDirectories,
+      writeQuorum: durability.writeQuorum,
     }),
-  )
-  const log = await opened.catch((error) => nameSetting(error, durability))
+  }
+  const settings = ['LOGSTORE_DATA_DIR', ...(durability.mode === 'local' ? [] : ['LOGSTORE_WAL_REPLICA_PATHS'])]
+  const log = await running.open(() => openServiceLog(options, { settings, logger }))
   const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
   const jobs = await running.open(
     () =>
@@ -142,15 +141,6 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
     after: (delayMs, run) => clock.after(delayMs, run),
   })
   return { log, arena, indexes, ...bundles }
-}
-
-/** What keeps the log from opening is about its directories: the message names the settings. */
-function nameSetting(error: unknown, { mode }: LogStoreConfig['durability']): never {
-  if (!(error instanceof Error)) throw error
-  const [kind, code] =
-    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-  const settings = mode === 'local' ? 'LOGSTORE_DATA_DIR' : 'LOGSTORE_DATA_DIR, LOGSTORE_WAL_REPLICA_PATHS'
-  throw new StoreError(kind, code, `${settings}: ${error.message}`, { cause: error })
 }
 
 interface IngestSide {
@@ -325,6 +315,3 @@ async function openFronts(
 const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)
 
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
-
-const hostPort = ({ host, port }: { host: string; port: number }): string =>
-  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

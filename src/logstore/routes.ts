@@ -1,8 +1,7 @@
 /** The HTTP surface of the log store. */
-import { Type } from 'typebox'
-import type { Endpoint, HttpService, OperationDocument, Route } from '../http/routes.ts'
+import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { FORMAT_JSON, FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from './batch-frame.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Ingest } from './ingest/ingest.ts'
@@ -46,7 +45,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
   const { ingest, queries, endpointHelper } = parts
   const routes: Route[] = [
-    { method: 'GET', path: '/health', endpoint: health(parts) },
+    { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
     {
       method: 'POST',
@@ -65,34 +64,10 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
     ...endpointHelper,
-    { method: 'GET', path: '/metrics', endpoint: metrics(parts) },
+    { method: 'GET', path: '/metrics', endpoint: metricsEndpoint(parts.metrics) },
   ]
-  const document = JSON.stringify(openApiDocument({ title: 'trilog log store', version: parts.version }, routes))
-  const openApi: Endpoint = { begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, document) }
-  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: openApi }]
-}
-
-const health = ({ problems }: LogStoreRouteParts): Endpoint => ({
-  document: {
-    summary: 'Whether the service takes and answers requests',
-    replies: [
-      { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
-      { status: 503, description: 'what is wrong', mediaType: JSON_TYPE, schema: Type.String() },
-    ],
-  },
-  begin: (_head, exchange) => {
-    const found = problems()
-    if (found.length === 0) exchange.answer(200, JSON_TYPE, '"Healthy"')
-    else exchange.answer(503, JSON_TYPE, JSON.stringify(`Unhealthy: ${found.join('; ')}`))
-  },
-})
-
-const metrics = ({ metrics }: LogStoreRouteParts): Endpoint => ({
-  begin: (_head, exchange) => void answerMetrics(exchange, metrics),
-})
-
-async function answerMetrics(exchange: Exchange, metrics: Metrics): Promise<void> {
-  exchange.answer(200, metrics.contentType, await metrics.text())
+  const document = openApiDocument({ title: 'trilog log store', version: parts.version }, routes)
+  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const

@@ -11,11 +11,12 @@ import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { StoreError } from '../errors.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
-import type { Route } from '../http/routes.ts'
+import { hostPort } from '../http/host-port.ts'
+import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { Lifecycle } from '../lifecycle.ts'
-import { Log } from '../log/log.ts'
+import type { Log } from '../log/log.ts'
+import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
-import type { Metrics } from '../observability/metrics.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -84,28 +85,15 @@ export async function openObjectStore(
   return openFront(context, engine, authentication)
 }
 
-async function openLog({ config, running, logger }: Context, arena: Arena): Promise<Log> {
-  try {
-    return await running.open(() =>
-      Log.open({
-        directory: config.dataDirectory,
-        segmentsName: SEGMENTS_NAME,
-        segmentBytes: config.segmentBytes,
-        ringBytes: LOG_RING_BYTES,
-        arena: arena.shared,
-        onIncident: ({ segmentBase, from, to, reason }) =>
-          logger.error(
-            { segment: segmentBase, from, to, reason },
-            'quarantine incident: a range of the log is damaged',
-          ),
-      }),
-    )
-  } catch (error) {
-    if (!(error instanceof Error)) throw error
-    const [kind, code] =
-      error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-    throw new StoreError(kind, code, `OBJSTORE_DATA_DIR: ${error.message}`, { cause: error })
+function openLog({ config, running, logger }: Context, arena: Arena): Promise<Log> {
+  const options = {
+    directory: config.dataDirectory,
+    segmentsName: SEGMENTS_NAME,
+    segmentBytes: config.segmentBytes,
+    ringBytes: LOG_RING_BYTES,
+    arena: arena.shared,
   }
+  return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<Engine> {
@@ -262,7 +250,16 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     region: config.region,
     extensions: config.extensions,
     putBytesMax: config.putBytesMax,
-    management: [...management, metricsRoute(metrics), openApiRoute(openApiOf(version, management, config.extensions))],
+    management: [
+      ...management,
+      // Under names that no bucket can have.
+      { method: 'GET', path: '/v1/metrics', endpoint: metricsEndpoint(metrics) },
+      {
+        method: 'GET',
+        path: '/v1/openapi.json',
+        endpoint: documentEndpoint(openApiOf(version, management, config.extensions)),
+      },
+    ],
     nowMs: () => clock.wallMs(),
     logger,
   })
@@ -270,7 +267,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     listen(service, { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS' }, { logger, clock, random }),
   )
   return {
-    http: server.host.includes(':') ? `[${server.host}]:${server.port}` : `${server.host}:${server.port}`,
+    http: hostPort(server),
     reloadCredentials: () => authentication.reload(),
     close: (options) => running.close(options),
   }
@@ -278,23 +275,4 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
 
 function problemsOf({ state }: Log): string[] {
   return state.kind === 'read-only' || state.kind === 'restarting' ? [`the log is ${state.kind}: ${state.message}`] : []
-}
-
-// Under a name that no bucket can have.
-
-const metricsRoute = (metrics: Metrics): Route => ({
-  method: 'GET',
-  path: '/v1/metrics',
-  endpoint: {
-    begin: (_head, exchange) => void metrics.text().then((text) => exchange.answer(200, metrics.contentType, text)),
-  },
-})
-
-const openApiRoute = (document: object): Route => {
-  const text = JSON.stringify(document)
-  return {
-    method: 'GET',
-    path: '/v1/openapi.json',
-    endpoint: { begin: (_head, exchange) => exchange.answer(200, 'application/json', text) },
-  }
 }

@@ -49,7 +49,3 @@ export const metrics = (parts: BrokerHttpParts): Endpoint =>
       return Buffer.from(await parts.metrics.text())
     },
   })
-
-export const openApi = (document: string): Endpoint => ({
-  begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, document),
-})

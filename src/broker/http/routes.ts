@@ -4,12 +4,13 @@
  * The permission is what a caller needs in the authenticated modes. `insecure-local`, the one mode so far, grants them all.
  */
 import { openApiDocument } from '../../http/openapi.ts'
+import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
 import { internalError, refuse } from '../refusals.ts'
 import { answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
 import { commitCursor, cursors, delayed, describeGroup, leases, replayConsumers, rewindCursor } from './groups.ts'
-import { health, metrics, openApi } from './node.ts'
+import { health, metrics } from './node.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
@@ -81,12 +82,12 @@ export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] => 
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
   const routes = brokerRoutes(parts).map(([method, path, , endpoint]): Route => ({ method, path, endpoint }))
-  const document = JSON.stringify(openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes))
+  const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes)
   return {
     name: 'broker',
     requestIdHeader: 'x-request-id',
     requestIdPrefix: 'req-',
-    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: openApi(document) }],
+    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }],
     notFound: (_head, exchange) => answerRefusal(parts, exchange, refuse('not_found', 'there is no such route')),
     methodNotAllowed: (_head, exchange, allow) => {
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)

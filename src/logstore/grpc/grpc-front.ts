@@ -15,6 +15,7 @@
  */
 import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
+import { hostPort } from '../../http/host-port.ts'
 import { StoreError } from '../../errors.ts'
 import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
 import type { Arena } from '../../pipeline/arena.ts'
@@ -105,7 +106,7 @@ export class GrpcFront {
 }
 
 function bound(server: Server, { host, port, setting }: HttpBind): Promise<number> {
-  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  const address = hostPort({ host, port })
   return new Promise((resolve, reject) => {
     server.bindAsync(address, ServerCredentials.createInsecure(), (error, boundPort) => {
       if (!error) return resolve(boundPort)

@@ -4,6 +4,7 @@ import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
 import type { Exchange } from '../../http/exchange.ts'
+import { healthEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
 import type { Logger } from '../../observability/logger.ts'
 
@@ -30,7 +31,7 @@ export interface ManagementParts {
 const JSON_TYPE = 'application/json'
 
 export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
-  { method: 'GET', path: '/health', endpoint: health(parts) },
+  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
   { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
   ...endpointHelperRoutes({
     helper: parts.helper,
@@ -38,21 +39,6 @@ export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
     service: endpointService(parts.logger),
   }),
 ]
-
-const health = ({ problems }: ManagementParts): Endpoint => ({
-  document: {
-    summary: 'Whether the service takes and answers requests',
-    replies: [
-      { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
-      { status: 503, description: 'what is wrong', mediaType: JSON_TYPE, schema: Type.String() },
-    ],
-  },
-  begin(_head, exchange) {
-    const found = problems()
-    if (found.length === 0) answerText(exchange, 200, 'Healthy')
-    else answerText(exchange, 503, `Unhealthy: ${found.join('; ')}`)
-  },
-})
 
 const capabilities = (parts: ManagementParts): Endpoint => ({
   document: {

@@ -1,0 +1,29 @@
+/** The log of a service: what keeps it from opening is told with the settings it is about, and damage is logged. */
+import { StoreError } from '../errors.ts'
+import { Log } from './log.ts'
+import type { LogOptions } from './log.ts'
+
+export interface ServiceLogParts {
+  /** That name the directories. */
+  readonly settings: readonly string[]
+  readonly logger: { error(details: object, message: string): void }
+}
+
+/** @throws StoreError as `Log.open`, and for what the file system throws */
+export async function openServiceLog(
+  options: Omit<LogOptions, 'onIncident'>,
+  { settings, logger }: ServiceLogParts,
+): Promise<Log> {
+  try {
+    return await Log.open({
+      ...options,
+      onIncident: ({ segmentBase, from, to, reason }) =>
+        logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
+    })
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const [kind, code] =
+      error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+    throw new StoreError(kind, code, `${settings.join(', ')}: ${error.message}`, { cause: error })
+  }
+}
