@@ -15,7 +15,7 @@
  *        0               8  state    u64, the inverted CRC so far; in and out
  *       16           16384  tables   8 of 256 u64: table k has the remainders of a byte with k bytes of zeros behind it
  *        …           reach  before   zeros: the bytes before the message, for distances that begin there
- *    start           moved  message  the part that is moved on; start is in the first 8 bytes of its area
+ *        …           moved  message  the part that is moved on
  *        …           reach  gap      zeros: where the message went on, so that nothing but the part before it moves
  *        …            rest  rest     the part that takes up what comes, and is reduced by the tables
  *
@@ -28,6 +28,7 @@
  * found by search, and are as good as proven by one division (test/codecs/crc.test.ts).
  */
 import assert from 'node:assert/strict'
+import { copyBytes } from './copy-bytes.ts'
 import {
   compileLoop,
   doWhile,
@@ -139,7 +140,7 @@ const codeOf = (distances: readonly number[], reach: number): Code => [
 
 export class Crc {
   readonly #run: (start: number, moved: number, rest: number) => void
-  readonly #bytes: Uint8Array
+  readonly #bytes: Buffer
   readonly #words: BigUint64Array
   readonly #ones: bigint
   readonly #reach: number
@@ -152,10 +153,10 @@ export class Crc {
     this.#longest = Math.max(...distances)
     this.#reach = Math.ceil(this.#longest / TURN_BYTES) * TURN_BYTES
     this.#messageAt = BEFORE_AT + this.#reach
-    const memoryBytes = this.#messageAt + 8 + PIECE_BYTES + 2 * this.#reach // the last vectors of the rest may be behind it
+    const memoryBytes = this.#messageAt + PIECE_BYTES + 2 * this.#reach // the last vectors of the rest may be behind it
     const { run, memory } = compileLoop(codeOf(distances, this.#reach), LOCALS, Math.ceil(memoryBytes / PAGE_BYTES))()
     this.#run = run
-    this.#bytes = new Uint8Array(memory.buffer)
+    this.#bytes = Buffer.from(memory.buffer)
     this.#words = new BigUint64Array(memory.buffer)
     this.#words.set(remaindersOf(reflected(polynomial, widthBits)), TABLES_AT / 8)
   }
@@ -173,18 +174,15 @@ export class Crc {
   }
 
   #piece(bytes: Uint8Array, from: number, to: number): void {
-    // From shared memory the engine copies whole words, seven times as fast, only if both addresses are equal modulo 8.
-    const shift = bytes.buffer instanceof SharedArrayBuffer ? (bytes.byteOffset + from) & 7 : 0
-    const start = this.#messageAt + shift
+    const start = this.#messageAt
     const isShort = to - from < 2 * this.#reach // tables alone are as fast
     const moved = isShort ? 0 : Math.floor((to - from - this.#longest) / TURN_BYTES) * TURN_BYTES // C1
-    if (isShort) this.#bytes.set(bytes.subarray(from, to), start)
+    if (isShort) copyBytes(bytes.subarray(from, to), this.#bytes, start)
     else {
       const gap = start + moved
-      this.#bytes.fill(0, this.#messageAt, start) // belongs to `before`
-      this.#bytes.set(bytes.subarray(from, from + moved), start)
+      copyBytes(bytes.subarray(from, from + moved), this.#bytes, start)
       this.#bytes.fill(0, gap, gap + this.#reach)
-      this.#bytes.set(bytes.subarray(from + moved, to), gap + this.#reach)
+      copyBytes(bytes.subarray(from + moved, to), this.#bytes, gap + this.#reach)
     }
     this.#run(start, moved, to - from - moved)
   }

@@ -14,6 +14,7 @@ import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../errors.ts'
 import type { BeginResult, LogWriter } from '../log/log-writer.ts'
+import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
 
 export const RECORD = 1
 export const COPY_BEGIN = 2
@@ -58,7 +59,7 @@ export function writeFrame(
 ): BeginResult {
   const began = writer.tryBegin(type, payload.byteLength, -1, 0, 'sync', purpose, flags)
   if (began !== 'ok') return began
-  payload.copy(writer.bytes, writer.inlineOffset)
+  copyBytes(payload, writer.bytes, writer.inlineOffset)
   writer.publish(crc32(payload))
   return 'ok'
 }

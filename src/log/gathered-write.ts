@@ -5,6 +5,7 @@
  *   parts  [ staged run | large part | staged run | … ]  at byte `at` of the file, without a gap
  */
 import type { OpenFile } from './files.ts'
+import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
 
 /** Parts of one writev: IOV_MAX of Linux, less the run that may still be open. */
 const PARTS_MAX = 1023
@@ -35,8 +36,7 @@ export class GatheredWrite {
       this.#parts.push(source.subarray(from, from + bytes))
     } else {
       if (this.#staged + bytes > STAGING_BYTES) this.flush()
-      this.#staging.set(source.subarray(from, from + bytes), this.#staged)
-      this.#staged += bytes
+      this.#staged = copyBytes(source.subarray(from, from + bytes), this.#staging, this.#staged)
     }
     this.#bytes += bytes
   }

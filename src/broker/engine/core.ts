@@ -26,6 +26,7 @@ import type { Appender, NotTaken } from '../../log/appender.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface Timers {
   /** Calls again and again until the returned function is called. */
@@ -204,7 +205,7 @@ export class Core {
       ...frame,
       type: FRAME_CHANGE,
       payloadBytes: payload.byteLength,
-      encode: (target, at) => void payload.copy(target, at),
+      encode: (target, at) => void copyBytes(payload, target, at),
     })
   }
 

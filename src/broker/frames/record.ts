@@ -15,6 +15,7 @@
  */
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { textBytes, writeText } from './text.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 /** Of a record without message id, key, headers and payload. */
 export const RECORD_BYTES_MIN = 28
@@ -58,8 +59,7 @@ function contentBytes(content: Content): number {
 /** @returns the position behind the record, `recordBytes` further */
 export function encodeRecord(into: Buffer, at: number, record: RecordSource): number {
   if (record instanceof Uint8Array) {
-    into.set(record, at)
-    return at + record.byteLength
+    return copyBytes(record, into, at)
   }
   const messageIdAt = at + RECORD_BYTES_MIN
   const keyAt = writeText(into, messageIdAt, record.messageId)
@@ -77,8 +77,7 @@ export function encodeRecord(into: Buffer, at: number, record: RecordSource): nu
 
 function writeContent(into: Buffer, at: number, content: Content): number {
   if (content instanceof Uint8Array) {
-    into.set(content, at)
-    return at + content.byteLength
+    return copyBytes(content, into, at)
   }
   return content.encoding === 'hex' ? at + into.write(content.text, at, 'hex') : writeText(into, at, content.text)
 }

@@ -40,6 +40,7 @@ import { scanBatch } from './scan.ts'
 import { NO_SEGMENT } from './seen-records.ts'
 import type { SeenRecords } from './seen-records.ts'
 import type { SegmentIndexes } from './segment-indexes.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 /** Dataset of a resource without `service.name`. */
 const UNKNOWN_DATASET = 'unknown_service'
@@ -262,7 +263,7 @@ export class BatchIntake {
       this.#resourceDataset,
       this.#flags,
     )
-    if (!inArena) writer.bytes.set(body, writer.inlineOffset + headBytes)
+    if (!inArena) copyBytes(body, writer.bytes, writer.inlineOffset + headBytes)
     const headCrc = crc32(writer.bytes.subarray(writer.inlineOffset, writer.inlineOffset + headBytes))
     const payloadCrc = crc32(body, headCrc)
 

@@ -6,6 +6,7 @@
  */
 import type { Arena } from '../../pipeline/arena.ts'
 import { DIRECT_BODY_BYTES_MAX } from '../limits.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface GatheredBody {
   readonly offset: number
@@ -32,7 +33,7 @@ export class BodyGatherer {
       this.#slot = this.#arena.allocate(declared)
       if (this.#slot < 0) return false
     }
-    if (this.#slot >= 0) this.#arena.bytes.set(chunk, this.#slot + this.#bytes)
+    if (this.#slot >= 0) copyBytes(chunk, this.#arena.bytes, this.#slot + this.#bytes)
     else if (chunk.byteLength > 0) this.#pieces.push(Buffer.from(chunk))
     this.#bytes += chunk.byteLength
     return true
@@ -44,7 +45,7 @@ export class BodyGatherer {
       const slot = this.#arena.allocate(this.#bytes)
       if (slot < 0) return null
       let at = slot
-      for (const piece of this.#pieces) at += piece.copy(this.#arena.bytes, at)
+      for (const piece of this.#pieces) at = copyBytes(piece, this.#arena.bytes, at)
       this.#pieces = []
       this.#slot = slot
     }

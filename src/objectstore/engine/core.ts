@@ -22,6 +22,7 @@ import type { DigestLanes } from './digest-lanes.ts'
 import { FRAME_CHANGE, encodeChange } from './frames.ts'
 import type { Change } from './frames.ts'
 import type { StoreState } from './state.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface StoreClock {
   /** Monotonic. */
@@ -134,7 +135,7 @@ export class Core {
     return this.append({
       type: FRAME_CHANGE,
       inlineBytes: payload.byteLength,
-      encode: (target, at) => void payload.copy(target, at),
+      encode: (target, at) => void copyBytes(payload, target, at),
       purpose,
       apply: () => this.#state.applyChange(change),
     })

@@ -42,6 +42,7 @@
 import type { Checksum } from '../documents/checksums.ts'
 import type { UploadChecksum } from '../body/multipart-checksums.ts'
 import type { ObjectAttributes, ObjectPart } from '../operations.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export const FRAME_CHANGE = 1
 export const FRAME_OBJECT = 2
@@ -161,9 +162,9 @@ export function encodeCommit(frame: CommitFrame, into: Buffer, begin: number): v
   into.writeUInt32LE('inline' in content ? 0 : content.extents.length, begin + 64)
   let at = begin + HEAD_BYTES
   at += key.copy(into, at)
-  at += details.copy(into, at)
+  at = copyBytes(details, into, at)
   if ('inline' in content) {
-    content.inline.copy(into, at)
+    copyBytes(content.inline, into, at)
     return
   }
   for (const { position, bytes } of content.extents) {
