@@ -15,6 +15,7 @@ import { StoreError } from '../errors.ts'
 import { UwsExchange, UwsRequestHead } from './exchange.ts'
 import type { ExchangeHost } from './exchange.ts'
 import { BODY_SWEEP_MS, SLOW_CLIENT_MS } from './limits.ts'
+import { limitReceiveBuffer } from './receive-buffer.ts'
 import { RequestIds } from './request-ids.ts'
 import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
@@ -67,7 +68,9 @@ export async function listen(
   server.addNotFound()
   const socket = await new Promise<UwsListenSocket | false>((resolve) => app.listen(bind.host, bind.port, resolve))
   if (!socket) throw cannotBind(bind, 'the address cannot be bound')
-  server.start(uws.us_socket_local_port(socket), () => uws.us_listen_socket_close(socket))
+  const port = uws.us_socket_local_port(socket)
+  limitReceiveBuffer(port)
+  server.start(port, () => uws.us_listen_socket_close(socket))
   return server
 }
 

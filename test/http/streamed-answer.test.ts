@@ -128,6 +128,43 @@ describe('an answer made while it is sent', () => {
 })
 
 describe('a body whose reading is paused', () => {
+  it('brings nothing more until it is resumed, however fast the client sends', () => {
+    let chunks = 0
+    let isPaused = false
+    return withServer(
+      {
+        'POST /m': (_, exchange) => {
+          exchange.readBody(Infinity, {
+            chunk(_bytes, isLast) {
+              assert.equal(isPaused, false)
+              chunks += 1
+              if (isLast) return exchange.answer(200, 'text/plain', 'all')
+              isPaused = true
+              exchange.pauseBody()
+              setImmediate(() => {
+                isPaused = false
+                exchange.resumeBody()
+              })
+            },
+            tooLarge: () => exchange.answer(413, null, null),
+            timedOut: () => exchange.answer(408, null, null),
+          })
+        },
+      },
+      async ({ server, errors }) => {
+        const client = await RawClient.connect(server)
+        const piece = Buffer.alloc(8 * MEBIBYTE, 'x')
+        const pieces = 32
+        await client.send(`POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: ${pieces * piece.byteLength}\r\n\r\n`)
+        for (let i = 0; i < pieces; i++) void client.send(piece)
+        assert.equal((await client.reply())!.body, 'all')
+        assert.deepEqual(errors, [])
+        assert.ok(chunks > pieces)
+        client.destroy()
+      },
+    )
+  })
+
   it('comes on when it is resumed, and its waiting is not the client’s fault', () => {
     let resume = (): void => {}
     let received = 0

@@ -8,6 +8,8 @@
  * B2  a body that waits for space has given what it had to the log: whoever waits, others go on
  * B3  a body that failed stays failed, for the reason that it failed for: its extents are garbage, and nothing commits it
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
+ * B5  while a quarter of the arena or less is free, whoever writes has to wait: the rest is for what the others have on the way. Then
+ *     they go on in their order, in each turn of the event loop no more of them than there is room for
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -20,11 +22,16 @@ import type { Core } from './core.ts'
 import type { DigestBody } from './digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
 import type { Content, Extent } from './frames.ts'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 const INLINE_BYTES_MAX = 64 * 1024
 export const EXTENT_BYTES = 256 * 1024
 /** Of one body, in the arena: one that fills and others on their way to the disk. */
 const EXTENTS_AT_ONCE_MAX = 6
+/** More than one read of a connection brings: see http/receive-buffer.ts. */
+const EXTENTS_PER_WRITE = 2
+/** B5 */
+const RESERVED_PART = 1 / 4
 
 /** An extent that was appended. */
 interface Appended {
@@ -40,6 +47,9 @@ export class Bodies {
   readonly extentBytes: number
   readonly #open = new Set<LargeBody>()
   readonly #waiting = new Set<LargeBody>()
+  /** B5, in the order in which they began to wait. */
+  readonly #stopped = new Set<LargeBody>()
+  #resuming: NodeJS.Immediate | null = null
   /** In the order of the log. */
   #appended: Appended[] = []
 
@@ -109,6 +119,40 @@ export class Bodies {
       body.goOn()
       if (this.#waiting.has(body)) return
     }
+    this.#resume()
+  }
+
+  /** How many writes find room. */
+  get #room(): number {
+    const { arena } = this.core
+    if (arena.usedBytes === 0) return Infinity // nothing is coming back that whoever waits would hear of
+    const reservedBytes = RESERVED_PART * arena.bytes.byteLength
+    const freeBytes = arena.bytes.byteLength - arena.usedBytes
+    return Math.floor((freeBytes - reservedBytes) / (EXTENTS_PER_WRITE * this.extentBytes))
+  }
+
+  /** Whether the body has to wait; it is told when it may go on. */
+  mustStop(body: LargeBody): boolean {
+    if (this.#room > 0) return false
+    this.#stopped.add(body)
+    body.submitPart() // B2
+    return true
+  }
+
+  /** B5 */
+  #resume(): void {
+    if (this.#resuming !== null || this.#stopped.size === 0) return
+    let room = this.#room
+    if (room <= 0) return
+    this.#resuming = setImmediate(() => {
+      this.#resuming = null
+      this.#resume()
+    })
+    for (const body of this.#stopped) {
+      this.#stopped.delete(body)
+      body.resume()
+      if (--room === 0) return
+    }
   }
 
   /** The extent that was appended last stands there. */
@@ -120,6 +164,7 @@ export class Bodies {
   closed(body: LargeBody): void {
     this.#open.delete(body)
     this.#waiting.delete(body)
+    this.#stopped.delete(body)
   }
 
   #append(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish') {
@@ -129,8 +174,7 @@ export class Bodies {
       type: FRAME_EXTENT,
       inlineBytes: head.byteLength + bytes.byteLength,
       encode(into, at) {
-        head.copy(into, at)
-        bytes.copy(into, at + head.byteLength)
+        copyBytes(bytes, into, copyBytes(head, into, at))
       },
       purpose,
       apply: (position) => {
@@ -243,6 +287,8 @@ export class LargeBody implements BodyWriter {
   readonly #extents: Extent[] = []
   #onDrain: (() => void) | null = null
   #isFull = false
+  /** B5 */
+  #isStopped = false
   #isFinishing = false
   #whole: { resolve(received: Received): void; reject(error: Error): void } | null = null
   #state: 'open' | 'failed' | 'closed' = 'open'
@@ -268,7 +314,8 @@ export class LargeBody implements BodyWriter {
     if (this.#state !== 'open') return true // whoever finishes it hears
     if (this.#held.length > 0) this.#held.push(Buffer.from(bytes))
     else this.#copy(bytes)
-    this.#isFull = this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX
+    this.#isStopped ||= this.#bodies.mustStop(this)
+    this.#isFull = this.#isStopped || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX
     return !this.#isFull
   }
 
@@ -315,6 +362,11 @@ export class LargeBody implements BodyWriter {
     else this.#drained()
   }
 
+  resume(): void {
+    this.#isStopped = false
+    this.#drained()
+  }
+
   /** B2 */
   submitPart(): void {
     if (this.#offset >= 0 && this.#filled > 0) this.#submit()
@@ -329,7 +381,7 @@ export class LargeBody implements BodyWriter {
         return
       }
       const count = Math.min(extentBytes - this.#filled, bytes.byteLength - at)
-      arena.bytes.set(bytes.subarray(at, at + count), this.#offset + this.#filled)
+      copyBytes(bytes.subarray(at, at + count), arena.bytes, this.#offset + this.#filled)
       this.#filled += count
       at += count
       if (this.#filled === extentBytes) this.#submit()
@@ -388,7 +440,7 @@ export class LargeBody implements BodyWriter {
   }
 
   #drained(): void {
-    if (!this.#isFull || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX / 2) return
+    if (!this.#isFull || this.#isStopped || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX / 2) return
     this.#isFull = false
     this.#onDrain?.()
   }

@@ -43,6 +43,45 @@ describe('a body that comes faster than the disk takes it', () => {
   })
 })
 
+describe('many fast bodies that wait when they are asked to', () => {
+  it('find room for all they bring, each in its turn, and are whole', async () => {
+    const { world, client } = await open(32)
+    let refused = 0
+    const allocate = world.arena.allocate.bind(world.arena)
+    world.arena.allocate = (bytes) => {
+      const offset = allocate(bytes)
+      if (offset < 0) refused += 1
+      return offset
+    }
+    const bodies = Array.from({ length: 4 }, (_, n) => ({
+      key: `k${n}`,
+      bytes: payloadOf(n, 60 * EXTENT_BYTES + n),
+      sent: 0,
+      mayWrite: true,
+      writer: client.large(`k${n}`),
+    }))
+    let stops = 0
+    const pieceBytes = 2 * EXTENT_BYTES
+    while (bodies.some(({ sent, bytes }) => sent < bytes.byteLength)) {
+      for (const body of bodies) {
+        if (!body.mayWrite || body.sent >= body.bytes.byteLength) continue
+        body.mayWrite = body.writer.write(body.bytes.subarray(body.sent, body.sent + pieceBytes))
+        body.sent += pieceBytes
+        if (body.mayWrite) continue
+        stops += 1
+        body.writer.onDrain(() => (body.mayWrite = true))
+      }
+      if (bodies.every(({ mayWrite, sent, bytes }) => !mayWrite || sent >= bytes.byteLength)) await world.step()
+    }
+    const puts = bodies.map(async ({ key, writer }) => client.commit(key, await writer.finish()))
+    await settled(world, Promise.all(puts))
+    for (const { key, bytes } of bodies) assert.ok((await client.get(key)).equals(bytes))
+    assert.ok(stops > 12, `${stops}`)
+    assert.equal(refused, 0)
+    assert.equal(world.arena.usedBytes, 0)
+  })
+})
+
 describe('many slow bodies with too little memory', () => {
   it('all come to their end, whole', async () => {
     const { world, client } = await open(3)
