@@ -4,6 +4,7 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 /** @param {() => Promise<unknown>} load imports what is written in TypeScript */
 export async function withTypeScript(load) {
   if (major > 22 || (major === 22 && minor >= 18)) {
+    await import('./stripped-types.js') // by then we know that Node has what it needs
     await load()
   } else {
     process.stderr.write(

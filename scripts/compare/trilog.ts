@@ -6,7 +6,7 @@ import type { LoadResult } from '../../bench/load/result.ts'
 import type { Figures, Measured, Peer, Setup } from './peer.ts'
 import { startServer, until } from './server.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/start.js', import.meta.url))
 const READY = /^ready (\{.*\})$/m
 
 export const trilog: Peer = {

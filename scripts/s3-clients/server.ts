@@ -5,7 +5,7 @@ import { startServer, until } from '../compare/server.ts'
 import type { Server } from '../compare/server.ts'
 import type { Target } from './client.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/start.js', import.meta.url))
 const READY = /^ready (\{.*\})$/m
 const KEY = { keyId: 'AKIDTRILOGCLIENTS', secret: 'secret/of+the clients' }
 const REGION = 'us-east-1'

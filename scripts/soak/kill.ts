@@ -57,7 +57,7 @@ async function killAndCheck(
   const { random } = load
   const { dataDirectory } = server
   const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
-  const command: Command = { entry: 'src/main.ts', args: ['--services', 'logstore'], env: settings }
+  const command: Command = { entry: 'src/start.js', args: ['--services', 'logstore'], env: settings }
   const counts = await runRounds({
     server,
     command,

@@ -5,7 +5,7 @@ import { EXTENT_BYTES } from './engine/bodies.ts'
 /** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
 export const LOG_RING_BYTES = 16 << 20
 /** Bodies on their way to the disk. */
-export const ARENA_BYTES = 48 << 20
+export const ARENA_BYTES = 32 << 20
 export const DIGEST_LANES = 2
 export const READ_THREADS = 2
 export const CLEAN_EVERY_MS = 5000

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { StoreError } from '../errors.ts'
-import { PoolThreads } from './pool-threads.ts'
+import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 
 export interface JobPoolOptions {
   /** For messages to people: 'logstore query'. */
@@ -66,20 +66,19 @@ export class JobPool<Task, Result> {
         `${this.#options.name} jobs: ${this.#tasks} are in progress, retry later`,
       )
     }
-    const timeout = options.timeoutMs === undefined ? null : AbortSignal.timeout(options.timeoutMs)
-    const signals = [timeout, options.signal].filter((signal) => signal !== null && signal !== undefined)
+    const limits = new TaskLimits(options)
 
     this.#tasks++
     try {
       this.#pool ??= this.#start()
       return await this.#pool.run(task, {
-        ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+        signal: limits.signal,
         // Piscina's list is mutable and narrower by name only.
         ...(options.transfer && { transferList: [...options.transfer] as ArrayBuffer[] }),
       })
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason
-      if (timeout?.aborted) {
+      if (limits.isTimedOut) {
         throw new StoreError(
           'unavailable',
           'job_timed_out',
@@ -90,6 +89,7 @@ export class JobPool<Task, Result> {
         cause: error,
       })
     } finally {
+      limits.end()
       this.#tasks--
       if (this.#tasks === 0) this.#idle()
     }
@@ -117,11 +117,43 @@ export class JobPool<Task, Result> {
       maxThreads: threads,
       idleTimeout: Infinity,
       workerData,
+      ...POOL_OPTIONS,
       ...(resourceLimits && { resourceLimits }),
     })
     this.#threads = new PoolThreads(pool)
     pool.on('error', ignore) // a thread that dies idle is replaced; with a task, the task rejects
     return pool
+  }
+}
+
+/** What ends a task before its time. Not by `AbortSignal.timeout`, which keeps what a task has until the time is over, done or not. */
+class TaskLimits {
+  isTimedOut = false
+  readonly #controller = new AbortController()
+  readonly #abort = (): void => this.#controller.abort()
+  readonly #caller: AbortSignal | undefined
+  readonly #timer: NodeJS.Timeout | null
+
+  constructor({ timeoutMs, signal }: JobOptions) {
+    this.#caller = signal
+    if (signal?.aborted) this.#abort()
+    else signal?.addEventListener('abort', this.#abort)
+    this.#timer = timeoutMs === undefined ? null : setTimeout(() => this.#timeOut(), timeoutMs).unref()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** The task settled. */
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#caller?.removeEventListener('abort', this.#abort)
+  }
+
+  #timeOut(): void {
+    this.isTimedOut = true
+    this.#abort()
   }
 }
 

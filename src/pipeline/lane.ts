@@ -17,7 +17,7 @@ import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_thre
 import { Piscina } from 'piscina'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
-import { PoolThreads } from './pool-threads.ts'
+import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */
@@ -55,6 +55,7 @@ export class Lane {
       filename: fileURLToPath(options.filename),
       minThreads: 1,
       maxThreads: 1,
+      ...POOL_OPTIONS,
       ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
     })
     this.#threads = new PoolThreads(this.#pool)

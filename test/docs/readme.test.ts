@@ -45,7 +45,7 @@ class Trilog extends RunningService {
   static async start(): Promise<Trilog> {
     const directory = temporaryDirectory()
     const command: Command = {
-      entry: 'src/main.ts',
+      entry: 'src/start.js',
       args: [],
       env: {
         LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',

@@ -72,7 +72,7 @@ const SERVICES = ['--services', 'objectstore']
 /** A start that is expected to fail. */
 export const failToStartObjectStore = (env: Environment): Promise<Ending> =>
   runToEnd({
-    entry: 'src/main.ts',
+    entry: 'src/start.js',
     args: SERVICES,
     env: { OBJSTORE_BIND_ADDRESS: '127.0.0.1:0', OBJSTORE_DATA_DIR: `${temporaryDirectory()}/data`, ...env },
   })
@@ -111,7 +111,7 @@ export class ObjectStoreServer extends RunningService {
       ...(keys && { OBJSTORE_AUTH_MODE: 'sigv4', OBJSTORE_CREDENTIALS_FILE: credentialsFile }),
       ...env,
     }
-    const command: Command = { entry: 'src/main.ts', args: SERVICES, env: settings }
+    const command: Command = { entry: 'src/start.js', args: SERVICES, env: settings }
     return new ObjectStoreServer(settings.OBJSTORE_DATA_DIR, credentialsFile, command, await launch(command))
   }
 

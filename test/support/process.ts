@@ -22,7 +22,7 @@ export type Environment = Readonly<Record<string, string>>
 
 /** What is run: `entry` is a file of the repository. */
 export interface Command {
-  readonly entry: 'src/main.ts' | 'src/cli/mq.js'
+  readonly entry: 'src/start.js' | 'src/cli/mq.js'
   readonly args: readonly string[]
   readonly env: Environment
 }

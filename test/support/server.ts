@@ -40,7 +40,7 @@ const SERVICES = ['--services', 'logstore']
 /** A start that is expected to fail. */
 export const failToStart = (env: Environment, args: readonly string[] = SERVICES): Promise<Ending> =>
   runToEnd({
-    entry: 'src/main.ts',
+    entry: 'src/start.js',
     args,
     env: { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: `${temporaryDirectory()}/data`, ...env },
   })
@@ -74,7 +74,7 @@ export class LogStoreServer extends RunningService {
       ...(policy && { LOGSTORE_TENANT_POLICY_FILE: policyFile }),
       ...env,
     }
-    const command: Command = { entry: 'src/main.ts', args: SERVICES, env: settings }
+    const command: Command = { entry: 'src/start.js', args: SERVICES, env: settings }
     return new LogStoreServer(directory, settings.LOGSTORE_DATA_DIR, policyFile, command, await launch(command))
   }
 

@@ -70,7 +70,7 @@ async function killAndCheck(
   const settings = { OBJSTORE_BIND_ADDRESS: '127.0.0.1:0', OBJSTORE_DATA_DIR: server.dataDirectory, ...env }
   const counts = await runRounds({
     server,
-    command: { entry: 'src/main.ts', args: ['--services', 'objectstore'], env: settings },
+    command: { entry: 'src/start.js', args: ['--services', 'objectstore'], env: settings },
     random,
     rounds,
     withinMs,

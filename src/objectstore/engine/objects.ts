@@ -20,7 +20,7 @@ const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
 const DETAILS_BYTES_EXPECTED = 700
 /** Read ahead, of all bodies together. */
-const AHEAD_BYTES_MAX = 16 << 20
+const AHEAD_BYTES_MAX = 8 << 20
 
 export interface LoadedObject {
   /** Of the frame. */
