@@ -18,7 +18,7 @@ import { crc32 } from 'node:zlib'
 import { combineCrc32 } from '../../native-free-codecs/crc-combine.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'
-import { TEMPORARY_SUFFIX, readWhole } from './files.ts'
+import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
 const CHECKPOINT_VERSION = 1
@@ -27,11 +27,34 @@ const HEADER_BYTES = 32
 const CRC_AT = 12
 const CRC_FROM = 16
 const POSITION_DIGITS = 16
+const PIECE_BYTES = 1 << 20
 
-export interface Checkpoint {
+/** A checkpoint that was found whole. Its content is read when it is asked for, so that nobody has it in memory without need. */
+export class Checkpoint {
   readonly position: number
-  /** Begins at a multiple of 8 of its memory. */
-  readonly content: Buffer
+  readonly #files: Files
+  readonly #path: string
+  readonly #contentBytes: number
+
+  constructor(files: Files, path: string, position: number, contentBytes: number) {
+    this.position = position
+    this.#files = files
+    this.#path = path
+    this.#contentBytes = contentBytes
+  }
+
+  /** The content, from a multiple of 8 of its memory on. @throws what the file system throws */
+  whole(): Buffer {
+    const content = Buffer.alloc(this.#contentBytes)
+    let at = 0
+    for (const piece of this.pieces()) at += piece.copy(content, at)
+    return content
+  }
+
+  /** The content, one piece after the other: each is good until the next is asked for. @throws what the file system throws */
+  *pieces(): Generator<Buffer, void, undefined> {
+    yield* piecesOf(this.#files, this.#path, HEADER_BYTES)
+  }
 }
 
 const nameOf = (position: number): string => `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`
@@ -150,8 +173,9 @@ function newestIn(
   }
   for (const position of positionsIn(files, directory)) {
     if (position > atMostPosition) continue
-    const content = decode(readWhole(files, `${directory}/${nameOf(position)}`), position)
-    if (content !== null) return { position, content }
+    const path = `${directory}/${nameOf(position)}`
+    const contentBytes = verify(files, path, position)
+    if (contentBytes !== null) return new Checkpoint(files, path, position, contentBytes)
     onDamaged(nameOf(position))
   }
   return null
@@ -165,9 +189,35 @@ function positionsIn(files: Files, directory: string): number[] {
     .sort((a, b) => b - a)
 }
 
-function decode(file: Buffer | null, position: number): Buffer | null {
-  if (file === null || file.byteLength < HEADER_BYTES || !MAGIC.equals(file.subarray(0, MAGIC.byteLength))) return null
-  if (readU32(file, 8) !== CHECKPOINT_VERSION || readU64(file, 16) !== position) return null
-  if (readU64(file, 24) !== file.byteLength - HEADER_BYTES) return null
-  return crc32(file.subarray(CRC_FROM)) === readU32(file, CRC_AT) ? file.subarray(HEADER_BYTES) : null
+/** How long its content is; null when it is not whole. */
+function verify(files: Files, path: string, position: number): number | null {
+  let header: Buffer | null = null
+  let bytes = 0
+  let crc = 0
+  for (const piece of piecesOf(files, path, 0)) {
+    if (header === null && piece.byteLength < HEADER_BYTES) return null
+    header ??= Buffer.from(piece.subarray(0, HEADER_BYTES))
+    crc = crcOf([bytes === 0 ? piece.subarray(CRC_FROM) : piece], crc)
+    bytes += piece.byteLength
+  }
+  if (header === null || !MAGIC.equals(header.subarray(0, MAGIC.byteLength))) return null
+  if (readU32(header, 8) !== CHECKPOINT_VERSION || readU64(header, 16) !== position) return null
+  const contentBytes = bytes - HEADER_BYTES
+  return readU64(header, 24) === contentBytes && readU32(header, CRC_AT) === crc ? contentBytes : null
+}
+
+/** A file from a byte on, in memory that is used again. */
+function* piecesOf(files: Files, path: string, from: number): Generator<Buffer, void, undefined> {
+  const file = files.open(path, 'read')
+  try {
+    const memory = Buffer.alloc(Math.min(PIECE_BYTES, file.size()))
+    for (let at = from; ;) {
+      const bytes = file.read(memory, at)
+      if (bytes === 0) return
+      yield memory.subarray(0, bytes)
+      at += bytes
+    }
+  } finally {
+    file.close()
+  }
 }

@@ -45,7 +45,7 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
       `${directories.join(', ')}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
     )
   }
-  const state = checkpoint ? decodeCheckpoint(checkpoint.content) : new BrokerState()
+  const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()
   const lost = new LostFrames(state)
   const unindexed: SegmentInfo[] = []
   const incidents = log.incidents.toSorted((a, b) => a.from - b.from)

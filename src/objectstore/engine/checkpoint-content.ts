@@ -71,11 +71,12 @@ export function copyState(state: StoreState): CheckpointCopy {
   return { head, index: state.index.checkpoint() }
 }
 
-/** @throws StoreError `corrupt` when the index is of another version */
-export function decodeState(bytes: Buffer): StoreState {
-  const end = HEAD_BYTES + bytes.readUInt32LE(0)
-  const content = JSON.parse(bytes.toString('utf8', HEAD_BYTES, end)) as Content // as `copyState` wrote it: its checksum holds
-  const state = new StoreState(KeyIndex.decode([bytes.subarray(end)]))
+/** @param pieces each good until the next is asked for. @throws StoreError `corrupt` when the index is of another version */
+export function decodeState(pieces: Iterable<Buffer>): StoreState {
+  let json = ''
+  const index = KeyIndex.decode(behindHead(pieces, (read) => (json = read)))
+  const content = JSON.parse(json) as Content // as `copyState` wrote it: its checksum holds
+  const state = new StoreState(index)
   for (const bucket of content.buckets) {
     state.addBucket({ ...bucket, cors: bytesOf(bucket.cors), policy: bytesOf(bucket.policy) })
   }
@@ -88,6 +89,24 @@ export function decodeState(bytes: Buffer): StoreState {
   state.commitSequence = content.commit_sequence
   state.liveBytes = content.live_bytes
   return state
+}
+
+/** What comes behind the head, which is given to `onJson`. */
+function* behindHead(pieces: Iterable<Buffer>, onJson: (json: string) => void): Generator<Buffer, void, undefined> {
+  const head: Buffer[] = []
+  let headBytes = HEAD_BYTES
+  let read = 0
+  for (const piece of pieces) {
+    if (read < headBytes) {
+      head.push(Buffer.from(piece))
+      if (read === 0) headBytes += piece.readUInt32LE(0)
+    }
+    const begin = headBytes - read
+    read += piece.byteLength
+    if (begin > piece.byteLength) continue
+    if (begin > 0) onJson(Buffer.concat(head).toString('utf8', HEAD_BYTES, headBytes))
+    yield piece.subarray(Math.max(0, begin))
+  }
 }
 
 const pairsOf = (numbers: readonly number[]): Extent[] =>

@@ -48,7 +48,7 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
       `${directory}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
     )
   }
-  const state = checkpoint ? decodeState(checkpoint.content) : new StoreState()
+  const state = checkpoint ? decodeState(checkpoint.pieces()) : new StoreState()
   const checkpointSequence = state.commitSequence
   for (const segment of log.segments) {
     const to = Math.min(segment.end, committed)

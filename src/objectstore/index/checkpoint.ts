@@ -34,6 +34,7 @@ const VERSION = 1
 const HEADER_BYTES = 24
 const BUCKET_ROW_BYTES = 12
 const NUMBER_BYTES = 4
+const PAGE_ROW_BYTES_MAX = NUMBER_BYTES + PAGE_BYTES
 const PART_BYTES = 2 ** 20
 
 /** All there is of an index. */
@@ -110,7 +111,7 @@ export class CheckpointWriter implements PageWatcher {
   }
 }
 
-/** Takes the parts in the order they were written. Cuts between them may be missing, but be nowhere else. */
+/** Takes what was written in its order, cut anywhere. */
 export class CheckpointReader {
   readonly #memory = new PageMemory()
   readonly #page = new Page(this.#memory)
@@ -119,30 +120,50 @@ export class CheckpointReader {
   /** By page: 1 when it was there. */
   #read: Uint8Array | null = null
   #pagesLeft = 0
+  /** Of what was pushed last: the beginning of something. */
+  #rest: Buffer = Buffer.alloc(0)
 
-  /** @throws StoreError `corrupt` when it is not of this version (C3) */
+  /** @param part good for the time of the call. @throws StoreError `corrupt` when it is not of this version (C3) */
   push(part: Uint8Array): void {
     const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength)
-    let at = this.#read === null ? this.#readHeader(bytes) : 0
-    while (at < bytes.length) at += this.#readPage(bytes, at)
+    const restBytes = this.#rest.length
+    const begun = Buffer.concat([
+      this.#rest,
+      bytes.subarray(0, this.#read === null ? bytes.length : PAGE_ROW_BYTES_MAX),
+    ])
+    let at = this.#readNext(begun, 0)
+    if (at === 0) {
+      this.#rest = begun // the part is shorter than what has begun
+      return
+    }
+    at -= restBytes
+    for (let read = at; read > 0 && at < bytes.length; at += read) read = this.#readNext(bytes, at)
+    this.#rest = Buffer.from(bytes.subarray(at))
   }
 
   /** @throws StoreError `corrupt` when parts are missing */
   finish(): IndexContent {
     if (this.#read === null || this.#pagesLeft > 0) throw unreadable(`${this.#pagesLeft} pages too few`)
+    if (this.#rest.length > 0) throw unreadable(`${this.#rest.length} bytes too many`)
     return { tree: new KeyTree(this.#memory, this.#root), sizes: this.#sizes }
   }
 
-  /** Returns where the pages begin. */
+  /** Returns how many bytes that was; 0 when not all of it is there. */
+  #readNext(bytes: Buffer, at: number): number {
+    return this.#read === null ? this.#readHeader(bytes) : this.#readPage(bytes, at)
+  }
+
   #readHeader(bytes: Buffer): number {
-    if (bytes.length < HEADER_BYTES || bytes.readUInt32LE(0) !== MAGIC) throw unreadable('no header')
+    if (bytes.length < HEADER_BYTES) return 0
+    if (bytes.readUInt32LE(0) !== MAGIC) throw unreadable('no header')
     const version = bytes.readUInt16LE(4)
     if (version !== VERSION) throw unreadable(`version ${version}`)
     if (bytes.readUInt16LE(6) !== PAGE_BYTES || bytes.readUInt16LE(8) !== VALUE_BYTES) throw unreadable('other pages')
     const pages = bytes.readUInt32LE(16)
     const end = HEADER_BYTES + BUCKET_ROW_BYTES * bytes.readUInt32LE(20)
     this.#root = bytes.readUInt32LE(12)
-    if (bytes.length < end || this.#root >= pages) throw unreadable('a header that does not hold')
+    if (this.#root >= pages) throw unreadable('a header that does not hold')
+    if (bytes.length < end) return 0
     for (let at = HEADER_BYTES; at < end; at += BUCKET_ROW_BYTES) {
       this.#sizes.set(bytes.readUInt32LE(at), bytes.readDoubleLE(at + 4))
     }
@@ -152,14 +173,18 @@ export class CheckpointReader {
     return end
   }
 
-  /** Returns its bytes. */
   #readPage(bytes: Buffer, at: number): number {
-    const number = bytes.length - at < NUMBER_BYTES ? -1 : bytes.readUInt32LE(at)
+    const left = bytes.length - at
+    if (left < NUMBER_BYTES) return 0
+    const number = bytes.readUInt32LE(at)
     if (this.#read?.[number] !== 0) throw unreadable(`a page ${number} that cannot be`)
+    const pageBytes = this.#page.open(number).decode(bytes, at + NUMBER_BYTES)
+    if (pageBytes === 0) {
+      if (left >= PAGE_ROW_BYTES_MAX) throw unreadable(`a page ${number} that does not hold`)
+      return 0
+    }
     this.#read[number] = 1
     this.#pagesLeft -= 1
-    const pageBytes = this.#page.open(number).decode(bytes, at + NUMBER_BYTES)
-    if (pageBytes === 0) throw unreadable(`a page ${number} that does not hold`)
     return NUMBER_BYTES + pageBytes
   }
 }

@@ -78,5 +78,5 @@ it('threads read records of a real log as soon as they are written, and write si
   await writers.run(checkpoint, { transfer: [state.buffer] })
   const read = readSegmentIndex(nodeFiles, segment)
   assert.ok(read.kind === 'runs' && read.runs[0]?.run.count === 3)
-  assert.equal(readNewestCheckpoint(nodeFiles, [directory], log.committed)?.content.toString(), 'state')
+  assert.equal(readNewestCheckpoint(nodeFiles, [directory], log.committed)?.whole().toString(), 'state')
 })

@@ -46,7 +46,7 @@ describe('the content of a checkpoint', () => {
     await client.delete('small')
     const parts = [copy.head]
     for (let part = copy.index.next(); part !== null; part = copy.index.next()) parts.push(part)
-    assert.deepEqual(contentOf(decodeState(Buffer.concat(parts))), before)
+    assert.deepEqual(contentOf(decodeState(parts.map((part) => Buffer.from(part)))), before)
     assert.notDeepEqual(contentOf(state), before)
   })
 
@@ -74,9 +74,9 @@ describe('a checkpoint that takes longer to write than a segment takes to fill',
     }
     assert.equal(written(world)?.position ?? 0, before)
     await world.flush()
-    const { position, content } = written(world)!
-    assert.ok(position > before)
-    assert.ok(decodeState(content).commitSequence > 0)
+    const checkpoint = written(world)!
+    assert.ok(checkpoint.position > before)
+    assert.ok(decodeState(checkpoint.pieces()).commitSequence > 0)
     const now = contentOf(world.core.state)
     world.end('crash')
     await world.open()
@@ -103,7 +103,7 @@ describe('a checkpoint whose end was lost', () => {
       await fill(client, 100, 12)
       const now = contentOf(world.core.state)
       assert.ok(written(world) !== null)
-      decodeState(written(world)!.content)
+      decodeState(written(world)!.pieces())
       world.end('crash')
       await world.open()
       assert.deepEqual(contentOf(world.core.state), now)

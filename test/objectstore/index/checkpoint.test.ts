@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import fc from 'fast-check'
 import { KeyIndex } from '../../../src/objectstore/index/key-index.ts'
 import { bytesOf } from './naive-index.ts'
 import { checkStructure } from './structure.ts'
@@ -31,6 +32,27 @@ describe('a checkpoint of the key index', () => {
     assert.ok(parts.every(({ byteLength }) => byteLength <= 2 ** 20))
     const joined = KeyIndex.decode([Buffer.concat(parts)])
     for (const bucket of [0, 1, 2]) assert.deepEqual(contentOf(joined, bucket), contentOf(index, bucket))
+  })
+
+  it('is read from pieces cut anywhere, in memory that is used again', () => {
+    const index = filled(6000)
+    const whole = Buffer.concat(index.encode())
+    const pieceBytes = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1000, max: 200_000 }))
+    fc.assert(
+      fc.property(fc.array(pieceBytes, { minLength: 1, maxLength: 20 }), (cuts) => {
+        const memory = Buffer.alloc(200_000)
+        function* pieces(): Generator<Buffer> {
+          for (let at = 0, i = 0; at < whole.length; i++) {
+            const bytes = whole.copy(memory, 0, at, at + (i < cuts.length ? cuts[i]! : 150_000))
+            yield memory.subarray(0, bytes)
+            at += bytes
+          }
+        }
+        const read = KeyIndex.decode(pieces())
+        for (const bucket of [0, 1, 2]) assert.deepEqual(contentOf(read, bucket), contentOf(index, bucket))
+      }),
+      { numRuns: 25 },
+    )
   })
 
   it('is the index as it was when it began, though all of it is deleted and put anew before the first part is taken', () => {
