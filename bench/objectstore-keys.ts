@@ -84,6 +84,7 @@ async function preload(): Promise<void> {
     logger: loggerOf(createLogger('warn'), 'objectstore'),
     counters,
     random: randomFillSync,
+    defer: setImmediate,
     segmentBytes: SEGMENT_BYTES,
     uploadTtlMs: 3_600_000,
   })

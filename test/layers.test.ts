@@ -16,6 +16,7 @@ const MAY_TOUCH_FILES = [
   'src/log/node-files.ts', // the seam itself
   'src/log/prepare-file.ts', // writes ahead for the journal, asynchronously, beside the seam
   'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of
+  'src/http/receive-buffer.ts', // finds the listening socket among the open files
   'src/config/', // files that settings name
   'src/objectstore/platform.ts', // tries what the disk can do, at start
   'workers/',
@@ -23,7 +24,7 @@ const MAY_TOUCH_FILES = [
 const MAY_READ_CLOCKS = [
   'src/observability/system-clock.ts', // where main takes time from, to hand it on
   'src/log/node-environment.ts', // likewise, for a log
-  'src/log/lock.ts', // waits for a process that is going
+  'src/pipeline/jobs.ts', // ends a thread that takes too long
   'src/log/prepare-file.ts', // paces itself by how long the disk takes
   'src/lifecycle.ts', // shares the time to close among parts
   'src/logstore/query/task.ts', // one clock for deadlines across threads
@@ -122,7 +123,7 @@ test('the pipeline imports nothing of src but the errors', () => {
 })
 
 test('the log imports nothing of src but the pipeline and the errors', () => {
-  const folders = ['src/log', 'src/pipeline', 'src/errors.ts', 'native-free-codecs']
+  const folders = ['src/log', 'src/pipeline', 'src/errors.ts', 'src/libc.ts', 'native-free-codecs']
   assert.deepEqual(
     violations(['src/log'], ({ to }) => !isFile(to) || under(to, folders)),
     [],
@@ -130,7 +131,7 @@ test('the log imports nothing of src but the pipeline and the errors', () => {
 })
 
 test('the HTTP front knows no service, no log and no pipeline', () => {
-  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', 'src/errors.ts'])
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', 'src/errors.ts', 'src/libc.ts'])
   assert.deepEqual(violations(['src/http'], allowed), [])
 })
 
@@ -164,6 +165,10 @@ test('only run.ts, the client library and workers import services from outside, 
     ),
     [],
   )
+})
+
+test('only src/libc.ts calls the C library', () => {
+  assert.deepEqual(filesWith(/\bkoffi\b/, ['src/libc.ts']), [])
 })
 
 test('only src/http knows uWebSockets.js', () => {

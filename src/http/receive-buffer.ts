@@ -8,30 +8,15 @@
  */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import koffi from 'koffi'
+import { localPort, setReceiveBuffer } from '../libc.ts'
 
 /** The kernel doubles it, for its own bookkeeping, and overshoots by one segment of up to 64 KiB. */
 const RECEIVE_BUFFER_BYTES = 192 * 1024
 
-const SOL_SOCKET = 1
-const SO_RCVBUF = 8
-/** struct sockaddr_in6, the longest there is of TCP. */
-const ADDRESS_BYTES_MAX = 28
-const PORT_AT = 2
-
-const libc = koffi.load('libc.so.6')
-const getsockname = libc.func('int getsockname(int, _Out_ uint8_t *, _Inout_ uint32_t *)')
-const setsockopt = libc.func('int setsockopt(int, int, int, const int *, uint32_t)')
-
 /** @param port where this process began to listen just now */
 export function limitReceiveBuffer(port: number): void {
-  const address = Buffer.alloc(ADDRESS_BYTES_MAX)
-  let limited = 0
-  for (const name of readdirSync('/proc/self/fd')) {
-    const descriptor = Number(name)
-    if (getsockname(descriptor, address, [ADDRESS_BYTES_MAX]) !== 0 || address.readUInt16BE(PORT_AT) !== port) continue
-    assert.equal(setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, [RECEIVE_BUFFER_BYTES], 4), 0)
-    limited += 1
-  }
-  assert(limited > 0, 'the listening socket is not among the open files')
+  const descriptors = readdirSync('/proc/self/fd').map(Number)
+  const listening = descriptors.filter((descriptor) => localPort(descriptor) === port)
+  assert(listening.length > 0, 'the listening socket is not among the open files')
+  for (const descriptor of listening) assert.equal(setReceiveBuffer(descriptor, RECEIVE_BUFFER_BYTES), null)
 }

@@ -1,55 +1,34 @@
 /**
- * One process per data directory. The lock is an abstract Unix socket named after the directory's device and inode: the kernel gives
- * it back when its process ends, however it ends, so there is no stale lock to clean up. LOCK holds the pid, for people.
- *
- * Such sockets belong to a network namespace: two containers that mount one directory do not see each other's.
+ * One process per data directory: an advisory lock (flock) on the directory itself. The kernel gives it back when its process ends, however
+ * it ends, so there is no stale lock to clean up. Whoever has the directory is known by its inode, so containers that share a volume on one
+ * machine are kept apart too. LOCK holds the pid, for people.
  */
 import fs from 'node:fs'
-import net from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { StoreError } from '../errors.ts'
+import { tryLock } from '../libc.ts'
 import type { DirectoryLock } from './environment.ts'
 import { nodeFiles } from './node-files.ts'
 
 const LOCK_NAME = 'LOCK'
 
-/** A directory without LOCK is new; who holds its name had one that is deleted, and has so long to go. */
-const REUSED_INODE_TRIES = 40
-const REUSED_INODE_WAIT_MS = 50
-
-/** @throws StoreError unavailable data_directory_locked, naming the process that has it */
+/** @throws StoreError unavailable data_directory_locked, naming the process that has it; invalid data_directory_unusable */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   nodeFiles.makeDirectory(directory)
-  const { dev, ino } = fs.statSync(directory, { bigint: true })
   const path = `${directory}/${LOCK_NAME}`
-  for (let tries = 1; ; tries++) {
-    const server = await listenAlone(`\0trilog-${dev}-${ino}`)
-    if (server) {
-      server.unref()
-      const release = (): Promise<void> => new Promise((resolve) => server.close(() => resolve()))
-      try {
-        fs.writeFileSync(path, `${process.pid}\n`)
-      } catch (error) {
-        await release()
-        throw error
-      }
-      return { release }
+  const descriptor = fs.openSync(directory, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
+  try {
+    const failure = tryLock(descriptor)
+    if (failure === 'EAGAIN') throw lockedBy(directory, path)
+    if (failure !== null) {
+      const message = `${directory}: its file system takes no locks (${failure}): choose another data directory`
+      throw new StoreError('invalid', 'data_directory_unusable', message)
     }
-    if (fs.existsSync(path) || tries === REUSED_INODE_TRIES) throw lockedBy(directory, path)
-    await wait(REUSED_INODE_WAIT_MS)
+    fs.writeFileSync(path, `${process.pid}\n`)
+  } catch (error) {
+    fs.closeSync(descriptor)
+    throw error
   }
-}
-
-/** Null when the name is taken. */
-function listenAlone(name: string): Promise<net.Server | null> {
-  const server = net.createServer((socket) => socket.destroy())
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(null)
-      else reject(error)
-    })
-    server.listen(name, () => resolve(server))
-  })
+  return { release: async () => fs.closeSync(descriptor) }
 }
 
 function lockedBy(directory: string, path: string): StoreError {

@@ -125,6 +125,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
     logger,
     counters,
     random,
+    defer: setImmediate,
     segmentBytes: config.segmentBytes,
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   })

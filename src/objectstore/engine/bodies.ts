@@ -49,7 +49,7 @@ export class Bodies {
   readonly #waiting = new Set<LargeBody>()
   /** B5, in the order in which they began to wait. */
   readonly #stopped = new Set<LargeBody>()
-  #resuming: NodeJS.Immediate | null = null
+  #isResuming = false
   /** In the order of the log. */
   #appended: Appended[] = []
 
@@ -141,11 +141,12 @@ export class Bodies {
 
   /** B5 */
   #resume(): void {
-    if (this.#resuming !== null || this.#stopped.size === 0) return
+    if (this.#isResuming || this.#stopped.size === 0) return
     let room = this.#room
     if (room <= 0) return
-    this.#resuming = setImmediate(() => {
-      this.#resuming = null
+    this.#isResuming = true
+    this.core.defer(() => {
+      this.#isResuming = false
       this.#resume()
     })
     for (const body of this.#stopped) {

@@ -43,6 +43,8 @@ export interface CoreParts {
   readonly logger: Logger
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
 }
 
 /** A frame to append; `apply` is its effect. */
@@ -69,6 +71,7 @@ export class Core {
   readonly logger: Logger
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
+  readonly defer: (run: () => void) => void
   #state: StoreState
   readonly #inlineBytesInFlightMax: number
   #inlineBytesInFlight = 0
@@ -86,6 +89,7 @@ export class Core {
     this.logger = parts.logger
     this.counters = parts.counters
     this.random = parts.random
+    this.defer = parts.defer
     this.#state = state
     this.#inlineBytesInFlightMax = parts.appender.payloadBytesMax
   }

@@ -31,6 +31,8 @@ export interface EngineParts {
   readonly logger: Logger
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
   readonly segmentBytes: number
   readonly uploadTtlMs: number
 }

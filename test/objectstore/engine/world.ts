@@ -190,6 +190,7 @@ export class StoreWorld {
       logger: { debug: () => {}, info: () => {}, warn, error: warn },
       counters,
       random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
+      defer: setImmediate,
       segmentBytes,
       uploadTtlMs: UPLOAD_TTL_MS,
     })
