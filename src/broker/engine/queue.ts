@@ -3,25 +3,13 @@
  *
  * Q1  a delivery has at most one active lease, and one resolution: each is judged on the state after everything appended before it,
  *     and nothing is awaited between the judgement and the frame
- * Q2  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
- * Q3  a record that turns out damaged when it is claimed is left out of the answer and never given out again
+ * Q2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
  */
-import {
-  FRAME_CLAIM,
-  FRAME_DEAD_LETTER,
-  FRAME_RESOLVE,
-  claimBytes,
-  deadLetterBytes,
-  encodeClaim,
-  encodeDeadLetter,
-  encodeResolve,
-  resolveBytes,
-} from '../frames.ts'
-import type { DeadLetterCause, Resolution } from '../frames.ts'
+import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import { CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT, WAITING_CLAIMS_MAX } from '../limits.ts'
 import type { Caller, DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
-import type { RawRecord, Unreadable } from '../records/record-reads.ts'
+import type { Unreadable } from '../records/record-reads.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
@@ -41,6 +29,8 @@ import type {
 } from '../wire.ts'
 import { claimReply, emptyClaimReply } from './claim-reply.ts'
 import type { Core } from './core.ts'
+import { Endings } from './endings.ts'
+import type { DeadLetterOrder, Failed } from './endings.ts'
 import { ensureGroup } from './groups.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { Group } from './state.ts'
@@ -52,8 +42,6 @@ const EXPIRIES_MAX = 5000
 const TICK_MS = 20
 /** Failure policies that are tried again with one tick. */
 const AGAIN_MAX = 100
-/** Of one record, when it was moved meanwhile. */
-const READ_ATTEMPTS_MAX = 3
 /** Of a group that does not exist yet, for ids that name nothing. */
 const NO_GROUP = 0xffff_ffff
 
@@ -74,35 +62,16 @@ interface Lease {
 }
 
 /** An active delivery that a request names. */
-interface Active {
-  readonly group: Group
-  readonly offset: number
-  readonly attempt: number
+interface Active extends Failed {
   readonly leasedAtMs: number
   readonly expiresAtMs: number
 }
-
-/** A delivery that a failure policy acts on. */
-type Failed = Pick<Active, 'group' | 'offset' | 'attempt'>
-
-/** What ends a delivery with a copy in another stream. */
-interface DeadLetterOrder {
-  readonly target: string
-  readonly reason: string
-  readonly cause: DeadLetterCause
-  readonly principal: string
-}
-
-/** What a failure policy makes of a delivery. */
-type PolicyOutcome =
-  | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
-  | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
-  | { readonly action: 'stopped' }
 
 export class Queue {
   readonly #core: Core
   readonly #quotas: TenantQuotas
   readonly #waiting: WaitingClaims<Lease>
+  readonly #endings: Endings
   readonly #stopTicking: () => void
   /** Expired leases whose failure policy could not be applied yet. */
   readonly #expiredBefore: Failed[] = []
@@ -111,6 +80,7 @@ export class Queue {
     this.#core = core
     this.#quotas = quotas
     this.#waiting = new WaitingClaims(core.timers, WAITING_CLAIMS_MAX)
+    this.#endings = new Endings(core, ({ stream, name }) => this.#waiting.wake(stream.number, name))
     core.onVisible((stream) => this.#waiting.wake(stream.number))
     this.#stopTicking = core.timers.every(TICK_MS, () => this.#tick())
   }
@@ -222,7 +192,7 @@ export class Queue {
     })
   }
 
-  /** Q3. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
+  /** Q2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
   async #giveBack(
     group: Group,
     deliveries: readonly { readonly offset: number; readonly attempt: number }[],
@@ -252,7 +222,7 @@ export class Queue {
         : [],
     )
     if (group === undefined || released.length === 0) return
-    await this.#resolve(released)
+    await this.#endings.resolve(released)
     this.#waiting.wake(group.stream.number, group.name)
   }
 
@@ -262,7 +232,7 @@ export class Queue {
     const core = this.#core
     const { group, offset, attempt } = this.#active(caller, path)
     const atMs = core.time.nowMs()
-    await this.#resolve([{ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 }])
+    await this.#endings.resolve([{ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 }])
     core.counters.acked(1)
     return {
       ...identityOf(path, group),
@@ -290,7 +260,7 @@ export class Queue {
     })
     const good = found.filter((each): each is Active => !(each instanceof BrokerError))
     if (good.length > 0) {
-      await this.#resolve(
+      await this.#endings.resolve(
         good.map(({ group, offset, attempt }) => ({ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 })),
       )
     } else {
@@ -320,11 +290,11 @@ export class Queue {
     const reply = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
     core.counters.nacked()
     if (!body.requeue) {
-      await this.#resolve([{ group, verb: 'nack', offset, attempt, atMs: core.time.nowMs(), valueMs: 0 }])
+      await this.#endings.resolve([{ group, verb: 'nack', offset, attempt, atMs: core.time.nowMs(), valueMs: 0 }])
       return { ...reply, will_redeliver: false, policy_action: 'none' }
     }
     const again = (): Active => this.#active(caller, path)
-    const outcome = await this.#applyPolicy(active, again, { reason: body.reason, cause: 'policy', ...caller })
+    const outcome = await this.#endings.applyPolicy(active, again, { reason: body.reason, cause: 'policy', ...caller })
     switch (outcome.action) {
       case 'redeliver_now':
       case 'scheduled_retry':
@@ -351,7 +321,9 @@ export class Queue {
     const core = this.#core
     const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = this.#active(caller, path)
     const expiresAtMs = before + body.extend_by_millis
-    await this.#resolve([{ group, verb: 'renew', offset, attempt, atMs: core.time.nowMs(), valueMs: expiresAtMs }])
+    await this.#endings.resolve([
+      { group, verb: 'renew', offset, attempt, atMs: core.time.nowMs(), valueMs: expiresAtMs },
+    ])
     core.counters.renewed()
     return {
       ...identityOf(path, group),
@@ -370,7 +342,7 @@ export class Queue {
   async retry(caller: Caller, path: DeliveryPath, body: RetryBody): Promise<RetryReply> {
     const core = this.#core
     const { group, offset, attempt } = this.#active(caller, path)
-    const availableAtMs = await this.#release({ group, offset, attempt }, body.delay_millis)
+    const availableAtMs = await this.#endings.release({ group, offset, attempt }, body.delay_millis)
     core.counters.retried()
     return {
       ...identityOf(path, group),
@@ -389,7 +361,7 @@ export class Queue {
     core.stream(caller, target, 'missing_stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
-    const deadLetterOffset = await this.#deadLetter(() => this.#active(caller, path), order)
+    const deadLetterOffset = await this.#endings.deadLetter(() => this.#active(caller, path), order)
     if (deadLetterOffset === null) {
       throw refuse(
         FAILURE,
@@ -430,172 +402,6 @@ export class Queue {
     }
   }
 
-  #resolve(resolutions: readonly (Resolution & { readonly group: Group })[]): Promise<void> {
-    const core = this.#core
-    const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
-    return core.append({
-      type: FRAME_RESOLVE,
-      payloadBytes: resolveBytes(entries),
-      encode: (target, at) => void encodeResolve(target, at, entries),
-      purpose: 'finish',
-      failure: FAILURE,
-      apply: () => resolutions.forEach((each) => core.state.applyResolution(each.group, each)),
-    })
-  }
-
-  /** @returns when it is available */
-  async #release(
-    { group, offset, attempt }: Omit<Active, 'leasedAtMs' | 'expiresAtMs'>,
-    delayMs: number,
-  ): Promise<number> {
-    const atMs = this.#core.time.nowMs()
-    const valueMs = delayMs === 0 ? 0 : atMs + delayMs
-    await this.#resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs }])
-    if (delayMs === 0) this.#waiting.wake(group.stream.number, group.name)
-    return atMs + delayMs
-  }
-
-  // Failure policy
-
-  /** @param again as for `#deadLetter` */
-  async #applyPolicy(
-    active: Failed,
-    again: () => Failed,
-    failed: { readonly reason: string; readonly cause: 'policy' | 'expiry'; readonly principal: string },
-  ): Promise<PolicyOutcome> {
-    const { group, offset, attempt } = active
-    const { stream } = group
-    const policy = stream.config.failure_policy
-    if (policy === null || attempt < policy.max_attempts) {
-      const delayMs = policy?.retry_delay_millis ?? 0
-      const availableAtMs = await this.#release({ group, offset, attempt }, delayMs)
-      return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
-    }
-    const target = policy.dead_letter_stream
-    if (target !== null && target !== AUDIT_STREAM && this.#core.state.stream(stream.tenant, target)) {
-      const copied = await this.#deadLetter(again, { ...failed, target })
-      if (copied !== null) return { action: 'dead_lettered', target, offset: copied }
-    }
-    await this.#stop(again(), failed)
-    return { action: 'stopped' }
-  }
-
-  #stop(
-    { group, offset, attempt }: Failed,
-    { reason, principal }: { readonly reason: string; readonly principal: string },
-  ): Promise<void> {
-    const core = this.#core
-    const { tenant } = group.stream
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
-    const atMs = core.time.nowMs()
-    return core.change(
-      {
-        kind: 'delivery_stopped',
-        group_number: group.number,
-        offset,
-        attempt,
-        at_ms: atMs,
-        reason,
-        principal,
-        tenant,
-        stream: group.stream.name,
-        group: group.name,
-        audit_offset: auditOffset,
-      },
-      {
-        purpose: 'finish',
-        failure: FAILURE,
-        apply: (place) => {
-          core.state.applyFinished(group, offset, attempt, 'stopped', atMs)
-          core.state.applyAudited(tenant, auditOffset, place, atMs)
-        },
-        onStored: () => core.makeVisible(audit, auditOffset + 1),
-      },
-    )
-  }
-
-  /**
-   * Q2
-   *
-   * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
-   * @returns offset of the copy; null when there can be none: the record is damaged, or longer than what the log takes now
-   */
-  async #deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<number | null> {
-    const core = this.#core
-    const record = await core.steady(() => this.#recordOf(again()))
-    const { group, offset, attempt } = again()
-    if (record === null) return null
-    const source = group.stream
-    const { tenant } = source
-    const target = core.state.stream(tenant, order.target)
-    if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
-    const targetOffset = target.nextOffset
-    const atMs = core.time.nowMs()
-    const deadLetter = {
-      cause: order.cause,
-      groupNumber: group.number,
-      offset,
-      attempt,
-      targetNumber: target.number,
-      targetOffset,
-      auditOffset,
-      atMs,
-      ingestTimeMs: core.time.wallMs(),
-      tenant,
-      principal: order.principal,
-      sourceStream: source.name,
-      consumerGroup: group.name,
-      targetStream: target.name,
-      reason: order.reason,
-      record,
-    }
-    const payloadBytes = deadLetterBytes(deadLetter)
-    if (payloadBytes > core.appender.payloadBytesMax) return null
-    await core.append({
-      type: FRAME_DEAD_LETTER,
-      payloadBytes,
-      encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
-      purpose: 'finish',
-      failure: FAILURE,
-      apply: (place) => {
-        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
-        core.state.applyRecords(target, place, {
-          firstOffset: targetOffset,
-          count: 1,
-          ingestTimeMs: deadLetter.ingestTimeMs,
-          eventTimeMsOf: () => record.eventTimeMs,
-          payloadBytesOf: () => record.payloadBytes,
-        })
-        core.state.applyAudited(tenant, auditOffset, place, atMs)
-      },
-      onStored: () => {
-        core.makeVisible(target, targetOffset + 1)
-        core.makeVisible(audit, auditOffset + 1)
-      },
-    })
-    core.counters.deadLettered()
-    return targetOffset
-  }
-
-  /** As it stands in its frame; null when it is damaged. */
-  async #recordOf({ group: { stream }, offset }: Failed): Promise<RawRecord | null> {
-    const core = this.#core
-    for (let attempt = 1; ; attempt += 1) {
-      await core.readable(stream)
-      if (stream.holes.has(offset)) return null
-      const read = await core.reads.raw(stream.index, offset)
-      if (read.kind === 'record') return read.record
-      core.reportUnreadable(stream, [read.unreadable])
-      const { cause } = read.unreadable
-      if (cause === 'damaged' || stream.holes.has(offset)) return null
-      if (cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue // moved meanwhile
-      throw refuse(FAILURE, 'the record cannot be read at present: repeat the request', { retryable: true })
-    }
-  }
-
   // Time
 
   #tick(): void {
@@ -633,7 +439,7 @@ export class Queue {
   async #onExpired(expired: Failed): Promise<void> {
     const failed = { reason: 'the lease expired', cause: 'expiry', principal: 'broker' } as const
     try {
-      await this.#applyPolicy(this.#stillExpired(expired), () => this.#stillExpired(expired), failed)
+      await this.#endings.applyPolicy(this.#stillExpired(expired), () => this.#stillExpired(expired), failed)
     } catch (error) {
       if (error instanceof BrokerError && error.code === 'lease_not_active') return
       if (this.#expiredBefore.push(expired) > 1) return // they fail together, mostly

@@ -1,0 +1,218 @@
+/**
+ * What becomes of a delivery: acknowledged, released, copied to a dead-letter stream, stopped. Source: specification "Shared queue",
+ * failure policy.
+ *
+ * E1  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
+ */
+import {
+  FRAME_DEAD_LETTER,
+  FRAME_RESOLVE,
+  deadLetterBytes,
+  encodeDeadLetter,
+  encodeResolve,
+  resolveBytes,
+} from '../frames.ts'
+import type { DeadLetterCause, Resolution } from '../frames.ts'
+import type { RawRecord } from '../records/record-reads.ts'
+import { refuse } from '../refusals.ts'
+import type { Core } from './core.ts'
+import { AUDIT_STREAM } from './state.ts'
+import type { Group } from './state.ts'
+
+const FAILURE = 'queue_state_persistence_failed'
+/** Of one record, when it was moved meanwhile. */
+const READ_ATTEMPTS_MAX = 3
+
+/** A delivery that did not succeed. */
+export interface Failed {
+  readonly group: Group
+  readonly offset: number
+  readonly attempt: number
+}
+
+/** What ends a delivery with a copy in another stream. */
+export interface DeadLetterOrder {
+  readonly target: string
+  readonly reason: string
+  readonly cause: DeadLetterCause
+  readonly principal: string
+}
+
+/** What a failure policy makes of a delivery. */
+type PolicyOutcome =
+  | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
+  | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
+  | { readonly action: 'stopped' }
+
+export class Endings {
+  readonly #core: Core
+  readonly #onReleased: (group: Group) => void
+
+  /** @param onReleased told when a delivery can be claimed again at once */
+  constructor(core: Core, onReleased: (group: Group) => void) {
+    this.#core = core
+    this.#onReleased = onReleased
+  }
+
+  /** Resolves when it is stored. @throws BrokerError at once when the frame is not taken */
+  resolve(resolutions: readonly (Resolution & { readonly group: Group })[]): Promise<void> {
+    const core = this.#core
+    const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
+    return core.append({
+      type: FRAME_RESOLVE,
+      payloadBytes: resolveBytes(entries),
+      encode: (target, at) => void encodeResolve(target, at, entries),
+      purpose: 'finish',
+      failure: FAILURE,
+      apply: () => resolutions.forEach((each) => core.state.applyResolution(each.group, each)),
+    })
+  }
+
+  /** Back into the queue. @returns when it is available */
+  async release({ group, offset, attempt }: Failed, delayMs: number): Promise<number> {
+    const atMs = this.#core.time.nowMs()
+    const valueMs = delayMs === 0 ? 0 : atMs + delayMs
+    await this.resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs }])
+    if (delayMs === 0) this.#onReleased(group)
+    return atMs + delayMs
+  }
+
+  /** What the stream's failure policy has for it. @param again as for `deadLetter` */
+  async applyPolicy(
+    active: Failed,
+    again: () => Failed,
+    failed: { readonly reason: string; readonly cause: 'policy' | 'expiry'; readonly principal: string },
+  ): Promise<PolicyOutcome> {
+    const { group, offset, attempt } = active
+    const { stream } = group
+    const policy = stream.config.failure_policy
+    if (policy === null || attempt < policy.max_attempts) {
+      const delayMs = policy?.retry_delay_millis ?? 0
+      const availableAtMs = await this.release({ group, offset, attempt }, delayMs)
+      return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
+    }
+    const target = policy.dead_letter_stream
+    if (target !== null && target !== AUDIT_STREAM && this.#core.state.stream(stream.tenant, target)) {
+      const copied = await this.deadLetter(again, { ...failed, target })
+      if (copied !== null) return { action: 'dead_lettered', target, offset: copied }
+    }
+    await this.#stop(again(), failed)
+    return { action: 'stopped' }
+  }
+
+  #stop(
+    { group, offset, attempt }: Failed,
+    { reason, principal }: { readonly reason: string; readonly principal: string },
+  ): Promise<void> {
+    const core = this.#core
+    const { tenant } = group.stream
+    const audit = core.auditStream(tenant)
+    const auditOffset = audit.nextOffset
+    const atMs = core.time.nowMs()
+    return core.change(
+      {
+        kind: 'delivery_stopped',
+        group_number: group.number,
+        offset,
+        attempt,
+        at_ms: atMs,
+        reason,
+        principal,
+        tenant,
+        stream: group.stream.name,
+        group: group.name,
+        audit_offset: auditOffset,
+      },
+      {
+        purpose: 'finish',
+        failure: FAILURE,
+        apply: (place) => {
+          core.state.applyFinished(group, offset, attempt, 'stopped', atMs)
+          core.state.applyAudited(tenant, auditOffset, place, atMs)
+        },
+        onStored: () => core.makeVisible(audit, auditOffset + 1),
+      },
+    )
+  }
+
+  /**
+   * E1
+   *
+   * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
+   * @returns offset of the copy; null when there can be none: the record is damaged, or longer than what the log takes now
+   */
+  async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<number | null> {
+    const core = this.#core
+    const record = await core.steady(() => this.#recordOf(again()))
+    const { group, offset, attempt } = again()
+    if (record === null) return null
+    const source = group.stream
+    const { tenant } = source
+    const target = core.state.stream(tenant, order.target)
+    if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
+    const audit = core.auditStream(tenant)
+    const auditOffset = audit.nextOffset
+    const targetOffset = target.nextOffset
+    const atMs = core.time.nowMs()
+    const deadLetter = {
+      cause: order.cause,
+      groupNumber: group.number,
+      offset,
+      attempt,
+      targetNumber: target.number,
+      targetOffset,
+      auditOffset,
+      atMs,
+      ingestTimeMs: core.time.wallMs(),
+      tenant,
+      principal: order.principal,
+      sourceStream: source.name,
+      consumerGroup: group.name,
+      targetStream: target.name,
+      reason: order.reason,
+      record,
+    }
+    const payloadBytes = deadLetterBytes(deadLetter)
+    if (payloadBytes > core.appender.payloadBytesMax) return null
+    await core.append({
+      type: FRAME_DEAD_LETTER,
+      payloadBytes,
+      encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
+      purpose: 'finish',
+      failure: FAILURE,
+      apply: (place) => {
+        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+        core.state.applyRecords(target, place, {
+          firstOffset: targetOffset,
+          count: 1,
+          ingestTimeMs: deadLetter.ingestTimeMs,
+          eventTimeMsOf: () => record.eventTimeMs,
+          payloadBytesOf: () => record.payloadBytes,
+        })
+        core.state.applyAudited(tenant, auditOffset, place, atMs)
+      },
+      onStored: () => {
+        core.makeVisible(target, targetOffset + 1)
+        core.makeVisible(audit, auditOffset + 1)
+      },
+    })
+    core.counters.deadLettered()
+    return targetOffset
+  }
+
+  /** As it stands in its frame; null when it is damaged. */
+  async #recordOf({ group: { stream }, offset }: Failed): Promise<RawRecord | null> {
+    const core = this.#core
+    for (let attempt = 1; ; attempt += 1) {
+      await core.readable(stream)
+      if (stream.holes.has(offset)) return null
+      const read = await core.reads.raw(stream.index, offset)
+      if (read.kind === 'record') return read.record
+      core.reportUnreadable(stream, [read.unreadable])
+      const { cause } = read.unreadable
+      if (cause === 'damaged' || stream.holes.has(offset)) return null
+      if (cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue // moved meanwhile
+      throw refuse(FAILURE, 'the record cannot be read at present: repeat the request', { retryable: true })
+    }
+  }
+}
