@@ -1,6 +1,6 @@
 import type { Refusal } from './refusals.ts'
 import { refusal } from './refusals.ts'
-import { credentialOf } from './tenant-policy.ts'
+import { credentialWith, digestOf } from './tenant-policy.ts'
 import type { Tenant, TenantPolicy } from './tenant-policy.ts'
 
 export const TENANT_HEADER = 'x-logstore-tenant'
@@ -28,10 +28,27 @@ export function identifyCaller(policy: TenantPolicy, tenantHeader: string, autho
   if (token === undefined) return refusal('missing_credentials', 'the header authorization: Bearer <token> is required')
   const tenantNumber = policy.numbers.get(tenantId) ?? -1
   const tenant = policy.tenants[tenantNumber]
-  if (!tenant) return refusal('unknown_tenant', `the tenant of ${TENANT_HEADER} is not in the tenant policy`)
-  const credentialNumber = credentialOf(tenant, token)
-  if (credentialNumber < 0) return refusal('invalid_credentials', 'the bearer token does not match the tenant policy')
+  if (!tenant) return unknownTenant()
+  const credentialNumber = credentialWith(tenant, digestOf(token))
+  if (credentialNumber < 0) return invalidCredentials()
   return { policy, tenant, tenantNumber, credentialNumber }
 }
+
+/** The same caller in another policy, which may know neither the tenant nor the token any more. */
+export function callerIn(policy: TenantPolicy, caller: Caller): Caller | Refusal {
+  if (caller.policy === policy) return caller
+  const tenantNumber = policy.numbers.get(caller.tenant.id) ?? -1
+  const tenant = policy.tenants[tenantNumber]
+  if (!tenant) return unknownTenant()
+  const { tokenDigest } = caller.tenant.credentials[caller.credentialNumber]!
+  const credentialNumber = credentialWith(tenant, tokenDigest)
+  if (credentialNumber < 0) return invalidCredentials()
+  return { policy, tenant, tenantNumber, credentialNumber }
+}
+
+const unknownTenant = (): Refusal =>
+  refusal('unknown_tenant', `the tenant of ${TENANT_HEADER} is not in the tenant policy`)
+const invalidCredentials = (): Refusal =>
+  refusal('invalid_credentials', 'the bearer token does not match the tenant policy')
 
 export const isRefusal = (value: object): value is Refusal => 'kind' in value && 'retryAfterSeconds' in value

@@ -35,9 +35,8 @@ export interface TenantPolicy {
 /** SHA-256 of a token: what a policy holds of it. */
 export const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
-/** Index of the tenant's credential that matches the token, or -1. Takes the same time whichever credential matches, if any. */
-export function credentialOf(tenant: Tenant, token: string): number {
-  const digest = digestOf(token)
+/** Index of the tenant's credential of the token's digest, or -1. Takes the same time whichever credential matches, if any. */
+export function credentialWith(tenant: Tenant, digest: Buffer): number {
   let found = -1
   tenant.credentials.forEach((credential, index) => {
     if (timingSafeEqual(credential.tokenDigest, digest)) found = index

@@ -117,6 +117,35 @@ describe('SIGHUP', () => {
     await eventually(async () => (await ask('acme', 'fourth')).status === 200)
     assert.equal((await send('acme', 'fourth', 8)).kind, 'record_quota_exceeded')
   })
+  it('never takes a request whose body is on its way for one of another tenant', async () => {
+    const tenants = ['first', 'second', 'third'].map((id) => policyTenant(id, id))
+    const reloaded = await LogStoreServer.start({ policy: tenants })
+    const begun = ['first', 'second', 'third'].map(async (tenant) => {
+      const connection = await reloaded.connect()
+      const batch = jsonLogs(logRecordsOf(1, tenant), { tenant: 'third' }) // the claim of one, the header of each
+      const headers = { 'x-logstore-tenant': tenant, authorization: `Bearer ${tenant}`, expect: '100-continue' }
+      connection.write(requestHead(JSON_LOGS, batch.byteLength, headers))
+      assert.equal((await connection.reply()).status, 100)
+      connection.write(batch.subarray(0, 9))
+      return async (): Promise<string> => {
+        connection.write(batch.subarray(9))
+        const reply = await connection.reply()
+        return reply.status === 200 ? 'stored' : reply.kind
+      }
+    })
+    const finish = await Promise.all(begun)
+    reloaded.writePolicy([tenants[2]!, tenants[0]!]) // the third stands where the first stood
+    reloaded.signal('SIGHUP')
+    await eventually(async () => {
+      const reply = await reloaded.request(QUERY, { dataset: 'checkout' }, { tenant: 'second', token: 'second' })
+      return reply.status === 403
+    })
+    const outcomes: string[] = []
+    for (const each of finish) outcomes.push(await each())
+    assert.deepEqual(outcomes, ['tenant_mismatch', 'unknown_tenant', 'stored'])
+    assert.equal((await reloaded.request('/health', null)).status, 200)
+    await reloaded.stop()
+  })
   it('without a policy file keeps the development policy', async () => {
     const development = await LogStoreServer.start()
     development.signal('SIGHUP')

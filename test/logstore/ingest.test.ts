@@ -6,6 +6,8 @@ import { BodyGatherer } from '../../src/logstore/ingest/body-gatherer.ts'
 import { GatewayBudget } from '../../src/logstore/ingest/gateway-budget.ts'
 import { Ingest } from '../../src/logstore/ingest/ingest.ts'
 import { ACCEPTED } from '../../src/logstore/ingest/messages.ts'
+import { digestOf } from '../../src/logstore/tenant-policy.ts'
+import type { Tenant, TenantPolicy } from '../../src/logstore/tenant-policy.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN, developmentPolicy } from '../../src/logstore/tenant-policy-file.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
 
@@ -14,6 +16,7 @@ const GENERATION = 1
 /** An ingest whose lane and log the test plays. */
 class Rig {
   stored = 0
+  policy = developmentPolicy()
   readonly answers: string[] = []
   readonly #submitted: number[] = []
   readonly #arena = Arena.create(1 << 20)
@@ -29,13 +32,20 @@ class Rig {
     maxGatewayRequests: 10,
     maxBodyBytes: 1000,
     counters: new IngestCounters(),
-    policy: developmentPolicy,
-    lane: () => ({ trySubmit: ({ request }) => this.#submitted.push(request) > 0 }),
+    policy: () => this.policy,
+    lane: () => ({
+      trySubmit: ({ request, policyGeneration, tenant }) => {
+        assert.equal(policyGeneration, this.policy.generation)
+        assert.equal(this.policy.tenants[tenant]?.id, DEVELOPMENT_TENANT)
+        return this.#submitted.push(request) > 0
+      },
+    }),
     nowNs: () => 0n,
   })
 
-  submit(name: string): void {
-    const caller = identifyCaller(developmentPolicy(), DEVELOPMENT_TENANT, `Bearer ${DEVELOPMENT_TOKEN}`)
+  /** @param meanwhile between the headers and the end of the body */
+  submit(name: string, meanwhile: () => void = () => {}): void {
+    const caller = identifyCaller(this.policy, DEVELOPMENT_TENANT, `Bearer ${DEVELOPMENT_TOKEN}`)
     assert(!isRefusal(caller))
     assert.equal(this.ingest.takePlace(caller), null)
     const body = new BodyGatherer(this.#arena, name.length)
@@ -47,6 +57,7 @@ class Rig {
       accepted: () => void this.answers.push(`${name} stored`),
       refused: ({ kind }: { kind: string }) => void this.answers.push(`${name} ${kind}`),
     }
+    meanwhile()
     this.ingest.submit(client, caller, body, 0)
   }
 
@@ -58,6 +69,36 @@ class Rig {
     this.ingest.onOutcome({ ...head, records: 1, bytes: 1, collapsed: 0, generation: GENERATION }, Buffer.alloc(0))
   }
 }
+
+/** The development policy, changed. */
+function policyWith(tenants: readonly Tenant[], generation: number): TenantPolicy {
+  return { generation, tenants, numbers: new Map(tenants.map(({ id }, number) => [id, number])) }
+}
+
+describe('a request whose body is on its way while the policy is reloaded', () => {
+  const [tenant] = developmentPolicy().tenants
+  const other: Tenant = { ...tenant!, id: 'other' }
+
+  it('stays one of its own tenant, wherever that stands now', () => {
+    const rig = new Rig()
+    rig.submit('moved', () => (rig.policy = policyWith([other, tenant!], 2)))
+    rig.laneAccepts(8)
+    rig.stored = 8
+    rig.ingest.progress()
+    assert.deepEqual(rig.answers, ['moved stored'])
+  })
+
+  it('is refused when its tenant or its token is not in the policy any more, and gives its place back', () => {
+    const rig = new Rig()
+    rig.submit('gone', () => (rig.policy = policyWith([other], 2)))
+    rig.policy = developmentPolicy()
+    const credential = { ...tenant!.credentials[0]!, tokenDigest: digestOf('another') }
+    const changed = { ...tenant!, credentials: [credential] }
+    rig.submit('changed', () => (rig.policy = policyWith([changed], 3)))
+    assert.deepEqual(rig.answers, ['gone unknown_tenant', 'changed invalid_credentials'])
+    assert.equal(rig.ingest.requestsInFlight, 0)
+  })
+})
 
 describe('ingest', () => {
   it('answers when the log has stored what the lane accepted', () => {

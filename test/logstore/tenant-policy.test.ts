@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { identifyCaller, isRefusal } from '../../src/logstore/caller.ts'
-import { credentialOf, mayUseDataset } from '../../src/logstore/tenant-policy.ts'
+import { credentialWith, digestOf, mayUseDataset } from '../../src/logstore/tenant-policy.ts'
 import { developmentPolicy, parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
@@ -27,9 +27,9 @@ describe('a tenant policy', () => {
 
   it('finds the credential of a token and what it may use', () => {
     const [tenant] = parseTenantPolicy(policyText({ id: 'acme', credentials }), 1).tenants
-    assert.equal(credentialOf(tenant!, 'one'), 0)
-    assert.equal(credentialOf(tenant!, 'two'), 1)
-    assert.equal(credentialOf(tenant!, 'three'), -1)
+    assert.equal(credentialWith(tenant!, digestOf('one')), 0)
+    assert.equal(credentialWith(tenant!, digestOf('two')), 1)
+    assert.equal(credentialWith(tenant!, digestOf('three')), -1)
     assert(mayUseDataset(tenant!.credentials[0]!, 'billing') && !mayUseDataset(tenant!.credentials[0]!, 'other'))
     assert(mayUseDataset(tenant!.credentials[1]!, 'other'))
   })

@@ -36,6 +36,7 @@ import { BatchIdentifier } from './identify.ts'
 import { appendRecords } from './index-frame.ts'
 import { ACCEPTED, ENCODINGS, OUTCOME_HEAD_BYTES, REFUSED, SEGMENT_OPENED, writeOutcomeHead } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
+import { PoliciesInUse } from './policies-in-use.ts'
 import { scanBatch } from './scan.ts'
 import { NO_SEGMENT } from './seen-records.ts'
 import type { SeenRecords } from './seen-records.ts'
@@ -70,23 +71,23 @@ export class BatchIntake {
   readonly #windows = new Map<string, AdmissionWindow>()
   /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
   readonly #generation: number
-  #policy: TenantPolicy
+  readonly #policies: PoliciesInUse
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
   constructor(parts: BatchIntakeParts, policy: TenantPolicy) {
     this.#parts = parts
     this.#generation = parts.writer.generation
-    this.#policy = policy
+    this.#policies = new PoliciesInUse(policy)
   }
 
   get policyGeneration(): number {
-    return this.#policy.generation
+    return this.#policies.generation
   }
 
   /** Windows of tenants that stay keep what was used. */
   applyPolicy(policy: TenantPolicy): void {
-    this.#policy = policy
+    this.#policies.add(policy)
     for (const [id, window] of this.#windows) {
       const tenant = policy.tenants.find((candidate) => candidate.id === id)
       if (tenant) window.applyLimits(tenant.limits)
@@ -110,7 +111,7 @@ export class BatchIntake {
   #admit(request: IngestRequest): Refusal | null {
     const { arena, writer, maxBodyBytes } = this.#parts
     if (writer.readOnly) return unavailable('the log is read-only after a failed write')
-    const tenant = this.#policy.tenants[request.tenant]!
+    const tenant = this.#policies.of(request.policyGeneration).tenants[request.tenant]!
     const stored = arena.subarray(request.bodyOffset, request.bodyOffset + request.bodyBytes)
     const body = decompress(stored, ENCODINGS[request.encoding]!, maxBodyBytes)
     if (!(body instanceof Uint8Array)) return body

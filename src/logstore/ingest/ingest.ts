@@ -21,7 +21,7 @@ import {
   SOURCE_OTLP_HTTP_PROTOBUF,
   signalName,
 } from '../batch-frame.ts'
-import { TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
+import { TENANT_HEADER, callerIn, identifyCaller, isRefusal } from '../caller.ts'
 import type { Caller } from '../caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
@@ -206,7 +206,9 @@ export class Ingest {
     this.#refuse(client, refused)
   }
 
-  #trySubmit(client: IngestClient, caller: Caller, body: BodyGatherer, encoding: number): Refusal | null {
+  #trySubmit(client: IngestClient, admitted: Caller, body: BodyGatherer, encoding: number): Refusal | null {
+    const caller = callerIn(this.#parts.policy(), admitted) // the policy may have been reloaded while the body came
+    if (isRefusal(caller)) return caller
     const gathered = body.finish()
     if (!gathered) return overloaded('the body space is full')
     if (gathered.bytes === 0) return refusal('empty_batch', 'the body is empty')
