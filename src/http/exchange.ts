@@ -8,6 +8,8 @@
  * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
  *     next request. Only after a time-out it is closed, as the client stopped in the middle of a body
+ * E6  who asked for the connection to be closed is answered when its body is over: what is closed with bytes unread is reset, and
+ *     the client would see that instead of the answer
  */
 import assert from 'node:assert/strict'
 import { ANSWER_BYTES_BUFFERED_MAX, REQUEST_ID_CHARACTERS_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
@@ -94,6 +96,7 @@ export type HeaderLines = readonly (readonly [name: string, value: string])[]
 /** Of the server, for all its exchanges. */
 export interface ExchangeHost {
   readonly requestIdHeader: string
+  readonly requestIdAlias: string | null
   readonly slowClientMs: number
   /** The server is closing: answers ask the client to open no further request on this connection. */
   readonly closing: boolean
@@ -188,6 +191,9 @@ export class UwsExchange implements Exchange {
   #limitBytes = 0
   #receivedBytes = 0
   #timedOut = false
+  /** E6 */
+  #mustReadOn = false
+  #answerBehindBody: { readonly give: () => void; readonly abandon: () => void } | null = null
   #progressFromBytes = 0
   #progressDueMs = 0
 
@@ -196,9 +202,12 @@ export class UwsExchange implements Exchange {
     this.#response = response
     this.#isHead = isHead
     this.#declaredBytes = contentLengthOf(request)
-    const ownId = request.getHeader(host.requestIdHeader)
+    let ownId = request.getHeader(host.requestIdHeader)
+    if (ownId === '' && host.requestIdAlias !== null) ownId = request.getHeader(host.requestIdAlias)
     this.id = REQUEST_ID.test(ownId) ? ownId : host.generateId()
     response.onAborted(() => this.#end('aborted'))
+    this.#mustReadOn = this.#declaredBytes !== 0 && closesBehindBody(request, this.#declaredBytes)
+    if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
   get remoteAddress(): string {
@@ -223,7 +232,7 @@ export class UwsExchange implements Exchange {
     this.#limitBytes = limitBytes
     this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
     this.#host.bodyBegan(this)
-    this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+    if (!this.#mustReadOn) this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
   answer(
@@ -234,12 +243,14 @@ export class UwsExchange implements Exchange {
   ): void {
     if (this.#state !== 'open') return // E2
     this.#begunAnswer()
-    let handedOver = false
-    this.#response.cork(() => {
-      this.#writeHead(status, contentType, headers)
-      handedOver = this.#writeBody(body)
+    this.#whenRead(() => {
+      let handedOver = false
+      this.#response.cork(() => {
+        this.#writeHead(status, contentType, headers)
+        handedOver = this.#writeBody(body)
+      })
+      if (handedOver) this.#end('answered')
     })
-    if (handedOver) this.#end('answered')
   }
 
   answerFrom(
@@ -255,7 +266,17 @@ export class UwsExchange implements Exchange {
       return this.answer(status, contentType, this.#isHead ? null : '', this.#isHead ? noBody : headers)
     }
     this.#begunAnswer()
-    void this.#sendFrom(source, lengthBytes, () => this.#writeHead(status, contentType, headers))
+    const writeHead = (): void => this.#writeHead(status, contentType, headers)
+    this.#whenRead(
+      () => void this.#sendFrom(source, lengthBytes, writeHead),
+      () => source.close(),
+    )
+  }
+
+  /** E6 */
+  #whenRead(give: () => void, abandon: () => void = () => {}): void {
+    if (this.#mustReadOn && !this.#timedOut) this.#answerBehindBody = { give, abandon }
+    else give()
   }
 
   pauseBody(): void {
@@ -292,7 +313,13 @@ export class UwsExchange implements Exchange {
 
   #receive(chunk: ArrayBuffer, isLast: boolean): void {
     const sink = this.#sink
-    if (sink === null) return // E5
+    if (isLast) this.#mustReadOn = false
+    if (sink === null) {
+      if (!isLast) return // E5
+      this.#answerBehindBody?.give()
+      this.#answerBehindBody = null
+      return
+    }
     this.#receivedBytes += chunk.byteLength
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
@@ -422,6 +449,7 @@ export class UwsExchange implements Exchange {
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#state = how
     if (this.#sink) this.#endBody()
+    if (how === 'aborted') this.#answerBehindBody?.abandon()
     const first = this.#endListener
     const more = this.#moreEndListeners
     this.#endListener = this.#moreEndListeners = null
@@ -430,6 +458,12 @@ export class UwsExchange implements Exchange {
     if (more) for (const listener of more) listener(how)
     this.#host.ended()
   }
+}
+
+/** Whether there is a body, and the library closes the connection with the answer. */
+function closesBehindBody(request: UwsRequest, declaredBytes: number): boolean {
+  if (request.getHeader('connection').toLowerCase() !== 'close') return false
+  return declaredBytes > 0 || request.getHeader('transfer-encoding') !== ''
 }
 
 /** The library has refused what is not a plain decimal number by the time the body is read. */

@@ -26,6 +26,9 @@ export interface Endpoint {
 export interface OperationDocument {
   readonly summary: string
   readonly query?: readonly { readonly name: string; readonly schema: object }[]
+  readonly headers?: readonly { readonly name: string; readonly required: boolean; readonly schema: object }[]
+  /** Names of security schemes of the service; all of them are needed. */
+  readonly security?: readonly string[]
   readonly requestBody?: {
     readonly mediaTypes: readonly string[]
     readonly schema?: object
@@ -45,6 +48,8 @@ export interface HttpService {
   readonly routes: readonly Route[]
   /** Lower case; the client's own id is read from it, and every response carries it. */
   readonly requestIdHeader: string
+  /** Lower case; where the client's own id may stand as well. */
+  readonly requestIdAlias?: string
   /** Generated ids begin with it. */
   readonly requestIdPrefix: string
   notFound(head: RequestHead, exchange: Exchange): void

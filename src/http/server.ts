@@ -103,6 +103,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly host: string
   port = 0
   readonly requestIdHeader: string
+  readonly requestIdAlias: string | null
   readonly slowClientMs: number
   closing = false
   inFlight = 0
@@ -121,6 +122,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   constructor(service: HttpService, host: string, app: UwsApp, dependencies: HttpDependencies) {
     this.host = host
     this.requestIdHeader = service.requestIdHeader
+    this.requestIdAlias = service.requestIdAlias ?? null
     this.slowClientMs = dependencies.slowClientMs ?? SLOW_CLIENT_MS
     this.#service = service
     this.#app = app

@@ -74,6 +74,47 @@ describe('a body', () => {
       },
     ))
 
+  it('of a client that wants the connection closed is read before the refusal, which would be lost with a reset', () =>
+    withServer(
+      {
+        'POST /limited': measure(10),
+        'POST /refused': (_head, exchange) => exchange.answer(403, 'text/plain', 'no'),
+        'POST /later': (_head, exchange) => {
+          exchange.readBody(1e9, { chunk: () => {}, tooLarge: () => {}, timedOut: () => {} })
+          setImmediate(() => exchange.answer(409, 'text/plain', 'not so'))
+        },
+        'POST /whole': measure(1e9),
+      },
+      async ({ server }) => {
+        const bytes = 8 << 20
+        const expected = { '/limited': 413, '/refused': 403, '/later': 409, '/whole': 200 }
+        for (const [path, status] of Object.entries(expected)) {
+          for (const framing of [`Content-Length: ${bytes}`, 'Transfer-Encoding: chunked']) {
+            const client = await RawClient.connect(server)
+            const errors: Error[] = []
+            client.socket.on('error', (error) => errors.push(error))
+            const body = 'x'.repeat(bytes)
+            const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${framing}\r\n\r\n`
+            await client.send(head)
+            await client.send(framing.startsWith('C') ? body : `${chunked(body)}0\r\n\r\n`)
+            assert.equal((await client.reply())?.status, status, `${path} ${framing}`)
+            await client.closed()
+            assert.deepEqual(errors, [])
+          }
+        }
+        await until(() => server.inFlight === 0)
+      },
+    ))
+
+  it('whose refusal waits for it may be given up by its client, and nothing is left of it', () =>
+    withServer({ 'POST /refused': (_head, exchange) => exchange.answer(403, null, 'no') }, async ({ server }) => {
+      const client = await RawClient.connect(server)
+      await client.send('POST /refused HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\nhalf')
+      await until(() => server.inFlight === 1)
+      client.destroy()
+      await until(() => server.inFlight === 0)
+    }))
+
   it('is invited when the client expects 100-continue', () =>
     withServer({ 'POST /m': measure(10) }, async ({ server }) => {
       const client = await RawClient.connect(server)
