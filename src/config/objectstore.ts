@@ -16,11 +16,11 @@ import {
   domain,
   integer,
   isLoopback,
-  label,
   oneOf,
   optional,
   path,
   readSettings,
+  region,
   someOf,
   unknownSettings,
 } from './settings.ts'
@@ -50,10 +50,9 @@ export const objectStoreSettings = {
       '`local`: a request is of whom its x-obj-principal says; `sigv4`: requests are signed with access keys',
   }),
   OBJSTORE_CREDENTIALS_FILE: optional(path({ description: 'JSON file of access keys, for `sigv4`' })),
-  OBJSTORE_REGION: label({
+  OBJSTORE_REGION: region({
     default: 'us-east-1',
-    charactersMax: 64,
-    description: 'Region that signatures are made for',
+    description: 'Region that signatures are made for: letters, digits and hyphens',
   }),
   OBJSTORE_EXTENSIONS: someOf(EXTENSIONS, {
     default: '',

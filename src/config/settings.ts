@@ -138,6 +138,14 @@ export function label(given: (WithDefault | Described) & { readonly charactersMa
   })
 }
 
+/** A region, as it stands between the slashes of a signature's scope. */
+export function region(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => {
+    if (/^[a-z0-9-]{1,64}$/i.test(value)) return value
+    throw new BadSetting('must be a region, as in us-east-1: 1 to 64 letters, digits and hyphens')
+  })
+}
+
 /** An absolute path, from one that may be relative to the working directory. */
 export function path(given: WithDefault | Described): Setting<string> {
   return setting(given, (value) => resolve(value))

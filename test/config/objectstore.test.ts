@@ -63,6 +63,7 @@ describe('the object store’s settings', () => {
       OBJSTORE_BIND_ADDRESS: 'nowhere',
       OBJSTORE_BASE_DOMAIN: '10.0.0.1',
       OBJSTORE_AUTH_MODE: 'none',
+      OBJSTORE_REGION: 'EU WEST',
       OBJSTORE_EXTENSIONS: 'list-v1,list-v3',
       OBJSTORE_MAX_PUT_BYTES: '5368709121',
       OBJSTORE_MULTIPART_TTL_HOURS: '0',
@@ -71,12 +72,19 @@ describe('the object store’s settings', () => {
       'OBJSTORE_BIND_ADDRESS must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
       'OBJSTORE_BASE_DOMAIN must be a domain name, as in s3.example.com',
       'OBJSTORE_AUTH_MODE must be local or sigv4',
+      'OBJSTORE_REGION must be a region, as in us-east-1: 1 to 64 letters, digits and hyphens',
       'OBJSTORE_EXTENSIONS must be a comma-separated list of: list-v1, ignore-acl-headers',
       'OBJSTORE_MAX_PUT_BYTES must be a whole number from 1024 to 5368709120',
       'OBJSTORE_MULTIPART_TTL_HOURS must be a whole number from 1 to 87600',
     ])
     for (const domain of ['a..b', '-a.b', 'a b', 'a'.repeat(64), '.a']) {
       assert.equal(problemsOf({ OBJSTORE_BASE_DOMAIN: domain }).length, 1, domain)
+    }
+    for (const region of ['a/b', 'a\tb', 'a,b', 'ü', 'a'.repeat(65)]) {
+      assert.equal(problemsOf({ OBJSTORE_REGION: region }).length, 1, region)
+    }
+    for (const region of ['garage', 'EU', 'r1', 'a'.repeat(64)]) {
+      assert.deepEqual(problemsOf({ OBJSTORE_REGION: region }), [], region)
     }
   })
 

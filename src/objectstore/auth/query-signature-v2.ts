@@ -9,17 +9,18 @@
  * R1  the host is not signed, so the bucket that it names is: a URL for one bucket is none for another one
  * R2  `x-obj-…` headers count as `x-amz-…` ones do, and both in the query too: nothing that means something to the gateway can be added.
  *     Of one that is there twice the gateway takes the first, and so does the text
+ * R3  nothing says when a URL was made: one that expires later than a week from now was made to hold for longer, and is refused
  *
  * Source: Amazon S3 developer guide, "Signing and Authenticating REST Requests", query string authentication.
  */
 import { refuse } from '../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
-import { isPresigned } from './query-signature.ts'
+import { EXPIRES_SECONDS_MAX, isPresigned } from './query-signature.ts'
 import type { Caller } from './request-identity.ts'
 import { eitherHeader } from './request-identity.ts'
 import { sameSignature, signatureDoesNotMatch } from './sigv4.ts'
 import { formatExtended } from './timestamps.ts'
-import { accessKeyOf } from './verify.ts'
+import { accessKeyOf, SKEW_MS_MAX } from './verify.ts'
 import type { SigningRules } from './verify.ts'
 
 /** Of a raw query. */
@@ -46,8 +47,15 @@ export function verifyQuerySignatureV2(request: SignedRequest, rules: SigningRul
     )
   }
   if (!/^\d{1,12}$/.test(expires)) throw refuse('AccessDenied', 'Invalid date (should be seconds since epoch)')
-  const key = accessKeyOf(rules.credentials, accessKeyId)
   const expiresAtMs = Number(expires) * 1000
+  const latestMs = nowMs + EXPIRES_SECONDS_MAX * 1000 + SKEW_MS_MAX // R3
+  if (expiresAtMs > latestMs) {
+    throw refuse(
+      'AuthorizationQueryParametersError',
+      `Expires must be less than a week away (in seconds since the epoch); that is, at most ${EXPIRES_SECONDS_MAX} seconds from now`,
+    )
+  }
+  const key = accessKeyOf(rules.credentials, accessKeyId)
   if (nowMs > expiresAtMs) {
     const fields = { Expires: formatExtended(expiresAtMs), ServerTime: formatExtended(nowMs) }
     throw refuse('AccessDenied', 'Request has expired', { fields })

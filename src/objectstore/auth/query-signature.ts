@@ -14,7 +14,8 @@ import { formatExtended, parseBasic } from './timestamps.ts'
 import { accessKeyOf, SKEW_MS_MAX, verifySignature } from './verify.ts'
 import type { SigningRules } from './verify.ts'
 
-const EXPIRES_SECONDS_MAX = 604_800
+/** Of either version. */
+export const EXPIRES_SECONDS_MAX = 604_800
 const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
 
 const PARAMETERS = [

@@ -24,6 +24,8 @@ export interface Address {
   readonly url: string
 }
 
+export type Place = Pick<Address, 'style' | 'bucket'>
+
 export interface AddressedRequest {
   /** Raw, as sent. */
   readonly path: string
@@ -47,8 +49,8 @@ export class Addressing {
   /** @throws S3Error InvalidURI, KeyTooLongError */
   addressOf({ path, headers }: AddressedRequest): Address {
     const authority = headers.get('host') ?? ''
-    const host = AUTHORITY.exec(authority)?.[1]?.toLowerCase()
-    if (host === undefined || !path.startsWith('/')) throw invalidUri()
+    const host = hostOf(authority)
+    if (host === null || !path.startsWith('/')) throw invalidUri()
     const isSecure = headers.get('x-forwarded-proto')?.toLowerCase() === 'https'
     const origin = `${isSecure ? 'https' : 'http'}://${authority}`
 
@@ -64,10 +66,32 @@ export class Addressing {
     }
   }
 
+  /** Of a request that is refused: its address as far as that can be read. */
+  placeOf({ path, headers }: AddressedRequest): Place {
+    const host = hostOf(headers.get('host') ?? '')
+    if (host === null) return { style: 'path', bucket: null }
+    const inHost = this.#bucketIn(host)
+    return inHost === null
+      ? { style: 'path', bucket: firstSegment(path) }
+      : { style: 'virtual-host', bucket: inHost === '' ? null : inHost }
+  }
+
   /** A2. The base domain itself has no bucket before it. */
   #bucketIn(host: string): string | null {
     if (this.#suffix === null || !host.endsWith(this.#suffix)) return null
     return host.slice(0, -this.#suffix.length)
+  }
+}
+
+/** In lower case, without its port; null for no authority at all. */
+const hostOf = (authority: string): string | null => AUTHORITY.exec(authority)?.[1]?.toLowerCase() ?? null
+
+/** Null when it is empty, or not UTF-8 in percent-encoding. */
+function firstSegment(path: string): string | null {
+  try {
+    return percentDecoded(/^\/([^/]*)/.exec(path)?.[1] ?? '') || null
+  } catch {
+    return null
   }
 }
 

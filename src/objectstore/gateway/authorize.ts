@@ -112,9 +112,18 @@ export function demandPermission(principal: Principal | null, permission: Permis
   throw refuse('AccessDenied', `Access Denied: this needs the permission ${permission}`)
 }
 
-/** A caller that names the owner it expects does not want to meet another one. @throws S3Error AccessDenied */
-export function demandExpectedOwner({ headers }: AskedRequest, bucket: Bucket): void {
-  const expected = eitherHeader(headers, 'expected-bucket-owner')
+/**
+ * A caller that names the owner it expects does not want to meet another one.
+ *
+ * @param header that names it: for the source of a copy there is one of its own
+ * @throws S3Error AccessDenied
+ */
+export function demandExpectedOwner(
+  { headers }: AskedRequest,
+  bucket: Bucket,
+  header: 'expected-bucket-owner' | 'source-expected-bucket-owner' = 'expected-bucket-owner',
+): void {
+  const expected = eitherHeader(headers, header)
   if (expected !== undefined && expected !== bucket.owner) throw refuse('AccessDenied')
 }
 

@@ -3,6 +3,7 @@ import { eitherHeader } from '../auth/request-identity.ts'
 import { urlEncode } from '../documents/xml-text.ts'
 import type { StoredObject } from '../operations.ts'
 import type { S3Error } from '../refusals.ts'
+import { demandExpectedOwner } from './authorize.ts'
 import type { GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
 import { checkCopySource } from './objects/conditions.ts'
 import { checkCopySourceKey } from './objects/encryption.ts'
@@ -46,6 +47,7 @@ export const copySourceHeader = ({ bucketName, key }: CopySourceName): HeaderLin
 export async function openCopySource(request: GatewayRequest, context: GatewayContext): Promise<StoredObject> {
   const { bucketName, key } = copySourceName(request.headers)
   const bucket = await context.authorize(request, 's3:GetObject', bucketName, key)
+  demandExpectedOwner(request, bucket, 'source-expected-bucket-owner')
   const source = await existingObject(request, bucket, key, context)
   checkCopySource(request.headers, source, context.nowMs())
   checkCopySourceKey(request.headers, source.encryption)

@@ -29,7 +29,7 @@ import { collectBody } from './collect-body.ts'
 import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
 import type { Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
-import { ACL_HEADER } from './objects/acl.ts'
+import { withoutAcls } from './objects/acl.ts'
 import type { Extension, OperationName } from './operations-table.ts'
 import { asksForRequestTags } from './policy-values.ts'
 
@@ -61,6 +61,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
   return {
     name: 'objectstore',
     requestIdHeader: 'x-obj-request-id',
+    requestIdAlias: 'x-amz-request-id',
     requestIdPrefix: 'objreq-',
     routes: parts.management,
     // The gateway takes every path and every method that no management route has.
@@ -95,7 +96,7 @@ class Gateway {
   readonly #context: GatewayContext
 
   constructor(parts: GatewayParts) {
-    const { store, authenticator, region, putBytesMax, nowMs } = parts
+    const { store, authenticator, region, extensions, putBytesMax, nowMs } = parts
     this.#parts = parts
     this.#addressing = new Addressing(parts.baseDomain)
     this.#admission = new Admission(parts.concurrentRequestsMax ?? CONCURRENT_REQUESTS_MAX)
@@ -104,6 +105,7 @@ class Gateway {
       store,
       region,
       putBytesMax,
+      ignoresAcls: extensions.has('ignore-acl-headers'),
       nowMs,
       authorize: (request, action, bucketName, key) => this.#authorization.demand(request, action, bucketName, key),
       authenticateForm: (field, caller) => authenticator.authenticateForm(field, caller),
@@ -119,7 +121,7 @@ class Gateway {
     try {
       classified = classify(request, this.#addressing, this.#parts.extensions)
     } catch (error) {
-      return this.#fail(exchange, asked, error)
+      return this.#failUnclassified(request, exchange, asked, error)
     }
     const { operation, address } = classified
     void this.#serve(request, classified, body, exchange, { ...asked, operation, style: address.style })
@@ -134,7 +136,7 @@ class Gateway {
   ): Promise<void> {
     let cors: readonly HeaderLine[] = []
     try {
-      cors = this.#corsHeaders(request, classified)
+      cors = this.#corsHeaders(request, classified.address.bucket)
       this.#admission.enter(exchange)
       const answer = await this.#perform(request, classified, body, exchange)
       if (SHOWN_AT_ONCE.has(classified.operation.name)) await this.#parts.store.settled() // G1
@@ -143,6 +145,15 @@ class Gateway {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
       this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, await this.#confirmed(error))
     }
+  }
+
+  /** Its address counts as far as it can be read: a browser is to see this refusal, too. */
+  #failUnclassified(request: SignedRequest, exchange: Exchange, asked: Asked, error: unknown): void {
+    const { style, bucket } = this.#addressing.placeOf(request)
+    const cors = this.#corsHeaders(request, bucket)
+    const known = { ...asked, style, cors }
+    if (cors.length === 0) return this.#fail(exchange, known, error)
+    void this.#confirmed(error).then((confirmed) => this.#fail(exchange, known, confirmed)) // G1: of the CORS headers
   }
 
   /** G1. What a refusal was judged on is durable, or it was lost and that is the failure. */
@@ -217,15 +228,13 @@ class Gateway {
 
   /** With the extension nobody gets to see them but policies, which are judged before. */
   #withoutAcls(request: GatewayRequest): GatewayRequest {
-    if (!this.#parts.extensions.has('ignore-acl-headers')) return request
-    const headers = new Map([...request.headers].filter(([name]) => !ACL_HEADER.test(name)))
-    return headers.size === request.headers.size ? request : { ...request, headers }
+    return this.#context.ignoresAcls ? { ...request, headers: withoutAcls(request.headers) } : request
   }
 
   /** Of an actual request; a preflight's are its answer. */
-  #corsHeaders({ headers, method }: SignedRequest, { operation, address }: Classified): readonly HeaderLine[] {
-    if (!headers.has('origin') || address.bucket === null || operation.name === 'CorsPreflight') return []
-    const bucket = this.#parts.store.bucket(address.bucket)
+  #corsHeaders({ headers, method }: SignedRequest, bucketName: string | null): readonly HeaderLine[] {
+    if (!headers.has('origin') || bucketName === null || method === 'OPTIONS') return []
+    const bucket = this.#parts.store.bucket(bucketName)
     const rules = bucket && corsRulesOf(bucket)
     return rules?.headersFor(corsRequestOf(method, headers)) ?? []
   }

@@ -73,6 +73,8 @@ export interface GatewayContext {
   readonly region: string
   /** Cap of a single PUT and of a part. */
   readonly putBytesMax: number
+  /** With the extension `ignore-acl-headers`. The headers of requests come without ACLs then, fields of forms do not. */
+  readonly ignoresAcls: boolean
   /** Unix epoch. */
   nowMs(): number
   /**

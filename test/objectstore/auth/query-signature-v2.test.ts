@@ -57,6 +57,15 @@ describe('a URL pre-signed by version 2', () => {
     assert.equal(refusedAs('AccessDenied', request, EXPIRES * 1000 + 1).message, 'Request has expired')
   })
 
+  it('may hold for a week, with 15 minutes for clocks that are late', () => {
+    const request = signed(`GET\n\n\n${EXPIRES}\n/bucket/key`)
+    const earliestMs = (EXPIRES - 604_800 - 15 * 60) * 1000
+    assert.equal(principalOf(request, earliestMs), 'alice')
+    const refusal = refusedAs('AuthorizationQueryParametersError', request, earliestMs - 1)
+    assert.equal(refusal.status, 400)
+    assert.match(refusal.message, /^Expires must be less than a week away/)
+  })
+
   it('covers method, path, the bucket in the host and what selects something', () => {
     const text = `GET\n\n\n${EXPIRES}\n/bucket/key`
     refusedAs('SignatureDoesNotMatch', signed(text, { method: 'PUT' }))

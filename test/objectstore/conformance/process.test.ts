@@ -70,10 +70,11 @@ describe('a start that cannot work', () => {
     assert.deepEqual([code, stdout], [2, ''])
     assert(stderr.trim().split('\n').length === 1 && stderr.includes(setting), stderr)
   }
-  it('names the setting in one line and exits with 2: a port that is taken, a data directory that another process has', async () => {
+  it('names the setting in one line and exits with 2: a port that is taken, a data directory that another process has, a region that is none', async () => {
     await Promise.all([
       refused('OBJSTORE_BIND_ADDRESS', { OBJSTORE_BIND_ADDRESS: store.readyLine.http }),
       refused('OBJSTORE_DATA_DIR', { OBJSTORE_DATA_DIR: store.dataDirectory }),
+      refused('OBJSTORE_REGION', { OBJSTORE_REGION: 'EU WEST' }),
     ])
     assert.equal((await store.request('GET', '/health')).json(), 'Healthy')
   })

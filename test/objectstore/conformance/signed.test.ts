@@ -228,6 +228,7 @@ describe('a URL that was signed', () => {
       (await followV2('GET', '/signed/v2', undefined, -1)).refused('AccessDenied').text('Message'),
       'Request has expired',
     )
+    ;(await followV2('GET', '/signed/v2', undefined, 8 * 86_400)).refused('AuthorizationQueryParametersError')
   })
   it('expired, not yet valid, of another target, or with parameters that are none: refused', async () => {
     const hourAgo = timestampAt(Date.now() - 3_600_000)
@@ -350,8 +351,16 @@ describe('OBJSTORE_EXTENSIONS', () => {
       [['a', 'b/1', 'b/2', 'c'], 'alice'],
     )
   })
-  it('ignore-acl-headers: ACLs of requests are passed over', async () => {
+  it('ignore-acl-headers: ACLs of requests and of forms are passed over', async () => {
     ;(await ask('PUT', '/signed/acl', '', { headers: { 'x-amz-acl': 'public-read' } })).succeeded(200)
+    const form: readonly FormPart[] = [
+      ['key', 'acl'],
+      ['acl', 'public-read'],
+      ['file', 'from a form', 'f'],
+    ]
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' }
+    ;(await ask('POST', '/signed', formBody('b', form), { headers })).succeeded(204)
+    assert.equal((await ask('GET', '/signed/acl')).text, 'from a form')
     ;(await ask('GET', '/signed/acl', '', { query: [['acl', '']] })).refused('NotImplemented')
   })
 })

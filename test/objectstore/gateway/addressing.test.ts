@@ -96,6 +96,38 @@ describe('an address is an invalid URI', () => {
   }
 })
 
+describe('what can be told of a request that is refused', () => {
+  const placeOf = (host: string, path: string, headers: Record<string, string> = {}) => {
+    const { style, bucket } = new Addressing('s3.local').placeOf({
+      path,
+      headers: new Map(Object.entries({ host, ...headers })),
+    })
+    return [style, bucket]
+  }
+
+  it('is the bucket in the host, whatever is wrong with the path', () => {
+    for (const path of ['/', '/%zz', '//', '/\ufffd', '*', `/${'k'.repeat(1025)}`]) {
+      assert.deepEqual(placeOf('BKT.s3.local:9000', path), ['virtual-host', 'bkt'], path)
+    }
+    assert.deepEqual(placeOf('my.bkt.s3.local', '/', { 'x-forwarded-proto': 'https' }), ['virtual-host', 'my.bkt'])
+    assert.deepEqual(placeOf('.s3.local', '/bkt'), ['virtual-host', null])
+  })
+
+  it('is the bucket in the path, whatever is wrong behind it', () => {
+    for (const path of ['/bkt', '/b%6Bt/', '/bkt/%zz', '/bkt/\ufffd', `/bkt/${'k'.repeat(1025)}`]) {
+      assert.deepEqual(placeOf('s3.local', path), ['path', 'bkt'], path)
+    }
+  })
+
+  it('is no bucket where none can be read', () => {
+    for (const path of ['/', '//key', '/%zz/key', '/\ufffd', '*']) {
+      assert.deepEqual(placeOf('localhost', path), ['path', null], path)
+    }
+    assert.deepEqual(placeOf('user@bkt.s3.local', '/bkt'), ['path', null])
+    assert.deepEqual(placeOf('', '/bkt'), ['path', null])
+  })
+})
+
 describe('a key', () => {
   it('has 1024 bytes of UTF-8 at most', () => {
     assert.equal(addressOf('localhost', `/bkt/${'%C3%BC'.repeat(512)}`).key, 'ü'.repeat(512))

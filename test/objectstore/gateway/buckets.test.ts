@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, it } from 'node:test'
+import { StoreError } from '../../../src/errors.ts'
 import { createHash } from 'node:crypto'
 import { isBucketName } from '../../../src/objectstore/gateway/buckets/bucket-name.ts'
 import { EXTENSIONS } from '../../../src/objectstore/gateway/operations-table.ts'
@@ -182,6 +183,30 @@ describe('the CORS configuration of a bucket', () => {
     assert.equal(await allowed('/bkt/key', { origin: 'https://evil.example' }), undefined)
     assert.equal(await allowed('/bkt/key', {}), undefined)
     assert.equal(await allowed('/bkt/key', { ...ORIGIN, 'x-obj-principal': 'bob' }), undefined) // NoSuchBucket
+  })
+
+  it('is on refusals of what is outside the profile or cannot be read, wherever the bucket is named', async () => {
+    await gateway.ask('PUT', '/bkt?cors', { body: CORS })
+    const allowed = async (method: string, target: string, headers: Record<string, string>) => {
+      const reply = await gateway.ask(method, target, { headers })
+      assert.equal(reply.headers['x-obj-operation'], 'Unsupported')
+      return reply.headers['access-control-allow-origin']
+    }
+    for (const target of ['/key?acl', '?versioning', '/%zz', `/${'k'.repeat(1025)}`]) {
+      assert.equal(await allowed('GET', `/bkt${target}`, ORIGIN), 'https://app.example', target)
+    }
+    assert.equal(await allowed('GET', '/key?acl', { ...ORIGIN, host: 'bkt.s3.local' }), 'https://app.example')
+    assert.equal(await allowed('GET', '/bkt/key?acl', { origin: 'https://evil.example' }), undefined)
+    assert.equal(await allowed('GET', '/none/key?acl', ORIGIN), undefined)
+    const preflight = { ...ORIGIN, 'access-control-request-method': 'GET' }
+    assert.equal(await allowed('OPTIONS', '/bkt/%zz', preflight), undefined)
+  })
+
+  it('is on no refusal before it is durable', async () => {
+    await gateway.ask('PUT', '/bkt?cors', { body: CORS })
+    gateway.store.settled = () => Promise.reject(new StoreError('unavailable', 'wal_unavailable', 'lost'))
+    assertRefused(await gateway.ask('GET', '/bkt/key?acl', { headers: ORIGIN }), 503, 'ServiceUnavailable')
+    assertRefused(await gateway.ask('GET', '/bkt/key?acl'), 501, 'NotImplemented')
   })
 })
 

@@ -53,6 +53,8 @@ describe('every answer', () => {
     const reply = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': own } })
     assert.equal(reply.headers['x-obj-request-id'], own)
     assert.equal(textOf(reply.text, 'RequestId'), own)
+    const alias = await gateway.ask('GET', '/none?location', { headers: { 'x-amz-request-id': own } })
+    assert.equal(alias.headers['x-obj-request-id'], own)
     const long = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': `${own}a` } })
     assert.match(long.headers['x-obj-request-id']!, /^objreq-/)
   })
@@ -159,6 +161,24 @@ describe('a refusal', () => {
       const reply = await gateway.ask(method, target)
       assertRefused(reply, 501, 'NotImplemented')
       assert.equal(reply.headers['x-obj-operation'], 'Unsupported')
+    }
+  })
+
+  it('of what is outside the profile or cannot be read says how the bucket was addressed', async () => {
+    for (const [method, target, status, code] of [
+      ['GET', '/?versioning', 501, 'NotImplemented'],
+      ['GET', '/k?acl', 501, 'NotImplemented'],
+      ['GET', `/${'k'.repeat(1025)}`, 400, 'KeyTooLongError'],
+      ['GET', '/%zz', 400, 'InvalidURI'],
+      ['GET', `/?${'p&'.repeat(65)}`, 400, 'InvalidURI'],
+      ['PATCH', '/', 501, 'NotImplemented'],
+    ] as const) {
+      const inHost = await gateway.ask(method, target, { headers: { host: 'bkt.s3.local' } })
+      assertRefused(inHost, status, code)
+      assert.equal(inHost.headers['x-obj-endpoint-style'], 'virtual-host')
+      const inPath = await gateway.ask(method, `/bkt${target}`)
+      assertRefused(inPath, status, code)
+      assert.equal(inPath.headers['x-obj-endpoint-style'], 'path')
     }
   })
 

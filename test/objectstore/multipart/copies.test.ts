@@ -90,6 +90,14 @@ describe('a part that is copied', () => {
     })
   })
 
+  it('is refused when its source is of another owner than the request expects', async () => {
+    const { uploads, uploadId } = await withSource()
+    const copy = (owner: string) =>
+      uploads.partCopy('to', uploadId, 'photos/from/ä b', { 'x-obj-source-expected-bucket-owner': owner })
+    await assert.rejects(copy('bob'), { code: 'AccessDenied', status: 403 })
+    assert.equal((await copy('alice')).status, 200)
+  })
+
   it('whose upload ends while it is copied is refused, and leaves nothing', async () => {
     const { uploads, uploadId } = await withSource()
     const copy = uploads.partCopy('to', uploadId, 'photos/from/ä b')

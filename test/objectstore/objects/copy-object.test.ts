@@ -110,6 +110,16 @@ describe('CopyObject', () => {
     gateway.assertClean()
   })
 
+  it('is of a source of the owner that the caller expects', async () => {
+    const gateway = await withSource()
+    for (const name of ['x-amz-source-expected-bucket-owner', 'x-obj-source-expected-bucket-owner']) {
+      await assertRefusal(copy(gateway, 'target', { [name]: 'bob' }), 'AccessDenied')
+      assert.equal(await gateway.bytesOf('target'), null)
+    }
+    assert.equal((await copy(gateway, 'target', { 'x-amz-source-expected-bucket-owner': 'alice' })).status, 200)
+    gateway.assertClean()
+  })
+
   it('goes where the caller wants it to go only', async () => {
     const gateway = await withSource()
     await gateway.put('target', 'there')

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
+import type { GatewayContext } from '../../../src/objectstore/gateway/handler.ts'
 import { postObject } from '../../../src/objectstore/gateway/objects/post-object.ts'
-import { FakeBody, TestGateway, assertRefusal, headerOf, textOf } from './support.ts'
+import { FakeBody, TestGateway, assertRefusal, headerOf, requestOf, textOf } from './support.ts'
 import type { RequestParts } from './support.ts'
 
 type Fields = Readonly<Record<string, string>>
@@ -181,6 +182,32 @@ describe('PostObject', () => {
     await assertRefusal(gateway.ofBucket(postObject, { headers, body: cut }), 'MalformedPOSTRequest')
     await assertRefusal(gateway.ofBucket(postObject, { body: 'k=v' }), 'PreconditionFailed')
     assert.equal(await gateway.bytesOf('k'), null)
+    gateway.assertClean()
+  })
+
+  it('passes over ACLs where they are ignored, but policies get to see them', async () => {
+    const gateway = await TestGateway.open()
+    const authorized: ReadonlyMap<string, string>[] = []
+    const context: GatewayContext = {
+      ...gateway.context,
+      ignoresAcls: true,
+      authorize: async ({ headers }) => {
+        authorized.push(headers)
+        return gateway.bucket
+      },
+    }
+    for (const fields of [{ acl: 'public-read' }, { 'x-amz-acl': 'public-read' }, { 'x-amz-grant-read': 'id=a' }]) {
+      const answer = await postObject(requestOf(form({ key: 'k', ...fields }, 'hello')), gateway.bucket, context)
+      assert.equal(answer.status, 204)
+    }
+    assert.deepEqual(
+      authorized.map((headers) => [headers.get('x-amz-acl'), headers.get('x-amz-grant-read')]),
+      [
+        ['public-read', undefined],
+        ['public-read', undefined],
+        [undefined, 'id=a'],
+      ],
+    )
     gateway.assertClean()
   })
 

@@ -122,6 +122,7 @@ export class TestGateway {
       store,
       region: 'us-east-1',
       putBytesMax: 1 << 20,
+      ignoresAcls: false,
       nowMs: () => store.nowMs,
       authorize: async (request, action, bucketName, key) => {
         this.asked.push(`${action} ${bucketName}/${key ?? ''} ${request.caller.principal?.id ?? 'nobody'}`)

@@ -19,6 +19,7 @@ import { FORM_BYTES_MAX } from '../../documents/limits.ts'
 import type { BodyWriter, Bucket, NewObject } from '../../operations.ts'
 import type { BucketHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { demandSize } from '../receive-body.ts'
+import { withoutAcls } from './acl.ts'
 import { attributesOf } from './attributes.ts'
 import { writePrecondition } from './conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
@@ -84,7 +85,8 @@ class FormUpload {
     const key = fields.require('key')
     checkKey(key)
 
-    const headers = formHeaders(fields)
+    const fieldHeaders = formHeaders(fields)
+    const headers = this.#context.ignoresAcls ? withoutAcls(fieldHeaders) : fieldHeaders
     const attributes = { ...attributesOf({ headers }), tags: formTags(fields) }
     const precondition = writePrecondition(requestHeaders, key)
     precondition(store.peek(this.#bucket, key))
@@ -101,7 +103,7 @@ class FormUpload {
     const asked = {
       ...this.#request,
       caller: { ...caller, principal },
-      headers: new Map([...requestHeaders, ...headers]),
+      headers: new Map([...requestHeaders, ...fieldHeaders]),
       requestTags: attributes.tags,
     }
     this.#authorized = this.#context.authorize(asked, 's3:PutObject', this.#bucket.name, key)

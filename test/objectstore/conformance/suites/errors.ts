@@ -65,6 +65,8 @@ describe('errors', () => {
     await denying.ask('PUT', '?policy', { body: JSON.stringify({ Version: '2012-10-17', Statement: [statement] }) })
     ;(await denying.ask('GET', '/key')).refused('AccessDenied')
     ;(await bucket.ask('GET', '/key', { headers: { 'x-amz-expected-bucket-owner': 'other' } })).refused('AccessDenied')
+    const copy = { 'x-amz-copy-source': `${bucket.name}/key`, 'x-amz-source-expected-bucket-owner': 'other' }
+    ;(await bucket.ask('PUT', '/copy', { headers: copy })).refused('AccessDenied')
     const preflight = { origin: 'https://a.example', 'access-control-request-method': 'GET' }
     ;(await bucket.ask('OPTIONS', '/key', { headers: preflight })).refused('AccessDenied')
     const customer = (byte: string) => ({

@@ -78,7 +78,10 @@ describe('header 3: every classified response', () => {
   })
   it('x-obj-endpoint-style is virtual-host when the host names the bucket', async () => {
     const headers = { host: `any-bucket.${BASE_DOMAIN}` }
-    assert.equal((await store.request('GET', '/key', { headers })).header('x-obj-endpoint-style'), 'virtual-host')
+    for (const target of ['/key', '/?versioning', '/key?acl', '/%zz', `/${'k'.repeat(1025)}`]) {
+      const reply = await store.request('GET', target, { headers })
+      assert.equal(reply.header('x-obj-endpoint-style'), 'virtual-host', target)
+    }
   })
   it('x-obj-body-disposition: streamed, buffered, discarded, none', async () => {
     const bucket = await store.newBucket()
