@@ -18,6 +18,7 @@ import {
 import { processSettings } from './process.ts'
 import { NO_QUOTAS, readQuotas } from './quotas.ts'
 import type { Quotas } from './quotas.ts'
+import { apartRule, areApart } from './replica-directories.ts'
 import {
   SettingProblems,
   bindAddress,
@@ -221,8 +222,8 @@ function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: 
   const replicas = settings.MQ_REPLICA_DIRS
   if (replicas.length > REPLICA_DIRECTORIES_MAX) {
     problems.add('MQ_REPLICA_DIRS', `must name at most ${REPLICA_DIRECTORIES_MAX} directories`)
-  } else if (new Set([settings.MQ_DATA_DIR, ...replicas]).size <= replicas.length) {
-    problems.add('MQ_REPLICA_DIRS', `must name distinct directories, none of them ${names.MQ_DATA_DIR}`)
+  } else if (!areApart([settings.MQ_DATA_DIR, ...replicas])) {
+    problems.add('MQ_REPLICA_DIRS', apartRule(names.MQ_DATA_DIR))
   }
   const quorum = settings.MQ_WRITE_QUORUM
   if (quorum !== null && quorum > 1 + replicas.length) {

@@ -13,6 +13,7 @@ import {
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
 import { processSettings } from './process.ts'
+import { apartRule, areApart } from './replica-directories.ts'
 import {
   SettingProblems,
   bindAddress,
@@ -235,8 +236,8 @@ function checkReplicas(settings: Settings, problems: SettingProblems): void {
       'LOGSTORE_WAL_REPLICA_PATHS',
       `must name 1 to ${REPLICA_DIRECTORIES_MAX} directories, separated by commas`,
     )
-  } else if (new Set([settings.LOGSTORE_DATA_DIR, ...replicas]).size <= replicas.length) {
-    problems.add('LOGSTORE_WAL_REPLICA_PATHS', 'must name distinct directories, none of them LOGSTORE_DATA_DIR')
+  } else if (!areApart([settings.LOGSTORE_DATA_DIR, ...replicas])) {
+    problems.add('LOGSTORE_WAL_REPLICA_PATHS', apartRule('LOGSTORE_DATA_DIR'))
   }
   if (quorum === null || quorum > 1 + replicas.length) {
     problems.add(

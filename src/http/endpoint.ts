@@ -8,13 +8,15 @@ import fastJsonStringify from 'fast-json-stringify'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { gatherBody } from './body.ts'
+import { isIdentity } from './content-encoding.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
 import { describeProblem } from './validation.ts'
 
-/** Why a request was refused before `handle` saw it. `message` names a field, never a value. */
+/** Why a request was refused before `handle` saw it. `message` names a field of the schema, never what the client sent. */
 export interface EndpointRefusal {
+  /** `mediaType`: of the content type or the content encoding. */
   readonly reason: 'mediaType' | 'bodyTooLarge' | 'bodyTimedOut' | 'bodyMalformed' | 'bodyInvalid'
   readonly message: string
 }
@@ -98,8 +100,9 @@ export function endpoint<
     } catch {
       return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
     }
-    if (validator && !validator.Check(value)) {
-      return service.refuse(exchange, { reason: 'bodyInvalid', message: describeProblem(validator.Errors(value)) })
+    if (bodySchema && validator && !validator.Check(value)) {
+      const message = describeProblem(validator.Errors(value), { schema: bodySchema })
+      return service.refuse(exchange, { reason: 'bodyInvalid', message })
     }
     let body: Parsed
     try {
@@ -126,6 +129,12 @@ export function endpoint<
       }
       if (!service.anyMediaType && mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
         return service.refuse(exchange, { reason: 'mediaType', message: `the content type must be ${JSON_TYPE}` })
+      }
+      if (!isIdentity(head.header('content-encoding'))) {
+        return service.refuse(exchange, {
+          reason: 'mediaType',
+          message: 'the body must come without a content encoding',
+        })
       }
       const known = admitted // not null: seen by the functions below
       gatherBody(exchange, bodyLimitBytes, {

@@ -14,28 +14,39 @@ export interface DocumentedRoute {
   readonly endpoint: { readonly document?: OperationDocument }
 }
 
-export function openApiDocument(info: OpenApiInfo, routes: readonly DocumentedRoute[]): object {
+/** @param securitySchemes as OpenAPI has them, by the names that operations use */
+export function openApiDocument(
+  info: OpenApiInfo,
+  routes: readonly DocumentedRoute[],
+  securitySchemes: Readonly<Record<string, object>> = {},
+): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const { method, path, endpoint } of routes) {
     if (!endpoint.document) continue
     const operations = (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ??= {})
     operations[method.toLowerCase()] = operationOf(method, path, endpoint.document)
   }
-  return { openapi: '3.1.0', info, paths }
+  const components = Object.keys(securitySchemes).length > 0 && { components: { securitySchemes } }
+  return { openapi: '3.1.0', info, paths, ...components }
 }
 
 function operationOf(method: string, path: string, document: OperationDocument): object {
-  const { summary, query = [], requestBody, replies } = document
+  const { summary, query = [], headers = [], security, requestBody, replies } = document
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }))
-  const parameters = [...inPath, ...query.map(({ name, schema }) => ({ name, in: 'query', schema }))]
+  const parameters = [
+    ...inPath,
+    ...query.map(({ name, schema }) => ({ name, in: 'query', schema })),
+    ...headers.map(({ name, required, schema }) => ({ name, in: 'header', required, schema })),
+  ]
   return {
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary,
+    ...(security && { security: [Object.fromEntries(security.map((scheme) => [scheme, []]))] }),
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && {
       requestBody: { required: !requestBody.optional, content: contentOf(requestBody.mediaTypes, requestBody.schema) },

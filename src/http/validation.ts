@@ -1,32 +1,82 @@
-/** What is wrong with a value, in one sentence that names the first bad field and never its value. */
+/**
+ * What is wrong with a value, in one sentence.
+ *
+ * V1  it names fields of the schema only: neither a value nor a name that the sender made up is ever repeated
+ */
+import type { TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
 
 const NAME_CHARACTERS_MAX = 64
 
-export function describeProblem(errors: readonly TLocalizedValidationError[]): string {
-  const first = errors[0]
-  if (!first) return 'the body does not match its schema'
-  const field = fieldOf(first.instancePath)
-  const here = errors.filter((error) => error.instancePath === first.instancePath)
-  if (first.keyword === 'boolean') return `${field} is not a known field` // `additionalProperties: false`
-  if (first.keyword === 'required') return `${join(field, first.params.requiredProperties[0] ?? '')} is missing`
-  const alternatives = here.filter((error) => error.keyword !== 'anyOf' && error.message.startsWith('must be '))
-  if (alternatives.length > 1) {
-    return `${field} must be ${alternatives.map((error) => error.message.slice('must be '.length)).join(' or ')}`
-  }
-  return `${field} ${first.message}`
+interface ProblemOptions {
+  /** What the value was checked against; with it, the sentence about an unknown field says which ones are known. */
+  readonly schema?: TSchema
+  /** What the value is called. */
+  readonly whole?: string
 }
 
-/** '/page/limit' → 'page.limit' */
-function fieldOf(instancePath: string): string {
-  if (instancePath === '') return 'the body'
-  return fieldName(instancePath.slice(1).replaceAll('/', '.'))
+export function describeProblem(
+  errors: readonly TLocalizedValidationError[],
+  { schema, whole = 'the body' }: ProblemOptions = {},
+): string {
+  const first = errors[0]
+  if (!first) return `${whole} does not match its schema`
+  const { keyword, schemaPath, instancePath } = first
+  // `additionalProperties: false` reports the field itself, by its name, which is the sender's (V1)
+  if (keyword === 'boolean') {
+    const ownerPath = schemaPath.slice(0, schemaPath.lastIndexOf('/'))
+    return `${fieldOf(ownerPath, instancePath) || whole} has an unknown field${knownFields(schema, ownerPath)}`
+  }
+  const field = fieldOf(schemaPath, instancePath)
+  if (keyword === 'required') return `${join(field, first.params.requiredProperties[0] ?? '')} is missing`
+  const alternatives = errors.filter(
+    (error) => error.instancePath === instancePath && error.keyword !== 'anyOf' && error.message.startsWith('must be '),
+  )
+  if (alternatives.length > 1) {
+    return `${field || whole} must be ${alternatives.map((error) => error.message.slice('must be '.length)).join(' or ')}`
+  }
+  return `${field || whole} ${first.message}`
 }
+
+/**
+ * '#/properties/page/anyOf/0/properties/limit' and '/page/limit' → 'page.limit'; '' of the whole value. Names come from the schema,
+ * of the instance only numbers of items (V1).
+ */
+function fieldOf(schemaPath: string, instancePath: string): string {
+  const steps = tokensOf(schemaPath)
+  const instance = tokensOf(instancePath)
+  let field = ''
+  for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+    if (step === 'properties') {
+      field = join(field, steps.shift() ?? '')
+      instance.shift()
+    } else if (step === 'items') field = join(field, instance.shift() ?? '')
+    else if (step === 'patternProperties') return field === '' ? 'a field' : `a field of ${field}`
+    else if (step === 'anyOf') steps.shift()
+  }
+  return field
+}
+
+function knownFields(schema: TSchema | undefined, ownerPath: string): string {
+  let owner: unknown = schema
+  for (const token of tokensOf(ownerPath)) owner = memberOf(owner, token)
+  const properties = memberOf(owner, 'properties')
+  return isObject(properties) ? `; known are ${Object.keys(properties).join(', ')}` : ''
+}
+
+const memberOf = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined)
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+/** Of a JSON pointer (RFC 6901). */
+const tokensOf = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
 
 /** A name the sender made up is shown only while it looks like a name. */
 export const fieldName = (name: string): string =>
   name.length <= NAME_CHARACTERS_MAX && /^[\w.-]+$/.test(name) ? name : 'a field'
 
-function join(field: string, name: string): string {
-  return field === 'the body' ? name : `${field}.${name}`
-}
+const join = (field: string, name: string): string => (field === '' ? name : `${field}.${name}`)

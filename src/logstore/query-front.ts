@@ -1,10 +1,12 @@
 /**
  * `POST /v1/query` on the main thread: who may ask, places, and a snapshot for the query thread that answers.
  *
- * Order of refusals: tenant header, credentials, tenant known, token, content type, declared size, places, body, request, dataset.
+ * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,
+ * places, body, request, dataset.
  */
 import type { Endpoint, OperationDocument } from '../http/routes.ts'
 import { gatherBody } from '../http/body.ts'
+import { isIdentity } from '../http/content-encoding.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { mediaTypeOf } from '../http/media-type.ts'
 import { StoreError } from '../errors.ts'
@@ -71,6 +73,9 @@ export class QueryFront {
     if (isRefusal(caller)) return caller
     if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
       return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
+    }
+    if (!isIdentity(head.header('content-encoding'))) {
+      return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
     }
     if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
     if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {

@@ -1,6 +1,7 @@
 /** The bodies of the log store's answers. */
 import fastJsonStringify from 'fast-json-stringify'
 import { Type } from 'typebox'
+import type { TString } from 'typebox'
 import type { Exchange } from '../http/exchange.ts'
 import { REFUSALS } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
@@ -9,23 +10,25 @@ import { encodeRpcStatus } from './rpc-status.ts'
 export const JSON_TYPE = 'application/json'
 export const PROTOBUF_TYPE = 'application/x-protobuf'
 
-/** Ids are hex behind a fixed prefix: nothing in them needs escaping, and saying so makes this the fast path it should be. */
-const RecordId = Type.String({ format: 'unsafe' })
+const ingestReplyOf = (recordId: TString) =>
+  Type.Object({
+    status: Type.Literal('accepted'),
+    signal: Type.Union([Type.Literal('log'), Type.Literal('trace')]),
+    accepted_records: Type.Integer({ description: 'records of the batch' }),
+    duplicate_records: Type.Integer({ description: 'of these, records that were stored before and are kept once' }),
+    record_ids: Type.Array(recordId, { description: 'one id per record, in batch order' }),
+  })
 
-export const IngestReply = Type.Object({
-  status: Type.Literal('accepted'),
-  signal: Type.Union([Type.Literal('log'), Type.Literal('trace')]),
-  accepted_records: Type.Integer({ description: 'records of the batch' }),
-  duplicate_records: Type.Integer({ description: 'of these, records that were stored before and are kept once' }),
-  record_ids: Type.Array(RecordId, { description: 'one id per record, in batch order' }),
-})
+export const IngestReply = ingestReplyOf(Type.String({ pattern: '^logstore_[0-9a-f]{32}$' }))
 export const RejectionReply = Type.Object({
   status: Type.Literal('rejected'),
   retryable: Type.Boolean(),
   error: Type.Object({ kind: Type.String(), message: Type.String() }),
 })
 
-const stringifyIngest = fastJsonStringify({ ...IngestReply }, { ajv: { formats: { unsafe: true } } })
+/** Ids are hex behind a fixed prefix: nothing in them needs escaping, and saying so makes this the fast path it should be. */
+const UnescapedId = Type.String({ format: 'unsafe' })
+const stringifyIngest = fastJsonStringify({ ...ingestReplyOf(UnescapedId) }, { ajv: { formats: { unsafe: true } } })
 const stringifyRejection = fastJsonStringify({ ...RejectionReply })
 
 /**

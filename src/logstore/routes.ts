@@ -3,8 +3,10 @@ import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { FORMAT_JSON, FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from './batch-frame.ts'
+import { TENANT_HEADER } from './caller.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Ingest } from './ingest/ingest.ts'
+import { ENCODINGS } from './ingest/messages.ts'
 import type { QueryFront } from './query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
 import { IngestReply, JSON_TYPE, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
@@ -64,21 +66,34 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
     ...endpointHelper,
-    { method: 'GET', path: '/metrics', endpoint: metricsEndpoint(parts.metrics) },
+    { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
   ]
-  const document = openApiDocument({ title: 'trilog log store', version: parts.version }, routes)
+  const info = { title: 'trilog log store', version: parts.version }
+  const document = openApiDocument(info, routes, securitySchemes)
   return [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const
 
+const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } }
+const tenantHeader = { name: TENANT_HEADER, required: true, schema: { type: 'string', minLength: 1 } }
+const encodingHeader = {
+  name: 'content-encoding',
+  required: false,
+  schema: { type: 'string', enum: ENCODINGS, default: 'identity' },
+}
+const forTenants = { security: ['bearer'], headers: [tenantHeader] }
+const forIngest = { security: ['bearer'], headers: [tenantHeader, encodingHeader] }
+
 const jsonIngest = (what: string): OperationDocument => ({
+  ...forIngest,
   summary: `Ingest OTLP JSON ${what}; answered when they are durable`,
   requestBody: { mediaTypes: [JSON_TYPE] },
   replies: [{ status: 200, description: 'stored', mediaType: JSON_TYPE, schema: IngestReply }, rejected],
 })
 
 const protobufIngest = (what: string): OperationDocument => ({
+  ...forIngest,
   summary: `Ingest OTLP protobuf ${what}; answered when they are durable`,
   requestBody: { mediaTypes: [PROTOBUF_TYPE] },
   replies: [
@@ -88,7 +103,13 @@ const protobufIngest = (what: string): OperationDocument => ({
 })
 
 const queryDocument: OperationDocument = {
+  ...forTenants,
   summary: 'Search retained records by dataset, record id, trace id and time',
   requestBody: { mediaTypes: [JSON_TYPE], schema: QueryRequestBody },
   replies: [{ status: 200, description: 'a page of records', mediaType: JSON_TYPE, schema: QueryReply }, rejected],
+}
+
+const metricsDocument: OperationDocument = {
+  summary: 'Metrics, in the text format of Prometheus',
+  replies: [{ status: 200, description: 'as they are now', mediaType: 'text/plain' }],
 }

@@ -6,6 +6,7 @@ import { Type } from 'typebox'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { StoreError } from '../errors.ts'
+import { describeProblem } from '../http/validation.ts'
 import {
   NAME_BYTES_MAX,
   TENANT_BYTES_DEFAULT,
@@ -90,8 +91,8 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
     throw badPolicy('is not valid JSON')
   }
   if (!policyFile.Check(value)) {
-    const [first] = policyFile.Errors(value)
-    throw badPolicy(`${first?.instancePath || '/'} ${first?.message ?? 'is invalid'}`)
+    const problem = describeProblem(policyFile.Errors(value), { schema: PolicyFile, whole: 'the policy' })
+    throw badPolicy(`has a mistake: ${problem}`)
   }
   const ids = new Set<string>()
   const tenants = value.tenants.map(({ id, credentials, limits }): Tenant => {

@@ -113,9 +113,12 @@ describe('the broker’s settings', () => {
       problemsOf({ MQ_DATA_DIR: '/data', MQ_REPLICA_DIRS: replicas, MQ_WRITE_QUORUM: quorum })
     assert.deepEqual(replicated('', '1'), [])
     assert.deepEqual(replicated('/a,/b', '3'), [])
-    const distinct = ['MQ_REPLICA_DIRS must name distinct directories, none of them MQ_DATA_DIR']
+    const distinct = [
+      'MQ_REPLICA_DIRS must name distinct directories, none of them MQ_DATA_DIR, and none inside another, with symbolic links followed',
+    ]
     assert.deepEqual(replicated('/a,/x/../a', '2'), distinct)
     assert.deepEqual(replicated('/a,/data/', '2'), distinct)
+    assert.deepEqual(replicated('/a,/data/copy', '2'), distinct)
     assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8', '1'), ['MQ_REPLICA_DIRS must name at most 7 directories'])
     assert.deepEqual(replicated('/a,/b', '4'), [
       'MQ_WRITE_QUORUM must be 1 to 3: the data directory and the directories of MQ_REPLICA_DIRS',

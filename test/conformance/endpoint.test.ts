@@ -50,11 +50,9 @@ describe('POST /v1/endpoint/{activation_id}', () => {
       const reply = await store('bad', body)
       assert.deepEqual([reply.status, reply.rejection().retryable], [400, false], JSON.stringify(body))
     }
-    assertRefused(
-      await server.request(path('bad'), '{}', { headers: { 'content-type': 'text/plain' } }),
-      415,
-      'unsupported_content_type',
-    )
+    for (const headers of [{ 'content-type': 'text/plain' }, { 'content-encoding': 'gzip' }])
+      assertRefused(await server.request(path('bad'), good, { headers }), 415, 'unsupported_content_type')
+    assert.equal((await read(path('bad'))).status, 404)
   })
 })
 

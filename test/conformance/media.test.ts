@@ -128,6 +128,15 @@ describe('a content encoding', () => {
       }
     }
   })
+  it('with anything behind the compressed body is malformed_batch', async () => {
+    const encodings = [...ENCODINGS, ['deflate', deflateRawSync] as const]
+    for (const [name, encode] of encodings) {
+      for (const rest of ['garbage!', 'g', '\0', '\0garbage!']) {
+        const body = Buffer.concat([encode(json.batch(3)), Buffer.from(rest)])
+        assertRefused(await send(json, body, { 'content-encoding': name }), 400, 'malformed_batch')
+      }
+    }
+  })
   it('of nothing is empty_batch, sent as zero bytes or as a compressed nothing', async () => {
     for (const [name, encode] of ENCODINGS) {
       assertRefused(await send(json, Buffer.alloc(0), { 'content-encoding': name }), 400, 'empty_batch')
@@ -141,6 +150,24 @@ describe('a content encoding', () => {
       const reply = await send(json, split, { 'content-encoding': name })
       assert.equal(reply.status, 200, `${name}: ${reply.text}`)
     }
+  })
+})
+
+describe('a content encoding of a query', () => {
+  const query = Buffer.from('{"dataset":"checkout"}')
+  const ask = (body: Buffer | string, headers: Record<string, string>): Promise<Reply> =>
+    server.request(QUERY, body, { headers })
+  it('other than identity is unsupported_content_encoding, whatever the body is', async () => {
+    for (const [name, encode] of [...ENCODINGS, ['br', (bytes: Buffer) => bytes] as const]) {
+      for (const body of [query, encode(query)])
+        assertRefused(await ask(body, { 'content-encoding': name }), 415, 'unsupported_content_encoding')
+    }
+    assert.equal((await ask(query, { 'content-encoding': 'Identity' })).status, 200)
+  })
+  it('is refused after the content type and before the size', async () => {
+    const gzip = { 'content-encoding': 'gzip' }
+    assertRefused(await ask(query, { ...gzip, 'content-type': 'text/plain' }), 415, 'unsupported_content_type')
+    assertRefused(await ask('x'.repeat(100_000), gzip), 415, 'unsupported_content_encoding')
   })
 })
 

@@ -126,6 +126,37 @@ describe('GET /openapi.json', () => {
     for (const { path } of INGEST_ROUTES) assert(document.paths[path]?.['post'], path)
     assert(document.paths[QUERY]?.['post'])
     assert(document.paths['/health']?.['get'])
+    assert(document.paths['/metrics']?.['get'])
+  })
+  it('says which routes need the tenant header and a bearer token, and which encodings are taken', async () => {
+    const { paths, components } = (await server.request('/openapi.json', null)).ok() as {
+      paths: Record<string, Record<string, { security?: object; parameters?: { name: string; required: boolean }[] }>>
+      components: object
+    }
+    assert.deepEqual(components, { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } })
+    const tenantRoutes = new Set([...INGEST_ROUTES.map(({ path }) => path), QUERY])
+    for (const [path, { get, post }] of Object.entries(paths)) {
+      const { security, parameters = [] } = post ?? get!
+      const needed = parameters.filter(({ required }) => required).map(({ name }) => name)
+      if (tenantRoutes.has(path)) assert.deepEqual([security, needed], [[{ bearer: [] }], ['x-logstore-tenant']])
+      else assert.equal(security, undefined, path)
+    }
+    for (const { path } of INGEST_ROUTES) {
+      assert.partialDeepStrictEqual(paths[path]!['post']!.parameters, [
+        { name: 'content-encoding', schema: { enum: ['identity', 'gzip', 'deflate', 'zstd'] } },
+      ])
+    }
+  })
+  it('describes a query as it is taken: times as strings and integers, null for what is absent', async () => {
+    const { text } = await server.request('/openapi.json', null)
+    assert.doesNotMatch(text, /unsafe/)
+    const { paths } = JSON.parse(text) as { paths: Record<string, { post: { requestBody: object } }> }
+    const nullType = { type: 'null' }
+    const filter = {
+      properties: { start_time_unix_nano: { anyOf: [{ type: 'string' }, { type: 'integer' }, nullType] } },
+    }
+    const schema = { properties: { filter: { anyOf: [filter, nullType] }, deadline_ms: { anyOf: [{}, nullType] } } }
+    assert.partialDeepStrictEqual(paths[QUERY]!.post.requestBody, { content: { 'application/json': { schema } } })
   })
 })
 

@@ -33,7 +33,9 @@ test('tokens and payloads are in no refusal and in no line of the log, whatever 
     PAYLOAD,
     JSON.stringify({ resourceLogs: PAYLOAD }),
     JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords: [{ timeUnixNano: PAYLOAD }] }] }] }),
-    JSON.stringify({ dataset: 'orders', [PAYLOAD]: 1 }).replace(PAYLOAD, 'unknown'),
+    JSON.stringify({ dataset: 'orders', [PAYLOAD]: 1 }),
+    JSON.stringify({ dataset: 'orders', filter: { [PAYLOAD]: 1 } }),
+    JSON.stringify({ url: PAYLOAD, latency: 1, activation_id: 'a', [PAYLOAD]: 1 }),
     JSON.stringify({ dataset: 'orders', filter: { trace_id: PAYLOAD } }),
     JSON.stringify({ dataset: 'orders', filter: { start_time_unix_nano: PAYLOAD } }),
     JSON.stringify({ dataset: 'orders', page: { cursor: PAYLOAD } }),
@@ -51,7 +53,7 @@ test('tokens and payloads are in no refusal and in no line of the log, whatever 
     ...headers.flatMap((more) => [PAYLOAD, jsonLogs([record])].map((body) => ({ body, more }))),
   ]
   const kinds = new Set<string>()
-  for (const path of [...INGEST_ROUTES.map(({ path }) => path), QUERY, `/${PAYLOAD}`])
+  for (const path of [...INGEST_ROUTES.map(({ path }) => path), QUERY, '/v1/endpoint/a', `/${PAYLOAD}`])
     for (const { body, more } of requests) {
       const options = { tenant: 'acme', token: TOKEN, headers: { ...typeOf(path), ...more } }
       const reply = await server.request(path, body, options)

@@ -1,6 +1,6 @@
 /** Contract "All three": a start that cannot work prints one line that names the setting, and exits with code 2. */
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { crc32 } from 'node:zlib'
@@ -46,6 +46,20 @@ describe('a start', { concurrency: STARTS_AT_ONCE }, () => {
     const paths = { LOGSTORE_DATA_DIR: directory, LOGSTORE_WAL_REPLICA_PATHS: `${directory}/../data` }
     return refused(/LOGSTORE_WAL_REPLICA_PATHS/, { ...replicas, ...paths, LOGSTORE_WAL_WRITE_QUORUM: '2' })
   })
+  it('with a replica directory inside or around the data directory, or the same by a link, creates nothing', async () => {
+    const root = temporaryDirectory()
+    mkdirSync(`${root}/data`)
+    symlinkSync(`${root}/data`, `${root}/link`)
+    for (const replica of ['data/bundles', 'link', 'link/copy', '']) {
+      const paths = { LOGSTORE_DATA_DIR: `${root}/data`, LOGSTORE_WAL_REPLICA_PATHS: `${root}/${replica}` }
+      await refused(/^LOGSTORE_WAL_REPLICA_PATHS .*LOGSTORE_DATA_DIR/, {
+        ...replicas,
+        ...paths,
+        LOGSTORE_WAL_WRITE_QUORUM: '2',
+      })
+    }
+    assert.deepEqual([readdirSync(root).length, readdirSync(`${root}/data`)], [2, []])
+  })
   it('with a replica directory that cannot be written names LOGSTORE_WAL_REPLICA_PATHS', () => {
     const paths = { LOGSTORE_WAL_REPLICA_PATHS: `${fileIn(temporaryDirectory())}/replica` }
     return refused(/LOGSTORE_WAL_REPLICA_PATHS/, { ...replicas, ...paths, LOGSTORE_WAL_WRITE_QUORUM: '1' })
@@ -62,6 +76,7 @@ describe('a start', { concurrency: STARTS_AT_ONCE }, () => {
         JSON.stringify({ tenants: [{ id: 'a', credentials: [{ token_sha256: 'secret', datasets: ['*'] }] }] }),
         /LOGSTORE_TENANT_POLICY_FILE.*token_sha256/,
       ],
+      ['{"tenants":[],"tenant":[]}', /LOGSTORE_TENANT_POLICY_FILE.*unknown field; known are tenants/],
     ]
     for (const [text, says] of policies) {
       writeFileSync(file, text)

@@ -65,9 +65,9 @@ async function get(path: string): Promise<Answer> {
   return [reply.status, await reply.json()]
 }
 
-async function post(path: string, body: string | object, contentType = 'application/json'): Promise<Answer> {
+async function post(path: string, body: string | object, contentType = 'application/json', more = {}): Promise<Answer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  const reply = await fetch(at(path), { method: 'POST', body: text, headers: { 'content-type': contentType } })
+  const reply = await fetch(at(path), { method: 'POST', body: text, headers: { 'content-type': contentType, ...more } })
   return [reply.status, await reply.json()]
 }
 
@@ -152,6 +152,8 @@ describe('a body', () => {
       assert.deepEqual(await post('bad', body), [400, { reason }])
     }
     assert.deepEqual(await post('bad', object, 'text/plain'), [415, { reason: 'mediaType' }])
+    const gzip = { 'content-encoding': 'gzip' }
+    assert.deepEqual(await post('bad', object, 'application/json', gzip), [415, { reason: 'mediaType' }])
     assert.deepEqual(await get('bad'), [404, 'No data found'])
   })
 

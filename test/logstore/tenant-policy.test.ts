@@ -61,6 +61,36 @@ describe('a tenant policy', () => {
   }
 })
 
+describe('a mistake in a tenant policy', () => {
+  for (const [what, tenant, says] of [
+    [
+      'a field that is not known',
+      { id: 'a', credentials, limitz: {} },
+      'tenants.0 has an unknown field; known are id, credentials, limits',
+    ],
+    [
+      'a digest in the place of a name',
+      { id: 'a', credentials: [{ [digest('one')]: ['*'], ...credentials[0] }] },
+      'tenants.0.credentials.0 has an unknown field; known are token_sha256, datasets',
+    ],
+    ['a field that is missing', { id: 'a' }, 'tenants.0.credentials is missing'],
+    [
+      'a limit that is a word',
+      { id: 'a', credentials, limits: { records: 'many' } },
+      'tenants.0.limits.records must be integer or null',
+    ],
+  ] as const)
+    it(`is told with its place: ${what}`, () => {
+      const message = `LOGSTORE_TENANT_POLICY_FILE: the file has a mistake: ${says}`
+      assert.throws(() => parseTenantPolicy(policyText(tenant), 1), { code: 'invalid_tenant_policy', message })
+    })
+
+  it('is told of the whole policy', () => {
+    const message = 'LOGSTORE_TENANT_POLICY_FILE: the file has a mistake: the policy must be object'
+    assert.throws(() => parseTenantPolicy('[]', 1), { message })
+  })
+})
+
 describe('a caller', () => {
   const policy = parseTenantPolicy(policyText({ id: 'acme', credentials }), 1)
   const kindOf = (tenant: string, authorization: string): string => {

@@ -1,4 +1,5 @@
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from 'node:zlib'
+import type { ZlibOptions } from 'node:zlib'
 import { zstdFrameEnds } from '../../../native-free-codecs/zstd-frames.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -16,9 +17,9 @@ export function decompress(body: Uint8Array, encoding: Encoding, maxOutputBytes:
       case 'identity':
         return body
       case 'gzip':
-        return gunzipSync(body, options)
+        return decompressWhole(gunzipSync, body, encoding, options)
       case 'deflate':
-        return hasZlibHeader(body) ? inflateSync(body, options) : inflateRawSync(body, options)
+        return decompressWhole(hasZlibHeader(body) ? inflateSync : inflateRawSync, body, encoding, options)
       case 'zstd':
         return decompressZstd(body, maxOutputBytes)
     }
@@ -27,6 +28,28 @@ export function decompress(body: Uint8Array, encoding: Encoding, maxOutputBytes:
       return tooLarge(maxOutputBytes)
     return invalid(encoding)
   }
+}
+
+/**
+ * Refuses bytes behind the stream: node:zlib ignores all of them behind deflate, and behind gzip those that begin with a zero.
+ *
+ * @throws what node:zlib throws
+ */
+function decompressWhole(
+  read: typeof inflateSync,
+  body: Uint8Array,
+  encoding: Encoding,
+  options: ZlibOptions,
+): Uint8Array | Refusal {
+  // Its types know nothing of what `info` adds.
+  const { buffer, engine } = read(body, { ...options, info: true }) as unknown as Decompressed
+  return engine.bytesWritten === body.byteLength ? buffer : invalid(encoding)
+}
+
+interface Decompressed {
+  readonly buffer: Buffer
+  /** bytesWritten: what was read of the body */
+  readonly engine: { readonly bytesWritten: number }
 }
 
 /** Parallel compressors write a frame for every megabyte or so; each frame costs a call. */

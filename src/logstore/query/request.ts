@@ -2,11 +2,12 @@
  * The body of `POST /v1/query`: its schema, and what each violation is called.
  *
  * null stands for absent in every optional field. Times are u64 nanoseconds and stay exact: as decimal strings, or as JSON
- * integers, which are read from their own digits and never pass through a double.
+ * integers, which are read from their own digits and never pass through a double: by the time of the check they are strings.
  */
 import { Type } from 'typebox'
-import type { Static } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { describeProblem } from '../../http/validation.ts'
 import type { QueryFilter } from './cursor.ts'
 
 const PAGE_LIMIT_DEFAULT = 100
@@ -17,19 +18,23 @@ const DEADLINE_MAX_MS = 60_000
 const DATASET_LENGTH_MAX = 1024
 const TIME_MAX = (1n << 64n) - 1n
 
-const Time = (description: string) =>
+const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const Time = (bound: string) =>
   Type.Optional(
-    Type.String({ pattern: '^[0-9]{1,20}$', description: `${description}; Unix ns, decimal string or integer` }),
+    Type.Union([Type.String({ pattern: '^[0-9]{1,20}$' }), Type.Integer({ minimum: 0 }), Type.Null()], {
+      description: `${bound}; nanoseconds since the Unix epoch`,
+    }),
   )
 
 export const QueryRequestBody = Type.Object(
   {
     dataset: Type.String({ minLength: 1, maxLength: DATASET_LENGTH_MAX }),
-    filter: Type.Optional(
+    filter: Nullable(
       Type.Object(
         {
-          record_id: Type.Optional(Type.String({ description: 'exact' })),
-          trace_id: Type.Optional(
+          record_id: Nullable(Type.String({ description: 'exact' })),
+          trace_id: Nullable(
             Type.String({ pattern: '^[0-9a-fA-F]{32}$', description: 'exact, 32 hexadecimal digits' }),
           ),
           start_time_unix_nano: Time('inclusive'),
@@ -38,16 +43,16 @@ export const QueryRequestBody = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    page: Type.Optional(
+    page: Nullable(
       Type.Object(
         {
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT })),
-          cursor: Type.Optional(Type.String({ minLength: 1, description: 'next_cursor of the previous page' })),
+          limit: Nullable(Type.Integer({ minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT })),
+          cursor: Nullable(Type.String({ minLength: 1, description: 'next_cursor of the previous page' })),
         },
         { additionalProperties: false },
       ),
     ),
-    deadline_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: DEADLINE_MAX_MS, default: DEADLINE_DEFAULT_MS })),
+    deadline_ms: Nullable(Type.Integer({ minimum: 1, maximum: DEADLINE_MAX_MS, default: DEADLINE_DEFAULT_MS })),
   },
   { additionalProperties: false },
 )
@@ -94,14 +99,12 @@ export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryReques
   return typed(body)
 }
 
-function typed({
-  dataset,
-  filter = {},
-  page = {},
-  deadline_ms,
-}: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
-  const startTime = timeOf(filter.start_time_unix_nano)
-  const endTime = timeOf(filter.end_time_unix_nano)
+function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
+  const { dataset, deadline_ms } = body
+  const filter = body.filter ?? {}
+  const page = body.page ?? {}
+  const startTime = timeOf(filter.start_time_unix_nano ?? null)
+  const endTime = timeOf(filter.end_time_unix_nano ?? null)
   if (startTime === 'beyond' || endTime === 'beyond') {
     const field = startTime === 'beyond' ? 'start_time_unix_nano' : 'end_time_unix_nano'
     return invalid(`filter.${field} must be at most ${TIME_MAX}`)
@@ -115,42 +118,25 @@ function typed({
   }
 }
 
-function timeOf(text: string | undefined): bigint | null | 'beyond' {
-  if (text === undefined) return null
-  const time = BigInt(text)
+function timeOf(given: string | number | null): bigint | null | 'beyond' {
+  if (given === null) return null
+  const time = BigInt(given)
   return time > TIME_MAX ? 'beyond' : time
 }
 
 const NOT_JSON = Symbol('not JSON')
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Integers of the two time fields become the text they were written as; known members that are null are left out. */
+/** Integers of the two time fields become the text they were written as. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
-    const body = parseWithSource(utf8.decode(bytes), (key, value, context) =>
+    return parseWithSource(utf8.decode(bytes), (key, value, context) =>
       typeof value === 'number' && TIME_FIELDS.has(key) ? context.source : value,
     )
-    const { properties } = QueryRequestBody
-    const known = withoutNulls(body, properties)
-    if (!isObject(known)) return known
-    for (const part of ['filter', 'page'] as const) {
-      if (isObject(known[part])) known[part] = withoutNulls(known[part], properties[part].properties)
-    }
-    return known
   } catch {
     return NOT_JSON
   }
 }
-
-function withoutNulls(value: unknown, properties: object): unknown {
-  if (!isObject(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).filter(([name, member]) => member !== null || !Object.hasOwn(properties, name)),
-  )
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano'])
 
@@ -180,13 +166,8 @@ const RULES: readonly (readonly [path: string, rule: string])[] = [
 /** The first violation in a fixed order: fields that do not exist, then the rules as listed. */
 function problemOf(body: unknown): QueryRequestProblem {
   const errors = requestBody.Errors(body)
-  for (const error of errors) {
-    if (error.keyword !== 'additionalProperties') continue
-    const names = error.params.additionalProperties.map((name) =>
-      `${error.instancePath.slice(1)}/${name}`.replace(/^\//, ''),
-    )
-    return invalid(`unknown field ${JSON.stringify(names[0]!.slice(0, 100).replace('/', '.'))}`)
-  }
+  const unknown = errors.find(({ keyword }) => keyword === 'boolean')
+  if (unknown) return invalid(describeProblem([unknown], { schema: QueryRequestBody }))
   const paths = new Set(errors.map(({ instancePath }) => instancePath))
   for (const [path, rule] of RULES) {
     const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))

@@ -1,0 +1,31 @@
+/**
+ * Whether the directories of a log are apart. One that is another, by whatever name, is no second copy; one inside another stands in
+ * the way of its files.
+ */
+import { realpathSync } from 'node:fs'
+import { dirname, relative, resolve, sep } from 'node:path'
+
+/** @param directories absolute paths, whether they exist or not: nothing is created */
+export function areApart(directories: readonly string[]): boolean {
+  const places = directories.map(placeOf)
+  return places.every((one, index) => places.every((other, at) => at === index || !isWithin(one, other)))
+}
+
+/** @param dataDirectory what its setting is called */
+export const apartRule = (dataDirectory: string): string =>
+  `must name distinct directories, none of them ${dataDirectory}, and none inside another, with symbolic links followed`
+
+/** The path without symbolic links, as far as it exists. */
+function placeOf(path: string): string {
+  for (let existing = path; ; existing = dirname(existing)) {
+    try {
+      return resolve(realpathSync(existing), relative(existing, path))
+    } catch (error) {
+      if (existing === dirname(existing)) throw error
+    }
+  }
+}
+
+/** The directory itself is within it, too. */
+const isWithin = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)

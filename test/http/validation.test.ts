@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Type } from 'typebox'
+import type { TSchema } from 'typebox'
+import { Errors } from 'typebox/value'
+import { describeProblem } from '../../src/http/validation.ts'
+
+const schema = Type.Object(
+  {
+    properties: Type.Optional(Type.Integer()),
+    labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+    items: Type.Optional(
+      Type.Array(Type.Union([Type.Object({ 'a/b~c': Type.Integer() }, { additionalProperties: false }), Type.Null()])),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+describe('a problem', () => {
+  for (const [value, problem] of [
+    [[], 'the body must be object'],
+    [{ properties: 's3cret' }, 'properties must be integer'],
+    [{ s3cret: 1 }, 'the body has an unknown field; known are properties, labels, items'],
+    [{ labels: { s3cret: 1 } }, 'a field of labels must be string'],
+    [{ items: [null, { 'a/b~c': 1, s3cret: 1 }] }, 'items.1 has an unknown field; known are a/b~c'],
+    [{ items: [{ 'a/b~c': 's3cret' }] }, 'items.0.a/b~c must be integer'],
+    [{ items: [{}] }, 'items.0.a/b~c is missing'],
+    [{ items: ['s3cret'] }, 'items.0 must be object or null'],
+  ] as const)
+    it(`of ${JSON.stringify(value)} is told in names of the schema only`, () => {
+      assert.equal(describeProblem(Errors(schema, value), { schema }), problem)
+    })
+
+  it('of a record is told without the name of its field', () => {
+    const record = Type.Record(Type.String(), Type.String())
+    assert.equal(describeProblem(Errors(record, { s3cret: 1 })), 'a field must be string')
+  })
+
+  it('is told without the known fields where the schema is not at hand, and of a whole by its name', () => {
+    const errors = Errors<TSchema>(schema, { s3cret: 1 })
+    assert.equal(describeProblem(errors), 'the body has an unknown field')
+    assert.equal(describeProblem(errors, { whole: 'the file' }), 'the file has an unknown field')
+    assert.equal(describeProblem([]), 'the body does not match its schema')
+  })
+})
