@@ -5,6 +5,7 @@
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
 import type { BrokerConfig } from '../config/broker.ts'
+import { StoreError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
 import { openServiceLog } from '../log/service-log.ts'
@@ -71,7 +72,7 @@ export async function openHeadlessBroker(context: Context): Promise<HeadlessBrok
 }
 
 function openLog({ config, running, logger }: Context): Promise<Log> {
-  const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax, names } = config
+  const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
   const isReplicated = replicaDirectories.length > 0
   const options = {
     directory: dataDirectory,
@@ -80,9 +81,14 @@ function openLog({ config, running, logger }: Context): Promise<Log> {
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
     ...(isReplicated && { replicas: replicaDirectories, writeQuorum }),
   }
-  const settings = [names.MQ_DATA_DIR, ...(isReplicated ? [names.MQ_REPLICA_DIRS] : [])]
-  return running.open(() => openServiceLog(options, { settings, logger }))
+  return running.open(() => openServiceLog(options, { settings: settingsOf(config), logger }))
 }
+
+/** That name the directories. */
+const settingsOf = ({ names, replicaDirectories }: BrokerConfig): readonly string[] => [
+  names.MQ_DATA_DIR,
+  ...(replicaDirectories.length > 0 ? [names.MQ_REPLICA_DIRS] : []),
+]
 
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
 
@@ -106,9 +112,10 @@ async function openStorage({ config, running, logger, clock, random }: Context, 
         queueMax: WRITE_QUEUE_MAX,
       }),
   )
-  const engine = await openEngine({
+  const directories = [config.dataDirectory, ...config.replicaDirectories]
+  const opening = openEngine({
     log,
-    directories: [config.dataDirectory, ...config.replicaDirectories],
+    directories,
     files: nodeFiles,
     reads: new RecordReads({
       jobs: reading,
@@ -126,8 +133,20 @@ async function openStorage({ config, running, logger, clock, random }: Context, 
     hasReplicas: config.replicaDirectories.length > 0,
     tenants: [LOCAL_CALLER.tenant],
   })
+  const engine = await opening.catch((error: unknown) => {
+    throw unusable(config, directories, error)
+  })
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
   return engine
+}
+
+/** What a start says of an error that is about its directories, as `openServiceLog` does. */
+function unusable(config: BrokerConfig, directories: readonly string[], error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const [kind, code] =
+    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+  const where = `${settingsOf(config).join(', ')}: ${directories.join(', ')}`
+  return new StoreError(kind, code, `${where}: ${error.message}`, { cause: error })
 }
 
 async function startRetention(

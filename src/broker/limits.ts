@@ -5,6 +5,8 @@ export const PAGE_RECORDS_DEFAULT = 100
 export const PAGE_RECORDS_MAX = 1000
 export const CLAIM_MESSAGES_DEFAULT = 1
 export const CLAIM_MESSAGES_MAX = 1000
+/** 32 MiB of payload, and what stands around it in the frames of the records. */
+export const CLAIM_BYTES_MAX = 33 << 20
 export const LEASE_TIMEOUT_MS_DEFAULT = 30_000
 /** A hundred years: sums of times stay exact. */
 export const DURATION_MS_MAX = 3_155_760_000_000

@@ -4,6 +4,7 @@
  * N1  a name is not blank, has no control characters (C0, DEL, C1), is well-formed Unicode, at most NAME_BYTES_MAX bytes
  * N2  a token is a name that can stand in a path: no slash, at most PATH_TOKEN_BYTES_MAX bytes
  * N3  a stream name is a token without white space around it
+ * N4  a remark is any well-formed text of at most NAME_BYTES_MAX bytes
  */
 import { NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
 
@@ -13,6 +14,8 @@ const BYTES_PER_UNIT_MAX = 3
 export const NAME_RULE = `must not be blank, have control characters or exceed ${NAME_BYTES_MAX} bytes`
 export const TOKEN_RULE = `must not be blank, have slashes or control characters or exceed ${PATH_TOKEN_BYTES_MAX} bytes`
 export const STREAM_NAME_RULE = `must not be blank, have slashes, control characters or white space around it or exceed ${PATH_TOKEN_BYTES_MAX} bytes`
+export const REMARK_RULE = `must be well-formed text of at most ${NAME_BYTES_MAX} bytes`
+export const REASON_RULE = `must be well-formed text of 1 to ${NAME_BYTES_MAX} bytes`
 
 /** C0, DEL, C1. */
 const CONTROL_CHARACTER = /\p{Cc}/u
@@ -27,6 +30,9 @@ export const isToken = (text: string): boolean =>
 
 /** N3 */
 export const isStreamName = (text: string): boolean => isToken(text) && text.trim() === text
+
+/** N4 */
+export const isRemark = (text: string): boolean => isText(text) && fits(text, NAME_BYTES_MAX)
 
 /** No lone surrogates: these have no form in UTF-8. */
 export const isText = (text: string): boolean => text.isWellFormed()

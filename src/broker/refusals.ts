@@ -62,6 +62,8 @@ export interface RefusalOptions extends ErrorOptions {
   readonly retryAfterSeconds?: number
   /** Instead of the code's rule: false for what can never succeed, true for a failure that passes. */
   readonly retryable?: boolean
+  /** Instead of the code's rule, where that would not help. */
+  readonly action?: string
 }
 
 /** The `error` of an answer's body. */
@@ -76,10 +78,12 @@ export class BrokerError extends StoreError {
   declare readonly code: RefusalCode
   readonly retryable: boolean
   readonly retryAfterSeconds: number
+  readonly action: string
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(kindOf(REFUSALS[code].status), code, message, options)
     this.name = 'BrokerError'
+    this.action = options.action ?? REFUSALS[code].action
     this.retryable = options.retryable ?? REFUSALS[code].retryable
     this.retryAfterSeconds = this.retryable ? Math.max(1, Math.ceil(options.retryAfterSeconds ?? 1)) : 0
   }
@@ -89,8 +93,8 @@ export class BrokerError extends StoreError {
   }
 
   get detail(): RefusalDetail {
-    const { code, message, retryable } = this
-    return { code, message, action: REFUSALS[code].action, retryable }
+    const { code, message, action, retryable } = this
+    return { code, message, action, retryable }
   }
 }
 

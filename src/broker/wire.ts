@@ -14,7 +14,17 @@ import {
   OFFSET_MAX,
   REPLICA_APPLY_RECORDS_MAX,
 } from './limits.ts'
-import { NAME_RULE, STREAM_NAME_RULE, TOKEN_RULE, isHex, isName, isStreamName, isText, isToken } from './names.ts'
+import {
+  NAME_RULE,
+  REASON_RULE,
+  REMARK_RULE,
+  STREAM_NAME_RULE,
+  isHex,
+  isName,
+  isRemark,
+  isStreamName,
+  isText,
+} from './names.ts'
 
 // Pieces of requests
 
@@ -24,7 +34,8 @@ const text = (rule: string, isValid: (text: string) => boolean) =>
   Type.Refine(Type.String({ description: rule }), isValid, () => rule)
 const Name = text(NAME_RULE, isName)
 const StreamName = text(STREAM_NAME_RULE, isStreamName)
-const CursorName = text(TOKEN_RULE, isToken)
+const Remark = text(REMARK_RULE, isRemark)
+const Reason = text(REASON_RULE, (reason) => reason !== '' && isRemark(reason))
 const Hex = text('must be an even count of hex digits', isHex)
 const HEADERS_RULE = 'must be strings, whose names are not blank and have no control characters'
 const Headers = Type.Refine(
@@ -48,7 +59,7 @@ const RecordDurability = Type.Union([
 // Requests
 
 const RetentionBody = Type.Object(
-  { max_age_millis: optional(Unsigned), max_bytes: optional(Unsigned), min_cursor_name: optional(CursorName) },
+  { max_age_millis: optional(Unsigned), max_bytes: optional(Unsigned), min_cursor_name: optional(Name) },
   closed,
 )
 const FailurePolicyBody = Type.Object(
@@ -100,7 +111,7 @@ export type PublishBatchBody = Static<typeof PublishBatchBody>
 
 export const CursorCommitBody = Type.Object({ offset: Offset }, closed)
 export type CursorCommitBody = Static<typeof CursorCommitBody>
-export const CursorRewindBody = Type.Object({ offset: Offset, reason: Name }, closed)
+export const CursorRewindBody = Type.Object({ offset: Offset, reason: Reason }, closed)
 export type CursorRewindBody = Static<typeof CursorRewindBody>
 
 export const ClaimBody = Type.Object(
@@ -118,9 +129,9 @@ export const NackBody = Type.Object({ reason: Name, requeue: Type.Boolean() }, c
 export type NackBody = Static<typeof NackBody>
 export const RenewBody = Type.Object({ extend_by_millis: PositiveDurationMs }, closed)
 export type RenewBody = Static<typeof RenewBody>
-export const RetryBody = Type.Object({ reason: Name, delay_millis: DurationMs }, closed)
+export const RetryBody = Type.Object({ reason: Remark, delay_millis: DurationMs }, closed)
 export type RetryBody = Static<typeof RetryBody>
-export const DeadLetterBody = Type.Object({ dead_letter_stream: StreamName, reason: Name }, closed)
+export const DeadLetterBody = Type.Object({ dead_letter_stream: StreamName, reason: Remark }, closed)
 export type DeadLetterBody = Static<typeof DeadLetterBody>
 export const BatchAckBody = Type.Object(
   { delivery_ids: Type.Array(Type.String(), { minItems: 1, maxItems: CLAIM_MESSAGES_MAX }) },
@@ -128,11 +139,14 @@ export const BatchAckBody = Type.Object(
 )
 export type BatchAckBody = Static<typeof BatchAckBody>
 
-export const QuarantineAcknowledgeBody = Type.Object({ acknowledged_by: optional(Name), note: optional(Name) }, closed)
+export const QuarantineAcknowledgeBody = Type.Object(
+  { acknowledged_by: optional(Remark), note: optional(Remark) },
+  closed,
+)
 export type QuarantineAcknowledgeBody = Static<typeof QuarantineAcknowledgeBody>
 
 export const ReplicationControlBody = Type.Object(
-  { stream: StreamName, source_site: Name, target_site: Name, tenant: optional(Name), reason: optional(Name) },
+  { stream: StreamName, source_site: Name, target_site: Name, tenant: optional(Name), reason: optional(Remark) },
   closed,
 )
 export type ReplicationControlBody = Static<typeof ReplicationControlBody>

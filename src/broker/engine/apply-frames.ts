@@ -15,6 +15,7 @@ import {
   decodeResolve,
 } from '../frames.ts'
 import type { Change } from '../frames.ts'
+import { AUDIT_STREAM } from './state.ts'
 import type { BrokerState, Group, Place, StreamState } from './state.ts'
 
 /** False when the frame is none of this version of the broker, or is about a stream or group whose creation was lost to damage. */
@@ -106,18 +107,18 @@ function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): bo
   const group = state.groups[groupNumber]
   if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
   const target = applyRecords(state, frame, place)
-  state.applyAudited(tenant, auditOffset, place, atMs)
-  return group !== undefined && target !== null
+  const isAudited = state.applyAudited(tenant, auditOffset, place, atMs)
+  return group !== undefined && target !== null && isAudited
 }
 
 function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
   const change = decodeChange(payload)
   if (change === null) return false
   const known = applyChange(state, change)
-  if ('audit_offset' in change && change.audit_offset !== null) {
-    state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms)
-  }
-  return known
+  if (!('audit_offset' in change) || change.audit_offset === null) return known
+  const isMoved = change.kind === 'audit'
+  if (isMoved && state.stream(change.tenant, AUDIT_STREAM) === undefined) return false // its offset is not the last that was given
+  return state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms) && known
 }
 
 function applyChange(state: BrokerState, change: Change): boolean {

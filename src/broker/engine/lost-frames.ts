@@ -3,7 +3,8 @@
  * payloads, which have checksums of their own, and by how many bytes they took.
  *
  * F1  an offset that was given is never given again. Of a range that says nothing, each stream may have got as many offsets as records fit
- *     into it; a frame behind it that has an offset of the stream says how many it were
+ *     into it; a frame behind it that has an offset of the stream says how many it were. An audit stream that is lost itself is created
+ *     again behind all events that may have been
  * F2  a delivery that was dead-lettered stays finished: the copy may be gone, and the quarantine incident says so
  */
 import {
@@ -29,6 +30,8 @@ export class LostFrames {
   readonly #state: BrokerState
   /** Offsets, from `nextOffset` on, that may have been given behind the stream's last frame. */
   readonly #possible = new Map<StreamState, { readonly nextOffset: number; count: number }>()
+  /** Audit events that may have been given, by streams that are not known too. */
+  #events = 0
 
   constructor(state: BrokerState) {
     this.#state = state
@@ -49,6 +52,10 @@ export class LostFrames {
 
   /** To be called when everything else is applied (F1). */
   end(): void {
+    for (const stream of this.#state.streams) {
+      if (stream?.name === AUDIT_STREAM && stream.nextOffset === 0) stream.advance(0, this.#events)
+    }
+    this.#state.eventsLost = this.#events
     for (const [stream, { nextOffset, count }] of this.#possible) {
       if (stream.nextOffset === nextOffset) stream.advance(nextOffset, count)
     }
@@ -73,6 +80,7 @@ export class LostFrames {
     const target = state.streams[targetNumber]
     target?.advance(targetOffset, 1)
     if (target) state.stream(target.tenant, AUDIT_STREAM)?.advance(auditOffset, 1)
+    this.#events = Math.max(this.#events, auditOffset + 1)
   }
 
   /** Nothing says whether it was an event, and whose. */
@@ -82,6 +90,7 @@ export class LostFrames {
   }
 
   #mayHaveGiven(count: number, isOne: (stream: StreamState) => boolean): void {
+    this.#events += count
     for (const stream of this.#state.streams) {
       if (stream === undefined || !isOne(stream)) continue
       const { nextOffset } = stream

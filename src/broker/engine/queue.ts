@@ -4,13 +4,16 @@
  * Q1  a delivery has at most one active lease, and one resolution: each is judged on the state after everything appended before it,
  *     and nothing is awaited between the judgement and the frame
  * Q2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
+ * Q3  what one answer cannot hold is not leased for it: it keeps its attempt
  */
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
-import { CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT, WAITING_CLAIMS_MAX } from '../limits.ts'
+import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT, WAITING_CLAIMS_MAX } from '../limits.ts'
 import type { Caller, DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
+import { PayloadBound } from '../records/payload-bound.ts'
 import type { Unreadable } from '../records/record-reads.ts'
 import { BrokerError, refuse } from '../refusals.ts'
+import { planWithin } from '../state/claim-plan.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
 import type {
@@ -136,8 +139,10 @@ export class Queue {
     const existing = stream.groups.get(path.group)
     if (existing) this.#expire(existing)
     const queue = existing?.queue ?? GroupState.create()
-    const runs = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
-    if (runs.length === 0) return null
+    const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
+    if (available.length === 0) return null
+    const bound = new PayloadBound(stream.index, (segmentBase) => this.#segmentBytes(segmentBase))
+    const runs = planWithin(available, CLAIM_BYTES_MAX, (offset) => bound.add(offset)) // Q3
     const leasedAtMs = core.time.nowMs()
     this.#quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
     const group = ensureGroup(core, stream, path.group, FAILURE)
@@ -153,6 +158,13 @@ export class Queue {
       apply: () => core.state.applyClaim(group, claimNumber, leasedAtMs, expiresAtMs, runs),
     })
     return { group, claimNumber, runs, leasedAtMs, expiresAtMs, stored }
+  }
+
+  /** Of one that is not sealed, as far as it can have been written. */
+  #segmentBytes(segmentBase: number): number {
+    const { log, appender } = this.#core
+    const segment = log.segments.find(({ base }) => base === segmentBase)
+    return (segment?.sealed ? segment.end : appender.position) - segmentBase
   }
 
   async #claimed(path: GroupPath, lease: Lease): Promise<RenderedJson> {
@@ -180,6 +192,7 @@ export class Queue {
     const { unreadable } = records
     if (unreadable.length > 0) await this.#giveBack(group, deliveries, unreadable)
     core.counters.claimed(deliveries.length - unreadable.length)
+    const lastGiven = deliveries.findLast((_, i) => records.end(i) > records.start(i))
     return claimReply({
       stream: path.stream,
       group: path.group,
@@ -188,7 +201,7 @@ export class Queue {
       expiresAtMs,
       deliveries,
       records,
-      nextOffset: deliveries.at(-1)!.offset + 1,
+      nextOffset: lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset,
     })
   }
 
@@ -246,6 +259,7 @@ export class Queue {
   /** The good ones in one frame; each bad one has its error in its result. */
   async batchAck(caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody): Promise<BatchAckReply> {
     const core = this.#core
+    core.stream(caller, stream, 'missing_stream')
     const atMs = core.time.nowMs()
     const seen = new Set<string>()
     const found = body.delivery_ids.map((deliveryId) => {
@@ -381,11 +395,11 @@ export class Queue {
   /** @throws BrokerError unless the delivery of the path has an active lease */
   #active(caller: Caller, { stream: name, subscriptionId, deliveryId }: DeliveryPath): Active {
     const { state, tokens, time } = this.#core
-    const stream = state.stream(caller.tenant, name)
+    const stream = this.#core.stream(caller, name, 'missing_stream')
     const delivery = tokens.openDelivery(deliveryId)
     const subscription = tokens.openSubscription(subscriptionId)
     const group = delivery ? state.groups[delivery.groupNumber] : undefined
-    if (!stream || !delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
+    if (!delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
     if (subscription.groupNumber !== group.number) throw unknownDelivery()
     const { offset, attempt } = delivery
     const found = group.queue.find(offset, attempt, time.nowMs())

@@ -42,7 +42,7 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
     throw new StoreError(
       'corrupt',
       'broker_checkpoint_missing',
-      `${directories.join(', ')}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+      `the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
     )
   }
   const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()

@@ -142,7 +142,13 @@ export class Replication {
     }
     const payloadBytes = replicatedRecordsBytes(frame)
     if (payloadBytes > core.appender.payloadBytesMax) {
-      throw refuse('replica_apply_too_large', 'a record of the batch is too large')
+      throw refuse(
+        'replica_apply_too_large',
+        `a single record must not exceed ${core.appender.payloadBytesMax} bytes`,
+        {
+          action: 'Shorten the record: it is too large in any batch.',
+        },
+      )
     }
     return core.append({
       type: FRAME_RECORDS_REPLICATED,

@@ -154,6 +154,8 @@ export class BrokerState {
   readonly groups: Group[] = []
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
   readonly links = new Map<string, ReplicationLink>()
+  /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
+  eventsLost = 0
   readonly #byTenant = new Map<string, Map<string, StreamState>>()
 
   stream(tenant: string, name: string): StreamState | undefined {
@@ -172,6 +174,10 @@ export class BrokerState {
 
   applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
     const stream = new StreamState(number, tenant, name, config, atMs)
+    if (name === AUDIT_STREAM) {
+      stream.advance(this.eventsLost, 0)
+      stream.visibleNext = stream.nextOffset
+    }
     this.streams[number] = stream
     const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
     this.#byTenant.set(tenant, ofTenant.set(name, stream))
@@ -199,13 +205,14 @@ export class BrokerState {
     stream.advance(firstOffset, count)
   }
 
-  /** S3 */
-  applyAudited(tenant: string, auditOffset: number, place: Place, atMs: number): void {
+  /** S3. False: the creation of the audit stream was lost to damage, and nothing tells its number. */
+  applyAudited(tenant: string, auditOffset: number, place: Place, atMs: number): boolean {
     this.passed(atMs)
-    const stream = this.stream(tenant, AUDIT_STREAM)
-    if (stream === undefined) return // its creation was lost to damage
+    const stream = this.stream(tenant, AUDIT_STREAM) ?? this.#restoreAuditStream(tenant, atMs)
+    if (stream === null) return false
     const nothing = { firstOffset: auditOffset, count: 1, ingestTimeMs: atMs }
     this.applyRecords(stream, place, { ...nothing, eventTimeMsOf: () => atMs, payloadBytesOf: () => 0 })
+    return true
   }
 
   applyReplicated(stream: StreamState, link: Link, nextExpectedOffset: number): void {
@@ -291,6 +298,19 @@ export class BrokerState {
   /** S2: offsets that were given and have no record are holes. */
   findHoles(): void {
     for (const stream of this.streams) stream?.findHoles()
+  }
+
+  /**
+   * The audit stream whose creation was lost: all else of it is constant. Streams are numbered in order, and it came before all others of
+   * its tenant, so its number is the one below theirs that nobody has. Null: there are several, or the others are lost, too.
+   */
+  #restoreAuditStream(tenant: string, atMs: number): StreamState | null {
+    const others = Array.from(this.streamsOf(tenant), ({ number }) => number)
+    if (others.length === 0) return null
+    const below = Array.from({ length: Math.min(...others) }, (_, number) => number)
+    const [number, ...more] = below.filter((each) => this.streams[each] === undefined)
+    if (number === undefined || more.length > 0) return null
+    return this.applyStreamCreated(number, tenant, AUDIT_STREAM, DEFAULT_STREAM_CONFIG, atMs)
   }
 
   /** After recovery everything there is was found durable. */

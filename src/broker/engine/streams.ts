@@ -125,7 +125,8 @@ export class Streams {
   ): Promise<PublishBatchReply> {
     const core = this.#core
     const stream = this.#writable(caller, name)
-    const good = inputs.filter((input): input is PublishInput => !(input instanceof BrokerError))
+    const judged = inputs.map((input) => this.#storable(stream, input))
+    const good = judged.filter((input): input is PublishInput => !(input instanceof BrokerError))
     const how = strongest(good.map((input) => this.#classOf(stream, input.durability)))
     const sizes = good.map(payloadBytesOf)
     const bytes = sizes.reduce((sum, size) => sum + size, 0)
@@ -141,7 +142,7 @@ export class Streams {
       await core.settled('internal_error') // where the stream ends is a judgement too
     }
     core.counters.published(good.length, bytes)
-    const results = inputs.map((input) =>
+    const results = judged.map((input) =>
       input instanceof BrokerError ? { error: input.detail } : { offset: offset++, message_id: input.messageId },
     )
     return {
@@ -202,6 +203,18 @@ export class Streams {
     const acknowledgement = core.acknowledgementOf(named)
     const durability = named === 'local-sync' || named === 'local-quorum' ? 'sync' : 'append'
     return { durability, waits: named !== 'volatile', acknowledgement }
+  }
+
+  /** As it is, unless it cannot be as durable as it asks. */
+  #storable(stream: StreamState, input: PublishInput | BrokerError): PublishInput | BrokerError {
+    if (input instanceof BrokerError) return input
+    try {
+      this.#classOf(stream, input.durability)
+      return input
+    } catch (error) {
+      if (error instanceof BrokerError) return error
+      throw error
+    }
   }
 
   #defaultOf(stream: StreamState): RecordDurability | 'local-quorum' {

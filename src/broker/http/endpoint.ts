@@ -10,7 +10,7 @@ import type { Endpoint } from '../../http/routes.ts'
 import { CONTROL_BODY_BYTES_MAX } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
-import type { RefusalCode } from '../refusals.ts'
+import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { ErrorReply } from '../wire.ts'
 import { answerFailure, answerRefusal } from './answers.ts'
 import type { BrokerHttpParts } from './parts.ts'
@@ -56,7 +56,9 @@ export function brokerEndpoint<
   const queryCode = takesBody ? invalid : 'invalid_query'
   const bodyLimitBytes = options.bodyLimitBytes ?? Math.min(CONTROL_BODY_BYTES_MAX, parts.maxBodyBytes)
   const query = Object.entries(rules.parameters).map(([name, schema]) => ({ name, schema }))
-  return endpoint<Reply, Admitted<Path, Taken>, Body, Parsed>(serviceOf(parts, invalid, tooLarge), {
+  const isFixed = tooLarge === 'payload_too_large' && bodyLimitBytes !== parts.maxBodyBytes
+  const refuseTooLarge = (message: string): BrokerError => refuse(tooLarge, message, isFixed ? FIXED_LIMIT : {})
+  return endpoint<Reply, Admitted<Path, Taken>, Body, Parsed>(serviceOf(parts, invalid, refuseTooLarge), {
     ...options,
     bodyLimitBytes,
     query,
@@ -70,18 +72,25 @@ export function brokerEndpoint<
   })
 }
 
-function serviceOf(parts: BrokerHttpParts, invalid: RefusalCode, tooLarge: RefusalCode): EndpointService {
-  const codes: Readonly<Record<EndpointRefusal['reason'], RefusalCode>> = {
-    mediaType: invalid,
-    bodyTooLarge: tooLarge,
-    bodyTimedOut: 'request_timeout',
-    bodyMalformed: invalid,
-    bodyInvalid: invalid,
+/** No setting raises it. */
+const FIXED_LIMIT = { action: 'Send less in one request.' }
+
+function serviceOf(
+  parts: BrokerHttpParts,
+  invalid: RefusalCode,
+  refuseTooLarge: (message: string) => BrokerError,
+): EndpointService {
+  const refusals: Readonly<Record<EndpointRefusal['reason'], (message: string) => BrokerError>> = {
+    mediaType: (message) => refuse(invalid, message),
+    bodyTooLarge: refuseTooLarge,
+    bodyTimedOut: (message) => refuse('request_timeout', message),
+    bodyMalformed: (message) => refuse(invalid, message),
+    bodyInvalid: (message) => refuse(invalid, message),
   }
   return {
     errorSchema: ErrorReply,
     anyMediaType: true,
-    refuse: (exchange, { reason, message }) => answerRefusal(parts, exchange, refuse(codes[reason], message)),
+    refuse: (exchange, { reason, message }) => answerRefusal(parts, exchange, refusals[reason](message)),
     fail: (exchange, error) => answerFailure(parts, exchange, error),
   }
 }

@@ -5,6 +5,7 @@
  * D2  an answer is bounded, whatever was asked: a page ends early, of deliveries the rest is withheld. The first record is always given
  */
 import type { Files } from '../../log/files.ts'
+import { CLAIM_BYTES_MAX } from '../limits.ts'
 import { AuditRecords } from './audit-records.ts'
 import { FrameSource } from './frame-source.ts'
 import type { Failure } from './frame-source.ts'
@@ -30,7 +31,7 @@ import type { ReadKind, ReadResult, ReadTask, ReadWorkerData, UnreadablePlace } 
 import { StoredRecords } from './stored-records.ts'
 import type { FoundRecord } from './stored-records.ts'
 
-/** D2; twice as much in text. */
+/** D2, of pages; twice as much in text. Claims are planned to fit. */
 export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
 const TEXT_BYTES_FIRST = 4096
 
@@ -125,7 +126,7 @@ export class RecordReader {
     for (let number = 0; number < this.#count; number++) {
       if (this.#find(number)) {
         const sum = payloadBytes + this.#records.payloadBytes
-        if (payloadBytes > 0 && sum > ANSWER_PAYLOAD_BYTES_MAX) {
+        if (payloadBytes > 0 && sum > CLAIM_BYTES_MAX) {
           this.#leaveOut(number, WITHHELD)
         } else {
           this.#records.render(text)

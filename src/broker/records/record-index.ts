@@ -102,6 +102,12 @@ export class RecordIndex {
     return true
   }
 
+  /** The run that a record is in; null when there is no such record. */
+  runAt(offset: number): RecordRun | null {
+    const span = this.#spans[this.#spanEndingAfter(offset)]
+    return span === undefined || span.from > offset ? null : span.run
+  }
+
   /** Offsets whose records have their places in [from, to) of a segment. */
   offsetsAt(segmentBase: number, from: number, to: number): OffsetRange[] {
     return this.#spans.flatMap((span) => {

@@ -60,6 +60,20 @@ export class RecordRun {
     return this.places[offset - this.firstOffset]!
   }
 
+  /** Place of the next frame that has records of the run; null: there is none. */
+  placeAfter(offset: number): number | null {
+    const place = this.place(offset)
+    let low = offset + 1 - this.firstOffset
+    let high = this.count
+    if (low < high && this.places[low]! > place) return this.places[low]! // each in a frame of its own, mostly
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.places[middle]! <= place) low = middle + 1
+      else high = middle
+    }
+    return low < this.count ? this.places[low]! : null
+  }
+
   /** Mark that covers an offset. */
   markOf(offset: number): number {
     return Math.floor((offset - this.firstOffset) / MARK_RECORDS)

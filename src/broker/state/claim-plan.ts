@@ -38,6 +38,26 @@ export function planClaim(
   return runs
 }
 
+/** The first offsets of a plan, while `bytesWith` each and those before it is at most `bytesMax`; one at least. */
+export function planWithin(
+  plan: readonly LeaseRun[],
+  bytesMax: number,
+  bytesWith: (offset: number) => number,
+): LeaseRun[] {
+  const runs: LeaseRun[] = []
+  for (const { offset, count, attempt } of plan) {
+    let fitting = 0
+    while (fitting < count) {
+      const isFirst = runs.length === 0 && fitting === 0
+      if (bytesWith(offset + fitting) > bytesMax && !isFirst) break
+      fitting += 1
+    }
+    if (fitting > 0) runs.push({ offset, count: fitting, attempt })
+    if (fitting < count) break
+  }
+  return runs
+}
+
 /** Available offsets [from, end), cut where the attempt changes. */
 function addRuns(runs: LeaseRun[], table: DeliveryTable, from: number, end: number): void {
   if (table.count(RETURNED) === 0) {

@@ -43,6 +43,18 @@ describe('GET /health', () => {
   })
 })
 
+describe('a body that is too large', () => {
+  it('is met with advice that helps: the setting where records are published, and only there', async () => {
+    const stream = await broker.newStream()
+    const published = await stream.post('/records', { message_id: 'm', payload: 'x'.repeat(16 << 20) })
+    assertRefused(published, 413, 'payload_too_large')
+    assert.match(published.refusal().action, /--max-body-bytes/)
+    const rewound = await stream.group().rewind('main', { offset: 0, reason: 'x'.repeat(256 << 10) })
+    assertRefused(rewound, 413, 'payload_too_large')
+    assert.equal(rewound.refusal().action, 'Send less in one request.')
+  })
+})
+
 describe('a request id', () => {
   it('of up to 128 visible characters is kept in the answer, of refusals too', async () => {
     for (const id of ['a', '!~{}"', 'x'.repeat(128)]) {

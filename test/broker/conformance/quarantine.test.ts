@@ -225,7 +225,7 @@ describe('POST …/quarantine/{incident}/acknowledge', () => {
     assertRefused(await acknowledge(whole, incident!.incident_id), 404, 'quarantine_not_found')
   })
   it('is refused: invalid_request, missing_stream', async () => {
-    for (const body of [{ acknowledged_by: '' }, { note: ' ' }, { note: 1 }, { by: 'me' }, '[]', '{']) {
+    for (const body of [{ acknowledged_by: 1 }, { note: 1 }, { by: 'me' }, '[]', '{']) {
       assertRefused(await acknowledge(sealed, 'inc-1', body), 400, 'invalid_request')
     }
     assertRefused(await acknowledge(sealed, ' '), 400, 'invalid_request')

@@ -59,7 +59,7 @@ describe('POST /v1/replication/workers/…', () => {
     })
     it(`${verb} requires stream, source_site and target_site; tenant and reason are optional: else 400 invalid_request`, async () => {
       const missing = Object.keys(good).flatMap((field) => [null, '', ' ', 1].map((bad) => ({ ...good, [field]: bad })))
-      const optional = ['tenant', 'reason'].flatMap((field) => ['', 1].map((bad) => ({ ...good, [field]: bad })))
+      const optional = [{ tenant: '' }, { tenant: 1 }, { reason: 1 }].map((bad) => ({ ...good, ...bad }))
       for (const body of [...missing, ...optional, {}, '', '{', { ...good, more: 1 }, { ...good, stream: 'a/b' }]) {
         assertRefused(await post(`/workers/${verb}`, body), 400, 'invalid_request')
       }
@@ -219,6 +219,13 @@ describe('POST /v1/replication/target/apply', () => {
     const list = records(0, 3).map((each) => ({ ...each, payload_hex }))
     assert.deepEqual((await apply(name, list)).applied_origin_offsets, [0, 1, 2])
     assert.equal((await broker.stream(name).describe()).payload_bytes, 3 * 7 * MIB)
+  })
+  it('a record that no frame can hold is 413 replica_apply_too_large, and does not advise a smaller batch', async () => {
+    const name = newName()
+    const [record] = records(0, 1)
+    const reply = await post('/target/apply', batch(name, [{ ...record, payload_hex: '0'.repeat(2 * 32 * MIB) }]))
+    assertRefused(reply, 413, 'replica_apply_too_large', /^a single record must not exceed \d+ bytes$/)
+    assert.match(reply.refusal().action, /^Shorten the record/)
   })
   it('is known after a restart', async () => {
     const name = newName()

@@ -12,8 +12,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testSeed } from '../../support/seed.ts'
 import { mix32, Random } from '../../../bench/load/random.ts'
-import type { BrokerWorld } from '../engine/world.ts'
-import { assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
+import { BrokerWorld, CALLER } from '../engine/world.ts'
+import { answered, assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
 import type { Facts } from './stored-broker.ts'
 
 const seed = testSeed()
@@ -143,3 +143,76 @@ for (const [name, rounds] of [
     })
   })
 }
+
+describe('the audit stream, when the frame of its creation is damaged', () => {
+  const GROUP = { stream: 'orders', group: 'workers' }
+
+  /** Three events. */
+  async function audited(): Promise<BrokerWorld> {
+    const world = await BrokerWorld.open()
+    const { broker } = world
+    for (const name of ['orders', 'dead']) await answered(world, broker.createStream(CALLER, name, {}))
+    await answered(world, broker.commitCursor(CALLER, GROUP, 'cursor', 0))
+    await answered(world, broker.rewindCursor(CALLER, GROUP, 'cursor', { offset: 0, reason: 'again' }))
+    await world.close()
+    return world
+  }
+
+  function damageFrameOf(world: BrokerWorld, text: string): void {
+    const path = world.files.paths().find((each) => each.endsWith('records.log'))!
+    world.files.damage(path, (content) => {
+      const at = content.indexOf(text)
+      assert(at >= 0)
+      content[at]! ^= 1
+      return content
+    })
+  }
+
+  const CREATION = '"stream":"system.audit"'
+  const creationOf = (stream: string): string => `"stream":"${stream}","default_durability"`
+
+  it('has its events and its number still: what is created behind it is found again, too', async () => {
+    const world = await audited()
+    await world.open()
+    const pristine = await factsOf(world)
+    await world.close()
+    assert.deepEqual([...pristine.events.keys()], [0, 1, 2])
+    damageFrameOf(world, CREATION)
+    await world.open()
+    const { incidents, ...found } = await factsOf(world)
+    assert.deepEqual({ ...found, incidents: 0 }, pristine)
+    assert.equal(incidents, 1)
+    await answered(world, world.broker.createStream(CALLER, 'new', {}))
+    const used = await factsOf(world)
+    assert.deepEqual([...used.events.keys()], [0, 1, 2, 3])
+    await world.close()
+    await world.open()
+    assert.deepEqual(await factsOf(world), used)
+  })
+
+  it('begins behind every event there may have been, when nothing else tells of it', async () => {
+    const world = await BrokerWorld.open()
+    await answered(world, world.broker.createStream(CALLER, 'orders', {}))
+    await world.close()
+    damageFrameOf(world, CREATION)
+    damageFrameOf(world, creationOf('orders'))
+    await world.open()
+    assert.deepEqual((await factsOf(world)).events, new Map())
+    await world.close()
+    await world.open()
+    await answered(world, world.broker.createStream(CALLER, 'new', {}))
+    const used = await factsOf(world)
+    assert([...used.events.keys()].every((offset) => offset > 0))
+    assert.equal(used.events.size, 1)
+    await world.close()
+    await world.open()
+    assert.deepEqual(await factsOf(world), used)
+  })
+
+  it('is no reason to guess: the start is refused when its number may have been that of another stream', async () => {
+    const world = await audited()
+    damageFrameOf(world, CREATION)
+    damageFrameOf(world, creationOf('orders'))
+    assert.match((await openDamaged(world)) ?? '', /belongs to a stream or consumer group whose creation is damaged/)
+  })
+})

@@ -291,7 +291,7 @@ export async function openDamaged(world: BrokerWorld): Promise<string | null> {
   }
 }
 
-async function answered<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
+export async function answered<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
   const pending = new Pending(operation)
   await world.flush()
   if (pending.outcome.kind === 'refused') throw pending.outcome.error

@@ -127,7 +127,7 @@ describe('a disk that fails', () => {
     const { records } = await reopened.replay('start_offset=3100')
     assert.equal(records.length, 100)
     const claimed = await reopened.group().claimed({ max_messages: 5 })
-    assert.deepEqual([claimed.delivery_count, claimed.next_offset], [0, 5])
+    assert.deepEqual([claimed.delivery_count, claimed.next_offset], [0, 0])
     faults.clear('read-eio')
     const again = await reopened.group().claim({ max_messages: 5 })
     assert.deepEqual(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { failToStartBroker } from '../../support/broker.ts'
+import { BrokerServer, failToStartBroker } from '../../support/broker.ts'
 import { temporaryDirectory } from '../../support/process.ts'
 
 describe('a directory that cannot be written', () => {
@@ -18,4 +18,22 @@ describe('a directory that cannot be written', () => {
       assert.match(stderr, /^--data-dir: [^\n]+\n$/)
     })
   }
+})
+
+describe('a log whose damage keeps it from being read', () => {
+  it('ends the start with one line that names the setting and the directory', async () => {
+    const broker = await BrokerServer.start()
+    const stream = await broker.newStream()
+    await stream.publish()
+    await broker.stop()
+    const path = `${broker.dataDirectory}/segments/0000000000000000/records.log`
+    const content = readFileSync(path)
+    content[content.indexOf(`"stream":"${stream.name}","default_durability"`)]! ^= 1
+    writeFileSync(path, content)
+    const { code, stdout, stderr } = await failToStartBroker(['--data-dir', broker.dataDirectory])
+    assert.deepEqual([code, stdout], [2, ''])
+    const line = stderr.split('\n').filter((each) => each !== '' && !each.startsWith('{'))
+    assert.equal(line.length, 1, stderr)
+    assert(line[0]!.startsWith(`--data-dir: ${broker.dataDirectory}: the frame of type `), line[0])
+  })
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { planWithin } from '../../../src/broker/state/claim-plan.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
 import { IntervalSet } from '../../../src/broker/state/interval-set.ts'
 
@@ -43,6 +44,28 @@ describe('a claim', () => {
     assert.equal(group.find(2, 2, 0).kind, 'resolved')
     assert.equal(group.nextDueMs, 100)
     assert.deepEqual(group.plan(0, 3, 3, null), [{ offset: 2, count: 1, attempt: 3 }])
+  })
+})
+
+describe('a plan within a bound', () => {
+  const plan = [
+    { offset: 2, count: 3, attempt: 1 },
+    { offset: 7, count: 2, attempt: 4 },
+  ]
+  const within = (bytesMax: number): ReturnType<typeof planWithin> => {
+    let bytes = 0
+    return planWithin(plan, bytesMax, () => (bytes += 10))
+  }
+
+  it('ends where the next offset would be too much', () => {
+    assert.deepEqual(within(50), plan)
+    assert.deepEqual(within(49), [plan[0], { offset: 7, count: 1, attempt: 4 }])
+    assert.deepEqual(within(39), [plan[0]])
+    assert.deepEqual(within(29), [{ offset: 2, count: 2, attempt: 1 }])
+  })
+
+  it('has one offset, however much that is', () => {
+    assert.deepEqual(within(0), [{ offset: 2, count: 1, attempt: 1 }])
   })
 })
 

