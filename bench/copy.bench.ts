@@ -36,3 +36,4 @@ console.table(
     return { copy: name, 'p50 ns': nanoseconds.toFixed(0), 'GB/s': (parseInt(name, 10) / nanoseconds).toFixed(2) }
   }),
 )
+console.log({ node: process.version, lastByte: arena[ARENA_BYTES - 1] })
