@@ -9,8 +9,8 @@ import type { KillSummary } from '../../scripts/soak/kill.ts'
  * Rounds, and the time after which none is begun: on a busy machine fewer are made rather than the suite held up. `npm run soak`
  * makes as many as one likes.
  */
-const LOCAL = { rounds: 5, withinMs: 8000 }
-const REPLICATED = { rounds: 2, withinMs: 4000 }
+const LOCAL = { rounds: 3, withinMs: 6000 }
+const REPLICATED = { rounds: 2, withinMs: 3000 }
 /** Few records in many frames: checks take their time by the record. */
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
 

@@ -6,8 +6,8 @@ import { runBrokerKillRounds } from '../../../scripts/soak/broker/kill.ts'
 import type { BrokerKillOptions, BrokerKillSummary } from '../../../scripts/soak/broker/kill.ts'
 
 /** Rounds, and the time after which none is begun: on a busy machine fewer are made rather than the suite held up. */
-const LOCAL = { rounds: 5, withinMs: 8000 }
-const REPLICATED = { rounds: 2, withinMs: 4000 }
+const LOCAL = { rounds: 3, withinMs: 6000 }
+const REPLICATED = { rounds: 2, withinMs: 3000 }
 
 async function run(context: TestContext, options: Omit<BrokerKillOptions, 'seed'>): Promise<BrokerKillSummary> {
   const seed = testSeed()
