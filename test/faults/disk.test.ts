@@ -61,10 +61,14 @@ describe('a disk that fails', () => {
   it('that is slow delays acknowledgements, not queries', async (context) => {
     const load = await loaded(context)
     faults.set('fdatasync-slow', '1000')
-    const batch = { resourceLogs: [resource('slow', [{ timeUnixNano: '1', body: { stringValue: 'slow' } }])] }
-    await server.request('/v1/otlp/logs', batch) // those that were on their way are through
+    const batch = (text: string) => ({
+      resourceLogs: [resource('slow', [{ timeUnixNano: '1', body: { stringValue: text } }])],
+    })
+    await server.request('/v1/otlp/logs', batch('first')) // those that were on their way are through
     const sentMs = performance.now()
-    const written = server.request('/v1/otlp/logs', batch).then(({ status }) => [status, performance.now() - sentMs])
+    const written = server
+      .request('/v1/otlp/logs', batch('second'))
+      .then(({ status }) => [status, performance.now() - sentMs])
     await load.check()
     const queriedMs = performance.now() - sentMs
     const [status, acknowledgedMs = 0] = await written
