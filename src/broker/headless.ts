@@ -5,10 +5,9 @@
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
 import type { BrokerConfig } from '../config/broker.ts'
-import { StoreError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
-import { openServiceLog } from '../log/service-log.ts'
+import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import type { Logger } from '../observability/logger.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -134,19 +133,10 @@ async function openStorage({ config, running, logger, clock, random }: Context, 
     tenants: [LOCAL_CALLER.tenant],
   })
   const engine = await opening.catch((error: unknown) => {
-    throw unusable(config, directories, error)
+    throw openFailure(`${settingsOf(config).join(', ')}: ${directories.join(', ')}`, error)
   })
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
   return engine
-}
-
-/** What a start says of an error that is about its directories, as `openServiceLog` does. */
-function unusable(config: BrokerConfig, directories: readonly string[], error: unknown): unknown {
-  if (!(error instanceof Error)) return error
-  const [kind, code] =
-    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-  const where = `${settingsOf(config).join(', ')}: ${directories.join(', ')}`
-  return new StoreError(kind, code, `${where}: ${error.message}`, { cause: error })
 }
 
 async function startRetention(

@@ -21,9 +21,14 @@ export async function openServiceLog(
         logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
     })
   } catch (error) {
-    if (!(error instanceof Error)) throw error
-    const [kind, code] =
-      error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
-    throw new StoreError(kind, code, `${settings.join(', ')}: ${error.message}`, { cause: error })
+    throw openFailure(settings.join(', '), error)
   }
+}
+
+/** What keeps a service from opening what is in its directories. @param where what the message begins with: settings, directories */
+export function openFailure(where: string, error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const [kind, code] =
+    error instanceof StoreError ? [error.kind, error.code] : (['unavailable', 'data_directory_unusable'] as const)
+  return new StoreError(kind, code, `${where}: ${error.message}`, { cause: error })
 }

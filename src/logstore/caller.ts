@@ -26,29 +26,23 @@ export function identifyCaller(policy: TenantPolicy, tenantHeader: string, autho
   if (tenantId === '') return refusal('missing_tenant', `the header ${TENANT_HEADER} is required`)
   const token = /^bearer +(\S+) *$/i.exec(authorization)?.[1]
   if (token === undefined) return refusal('missing_credentials', 'the header authorization: Bearer <token> is required')
-  const tenantNumber = policy.numbers.get(tenantId) ?? -1
-  const tenant = policy.tenants[tenantNumber]
-  if (!tenant) return unknownTenant()
-  const credentialNumber = credentialWith(tenant, digestOf(token))
-  if (credentialNumber < 0) return invalidCredentials()
-  return { policy, tenant, tenantNumber, credentialNumber }
+  return callerOf(policy, tenantId, digestOf(token))
 }
 
 /** The same caller in another policy, which may know neither the tenant nor the token any more. */
 export function callerIn(policy: TenantPolicy, caller: Caller): Caller | Refusal {
   if (caller.policy === policy) return caller
-  const tenantNumber = policy.numbers.get(caller.tenant.id) ?? -1
-  const tenant = policy.tenants[tenantNumber]
-  if (!tenant) return unknownTenant()
-  const { tokenDigest } = caller.tenant.credentials[caller.credentialNumber]!
-  const credentialNumber = credentialWith(tenant, tokenDigest)
-  if (credentialNumber < 0) return invalidCredentials()
-  return { policy, tenant, tenantNumber, credentialNumber }
+  const { id, credentials } = caller.tenant
+  return callerOf(policy, id, credentials[caller.credentialNumber]!.tokenDigest)
 }
 
-const unknownTenant = (): Refusal =>
-  refusal('unknown_tenant', `the tenant of ${TENANT_HEADER} is not in the tenant policy`)
-const invalidCredentials = (): Refusal =>
-  refusal('invalid_credentials', 'the bearer token does not match the tenant policy')
+function callerOf(policy: TenantPolicy, tenantId: string, tokenDigest: Buffer): Caller | Refusal {
+  const tenantNumber = policy.numbers.get(tenantId) ?? -1
+  const tenant = policy.tenants[tenantNumber]
+  if (!tenant) return refusal('unknown_tenant', `the tenant of ${TENANT_HEADER} is not in the tenant policy`)
+  const credentialNumber = credentialWith(tenant, tokenDigest)
+  if (credentialNumber < 0) return refusal('invalid_credentials', 'the bearer token does not match the tenant policy')
+  return { policy, tenant, tenantNumber, credentialNumber }
+}
 
 export const isRefusal = (value: object): value is Refusal => 'kind' in value && 'retryAfterSeconds' in value
