@@ -28,6 +28,12 @@ interface Class {
   readonly acknowledgement: Acknowledgement
 }
 
+/** A record of a batch that can be stored as it asks. */
+interface Storable {
+  readonly input: PublishInput
+  readonly how: Class
+}
+
 export class Streams {
   readonly #core: Core
   readonly #quotas: TenantQuotas
@@ -125,16 +131,16 @@ export class Streams {
   ): Promise<PublishBatchReply> {
     const core = this.#core
     const stream = this.#writable(caller, name)
-    const judged = inputs.map((input) => this.#storable(stream, input))
-    const good = judged.filter((input): input is PublishInput => !(input instanceof BrokerError))
-    const how = strongest(good.map((input) => this.#classOf(stream, input.durability)))
-    const sizes = good.map(payloadBytesOf)
+    const judged = inputs.map((input) => this.#judged(stream, input))
+    const good = judged.filter((each): each is Storable => !(each instanceof BrokerError))
+    const how = strongest(good.map((each) => each.how))
+    const sizes = good.map(({ input }) => payloadBytesOf(input))
     const bytes = sizes.reduce((sum, size) => sum + size, 0)
     if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
     const ingestTimeMs = core.time.wallMs()
     let offset = stream.nextOffset
     if (good.length > 0) {
-      const records = good.map((input) => recordOf(input, ingestTimeMs))
+      const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
       const stored = this.#append(stream, records, sizes, ingestTimeMs, how)
       if (how.waits) await stored
       else stored.catch(() => {})
@@ -142,8 +148,8 @@ export class Streams {
       await core.settled('internal_error') // where the stream ends is a judgement too
     }
     core.counters.published(good.length, bytes)
-    const results = judged.map((input) =>
-      input instanceof BrokerError ? { error: input.detail } : { offset: offset++, message_id: input.messageId },
+    const results = judged.map((each) =>
+      each instanceof BrokerError ? { error: each.detail } : { offset: offset++, message_id: each.input.messageId },
     )
     return {
       api_version: 'v1',
@@ -205,12 +211,11 @@ export class Streams {
     return { durability, waits: named !== 'volatile', acknowledgement }
   }
 
-  /** As it is, unless it cannot be as durable as it asks. */
-  #storable(stream: StreamState, input: PublishInput | BrokerError): PublishInput | BrokerError {
+  /** An error, too, when it cannot be as durable as it asks. */
+  #judged(stream: StreamState, input: PublishInput | BrokerError): Storable | BrokerError {
     if (input instanceof BrokerError) return input
     try {
-      this.#classOf(stream, input.durability)
-      return input
+      return { input, how: this.#classOf(stream, input.durability) }
     } catch (error) {
       if (error instanceof BrokerError) return error
       throw error
