@@ -1,20 +1,15 @@
 /** The answer to a claim: envelopes around records that the reader threads rendered. */
 import type { GroupPath } from '../operations.ts'
 import type { RenderedRecords } from '../records/record-reads.ts'
-
-interface Delivery {
-  readonly id: string
-  readonly offset: number
-  readonly attempt: number
-}
+import type { ClaimIds, Leased } from '../tokens.ts'
 
 export interface Claimed {
   readonly stream: string
   readonly group: string
-  readonly subscriptionId: string
+  readonly ids: ClaimIds
   readonly leasedAtMs: number
   readonly expiresAtMs: number
-  readonly deliveries: readonly Delivery[]
+  readonly deliveries: readonly Leased[]
   /** One for each delivery, in the same order; null where the record cannot be read: it is left out. */
   readonly records: RenderedRecords
   readonly nextOffset: number
@@ -24,7 +19,8 @@ export interface Claimed {
 const ENVELOPE_BYTES_MAX = 256
 
 export function claimReply(claimed: Claimed): Buffer {
-  const { deliveries, records, subscriptionId, leasedAtMs, expiresAtMs } = claimed
+  const { deliveries, records, leasedAtMs, expiresAtMs } = claimed
+  const { subscriptionId, deliveryIds } = claimed.ids
   const head = Buffer.from(
     `{"api_version":"v1","stream":${JSON.stringify(claimed.stream)},"consumer_group":${JSON.stringify(claimed.group)},` +
       `"subscription_id":"${subscriptionId}","deliveries":[`,
@@ -34,12 +30,12 @@ export function claimReply(claimed: Claimed): Buffer {
   )
   let at = head.copy(body)
   let count = 0
-  for (const [i, { id, offset, attempt }] of deliveries.entries()) {
+  for (const [i, { offset, attempt }] of deliveries.entries()) {
     const from = records.start(i)
     const to = records.end(i)
     if (from === to) continue
     const envelope =
-      `${count === 0 ? '' : ','}{"delivery_id":"${id}","subscription_id":"${subscriptionId}","offset":${offset},` +
+      `${count === 0 ? '' : ','}{"delivery_id":"${deliveryIds[i]}","subscription_id":"${subscriptionId}","offset":${offset},` +
       `"attempt":${attempt},"leased_at_ms":${leasedAtMs},"lease_expires_at_ms":${expiresAtMs},"record":`
     at += body.write(envelope, at, 'latin1')
     at += records.bytes.copy(body, at, from, to)

@@ -16,6 +16,7 @@ import { BrokerError, refuse } from '../refusals.ts'
 import { planWithin } from '../state/claim-plan.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
+import type { DeliveryName, SubscriptionName } from '../tokens.ts'
 import type {
   AckReply,
   BatchAckBody,
@@ -36,7 +37,7 @@ import { Endings } from './endings.ts'
 import type { DeadLetterOrder, Failed } from './endings.ts'
 import { ensureGroup } from './groups.ts'
 import { AUDIT_STREAM } from './state.ts'
-import type { Group } from './state.ts'
+import type { Group, StreamState } from './state.ts'
 import { WaitingClaims } from './waiting-claims.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
@@ -172,11 +173,7 @@ export class Queue {
     const { group, claimNumber, runs, leasedAtMs, expiresAtMs } = lease
     const { stream } = group
     const deliveries = runs.flatMap(({ offset: first, count, attempt }) =>
-      Array.from({ length: count }, (_, i) => ({
-        id: core.tokens.delivery(group.number, first + i, attempt),
-        offset: first + i,
-        attempt,
-      })),
+      Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),
     )
     const read = core.reads.deliveries(
       stream.index,
@@ -196,7 +193,7 @@ export class Queue {
     return claimReply({
       stream: path.stream,
       group: path.group,
-      subscriptionId: core.tokens.subscription(group.number, claimNumber),
+      ids: core.tokens.claim(group.number, claimNumber, deliveries),
       leasedAtMs,
       expiresAtMs,
       deliveries,
@@ -259,14 +256,15 @@ export class Queue {
   /** The good ones in one frame; each bad one has its error in its result. */
   async batchAck(caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody): Promise<BatchAckReply> {
     const core = this.#core
-    core.stream(caller, stream, 'missing_stream')
+    const named = core.stream(caller, stream, 'missing_stream')
     const atMs = core.time.nowMs()
+    const { subscription, deliveries } = core.tokens.open(subscriptionId, body.delivery_ids)
     const seen = new Set<string>()
-    const found = body.delivery_ids.map((deliveryId) => {
+    const found = body.delivery_ids.map((deliveryId, i) => {
       try {
         if (seen.has(deliveryId)) throw refuse('lease_not_active', 'the delivery is named twice')
         seen.add(deliveryId)
-        return this.#active(caller, { stream, subscriptionId, deliveryId })
+        return this.#leased(named, subscription, deliveries[i]!)
       } catch (error) {
         if (error instanceof BrokerError) return error
         throw error
@@ -393,11 +391,16 @@ export class Queue {
   }
 
   /** @throws BrokerError unless the delivery of the path has an active lease */
-  #active(caller: Caller, { stream: name, subscriptionId, deliveryId }: DeliveryPath): Active {
-    const { state, tokens, time } = this.#core
-    const stream = this.#core.stream(caller, name, 'missing_stream')
-    const delivery = tokens.openDelivery(deliveryId)
-    const subscription = tokens.openSubscription(subscriptionId)
+  #active(caller: Caller, { stream, subscriptionId, deliveryId }: DeliveryPath): Active {
+    const core = this.#core
+    const named = core.stream(caller, stream, 'missing_stream')
+    const { subscription, deliveries } = core.tokens.open(subscriptionId, [deliveryId])
+    return this.#leased(named, subscription, deliveries[0]!)
+  }
+
+  /** @throws BrokerError unless the delivery has an active lease */
+  #leased(stream: StreamState, subscription: SubscriptionName | null, delivery: DeliveryName | null): Active {
+    const { state, time } = this.#core
     const group = delivery ? state.groups[delivery.groupNumber] : undefined
     if (!delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
     if (subscription.groupNumber !== group.number) throw unknownDelivery()

@@ -25,16 +25,12 @@ test('a claim’s answer has each record that could be read in an envelope of it
     fc.property(name, name, fc.array(delivery, { minLength: 1 }), timeMs, (stream, group, given, nowMs) => {
       const texts = given.map(({ record }) => Buffer.from(record === null ? '' : JSON.stringify(record)))
       const ends = texts.map((_, i) => texts.slice(0, i + 1).reduce((sum, text) => sum + text.byteLength, 0))
-      const subscriptionId = tokens.subscription(1, 2)
-      const deliveries = given.map(({ offset, attempt }) => ({
-        id: tokens.delivery(1, offset, attempt),
-        offset,
-        attempt,
-      }))
+      const deliveries = given.map(({ offset, attempt }) => ({ offset, attempt }))
+      const ids = tokens.claim(1, 2, deliveries)
       const bytes = claimReply({
         stream,
         group,
-        subscriptionId,
+        ids,
         leasedAtMs: nowMs,
         expiresAtMs: nowMs,
         deliveries,
@@ -46,17 +42,19 @@ test('a claim’s answer has each record that could be read in an envelope of it
         },
         nextOffset: 9,
       })
-      const expected = deliveries.flatMap(({ id, offset, attempt }, i) => {
+      const expected = deliveries.flatMap(({ offset, attempt }, i) => {
         const { record } = given[i]!
         if (record === null) return []
         const lease = { leased_at_ms: nowMs, lease_expires_at_ms: nowMs }
-        return [{ delivery_id: id, subscription_id: subscriptionId, offset, attempt, ...lease, record }]
+        return [
+          { delivery_id: ids.deliveryIds[i], subscription_id: ids.subscriptionId, offset, attempt, ...lease, record },
+        ]
       })
       assert.deepEqual(JSON.parse(bytes.toString()), {
         api_version: 'v1',
         stream,
         consumer_group: group,
-        subscription_id: subscriptionId,
+        subscription_id: ids.subscriptionId,
         deliveries: expected,
         next_offset: 9,
         delivery_count: expected.length,
