@@ -10,6 +10,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Folders under src that hold one service each; more are added with the services. */
 const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
+/** What every layer above the log may use. */
+const SHARED = ['src/errors.ts', 'src/validation.ts']
 /** Built-in modules that compute and touch nothing outside the process. */
 const PURE_BUILTINS = new Set(['node:assert/strict', 'node:buffer', 'node:crypto', 'node:util', 'node:zlib'])
 const MAY_TOUCH_FILES = [
@@ -131,13 +133,13 @@ test('the log imports nothing of src but the pipeline and the errors', () => {
 })
 
 test('the HTTP front knows no service, no log and no pipeline', () => {
-  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', 'src/errors.ts', 'src/libc.ts'])
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', ...SHARED, 'src/libc.ts'])
   assert.deepEqual(violations(['src/http'], allowed), [])
 })
 
 test('configuration and observability know no service', () => {
   // the bounds of formats and of the log are bounds of settings too
-  const folders = ['src/config', 'src/observability', 'src/errors.ts', 'src/log', 'native-free-codecs']
+  const folders = ['src/config', 'src/observability', ...SHARED, 'src/log', 'native-free-codecs']
   assert.deepEqual(
     violations(['src/config', 'src/observability'], ({ to }) => !isFile(to) || under(to, folders)),
     [],

@@ -5,7 +5,7 @@
  * P1  text that is kept is well-formed, so UTF-8 gives it back unchanged
  * P2  hex has an even count of digits; it wins over text when both are given
  */
-import { fieldName } from '../http/validation.ts'
+import { unknownField } from '../validation.ts'
 import { NAME_RULE, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
 import { RECORD_DURABILITIES } from './wire.ts'
@@ -51,7 +51,7 @@ const NO_HEADERS: Headers = {}
 export function parsePublish(value: unknown): PublishInput {
   if (!isObject(value)) throw refuse('invalid_request', 'a record must be an object')
   for (const field in value) {
-    if (!FIELDS.has(field)) throw refuse('invalid_request', `${fieldName(field)} is not a known field`)
+    if (!FIELDS.has(field)) throw refuse('invalid_request', unknownField('the record', FIELDS))
   }
   const messageId = value['message_id'] ?? null
   if (messageId === null) throw refuse('invalid_request', 'message_id is missing')

@@ -1,13 +1,14 @@
 /** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { unknownParameter } from '../broker/http/query.ts'
 import { replayRules } from '../broker/http/replay-query.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
 import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
 import { parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
-import { describeProblem, fieldName } from '../http/validation.ts'
+import { describeProblem } from '../validation.ts'
 import type { DeliveryName, FetchOptions, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
 
@@ -37,16 +38,16 @@ export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static
   const validator = Compile(schema)
   return (body) => {
     if (validator.Check(body)) return body
-    throw refuse('invalid_request', describeProblem(validator.Errors(body)))
+    throw refuse('invalid_request', describeProblem(validator.Errors(body), schema))
   }
 }
 
 /** As the query of the same values would be read. */
 export function replayOf(options: FetchOptions): ReplayRequest {
+  const { parameters } = replayRules
   const query = new Map<string, string>()
   for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(replayRules.parameters, name))
-      throw refuse('invalid_query', `${fieldName(name)} is not known here`)
+    if (!Object.hasOwn(parameters, name)) throw refuse('invalid_query', unknownParameter(parameters))
     if (value !== null && value !== undefined) query.set(name, String(value))
   }
   return { ...replayRules.take(query), legacy: false }

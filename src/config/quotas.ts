@@ -3,9 +3,8 @@
  * Source: contract "Broker".
  */
 import { Type } from 'typebox'
-import { Compile } from 'typebox/compile'
 import { StoreError } from '../errors.ts'
-import { readSettingFile } from './setting-file.ts'
+import { jsonFile, readSettingFile } from './setting-file.ts'
 
 /** null: no limit. */
 interface TenantQuota {
@@ -38,7 +37,9 @@ const QuotasFile = Type.Object(
   },
   { additionalProperties: false },
 )
-const quotasFile = Compile(QuotasFile)
+
+const badQuotas = (mistake: string): StoreError => new StoreError('invalid', 'invalid_quotas', mistake)
+const contentOf = jsonFile(QuotasFile, badQuotas)
 
 export const NO_QUOTAS: Quotas = Object.freeze({ tenants: new Map<string, TenantQuota>() })
 
@@ -49,19 +50,10 @@ export function readQuotas(path: string): Quotas {
 
 /** @throws as `readQuotas` does */
 export function parseQuotas(text: string): Quotas {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw badQuotas('that is not valid JSON', error)
-  }
-  if (!quotasFile.Check(value)) {
-    const [first] = quotasFile.Errors(value)
-    throw badQuotas(`with a mistake: ${first?.instancePath || '/'} ${first?.message ?? 'is invalid'}`)
-  }
+  const value = contentOf(text)
   const tenants = new Map<string, TenantQuota>()
   for (const each of value.tenants) {
-    if (tenants.has(each.tenant)) throw badQuotas(`that has the tenant ${each.tenant} twice`)
+    if (tenants.has(each.tenant)) throw badQuotas(`names a file that has the tenant ${each.tenant} twice`)
     const quota: TenantQuota = {
       publishRecordsPerSecond: each.publish_records_per_second ?? null,
       publishBytesPerSecond: each.publish_bytes_per_second ?? null,
@@ -72,6 +64,3 @@ export function parseQuotas(text: string): Quotas {
   }
   return Object.freeze({ tenants })
 }
-
-const badQuotas = (problem: string, cause?: unknown): StoreError =>
-  new StoreError('invalid', 'invalid_quotas', `names a file ${problem}`, { cause })

@@ -1,6 +1,13 @@
-/** The text of a file that a setting names. What it says is for whoever reads it. */
+/**
+ * A file that a setting names.
+ *
+ * F1  no message and no cause of an error has a part of what it says: it may be a secret, in its place or not
+ */
 import { readFileSync } from 'node:fs'
+import type { Static, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
 import { StoreError } from '../errors.ts'
+import { describeProblem } from '../validation.ts'
 
 /** @throws StoreError that goes on after the setting's name: 'names a file …' */
 export function readSettingFile(path: string): string {
@@ -10,5 +17,27 @@ export function readSettingFile(path: string): string {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     const problem = isMissing ? 'that does not exist' : 'that cannot be read'
     throw new StoreError('invalid', 'setting_file_unreadable', `names a file ${problem}`, { cause: error })
+  }
+}
+
+/**
+ * What reads the text of a file of JSON.
+ *
+ * @param bad of the mistake, in words that go on after the setting's name: 'names a file …'
+ */
+export function jsonFile<Schema extends TSchema>(
+  schema: Schema,
+  bad: (mistake: string) => StoreError,
+): (text: string) => Static<Schema> {
+  const validator = Compile(schema)
+  return (text) => {
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      throw bad('names a file that is not valid JSON') // without the cause, which quotes it (F1)
+    }
+    if (validator.Check(value)) return value
+    throw bad(`names a file with a mistake: ${describeProblem(validator.Errors(value), schema, 'the file')}`)
   }
 }

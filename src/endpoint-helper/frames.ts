@@ -12,9 +12,9 @@
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
+import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
 import { StoreError } from '../errors.ts'
 import type { BeginResult, LogWriter } from '../log/log-writer.ts'
-import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
 
 export const RECORD = 1
 export const COPY_BEGIN = 2

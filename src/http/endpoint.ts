@@ -12,7 +12,7 @@ import { isIdentity } from './content-encoding.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
-import { describeProblem } from './validation.ts'
+import { describeProblem } from '../validation.ts'
 
 /** Why a request was refused before `handle` saw it. `message` names a field of the schema, never what the client sent. */
 export interface EndpointRefusal {
@@ -101,7 +101,7 @@ export function endpoint<
       return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
     }
     if (bodySchema && validator && !validator.Check(value)) {
-      const message = describeProblem(validator.Errors(value), { schema: bodySchema })
+      const message = describeProblem(validator.Errors(value), bodySchema)
       return service.refuse(exchange, { reason: 'bodyInvalid', message })
     }
     let body: Parsed

@@ -4,8 +4,8 @@
  *
  *   parts  [ staged run | large part | staged run | … ]  at byte `at` of the file, without a gap
  */
-import type { OpenFile } from './files.ts'
 import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
+import type { OpenFile } from './files.ts'
 
 /** Parts of one writev: IOV_MAX of Linux, less the run that may still be open. */
 const PARTS_MAX = 1023

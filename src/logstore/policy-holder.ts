@@ -69,10 +69,11 @@ function readPolicy(files: Files, path: string, generation: number): TenantPolic
   try {
     bytes = readWhole(files, path)
   } catch (error) {
-    throw new StoreError('invalid', 'tenant_policy_unreadable', `${POLICY_SETTING}: the file cannot be read`, {
+    throw new StoreError('invalid', 'tenant_policy_unreadable', `${POLICY_SETTING} names a file that cannot be read`, {
       cause: error,
     })
   }
-  if (!bytes) throw new StoreError('invalid', 'tenant_policy_missing', `${POLICY_SETTING}: there is no such file`)
+  if (!bytes)
+    throw new StoreError('invalid', 'tenant_policy_missing', `${POLICY_SETTING} names a file that does not exist`)
   return parseTenantPolicy(bytes.toString(), generation)
 }

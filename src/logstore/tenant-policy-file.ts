@@ -4,9 +4,8 @@
  */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { jsonFile } from '../config/setting-file.ts'
 import { StoreError } from '../errors.ts'
-import { describeProblem } from '../http/validation.ts'
 import {
   NAME_BYTES_MAX,
   TENANT_BYTES_DEFAULT,
@@ -57,7 +56,10 @@ const PolicyFile = Type.Object(
   },
   { additionalProperties: false },
 )
-const policyFile = Compile(PolicyFile)
+
+const badPolicy = (mistake: string): StoreError =>
+  new StoreError('invalid', 'invalid_tenant_policy', `LOGSTORE_TENANT_POLICY_FILE ${mistake}`)
+const contentOf = jsonFile(PolicyFile, badPolicy)
 
 export const DEVELOPMENT_TENANT = 'local'
 export const DEVELOPMENT_TOKEN = 'local-dev-token'
@@ -84,19 +86,10 @@ const policyOf = (generation: number, tenants: readonly Tenant[]): TenantPolicy 
  * @throws StoreError `invalid_tenant_policy`, naming the first bad field; no token digest is ever in the message
  */
 export function parseTenantPolicy(text: string, generation: number): TenantPolicy {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw badPolicy('is not valid JSON')
-  }
-  if (!policyFile.Check(value)) {
-    const problem = describeProblem(policyFile.Errors(value), { schema: PolicyFile, whole: 'the policy' })
-    throw badPolicy(`has a mistake: ${problem}`)
-  }
+  const value = contentOf(text)
   const ids = new Set<string>()
   const tenants = value.tenants.map(({ id, credentials, limits }): Tenant => {
-    if (ids.has(id)) throw badPolicy(`names tenant ${id} twice`)
+    if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
     ids.add(id)
     return {
       id,
@@ -123,6 +116,3 @@ function limitsOf(limits: LimitsField): TenantLimits {
     concurrentRequests: bound(limits.concurrent_requests, TENANT_REQUESTS_DEFAULT),
   }
 }
-
-const badPolicy = (problem: string): StoreError =>
-  new StoreError('invalid', 'invalid_tenant_policy', `LOGSTORE_TENANT_POLICY_FILE: the file ${problem}`)

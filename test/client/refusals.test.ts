@@ -69,6 +69,11 @@ const MISTAKES: readonly Mistake[] = [
     request: ['GET', '/v1/streams/orders/records?start_offset=0&event_time_ms=0'],
   },
   {
+    what: 'an unknown option of a replay',
+    call: (client) => client.fetch('orders', bad({ since: 1 })),
+    request: ['GET', '/v1/streams/orders/records?since=1'],
+  },
+  {
     what: 'a negative offset',
     call: (client) => client.fetchFromOffset('orders', -1),
     request: ['GET', '/v1/streams/orders/records?start_offset=-1'],
@@ -97,6 +102,11 @@ const MISTAKES: readonly Mistake[] = [
     what: 'a claim of nothing',
     call: (client) => client.claimQueue('orders', 'g', { max_messages: 0 }),
     request: ['POST', `${GROUP}/claims`, { max_messages: 0 }],
+  },
+  {
+    what: 'a claim with an unknown field',
+    call: (client) => client.claimQueue('orders', 'g', bad({ max: 1 })),
+    request: ['POST', `${GROUP}/claims`, { max: 1 }],
   },
   {
     what: 'a claim where nothing is',

@@ -81,12 +81,12 @@ describe('a mistake in a tenant policy', () => {
     ],
   ] as const)
     it(`is told with its place: ${what}`, () => {
-      const message = `LOGSTORE_TENANT_POLICY_FILE: the file has a mistake: ${says}`
+      const message = `LOGSTORE_TENANT_POLICY_FILE names a file with a mistake: ${says}`
       assert.throws(() => parseTenantPolicy(policyText(tenant), 1), { code: 'invalid_tenant_policy', message })
     })
 
   it('is told of the whole policy', () => {
-    const message = 'LOGSTORE_TENANT_POLICY_FILE: the file has a mistake: the policy must be object'
+    const message = 'LOGSTORE_TENANT_POLICY_FILE names a file with a mistake: the file must be object'
     assert.throws(() => parseTenantPolicy('[]', 1), { message })
   })
 })

@@ -9,6 +9,7 @@
  * C3  after frames were lost the state is what the log holds, in new objects. What goes on after an `await` looks its streams and groups up
  *     again, or sees by `state` that they are others now: numbers and places that were lost are given again
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -26,7 +27,6 @@ import type { Appender, NotTaken } from '../../log/appender.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface Timers {
   /** Calls again and again until the returned function is called. */

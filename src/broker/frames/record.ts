@@ -13,9 +13,9 @@
  *        …      …  headers         back to back: name bytes u32, value bytes u32, name, value, both UTF-8
  *        …      …  payload
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { textBytes, writeText } from './text.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 /** Of a record without message id, key, headers and payload. */
 export const RECORD_BYTES_MIN = 28

@@ -6,7 +6,7 @@
  */
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
-import { fieldName } from '../../http/validation.ts'
+import { unknownField } from '../../validation.ts'
 import { PAGE_RECORDS_MAX } from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import type { RefusalCode } from '../refusals.ts'
@@ -38,11 +38,16 @@ export function parseQuery(raw: string, { parameters }: QueryRules<unknown>, cod
     const name = decoded(equals < 0 ? pair : pair.slice(0, equals))
     const value = decoded(equals < 0 ? '' : pair.slice(equals + 1))
     if (name === null || value === null) throw refuse(code, 'the query is not UTF-8 in percent-encoding')
-    if (!Object.hasOwn(parameters, name)) throw refuse(code, `${fieldName(name)} is not a query parameter here`)
+    if (!Object.hasOwn(parameters, name)) throw refuse(code, unknownParameter(parameters))
     if (query.has(name)) throw refuse(code, `${name} is there twice`)
     query.set(name, value)
   }
   return query
+}
+
+export function unknownParameter(parameters: QueryRules<unknown>['parameters']): string {
+  const known = Object.keys(parameters)
+  return known.length === 0 ? 'the request takes no query parameters' : unknownField('the query', known, 'parameter')
 }
 
 function decoded(raw: string): string | null {

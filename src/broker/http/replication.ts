@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { Endpoint } from '../../http/routes.ts'
-import { describeProblem } from '../../http/validation.ts'
+import { describeProblem } from '../../validation.ts'
 import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import { ReplicaApplyBody, ReplicaApplyReply, ReplicationControlBody, ReplicationStatusReply } from '../wire.ts'
@@ -69,7 +69,7 @@ export function parseReplicaApply(value: unknown): ReplicaApplyBody {
   if (!replicaApply.Check(value)) {
     throw refuse(
       hasTooManyRecords(value) ? 'replica_apply_too_large' : 'replica_apply_invalid',
-      describeProblem(replicaApply.Errors(value)),
+      describeProblem(replicaApply.Errors(value), ReplicaApplyBody),
     )
   }
   const bytes = value.records.reduce((sum, record) => sum + bytesOf(record), 0)

@@ -11,6 +11,7 @@
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  */
 import { crc32 } from 'node:zlib'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { LogWriter } from '../../log/log-writer.ts'
 import type { SpscRing } from '../../pipeline/spsc-ring.ts'
@@ -41,7 +42,6 @@ import { scanBatch } from './scan.ts'
 import { NO_SEGMENT } from './seen-records.ts'
 import type { SeenRecords } from './seen-records.ts'
 import type { SegmentIndexes } from './segment-indexes.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 /** Dataset of a resource without `service.name`. */
 const UNKNOWN_DATASET = 'unknown_service'

@@ -4,9 +4,9 @@
  *
  * H1  the slot, once taken, is freed by exactly one of `discard` and the owner of what `finish` returned
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import { DIRECT_BODY_BYTES_MAX } from '../limits.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface GatheredBody {
   readonly offset: number

@@ -7,7 +7,7 @@
 import { Type } from 'typebox'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { describeProblem } from '../../http/validation.ts'
+import { describeProblem } from '../../validation.ts'
 import type { QueryFilter } from './cursor.ts'
 
 const PAGE_LIMIT_DEFAULT = 100
@@ -167,7 +167,7 @@ const RULES: readonly (readonly [path: string, rule: string])[] = [
 function problemOf(body: unknown): QueryRequestProblem {
   const errors = requestBody.Errors(body)
   const unknown = errors.find(({ keyword }) => keyword === 'boolean')
-  if (unknown) return invalid(describeProblem([unknown], { schema: QueryRequestBody }))
+  if (unknown) return invalid(describeProblem([unknown], QueryRequestBody))
   const paths = new Set(errors.map(({ instancePath }) => instancePath))
   for (const [path, rule] of RULES) {
     const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))

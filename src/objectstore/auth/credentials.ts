@@ -5,7 +5,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { Type } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { jsonFile } from '../../config/setting-file.ts'
 import { StoreError } from '../../errors.ts'
 import { isPermission, PERMISSIONS, PRINCIPAL_ID } from './principal.ts'
 import type { Principal } from './principal.ts'
@@ -30,7 +30,9 @@ const CredentialsFile = Type.Object(
   },
   { additionalProperties: false },
 )
-const credentialsFile = Compile(CredentialsFile)
+
+const badFile = (mistake: string): StoreError => new StoreError('invalid', 'invalid_credentials_file', mistake)
+const contentOf = jsonFile(CredentialsFile, badFile)
 
 /** Of each access key: requests are signed for today, pre-signed URLs for the days of a week, forms for any. */
 const SIGNING_KEYS_MAX = 64
@@ -71,27 +73,13 @@ export type Credentials = ReadonlyMap<string, AccessKey>
 
 /** @throws StoreError `invalid_credentials_file` that goes on after the setting's name: 'names a file …' (K1) */
 export function parseCredentials(text: string): Credentials {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw badFile('that is not valid JSON') // without the cause: it quotes the file
-  }
-  if (!credentialsFile.Check(value)) throw badFile(`with a mistake: ${mistakeOf(value)}`)
+  const value = contentOf(text)
   const keys = new Map<string, AccessKey>()
   for (const [index, key] of value.keys.entries()) {
-    if (keys.has(key.access_key_id)) throw badFile(`with a mistake: /keys/${index}/access_key_id is there twice`)
+    if (keys.has(key.access_key_id))
+      throw badFile(`names a file with a mistake: keys.${index}.access_key_id is there twice`)
     const principal = Object.freeze({ id: key.principal, permissions: new Set(key.permissions.filter(isPermission)) })
     keys.set(key.access_key_id, new AccessKey(key.access_key_id, key.secret_access_key, principal))
   }
   return keys
 }
-
-function mistakeOf(value: unknown): string {
-  // An unknown field is told twice, first by its name: which may be a secret in the wrong place (K1).
-  const first = credentialsFile.Errors(value).find(({ keyword }) => keyword !== 'boolean')
-  return `${first?.instancePath || '/'} ${first?.message ?? 'is invalid'}`
-}
-
-const badFile = (problem: string): StoreError =>
-  new StoreError('invalid', 'invalid_credentials_file', `names a file ${problem}`)

@@ -13,6 +13,7 @@
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Log } from '../../log/log.ts'
 import { digestOfWhole } from '../body/body-digests.ts'
 import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
@@ -22,7 +23,6 @@ import type { Core } from './core.ts'
 import type { DigestBody } from './digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
 import type { Content, Extent } from './frames.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 const INLINE_BYTES_MAX = 64 * 1024
 export const EXTENT_BYTES = 256 * 1024

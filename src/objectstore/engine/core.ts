@@ -8,6 +8,7 @@
  * C2  after frames were lost the state is what the log holds, in a new object
  * C3  what is on its way into the log stays below what its ring holds: `room` makes who comes with more wait, in the order they came
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import type { Appender, ExternalPart } from '../../log/appender.ts'
@@ -22,7 +23,6 @@ import type { DigestLanes } from './digest-lanes.ts'
 import { FRAME_CHANGE, encodeChange } from './frames.ts'
 import type { Change } from './frames.ts'
 import type { StoreState } from './state.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export interface StoreClock {
   /** Monotonic. */

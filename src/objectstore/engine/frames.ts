@@ -39,10 +39,10 @@
  *       12      6  commitSequence  u48
  *       18      …  key
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Checksum } from '../documents/checksums.ts'
 import type { UploadChecksum } from '../body/multipart-checksums.ts'
 import type { ObjectAttributes, ObjectPart } from '../operations.ts'
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 export const FRAME_CHANGE = 1
 export const FRAME_OBJECT = 2

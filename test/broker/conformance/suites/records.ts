@@ -160,7 +160,7 @@ describe('record publish body', () => {
     assert.equal((await memory.group().claimOne()).fields.record.payload_hex, hexOf('soon'))
   })
   it('what is no such object is invalid_request: unknown fields, other JSON, malformed JSON, not UTF-8', async () => {
-    await refused({ Payload: 'p' }, 'invalid_request', /^Payload is not a known field$/)
+    await refused({ Payload: 'p' }, 'invalid_request', /^the record has an unknown field; known are message_id, /)
     for (const body of ['', 'null', '[]', '1', '"a"', '{', '{}x', '{"message_id":"m","payload":"p",}']) {
       await refusedBody(body)
     }

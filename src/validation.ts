@@ -6,18 +6,14 @@
 import type { TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
 
-const NAME_CHARACTERS_MAX = 64
-
-interface ProblemOptions {
-  /** What the value was checked against; with it, the sentence about an unknown field says which ones are known. */
-  readonly schema?: TSchema
-  /** What the value is called. */
-  readonly whole?: string
-}
-
+/**
+ * @param schema what the value was checked against
+ * @param whole  what the value is called
+ */
 export function describeProblem(
   errors: readonly TLocalizedValidationError[],
-  { schema, whole = 'the body' }: ProblemOptions = {},
+  schema: TSchema,
+  whole = 'the body',
 ): string {
   const first = errors[0]
   if (!first) return `${whole} does not match its schema`
@@ -25,7 +21,7 @@ export function describeProblem(
   // `additionalProperties: false` reports the field itself, by its name, which is the sender's (V1)
   if (keyword === 'boolean') {
     const ownerPath = schemaPath.slice(0, schemaPath.lastIndexOf('/'))
-    return `${fieldOf(ownerPath, instancePath) || whole} has an unknown field${knownFields(schema, ownerPath)}`
+    return unknownField(fieldOf(ownerPath, instancePath) || whole, knownFields(schema, ownerPath))
   }
   const field = fieldOf(schemaPath, instancePath)
   if (keyword === 'required') return `${join(field, first.params.requiredProperties[0] ?? '')} is missing`
@@ -37,6 +33,10 @@ export function describeProblem(
   }
   return `${field || whole} ${first.message}`
 }
+
+/** For whoever checks by hand. @param owner what has it */
+export const unknownField = (owner: string, known: Iterable<string>, kind = 'field'): string =>
+  `${owner} has an unknown ${kind}; known are ${[...known].join(', ')}`
 
 /**
  * '#/properties/page/anyOf/0/properties/limit' and '/page/limit' → 'page.limit'; '' of the whole value. Names come from the schema,
@@ -57,11 +57,11 @@ function fieldOf(schemaPath: string, instancePath: string): string {
   return field
 }
 
-function knownFields(schema: TSchema | undefined, ownerPath: string): string {
+function knownFields(schema: TSchema, ownerPath: string): string[] {
   let owner: unknown = schema
   for (const token of tokensOf(ownerPath)) owner = memberOf(owner, token)
   const properties = memberOf(owner, 'properties')
-  return isObject(properties) ? `; known are ${Object.keys(properties).join(', ')}` : ''
+  return isObject(properties) ? Object.keys(properties) : []
 }
 
 const memberOf = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined)
@@ -74,9 +74,5 @@ const tokensOf = (pointer: string): string[] =>
     .split('/')
     .slice(1)
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
-
-/** A name the sender made up is shown only while it looks like a name. */
-export const fieldName = (name: string): string =>
-  name.length <= NAME_CHARACTERS_MAX && /^[\w.-]+$/.test(name) ? name : 'a field'
 
 const join = (field: string, name: string): string => (field === '' ? name : `${field}.${name}`)
