@@ -16,6 +16,13 @@ const root = new URL('../', import.meta.url).href
 const cache = new URL('node_modules/.cache/trilog/', root).href
 
 registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const { parentURL } = context
+    if (!specifier.startsWith('.') || !specifier.endsWith('.ts') || !parentURL?.startsWith(root)) {
+      return nextResolve(specifier, context)
+    }
+    return { url: new URL(specifier, parentURL).href, format: 'module', shortCircuit: true }
+  },
   load(url, context, nextLoad) {
     const isOurs = url.startsWith(root) && url.endsWith('.ts') && !url.includes('/node_modules/', root.length - 1)
     if (!isOurs) return nextLoad(url, context)

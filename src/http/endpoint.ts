@@ -1,18 +1,18 @@
 /**
  * A JSON endpoint from its schemas: one object gives the validator, the static types, the serialiser and the document.
- * Schemas compile when the endpoint is made: a bad schema fails the boot, not a request.
+ * Validators compile when the endpoint is made: a bad schema fails the boot, not a request.
  *
  * What is wrong with a request is told in the service's own words and shape: see `EndpointService`.
  */
-import fastJsonStringify from 'fast-json-stringify'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { describeProblem } from '../validation.ts'
 import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
-import { describeProblem } from '../validation.ts'
+import { serializer } from './serializer.ts'
 
 /** Why a request was refused before `handle` saw it. `message` names a field of the schema, never what the client sent. */
 export interface EndpointRefusal {
@@ -82,7 +82,7 @@ export function endpoint<
   const { body: bodySchema, bodyOptional = false, bodyLimitBytes = 0, status = 200, replyType = JSON_TYPE } = options
   if (bodySchema && bodyLimitBytes <= 0) throw new Error(`${options.summary}: a body needs its bodyLimitBytes`)
   const validator = bodySchema && !options.parse ? Compile(bodySchema) : null
-  const stringify = fastJsonStringify({ ...options.reply })
+  const stringify = serializer(options.reply)
 
   const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
     try {

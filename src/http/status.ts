@@ -1,5 +1,7 @@
 /** Status lines, as `writeStatus` wants them. */
-import { STATUS_CODES } from 'node:http'
+
+// An import would run the getters of all that the module exports, and one of them loads a client for HTTP.
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 const lines: string[] = []
 

@@ -1,8 +1,8 @@
 /** The bodies of the log store's answers. */
-import fastJsonStringify from 'fast-json-stringify'
 import { Type } from 'typebox'
 import type { TString } from 'typebox'
 import type { Exchange } from '../http/exchange.ts'
+import { serializer } from '../http/serializer.ts'
 import { REFUSALS } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
@@ -28,8 +28,8 @@ export const RejectionReply = Type.Object({
 
 /** Ids are hex behind a fixed prefix: nothing in them needs escaping, and saying so makes this the fast path it should be. */
 const UnescapedId = Type.String({ format: 'unsafe' })
-const stringifyIngest = fastJsonStringify({ ...ingestReplyOf(UnescapedId) }, { ajv: { formats: { unsafe: true } } })
-const stringifyRejection = fastJsonStringify({ ...RejectionReply })
+const stringifyIngest = serializer(ingestReplyOf(UnescapedId), ['unsafe'])
+const stringifyRejection = serializer(RejectionReply)
 
 /**
  * @param ids  16 bytes a record, in batch order

@@ -1,6 +1,6 @@
 /** How the broker says no. */
-import fastJsonStringify from 'fast-json-stringify'
 import type { Exchange } from '../../http/exchange.ts'
+import { serializer } from '../../http/serializer.ts'
 import { isFailure, refusalOf } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import { ErrorReply } from '../wire.ts'
@@ -10,7 +10,7 @@ export const JSON_TYPE = 'application/json'
 
 type Headers = readonly (readonly [name: string, value: string])[]
 
-const stringifyError = fastJsonStringify({ ...ErrorReply })
+const stringifyError = serializer(ErrorReply)
 
 export function answerRefusal(
   { counters }: Pick<BrokerHttpParts, 'counters'>,

@@ -1,7 +1,7 @@
 /** Routes about the node itself. */
-import fastJsonStringify from 'fast-json-stringify'
 import { Type } from 'typebox'
 import type { Endpoint } from '../../http/routes.ts'
+import { serializer } from '../../http/serializer.ts'
 import { refuse } from '../refusals.ts'
 import { HealthReply } from '../wire.ts'
 import { JSON_TYPE } from './answers.ts'
@@ -10,7 +10,7 @@ import type { BrokerHttpParts } from './parts.ts'
 import { noPath } from './request.ts'
 
 const METRICS_TYPE = 'text/plain'
-const stringifyHealth = fastJsonStringify({ ...HealthReply })
+const stringifyHealth = serializer(HealthReply)
 
 /** Public, and never refused: what is wrong is in the answer. */
 export const health = ({ node, storageStatus }: BrokerHttpParts): Endpoint => ({
