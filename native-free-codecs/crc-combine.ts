@@ -81,9 +81,3 @@ export class CrcCombiner {
     return { high: productHigh, low: productLow }
   }
 }
-
-const ofZlib = new CrcCombiner(32, 0xedb8_8320n)
-
-/** CRC-32 as node:zlib computes it. */
-export const combineCrc32 = (first: number, second: number, secondBytes: number): number =>
-  Number(ofZlib.combine(BigInt(first), BigInt(second), secondBytes))

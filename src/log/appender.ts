@@ -6,7 +6,7 @@
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
  *     goes on from there finds the state as if they had never been, and builds on nothing that is lost
  */
-import { crc32 } from 'node:zlib'
+import { crc32 } from '../../native-free-codecs/crc32.ts'
 import type { Log } from './log.ts'
 import { LogWriter } from './log-writer.ts'
 import type { Position } from './log-writer.ts'

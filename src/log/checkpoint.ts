@@ -14,8 +14,7 @@
  * K2  besides the newest there is the one before it: a start falls back on it when the newest is damaged
  * K3  only positions that are committed have a checkpoint: the log never gives them again
  */
-import { crc32 } from 'node:zlib'
-import { combineCrc32 } from '../../native-free-codecs/crc-combine.ts'
+import { combineCrc32, crc32 } from '../../native-free-codecs/crc32.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'
 import { TEMPORARY_SUFFIX } from './files.ts'

@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib'
+import { crc32 } from '../../native-free-codecs/crc32.ts'
 
 /**
  * CRC-32 over parts, one after the other.
@@ -6,6 +6,6 @@ import { crc32 } from 'node:zlib'
  * @param crc of what came before them
  */
 export function crcOf(parts: readonly Uint8Array[], crc = 0): number {
-  for (const part of parts) if (part.byteLength > 0) crc = crc32(part, crc) // node:zlib begins anew at memory of no bytes
+  for (const part of parts) crc = crc32(part, crc)
   return crc
 }

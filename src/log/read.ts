@@ -7,7 +7,7 @@
  * S3  from one frame to its neighbour the chain of header CRCs holds and the epoch does not fall; across a damaged range neither
  *     can be known
  */
-import { crc32 } from 'node:zlib'
+import { crc32 } from '../../native-free-codecs/crc32.ts'
 import {
   FRAME_HEADER_BYTES,
   FRAME_MAGIC,

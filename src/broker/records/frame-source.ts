@@ -8,7 +8,7 @@
  * W2  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may have been replaced under its
  *     name, or live on as the file of another segment
  */
-import { crc32 } from 'node:zlib'
+import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import {
   FRAME_HEADER_BYTES,
   decodeFrameHeader,

@@ -10,8 +10,8 @@
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  */
-import { crc32 } from 'node:zlib'
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { LogWriter } from '../../log/log-writer.ts'
 import type { SpscRing } from '../../pipeline/spsc-ring.ts'

@@ -1,7 +1,6 @@
 /** The checksums of objects: how each is computed, and how the checksum of a whole comes from those of its parts. */
 import { createHash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
-import { combineCrc32 } from '../../../native-free-codecs/crc-combine.ts'
+import { combineCrc32, crc32 } from '../../../native-free-codecs/crc32.ts'
 import { combineCrc32c, crc32c } from '../../../native-free-codecs/crc32c.ts'
 import { combineCrc64nvme, crc64nvme } from '../../../native-free-codecs/crc64nvme.ts'
 import { CHECKSUM_ALGORITHMS } from '../documents/checksums.ts'
