@@ -6,8 +6,10 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { Bench } from 'tinybench'
+import { crc32 as ownCrc32 } from '../native-free-codecs/crc32.ts'
 import { crc32c } from '../native-free-codecs/crc32c.ts'
 import { crc64nvme } from '../native-free-codecs/crc64nvme.ts'
+import { MD5_LANES, Md5Hasher, Md5Message } from '../native-free-codecs/md5.ts'
 import { BodyDigests } from '../src/objectstore/body/body-digests.ts'
 import { objectChecksum } from '../src/objectstore/body/multipart-checksums.ts'
 
@@ -53,14 +55,28 @@ function ofPut(bytes: Buffer): string {
   return digests.finish().md5
 }
 
+const hasher = new Md5Hasher()
+
+/** The bytes as so many messages, each of a part of them. */
+const md5Of = (messages: number) => (bytes: Buffer) => {
+  const partBytes = bytes.length / messages
+  const updates = Array.from({ length: messages }, (_, i) => {
+    return { message: new Md5Message(), bytes: bytes.subarray(i * partBytes, (i + 1) * partBytes) }
+  })
+  hasher.update(updates)
+  return updates.map(({ message }) => hasher.digest(message).toString('hex'))
+}
+
 const hashed = (name: string) => (bytes: Buffer) => createHash(name).update(bytes).digest('hex')
 
 const digests: readonly (readonly [string, (bytes: Buffer) => unknown])[] = [
   ['CRC64NVME', (bytes) => crc64nvme(bytes)],
   ['CRC32C', (bytes) => crc32c(bytes)],
   ['CRC32C by tables in JavaScript', crc32cByTables],
-  ['CRC32 of zlib', (bytes) => crc32(bytes)],
-  ['MD5', hashed('md5')],
+  ['CRC32', (bytes) => ownCrc32(bytes)],
+  ['CRC32 of node:zlib', (bytes) => crc32(bytes)],
+  ['MD5 of node:crypto', hashed('md5')],
+  ...Array.from({ length: MD5_LANES }, (_, i) => [`MD5 of ${i + 1} at a time`, md5Of(i + 1)] as const),
   ['SHA1', hashed('sha1')],
   ['SHA256', hashed('sha256')],
   ['MD5 and CRC64NVME, as of a PUT', ofPut],

@@ -50,7 +50,10 @@ const scalar =
 export const i32Add = scalar(0x6a)
 export const i32Subtract = scalar(0x6b)
 export const i32And = scalar(0x71)
+export const i32Or = scalar(0x72)
+export const i32Xor = scalar(0x73)
 export const i32ShiftLeft = (value: Code, bits: number): Code => [...value, ...i32(bits), 0x74]
+export const i32RotateLeft = (value: Code, bits: number): Code => [...value, ...i32(bits), 0x77]
 /** Unsigned; 1 or 0. */
 export const i32Less = scalar(0x49)
 
@@ -62,6 +65,14 @@ export const i64ShiftRight = (value: Code, bits: number): Code => [...value, ...
 export const i32Of = (value: Code): Code => [...value, 0xa7]
 
 /** Addresses of all loads and stores need no alignment; the offset, in bytes, is added to the address. */
+export const i32Load = (address: Code, offset: number): Code => [...address, 0x28, 0, ...unsigned(offset)]
+export const i32Store = (address: Code, offset: number, value: Code): Code => [
+  ...address,
+  ...value,
+  0x36,
+  0,
+  ...unsigned(offset),
+]
 export const i64Load = (address: Code, offset: number): Code => [...address, 0x29, 0, ...unsigned(offset)]
 /** One byte. */
 export const i64Load8 = (address: Code, offset: number): Code => [...address, 0x31, 0, ...unsigned(offset)]
@@ -100,7 +111,10 @@ export const lane = (value: Code, index: number): Code => [...value, ...simd(27)
 
 /** Lane arithmetic is on four 32-bit integers, modulo 2^32; comparisons are signed and give all ones or zero. */
 export const atMost = binary(61)
+export const not = (value: Code): Code => [...value, ...simd(77)]
 export const and = binary(78)
+/** a and not b */
+export const andNot = binary(79)
 export const or = binary(80)
 export const xor = binary(81)
 export const add = binary(174)

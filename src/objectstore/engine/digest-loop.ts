@@ -1,7 +1,12 @@
-/** The life of a digest lane: digests of many bodies at a time, of bytes that stand in the arena, until stopped. */
+/**
+ * The life of a digest lane: digests of many bodies at a time, of bytes that stand in the arena, until stopped.
+ *
+ * L1  requests of one body are worked on in their order; updates of different bodies that wait at the same time are done together
+ */
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
-import { crc32 } from 'node:zlib'
+import { crc32 } from '../../../native-free-codecs/crc32.ts'
+import { MD5_LANES } from '../../../native-free-codecs/md5.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { BodyDigests } from '../body/body-digests.ts'
@@ -17,34 +22,39 @@ export function runDigestLane(port: MessagePort, data: DigestLaneData): void {
   }
 }
 
+type Post = (answer: DigestAnswer) => void
+type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
+
 /** Returns what answers the requests that wait in the ring. */
-export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: (answer: DigestAnswer) => void) => void {
+export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Post) => void {
   const arena = Buffer.from(shared)
   const bodies = new Map<number, BodyDigests>()
+  const bytesOf = ({ offset, bytes }: UpdateRequest): Buffer => arena.subarray(offset, offset + bytes)
+  let updates: UpdateRequest[] = []
+
+  const updateAll = (post: Post): void => {
+    BodyDigests.update(updates.map((each) => ({ digests: bodies.get(each.body)!, bytes: bytesOf(each) })))
+    for (const each of updates) {
+      post({ kind: 'updated', body: each.body, payloadCrc: crc32(bytesOf(each), each.crc) })
+    }
+    updates = []
+  }
+
   return (post) => {
     for (let at = ring.next(); at >= 0; at = ring.next()) {
       const request = readRequest(ring.bytes, at)
       ring.release()
-      const answer = answerTo(request, bodies, arena)
-      if (answer !== null) post(answer)
+      const { kind, body } = request
+      if (updates.length === MD5_LANES || updates.some((each) => each.body === body)) updateAll(post) // L1
+      if (kind === 'update') updates.push(request)
+      else if (kind === 'begin') bodies.set(body, new BodyDigests(request.plan))
+      else {
+        if (kind === 'finish') post({ kind: 'finished', body, digest: bodies.get(body)!.finish() })
+        bodies.delete(body)
+      }
     }
+    updateAll(post)
   }
-}
-
-function answerTo(request: DigestRequest, bodies: Map<number, BodyDigests>, arena: Buffer): DigestAnswer | null {
-  const { body } = request
-  if (request.kind === 'begin') {
-    bodies.set(body, new BodyDigests(request.plan))
-    return null
-  }
-  if (request.kind === 'update') {
-    const bytes = arena.subarray(request.offset, request.offset + request.bytes)
-    bodies.get(body)!.update(bytes)
-    return { kind: 'updated', body, payloadCrc: crc32(bytes, request.crc) }
-  }
-  const digests = bodies.get(body)
-  bodies.delete(body)
-  return request.kind === 'finish' ? { kind: 'finished', body, digest: digests!.finish() } : null
 }
 
 function heardStop(port: MessagePort): boolean {

@@ -8,7 +8,7 @@
  *       12      4  second    u32, BEGIN: 1 with SHA-256; UPDATE: how many bytes
  *       16      4  crc       u32, UPDATE: CRC-32 of what comes before the bytes in their frame
  *
- * Answers come in the order of the requests, one for each UPDATE and FINISH.
+ * There is one answer for each UPDATE and FINISH, and those of one body come in their order.
  */
 import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
 import { CHECKSUM_ALGORITHMS } from '../documents/checksums.ts'

@@ -1,0 +1,307 @@
+/**
+ * MD5 of several messages at a time, one in each 32-bit lane of a SIMD register: a step of it waits for the step before, so that one
+ * message leaves most of a core unused. Messages go on piece by piece, as their bytes come, alone or with others.
+ *
+ * The rounds are WebAssembly, written below with the assembler of wasm-assembler.ts. Linear memory, integers little-endian:
+ *
+ *   offset  bytes  area       meaning
+ *        0     64  chain      4 vectors: word i of the chaining value of each lane; in and out
+ *       64     16  address    u32 a lane: where its blocks begin
+ *       80   1024  constants  64 vectors, T[1..64] of the RFC
+ *        …      …  pieces     LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
+ *
+ * M1  what is in the lanes besides messages is hashed too, and thrown away
+ * M2  a message alone goes through scalar code, whose steps are shorter
+ * M3  an instance keeps nothing between calls, so one serves all messages of a thread
+ *
+ * Source: RFC 1321, section 3. The digest is that of 'md5' in node:crypto.
+ */
+import assert from 'node:assert/strict'
+import { copyBytes } from './copy-bytes.ts'
+import {
+  add,
+  and,
+  andNot,
+  compileLoop,
+  doWhile,
+  get,
+  i32,
+  i32Add,
+  i32And,
+  i32Load,
+  i32Or,
+  i32RotateLeft,
+  i32Store,
+  i32Subtract,
+  i32Xor,
+  lane,
+  load,
+  not,
+  or,
+  set,
+  shiftLeft,
+  shiftRight,
+  shuffle,
+  splat,
+  store,
+  when,
+  xor,
+} from './wasm-assembler.ts'
+import type { Code, Local } from './wasm-assembler.ts'
+
+/** Messages at a time. */
+export const MD5_LANES = 4
+
+const BLOCK_BYTES = 64
+const DIGEST_BYTES = 16
+const STEPS = 64
+
+/** Of each message: all of them should stay in the second-level cache. */
+const PIECE_BYTES = 16 * 1024
+const GAP_BYTES = 192
+
+const CHAIN_AT = 0
+const ADDRESS_AT = 64
+const CONSTANTS_AT = 80
+const PIECES_AT = CONSTANTS_AT + 16 * STEPS
+const MEMORY_PAGES = Math.ceil((PIECES_AT + MD5_LANES * (PIECE_BYTES + GAP_BYTES)) / (64 * 1024))
+
+const INITIAL = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476] as const
+const constants = Int32Array.from({ length: STEPS }, (_, step) => Math.floor(2 ** 32 * Math.abs(Math.sin(step + 1))))
+/** By round: bits of the rotations, taken in turn. */
+const ROTATIONS = [
+  [7, 12, 17, 22],
+  [5, 9, 14, 20],
+  [4, 11, 16, 23],
+  [6, 10, 15, 21],
+] as const
+/** By round: which word of the block goes in at a step. */
+const WORDS: readonly ((step: number) => number)[] = [
+  (step) => step,
+  (step) => (5 * step + 1) % 16,
+  (step) => (3 * step + 5) % 16,
+  (step) => (7 * step) % 16,
+]
+
+const TOGETHER: Local = 0 // the parameters: blocks of all lanes, blocks of lane 0 alone
+const ALONE: Local = 1
+const AT: Local = 2 // address of the block of lane 0
+const ONE: Local = 3 // 4 words, a to d of lane 0
+const BEFORE: Local = 7 // 4 words: as they were before the block
+const ALL: Local = 11 // 4 vectors, a to d of all lanes
+const ALL_BEFORE: Local = 15
+const MESSAGE: Local = 19 // 16 vectors, the words of the blocks
+const ROW: Local = 35 // 4 vectors: 16 bytes of each block
+const PAIR: Local = 39 // 4 vectors: half-way from rows to words
+const ADDRESS: Local = 43
+const LOCALS = { parameters: 2, i32: 9, v128: 33 }
+
+const times = (count: number, code: (i: number) => Code): Code =>
+  Array.from({ length: count }, (_, i) => code(i)).flat()
+
+/**
+ * The functions F, G, H and I, of vectors and of words, as terms of a sum. What needs b, which the step before wrote, needs little else: G
+ * is a sum as its terms have no bit in common.
+ */
+const TERMS: readonly ((b: Code, c: Code, d: Code) => readonly Code[])[] = [
+  (b, c, d) => [xor(d, and(b, xor(c, d)))],
+  (b, c, d) => [andNot(c, d), and(b, d)],
+  (b, c, d) => [xor(b, xor(c, d))],
+  (b, c, d) => [xor(c, or(b, not(d)))],
+]
+const WORD_TERMS: readonly ((b: Code, c: Code, d: Code) => readonly Code[])[] = [
+  (b, c, d) => [i32Xor(d, i32And(b, i32Xor(c, d)))],
+  (b, c, d) => [i32And(c, i32Xor(d, i32(-1))), i32And(b, d)],
+  (b, c, d) => [i32Xor(b, i32Xor(c, d))],
+  (b, c, d) => [i32Xor(c, i32Or(b, i32Xor(d, i32(-1))))],
+]
+
+interface Step {
+  readonly round: number
+  readonly word: number
+  readonly bits: number
+  /** Which of a to d has which part: the first is written. */
+  readonly parts: readonly [a: number, b: number, c: number, d: number]
+}
+
+const steps: readonly Step[] = Array.from({ length: STEPS }, (_, step) => {
+  const round = step >> 4
+  const first = (STEPS - step) & 3
+  return {
+    round,
+    word: WORDS[round]!(step & 15),
+    bits: ROTATIONS[round]![step & 3]!,
+    parts: [first, (first + 1) & 3, (first + 2) & 3, (first + 3) & 3],
+  }
+})
+
+/** Of all lanes. */
+const vectorStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number): Code => {
+  const known = add(add(get(ALL + a), load(i32(CONSTANTS_AT), 16 * step)), get(MESSAGE + word))
+  const terms = TERMS[round]!(get(ALL + b), get(ALL + c), get(ALL + d))
+  return [
+    ...set(ALL + a, [known, ...terms].reduce(add)),
+    ...set(ALL + a, add(or(shiftLeft(get(ALL + a), bits), shiftRight(get(ALL + a), 32 - bits)), get(ALL + b))),
+  ]
+}
+
+/** Of lane 0. */
+const wordStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number): Code => {
+  const known = i32Add(i32Add(get(ONE + a), i32(constants[step]!)), i32Load(get(AT), 4 * word))
+  const terms = WORD_TERMS[round]!(get(ONE + b), get(ONE + c), get(ONE + d))
+  return set(ONE + a, i32Add(i32RotateLeft([known, ...terms].reduce(i32Add), bits), get(ONE + b)))
+}
+
+/** Words 4 · quarter to 4 · quarter + 3 of the four blocks: 16 bytes of each, then a 4 × 4 transposition. */
+const loadQuarter = (quarter: number): Code => [
+  ...times(MD5_LANES, (i) => set(ROW + i, load(lane(get(ADDRESS), i), 16 * quarter))),
+  ...set(PAIR, shuffle(get(ROW), get(ROW + 1), [0, 4, 1, 5])),
+  ...set(PAIR + 1, shuffle(get(ROW + 2), get(ROW + 3), [0, 4, 1, 5])),
+  ...set(PAIR + 2, shuffle(get(ROW), get(ROW + 1), [2, 6, 3, 7])),
+  ...set(PAIR + 3, shuffle(get(ROW + 2), get(ROW + 3), [2, 6, 3, 7])),
+  ...set(MESSAGE + 4 * quarter, shuffle(get(PAIR), get(PAIR + 1), [0, 1, 4, 5])),
+  ...set(MESSAGE + 4 * quarter + 1, shuffle(get(PAIR), get(PAIR + 1), [2, 3, 6, 7])),
+  ...set(MESSAGE + 4 * quarter + 2, shuffle(get(PAIR + 2), get(PAIR + 3), [0, 1, 4, 5])),
+  ...set(MESSAGE + 4 * quarter + 3, shuffle(get(PAIR + 2), get(PAIR + 3), [2, 3, 6, 7])),
+]
+
+const blocksTogether: Code = [
+  ...times(4, (i) => set(ALL + i, load(i32(CHAIN_AT), 16 * i))),
+  ...set(ADDRESS, load(i32(ADDRESS_AT), 0)),
+  ...doWhile(
+    [
+      ...times(4, loadQuarter),
+      ...times(4, (i) => set(ALL_BEFORE + i, get(ALL + i))),
+      ...steps.flatMap(vectorStep),
+      ...times(4, (i) => set(ALL + i, add(get(ALL + i), get(ALL_BEFORE + i)))),
+      ...set(ADDRESS, add(get(ADDRESS), splat(i32(BLOCK_BYTES)))),
+      ...set(TOGETHER, i32Subtract(get(TOGETHER), i32(1))),
+    ],
+    get(TOGETHER),
+  ),
+  ...times(4, (i) => store(i32(CHAIN_AT), 16 * i, get(ALL + i))),
+]
+
+const blocksAlone: Code = [
+  ...times(4, (i) => set(ONE + i, i32Load(i32(CHAIN_AT), 16 * i))),
+  ...set(AT, i32Load(i32(ADDRESS_AT), 0)),
+  ...doWhile(
+    [
+      ...times(4, (i) => set(BEFORE + i, get(ONE + i))),
+      ...steps.flatMap(wordStep),
+      ...times(4, (i) => set(ONE + i, i32Add(get(ONE + i), get(BEFORE + i)))),
+      ...set(AT, i32Add(get(AT), i32(BLOCK_BYTES))),
+      ...set(ALONE, i32Subtract(get(ALONE), i32(1))),
+    ],
+    get(ALONE),
+  ),
+  ...times(4, (i) => i32Store(i32(CHAIN_AT), 16 * i, get(ONE + i))),
+]
+
+/** run(together, alone): so many blocks of all lanes, or so many of lane 0. */
+const newLoop = compileLoop(
+  [...when(get(TOGETHER), blocksTogether), ...when(get(ALONE), blocksAlone)],
+  LOCALS,
+  MEMORY_PAGES,
+)
+
+/** A message of which some was hashed. */
+export class Md5Message {
+  readonly chain = Int32Array.from(INITIAL)
+  /** Bytes that do not fill a block yet, the last of all there were. */
+  readonly rest = Buffer.alloc(BLOCK_BYTES)
+  bytes = 0
+
+  get restBytes(): number {
+    return this.bytes % BLOCK_BYTES
+  }
+}
+
+/** What a message has next. */
+export interface Md5Update {
+  readonly message: Md5Message
+  /** May be over a SharedArrayBuffer, and must not change meanwhile. */
+  readonly bytes: Uint8Array
+}
+
+/** Whole blocks of a message, not hashed yet. */
+interface Lane {
+  readonly chain: Int32Array
+  readonly bytes: Uint8Array
+  at: number
+  blocks: number
+}
+
+export class Md5Hasher {
+  readonly #run: (together: number, alone: number) => void
+  readonly #bytes: Buffer
+  readonly #words: Int32Array
+
+  constructor() {
+    const { run, memory } = newLoop()
+    this.#run = run
+    this.#bytes = Buffer.from(memory.buffer)
+    this.#words = new Int32Array(memory.buffer)
+    constants.forEach((constant, step) =>
+      this.#words.fill(constant, CONSTANTS_AT / 4 + 4 * step, CONSTANTS_AT / 4 + 4 * step + 4),
+    )
+    for (let i = 0; i < MD5_LANES; i++) this.#words[ADDRESS_AT / 4 + i] = pieceAt(i)
+  }
+
+  /** @param updates MD5_LANES at most, of different messages */
+  update(updates: readonly Md5Update[]): void {
+    assert(updates.length <= MD5_LANES && new Set(updates.map(({ message }) => message)).size === updates.length)
+    let lanes = updates.map((each) => this.#begin(each))
+    for (;;) {
+      lanes = lanes.filter(({ blocks }) => blocks > 0)
+      if (lanes.length === 0) return
+      this.#piece(lanes)
+    }
+  }
+
+  /** Once, at the end. 16 bytes. */
+  digest(message: Md5Message): Buffer {
+    const { bytes, restBytes } = message
+    const padding = Buffer.alloc(BLOCK_BYTES - restBytes + (restBytes < BLOCK_BYTES - 8 ? 0 : BLOCK_BYTES))
+    padding[0] = 0x80
+    padding.writeBigUInt64LE(8n * BigInt(bytes), padding.byteLength - 8)
+    this.update([{ message, bytes: padding }])
+    const digest = Buffer.allocUnsafe(DIGEST_BYTES)
+    message.chain.forEach((word, i) => digest.writeInt32LE(word, 4 * i))
+    return digest
+  }
+
+  /** Hashes the block that began before, if it is whole now, and keeps the one that is not whole at the end. */
+  #begin({ message, bytes }: Md5Update): Lane {
+    const { chain, rest, restBytes } = message
+    message.bytes += bytes.byteLength
+    let at = 0
+    if (restBytes > 0) {
+      at = Math.min(BLOCK_BYTES - restBytes, bytes.byteLength)
+      copyBytes(bytes.subarray(0, at), rest, restBytes)
+      if (restBytes + at === BLOCK_BYTES) this.#piece([{ chain, bytes: rest, at: 0, blocks: 1 }])
+    }
+    const blocks = Math.floor((bytes.byteLength - at) / BLOCK_BYTES)
+    const end = at + blocks * BLOCK_BYTES
+    if (end < bytes.byteLength) copyBytes(bytes.subarray(end), rest, 0)
+    return { chain, bytes, at, blocks }
+  }
+
+  /** As much as all of the lanes have, and memory has room for. */
+  #piece(lanes: readonly Lane[]): void {
+    const blocks = Math.min(PIECE_BYTES / BLOCK_BYTES, ...lanes.map((each) => each.blocks))
+    const words = this.#words
+    for (const [i, each] of lanes.entries()) {
+      const end = each.at + blocks * BLOCK_BYTES
+      copyBytes(each.bytes.subarray(each.at, end), this.#bytes, pieceAt(i))
+      each.chain.forEach((word, k) => (words[4 * k + i] = word))
+      each.at = end
+      each.blocks -= blocks
+    }
+    if (lanes.length === 1) this.#run(0, blocks) // M2
+    else this.#run(blocks, 0)
+    for (const [i, { chain }] of lanes.entries()) for (let k = 0; k < 4; k++) chain[k] = words[4 * k + i]!
+  }
+}
+
+const pieceAt = (index: number): number => PIECES_AT + index * (PIECE_BYTES + GAP_BYTES)

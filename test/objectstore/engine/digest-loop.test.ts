@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { test } from 'node:test'
+import { crc32 } from 'node:zlib'
+import fc from 'fast-check'
+import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
+import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
+import { REQUEST_BYTES, writeRequest } from '../../../src/objectstore/engine/digest-messages.ts'
+import type { DigestAnswer, DigestRequest } from '../../../src/objectstore/engine/digest-messages.ts'
+
+const ARENA_BYTES = 1 << 16
+const HEAD_CRC = 7
+
+const shared = new SharedArrayBuffer(ARENA_BYTES)
+const arena = Buffer.from(shared)
+for (let i = 0; i < ARENA_BYTES; i++) arena[i] = Math.imul(i, 0x9e37_79b1) >>> 24
+
+const piece = fc.record({ body: fc.nat({ max: 6 }), offset: fc.nat({ max: 30_000 }), bytes: fc.nat({ max: 30_000 }) })
+
+test('bodies whose bytes come in any order among each other have the digests of each, whatever waits at the same time', () => {
+  const turns = fc.array(fc.array(piece, { maxLength: 10 }), { maxLength: 4 })
+  fc.assert(
+    fc.property(turns, fc.nat({ max: 6 }), (turns, dropped) => {
+      const ring = SpscRing.create(1 << 14)
+      const answerAll = digestsOf(SpscRing.attach(ring.shared), shared)
+      const answers: DigestAnswer[] = []
+      const ask = (request: DigestRequest): void => {
+        const at = ring.tryReserve(REQUEST_BYTES)
+        assert(at >= 0)
+        writeRequest(request, ring.bytes, at)
+        ring.publish()
+      }
+      const work = (): void => answerAll((answer) => answers.push(answer))
+      const bodies = Array.from({ length: 7 }, (_, body): Buffer[] => {
+        ask({ kind: 'begin', body, plan: { checksums: ['CRC32'], sha256: false } })
+        return []
+      })
+      for (const turn of turns) {
+        for (const { body, offset, bytes } of turn) {
+          ask({ kind: 'update', body, offset, bytes, crc: HEAD_CRC })
+          bodies[body]!.push(arena.subarray(offset, offset + bytes))
+        }
+        work()
+      }
+      for (const body of bodies.keys()) ask({ kind: body === dropped ? 'drop' : 'finish', body })
+      work()
+      for (const [body, pieces] of bodies.entries()) {
+        const whole = Buffer.concat(pieces)
+        const expected: DigestAnswer[] = pieces.map((each) => {
+          return { kind: 'updated', body, payloadCrc: each.byteLength === 0 ? HEAD_CRC : crc32(each, HEAD_CRC) }
+        })
+        const crc = Buffer.alloc(4)
+        crc.writeUInt32BE(crc32(whole))
+        const checksums = [{ algorithm: 'CRC32' as const, value: crc.toString('base64') }]
+        const digest = { bytes: whole.byteLength, md5: hash('md5', whole), checksums, sha256: null }
+        if (body !== dropped) expected.push({ kind: 'finished', body, digest })
+        assert.deepEqual(
+          answers.filter((answer) => answer.body === body),
+          expected,
+        )
+      }
+    }),
+  )
+})
