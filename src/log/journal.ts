@@ -40,6 +40,8 @@ import { keepAsSpare, removeSpares, takeSpare } from './spare.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
+/** Of the arena. Main hears of so much before it is synced, as whoever waits for room would have to wait for the disk too. */
+const ROOM_BYTES = 4 << 20
 /** Free space is looked at again after so many bytes or so much time. */
 const SPACE_REFRESH_BYTES = 16 << 20
 const SPACE_REFRESH_MS = 250
@@ -148,13 +150,17 @@ export class Journal {
   #runGroup(first: number): void {
     let kinds = 0
     let groupBytes = 0
+    let externalBytes = 0
     for (let at = first; at >= 0; at = groupBytes < GROUP_BYTES_MAX ? this.#ring.next() : -1) {
       const words = at >>> 2
       if (this.#failed || this.#words[words] !== this.#generation) continue // J3, J5
       const kind = this.#words[words + 1]!
       kinds |= kind
       if (kind & MESSAGE_SEAL) this.#seal()
-      else groupBytes += this.#add(at, kind, this.#words[words + 2]!, this.#words[words + 3]!)
+      else {
+        externalBytes += this.#words[words + 3]!
+        groupBytes += this.#add(at, kind, this.#words[words + 2]!, this.#words[words + 3]!)
+      }
     }
     if (!this.#failed && groupBytes > 0) {
       this.#flush()
@@ -163,7 +169,7 @@ export class Journal {
     }
     this.#ring.release()
     if (this.#failed || groupBytes === 0) return
-    if (kinds & MESSAGE_REPORT_WRITTEN) this.#wakeMain()
+    if (kinds & MESSAGE_REPORT_WRITTEN || externalBytes >= ROOM_BYTES) this.#wakeMain()
     if (kinds & MESSAGE_SYNC) {
       if (this.#unsyncedBytes) this.#sync() // not when the group ended with a seal
       this.#shared.publishSynced(this.#replica, this.#end) // J1

@@ -226,6 +226,25 @@ describe('a failing disk', () => {
     })
   }
 
+  it('has given back the space of large external parts before it syncs', async () => {
+    const world = new World({ seed: 1 })
+    const arena = Arena.create(4 << 20)
+    const log = await world.open({ arena: arena.shared, segmentBytes: 8 << 20 })
+    const writer = openWriter(log)
+    appended(writer, payloadOf(1, 100)) // opens the segment
+    world.step()
+    const heard: (readonly [state: string, released: number])[] = []
+    log.onProgress(() => heard.push([log.state.kind, log.released]))
+    world.files.faults = { sync: () => 'EIO' }
+    const offset = arena.allocate(4 << 20)
+    assert.equal(writer.tryBegin(9, 0, offset, 4 << 20, 'sync', 'admit'), 'ok')
+    writer.publish(crc32(arena.bytes))
+    world.step()
+    assert.deepEqual(heard[0], ['ok', writer.end])
+    assert.equal(log.state.kind, 'read-only')
+    assert.ok(log.committed < writer.end)
+  })
+
   it('never makes the producer wait: the ring is drained', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()
