@@ -17,6 +17,8 @@ import {
 import type { IngestRoute } from './batches.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
+/** A hang, whatever else the machine has to do. */
+const BOMB_MS_MAX = 20_000
 
 const server = await startForTests({ env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) } })
 
@@ -199,7 +201,8 @@ describe('a body', () => {
       assert(bomb.byteLength <= BODY_BYTES_MAX, `${name}: ${bomb.byteLength}`)
       const startedMs = performance.now()
       assertRefused(await send(protobuf, bomb, { 'content-encoding': name }), 413, 'payload_too_large')
-      assert(performance.now() - startedMs < 2000, `${name} took ${performance.now() - startedMs} ms`)
+      const tookMs = performance.now() - startedMs
+      assert(tookMs < BOMB_MS_MAX, `${name} took ${tookMs} ms`)
     }
   })
   it('of many small frames is bounded like one', async () => {

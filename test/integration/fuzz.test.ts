@@ -19,8 +19,9 @@ import {
 } from '../support/otlp.ts'
 import { messageType } from '../../src/logstore/render/otlp-types.ts'
 
-const PROPERTY_MS = 700
-const ANSWER_WITHIN_MS = 5000
+const BATCHES = 250
+/** A hang, whatever else the machine has to do. */
+const ANSWER_WITHIN_MS = 20_000
 /** What may be wrong with a batch after bytes of it changed; the claim of its tenant may be what changed. */
 const KINDS = new Set(['malformed_batch', 'empty_batch', 'batch_too_large', 'payload_too_large', 'tenant_mismatch'])
 
@@ -128,7 +129,7 @@ describe('a batch that was cut, spliced or had bits flipped', () => {
         if (reply.status === 200) read(damaged)
         else assertRefusedRightly(reply)
       })
-      await fc.assert(property, { numRuns: 100_000, interruptAfterTimeLimit: PROPERTY_MS })
+      await fc.assert(property, { numRuns: BATCHES })
     })
 
   it('leaves the service well: healthy, and every record that was accepted can be read', async () => {
