@@ -44,15 +44,20 @@ let day = -1
 let dayText = ''
 const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'))
 
-/** `2026-11-20T09:30:05.000Z`: S3 knows seconds. Times of one listing are often of one day, so the day is kept. */
+/**
+ * `2026-11-20T09:30:05.123Z`. S3 has whole seconds, but then a file that is sent within the second that it was written in looks newer than
+ * its object, and whoever compares times, as `aws s3 sync` does, sends it again. Times of one listing are often of one day, so the day is kept.
+ */
 export function isoTime(timeMs: number): string {
   const timeDay = Math.floor(timeMs / DAY_MS)
   if (timeDay !== day) {
     dayText = new Date(timeDay * DAY_MS).toISOString().slice(0, -13)
     day = timeDay
   }
-  const seconds = Math.floor((timeMs - timeDay * DAY_MS) / 1000)
+  const ofDay = timeMs - timeDay * DAY_MS
+  const seconds = Math.floor(ofDay / 1000)
   const hour = TWO_DIGITS[Math.floor(seconds / 3600)]!
   const minute = TWO_DIGITS[Math.floor(seconds / 60) % 60]!
-  return `${dayText}${hour}:${minute}:${TWO_DIGITS[seconds % 60]!}.000Z`
+  const milliseconds = String(ofDay % 1000).padStart(3, '0')
+  return `${dayText}${hour}:${minute}:${TWO_DIGITS[seconds % 60]!}.${milliseconds}Z`
 }

@@ -23,7 +23,7 @@ import { anyText, parseTree, plain, xmlText } from './support.ts'
 import type { Plain } from './support.ts'
 
 const TIME_MS = Date.UTC(2026, 10, 20, 9, 30, 5, 250)
-const TIME = '2026-11-20T09:30:05.000Z'
+const TIME = '2026-11-20T09:30:05.250Z'
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/'
 const OWNER: Plain = [
   ['ID', 'local'],

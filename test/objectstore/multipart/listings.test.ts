@@ -68,7 +68,7 @@ describe('a listing of uploads', () => {
     assert.equal(elementOf(answer, 'NextKeyMarker'), 'b')
     assert.equal(elementOf(answer, 'NextUploadIdMarker'), latest)
     assert.equal(elementOf(answer, 'MaxUploads'), '1000')
-    assert.equal(elementOf(answer, 'Initiated'), '2026-11-20T09:30:05.000Z')
+    assert.equal(elementOf(answer, 'Initiated'), '2026-11-20T09:30:05.250Z')
     assert.doesNotMatch(textOf(answer), /ChecksumAlgorithm/)
   })
 

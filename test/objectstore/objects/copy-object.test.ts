@@ -39,7 +39,7 @@ describe('CopyObject', () => {
     assert.equal(
       await textOf(answer),
       '<?xml version="1.0" encoding="UTF-8"?>\n<CopyObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">' +
-        '<LastModified>2026-11-20T09:31:05.000Z</LastModified><ETag>&quot;5d41402abc4b2a76b9719d911017c592&quot;</ETag>' +
+        '<LastModified>2026-11-20T09:31:05.250Z</LastModified><ETag>&quot;5d41402abc4b2a76b9719d911017c592&quot;</ETag>' +
         '<ChecksumCRC64NVME>M3eFcAZSQlc=</ChecksumCRC64NVME><ChecksumType>FULL_OBJECT</ChecksumType></CopyObjectResult>',
     )
     const target = await gateway.store.object(gateway.bucket, 'target')
