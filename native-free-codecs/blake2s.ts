@@ -49,11 +49,12 @@ import {
   set,
   shiftLeft,
   shiftRight,
-  shuffle,
   splat,
   store,
   subtract,
   swizzle,
+  times,
+  transpose,
   xor,
 } from './wasm-assembler.ts'
 import type { Code, Local } from './wasm-assembler.ts'
@@ -126,8 +127,6 @@ const ORDER_16: Local = 46 // swizzles that rotate by 16 and by 8 bits
 const ORDER_8: Local = 47
 const V128_LOCALS = 47
 
-const times = (count: number, code: (i: number) => Code): Code =>
-  Array.from({ length: count }, (_, i) => code(i)).flat()
 const word = (value: number): Code => splat(i32(value | 0))
 
 const rotation = (bytes: number): Code => constant(Array.from({ length: 16 }, (_, i) => (i & ~3) | ((i + bytes) & 3)))
@@ -163,14 +162,7 @@ const loadQuarter = (quarter: number): Code => [
   ...times(LANES, (i) =>
     set(ROW + i, and(load(lane(get(ADDRESS), i), 16 * quarter), load(lane(get(MASK), i), 16 * quarter))),
   ),
-  ...set(PAIR, shuffle(get(ROW), get(ROW + 1), [0, 4, 1, 5])),
-  ...set(PAIR + 1, shuffle(get(ROW + 2), get(ROW + 3), [0, 4, 1, 5])),
-  ...set(PAIR + 2, shuffle(get(ROW), get(ROW + 1), [2, 6, 3, 7])),
-  ...set(PAIR + 3, shuffle(get(ROW + 2), get(ROW + 3), [2, 6, 3, 7])),
-  ...set(MESSAGE + 4 * quarter, shuffle(get(PAIR), get(PAIR + 1), [0, 1, 4, 5])),
-  ...set(MESSAGE + 4 * quarter + 1, shuffle(get(PAIR), get(PAIR + 1), [2, 3, 6, 7])),
-  ...set(MESSAGE + 4 * quarter + 2, shuffle(get(PAIR + 2), get(PAIR + 3), [0, 1, 4, 5])),
-  ...set(MESSAGE + 4 * quarter + 3, shuffle(get(PAIR + 2), get(PAIR + 3), [2, 3, 6, 7])),
+  ...transpose(ROW, PAIR, MESSAGE + 4 * quarter),
 ]
 
 const chain = (i: number): Code => load(i32(CHAIN_AT), 16 * i)

@@ -8,7 +8,7 @@
  *        0     64  chain      4 vectors: word i of the chaining value of each lane; in and out
  *       64     16  address    u32 a lane: where its blocks begin
  *       80   1024  constants  64 vectors, T[1..64] of the RFC
- *        …      …  pieces     LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
+ *        …      …  pieces     MD5_LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
  *
  * M1  what is in the lanes besides messages is hashed too, and thrown away
  * M2  a message alone goes through scalar code, whose steps are shorter
@@ -41,9 +41,10 @@ import {
   set,
   shiftLeft,
   shiftRight,
-  shuffle,
   splat,
   store,
+  times,
+  transpose,
   when,
   xor,
 } from './wasm-assembler.ts'
@@ -95,9 +96,6 @@ const ROW: Local = 35 // 4 vectors: 16 bytes of each block
 const PAIR: Local = 39 // 4 vectors: half-way from rows to words
 const ADDRESS: Local = 43
 const LOCALS = { parameters: 2, i32: 9, v128: 33 }
-
-const times = (count: number, code: (i: number) => Code): Code =>
-  Array.from({ length: count }, (_, i) => code(i)).flat()
 
 /**
  * The functions F, G, H and I, of vectors and of words, as terms of a sum. What needs b, which the step before wrote, needs little else: G
@@ -155,14 +153,7 @@ const wordStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number
 /** Words 4 · quarter to 4 · quarter + 3 of the four blocks: 16 bytes of each, then a 4 × 4 transposition. */
 const loadQuarter = (quarter: number): Code => [
   ...times(MD5_LANES, (i) => set(ROW + i, load(lane(get(ADDRESS), i), 16 * quarter))),
-  ...set(PAIR, shuffle(get(ROW), get(ROW + 1), [0, 4, 1, 5])),
-  ...set(PAIR + 1, shuffle(get(ROW + 2), get(ROW + 3), [0, 4, 1, 5])),
-  ...set(PAIR + 2, shuffle(get(ROW), get(ROW + 1), [2, 6, 3, 7])),
-  ...set(PAIR + 3, shuffle(get(ROW + 2), get(ROW + 3), [2, 6, 3, 7])),
-  ...set(MESSAGE + 4 * quarter, shuffle(get(PAIR), get(PAIR + 1), [0, 1, 4, 5])),
-  ...set(MESSAGE + 4 * quarter + 1, shuffle(get(PAIR), get(PAIR + 1), [2, 3, 6, 7])),
-  ...set(MESSAGE + 4 * quarter + 2, shuffle(get(PAIR + 2), get(PAIR + 3), [0, 1, 4, 5])),
-  ...set(MESSAGE + 4 * quarter + 3, shuffle(get(PAIR + 2), get(PAIR + 3), [2, 3, 6, 7])),
+  ...transpose(ROW, PAIR, MESSAGE + 4 * quarter),
 ]
 
 const blocksTogether: Code = [

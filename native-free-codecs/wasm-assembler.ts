@@ -64,25 +64,20 @@ export const i64ShiftRight = (value: Code, bits: number): Code => [...value, ...
 /** The low half. */
 export const i32Of = (value: Code): Code => [...value, 0xa7]
 
+const loadOf =
+  (opcode: number) =>
+  (address: Code, offset: number): Code => [...address, opcode, 0, ...unsigned(offset)]
+const storeOf =
+  (opcode: number) =>
+  (address: Code, offset: number, value: Code): Code => [...address, ...value, opcode, 0, ...unsigned(offset)]
+
 /** Addresses of all loads and stores need no alignment; the offset, in bytes, is added to the address. */
-export const i32Load = (address: Code, offset: number): Code => [...address, 0x28, 0, ...unsigned(offset)]
-export const i32Store = (address: Code, offset: number, value: Code): Code => [
-  ...address,
-  ...value,
-  0x36,
-  0,
-  ...unsigned(offset),
-]
-export const i64Load = (address: Code, offset: number): Code => [...address, 0x29, 0, ...unsigned(offset)]
+export const i32Load = loadOf(0x28)
+export const i32Store = storeOf(0x36)
+export const i64Load = loadOf(0x29)
 /** One byte. */
-export const i64Load8 = (address: Code, offset: number): Code => [...address, 0x31, 0, ...unsigned(offset)]
-export const i64Store = (address: Code, offset: number, value: Code): Code => [
-  ...address,
-  ...value,
-  0x37,
-  0,
-  ...unsigned(offset),
-]
+export const i64Load8 = loadOf(0x31)
+export const i64Store = storeOf(0x37)
 
 /** Runs the body if the condition is not 0. */
 export const when = (condition: Code, body: Code): Code => [...condition, 0x04, 0x40, ...body, END]
@@ -127,11 +122,33 @@ export const shiftRight = (value: Code, bits: number): Code => [...value, ...i32
 export const swizzle: (value: Code, order: Code) => Code = binary(14)
 
 /** @param lanes four 32-bit lanes of the result: 0 to 3 are those of a, 4 to 7 those of b */
-export const shuffle = (a: Code, b: Code, lanes: Code): Code => [
+const shuffle = (a: Code, b: Code, lanes: Code): Code => [
   ...a,
   ...b,
   ...simd(13),
   ...lanes.flatMap((index) => [4 * index, 4 * index + 1, 4 * index + 2, 4 * index + 3]),
+]
+
+/** Code for i = 0 … count - 1, one after the other. */
+export const times = (count: number, code: (i: number) => Code): Code =>
+  Array.from({ length: count }, (_, i) => code(i)).flat()
+
+/**
+ * A 4 × 4 transposition of 32-bit words.
+ *
+ * @param rows    the first of 4 vectors
+ * @param between the first of 4 vectors that are written over
+ * @param columns the first of 4 vectors: the one with number i gets word i of each row
+ */
+export const transpose = (rows: Local, between: Local, columns: Local): Code => [
+  ...set(between, shuffle(get(rows), get(rows + 1), [0, 4, 1, 5])),
+  ...set(between + 1, shuffle(get(rows + 2), get(rows + 3), [0, 4, 1, 5])),
+  ...set(between + 2, shuffle(get(rows), get(rows + 1), [2, 6, 3, 7])),
+  ...set(between + 3, shuffle(get(rows + 2), get(rows + 3), [2, 6, 3, 7])),
+  ...set(columns, shuffle(get(between), get(between + 1), [0, 1, 4, 5])),
+  ...set(columns + 1, shuffle(get(between), get(between + 1), [2, 3, 6, 7])),
+  ...set(columns + 2, shuffle(get(between + 2), get(between + 3), [0, 1, 4, 5])),
+  ...set(columns + 3, shuffle(get(between + 2), get(between + 3), [2, 3, 6, 7])),
 ]
 
 /** The part of the engine used here: the type library that declares it is the one for browsers. */

@@ -75,7 +75,7 @@ export class BodyDigests {
   constructor(plan: DigestPlan) {
     this.#plan = plan
     this.#checksums = plan.checksums.map(beginChecksum)
-    this.#sha256 = plan.sha256 && !plan.checksums.includes('SHA256') ? beginHash('sha256') : null
+    this.#sha256 = beginSha256(plan)
   }
 
   /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
@@ -90,10 +90,14 @@ export class BodyDigests {
   }
 }
 
+/** Null: it is not planned, or is one of the checksums. */
+const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
+  sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
+
 /** Of a body that is there as a whole: one call of node:crypto is the quickest for a message alone. */
 export function digestOfWhole(plan: DigestPlan, body: Uint8Array): BodyDigest {
   const checksums = plan.checksums.map(beginChecksum)
-  const sha256 = plan.sha256 && !plan.checksums.includes('SHA256') ? beginHash('sha256') : null
+  const sha256 = beginSha256(plan)
   for (const digest of [...checksums, ...(sha256 ? [sha256] : [])]) digest.update(body)
   return bodyDigest(plan, body.length, hash('md5', body, 'hex'), checksums, sha256)
 }

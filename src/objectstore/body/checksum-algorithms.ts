@@ -49,7 +49,7 @@ class Crc64NvmeDigest implements Digest {
   }
 }
 
-export const beginHash = (name: 'md5' | 'sha1' | 'sha256'): Digest => createHash(name)
+export const beginHash = (name: 'sha1' | 'sha256'): Digest => createHash(name)
 
 const RULES: Readonly<Record<ChecksumAlgorithm, AlgorithmRule>> = {
   CRC32: {
