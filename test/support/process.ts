@@ -4,6 +4,7 @@
  * V1  whatever a test leaves running is killed, and its directories are removed, when the test's own process ends; a running
  *     server never keeps that process alive
  * V2  settings of the surrounding environment never reach the server
+ * V3  a process that ends before anybody asked it to says how, beside the test that finds it gone
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -17,6 +18,7 @@ import { fileURLToPath } from 'node:url'
 
 const READY_WITHIN_MS = 20_000
 const STOP_WITHIN_MS = 10_000
+const ENDS: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGKILL'])
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -55,6 +57,7 @@ class ServiceProcess {
   stderr = ''
   readonly #child: Child
   readonly #ended: Promise<number | NodeJS.Signals>
+  #mayEnd = false
 
   constructor({ entry, args, env }: Command) {
     const inherited = Object.entries(process.env).filter(
@@ -72,7 +75,9 @@ class ServiceProcess {
     this.#ended = new Promise((resolve) => {
       child.once('close', (code, signal) => {
         children.delete(child)
-        resolve(code ?? signal ?? -1)
+        const how = code ?? signal ?? -1
+        if (!this.#mayEnd) console.error(`process ${this.pid} ended by itself with ${how}; it said:\n${this.stderr}`) // V3
+        resolve(how)
       })
     })
     this.#holdTest(false)
@@ -84,11 +89,13 @@ class ServiceProcess {
   }
 
   signal(signal: NodeJS.Signals): void {
+    if (ENDS.has(signal)) this.#mayEnd = true
     this.#child.kill(signal)
   }
 
   /** The exit code, or the signal that ended it. */
   async end(withinMs: number): Promise<number | NodeJS.Signals> {
+    this.#mayEnd = true
     this.#holdTest(true)
     const waiting = new AbortController()
     const late = sleep(withinMs, 'late' as const, { signal: waiting.signal }).catch(() => 'late' as const)
