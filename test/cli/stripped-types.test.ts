@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { temporaryDirectory } from '../support/process.ts'
@@ -28,7 +28,8 @@ class Package {
   /** What `src/main.ts` says. */
   run(): string {
     const flags = ['--import', './src/stripped-types.js', 'src/main.ts']
-    const { stdout, stderr } = spawnSync(process.execPath, flags, { cwd: this.root, encoding: 'utf8' })
+    const env = { ...process.env, NODE_V8_COVERAGE: '' } // with which nothing is kept compiled
+    const { stdout, stderr } = spawnSync(process.execPath, flags, { cwd: this.root, env, encoding: 'utf8' })
     assert.equal(stderr, '')
     return stdout.trim()
   }
@@ -42,6 +43,12 @@ describe('sources without types', () => {
     assert.ok(kept.startsWith("const answer         = 'first'\nconsole.log(answer                 )\n"))
     writeFileSync(one.cached, kept.replace('first', 'cache'))
     assert.equal(one.run(), 'cache')
+  })
+
+  it('are kept compiled, beside it', () => {
+    const one = new Package()
+    one.run()
+    assert.notEqual(readdirSync(join(one.root, 'node_modules/.cache/trilog/compiled'), { recursive: true }).length, 0)
   })
 
   it('are made again when the source is another', () => {
