@@ -17,6 +17,8 @@ interface EndpointHelperRoutesOptions {
 
 const ACTIVATION_PATH = '/v1/endpoint/:activation_id'
 const ACTIVATION_ID = /^[A-Za-z0-9._-]{1,128}$/
+/** Of these routes, for the OpenAPI document. */
+export const ENDPOINT_HELPER_PATH_PARAMETERS = { activation_id: { type: 'string', pattern: ACTIVATION_ID.source } }
 
 const StoredObject = Type.Object(
   {
@@ -65,7 +67,7 @@ function storing({ helper, service }: EndpointHelperRoutesOptions): Endpoint {
       return STORED
     },
   })
-  const document = post.document && { ...post.document, replies: [...post.document.replies, invalidId] }
+  const document = post.document && { ...post.document, replies: [...post.document.replies, notSuchAnObject] }
   return { ...post, ...(document && { document }) }
 }
 
@@ -98,7 +100,13 @@ const textReply = (status: number, description: string, text: string): Operation
   schema: Type.Literal(text),
 })
 
-const invalidId = textReply(400, 'not an activation id, or not the one of the body', INVALID_ID)
+const notSuchAnObject: OperationDocument['replies'][number] = {
+  status: 400,
+  description: 'not an activation id, not the one of the body, or a body that is not such an object',
+  mediaType: JSON_TYPE,
+  schema: Type.String(),
+}
+const invalidId = textReply(400, 'not an activation id', INVALID_ID)
 const noData = textReply(404, 'nothing was stored for this activation id', NO_DATA)
 
 const newestDocument: OperationDocument = {

@@ -14,29 +14,39 @@ export interface DocumentedRoute {
   readonly endpoint: { readonly document?: OperationDocument }
 }
 
-/** @param securitySchemes as OpenAPI has them, by the names that operations use */
+export interface OpenApiParts {
+  /** As OpenAPI has them, by the names that operations use. */
+  readonly securitySchemes?: Readonly<Record<string, object>>
+  /** Schemas of parameters in paths by their names; one without is any string. */
+  readonly pathParameters?: Readonly<Record<string, object>>
+}
+
 export function openApiDocument(
   info: OpenApiInfo,
   routes: readonly DocumentedRoute[],
-  securitySchemes: Readonly<Record<string, object>> = {},
+  { securitySchemes, pathParameters = {} }: OpenApiParts = {},
 ): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const { method, path, endpoint } of routes) {
     if (!endpoint.document) continue
     const operations = (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ??= {})
-    operations[method.toLowerCase()] = operationOf(method, path, endpoint.document)
+    operations[method.toLowerCase()] = operationOf(method, path, endpoint.document, pathParameters)
   }
-  const components = Object.keys(securitySchemes).length > 0 && { components: { securitySchemes } }
-  return { openapi: '3.1.0', info, paths, ...components }
+  return { openapi: '3.1.0', info, paths, ...(securitySchemes && { components: { securitySchemes } }) }
 }
 
-function operationOf(method: string, path: string, document: OperationDocument): object {
+function operationOf(
+  method: string,
+  path: string,
+  document: OperationDocument,
+  pathParameters: Readonly<Record<string, object>>,
+): object {
   const { summary, query = [], headers = [], security, requestBody, replies } = document
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: pathParameters[name] ?? { type: 'string' },
   }))
   const parameters = [
     ...inPath,

@@ -1,4 +1,5 @@
 /** The HTTP surface of the log store. */
+import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
@@ -69,7 +70,7 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
     { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
   ]
   const info = { title: 'trilog log store', version: parts.version }
-  const document = openApiDocument(info, routes, securitySchemes)
+  const document = openApiDocument(info, routes, { securitySchemes, pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS })
   return [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }]
 }
 

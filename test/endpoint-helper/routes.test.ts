@@ -7,7 +7,7 @@ import { Type } from 'typebox'
 import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 import type { StoredObject } from '../../src/endpoint-helper/frames.ts'
 import { BODY_BYTES_MAX } from '../../src/endpoint-helper/limits.ts'
-import { endpointHelperRoutes } from '../../src/endpoint-helper/routes.ts'
+import { ENDPOINT_HELPER_PATH_PARAMETERS, endpointHelperRoutes } from '../../src/endpoint-helper/routes.ts'
 import { StoreError } from '../../src/errors.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
@@ -188,10 +188,15 @@ describe('an object that could not be stored', () => {
 
 describe('the routes', () => {
   it('are in the OpenAPI document, with their parameters', () => {
-    assert.partialDeepStrictEqual(openApiDocument({ title: 't', version: '1' }, routes), {
+    const info = { title: 't', version: '1' }
+    const pathParameters = ENDPOINT_HELPER_PATH_PARAMETERS
+    assert.partialDeepStrictEqual(openApiDocument(info, routes, { pathParameters }), {
       paths: {
         '/v1/endpoint/{activation_id}': {
-          post: { parameters: [{ name: 'activation_id' }], responses: { 200: {}, 400: {} } },
+          post: {
+            parameters: [{ name: 'activation_id', schema: { pattern: '^[A-Za-z0-9._-]{1,128}$' } }],
+            responses: { 200: {}, 400: {} },
+          },
           get: { responses: { 200: {}, 400: {}, 404: {} } },
         },
         '/v1/endpoint/{activation_id}/recent_100': { get: { responses: { 200: {}, 400: {}, 404: {} } } },

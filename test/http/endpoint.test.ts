@@ -205,21 +205,24 @@ describe('a JSON endpoint with options', () => {
 
 describe('the OpenAPI document', () => {
   it('lists the documented operations of a route table with their parameters, bodies and replies', () => {
-    const document = openApiDocument({ title: 'test', version: '1' }, [
-      { method: 'POST', path: '/streams/:stream/claims', endpoint: claim },
+    const group = { type: 'string', minLength: 1 }
+    const routes = [
+      { method: 'POST', path: '/streams/:stream/:group/claims', endpoint: claim },
       { method: 'GET', path: '/streams', endpoint: list },
       { method: 'GET', path: '/hidden', endpoint: { begin: () => {} } },
-    ])
+    ]
+    const document = openApiDocument({ title: 'test', version: '1' }, routes, { pathParameters: { group } })
     const { paths, openapi } = JSON.parse(JSON.stringify(document)) as {
       openapi: string
       paths: Record<string, Record<string, Record<string, unknown>>>
     }
     assert.equal(openapi, '3.1.0')
-    assert.deepEqual(Object.keys(paths), ['/streams/{stream}/claims', '/streams'])
-    const operation = paths['/streams/{stream}/claims']!['post']!
-    assert.equal(operation['operationId'], 'postStreamsStreamClaims')
+    assert.deepEqual(Object.keys(paths), ['/streams/{stream}/{group}/claims', '/streams'])
+    const operation = paths['/streams/{stream}/{group}/claims']!['post']!
+    assert.equal(operation['operationId'], 'postStreamsStreamGroupClaims')
     assert.deepEqual(operation['parameters'], [
       { name: 'stream', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'group', in: 'path', required: true, schema: group },
     ])
     assert.deepEqual(Object.keys(operation['responses'] as object), ['200', 'default'])
     assert.match(
@@ -240,9 +243,9 @@ describe('a document with security schemes', () => {
       replies: [],
     }
     const routes = [{ method: 'GET', path: '/mine', endpoint: { document } }]
-    const schemes = { bearer: { type: 'http', scheme: 'bearer' } }
-    assert.partialDeepStrictEqual(openApiDocument({ title: 'test', version: '1' }, routes, schemes), {
-      components: { securitySchemes: schemes },
+    const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } }
+    assert.partialDeepStrictEqual(openApiDocument({ title: 'test', version: '1' }, routes, { securitySchemes }), {
+      components: { securitySchemes },
       paths: {
         '/mine': {
           get: {

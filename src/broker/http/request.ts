@@ -1,10 +1,28 @@
 /** What the head of a request says, checked. */
 import type { RequestHead } from '../../http/exchange.ts'
+import { PATH_TOKEN_BYTES_MAX } from '../limits.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../names.ts'
 import type { DeliveryPath, GroupPath } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 
 // Paths. Every route with parameters begins with the stream.
+
+const nameSchema = (description: string) => ({
+  type: 'string',
+  minLength: 1,
+  maxLength: PATH_TOKEN_BYTES_MAX,
+  description,
+})
+const token = nameSchema(TOKEN_RULE)
+/** By the names that the routes give them. */
+export const PATH_PARAMETERS = {
+  stream: nameSchema(STREAM_NAME_RULE),
+  group: token,
+  cursor: token,
+  subscription: token,
+  delivery: token,
+  incident: token,
+}
 
 export const noPath = (): null => null
 

@@ -15,6 +15,7 @@ import type { BrokerHttpParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
 import { applyReplica, pauseWorker, pollWorkers, replicationStatus, resumeWorker } from './replication.ts'
+import { PATH_PARAMETERS } from './request.ts'
 import { acknowledgeQuarantine, archiveManifest, quarantine, retentionDryRun, tieringReadiness } from './storage.ts'
 import { createStream, describeStream, listStreams } from './streams.ts'
 
@@ -82,7 +83,9 @@ export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] => 
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
   const routes = brokerRoutes(parts).map(([method, path, , endpoint]): Route => ({ method, path, endpoint }))
-  const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes)
+  const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
+    pathParameters: PATH_PARAMETERS,
+  })
   return {
     name: 'broker',
     requestIdHeader: 'x-request-id',

@@ -2,6 +2,7 @@
  * The gateway's operations for the OpenAPI document, from their table. Operations of one path and method are told apart as the table does:
  * by what follows the path, `?cors`, or `#x-obj-copy-source` for a header that they need.
  */
+import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../../endpoint-helper/routes.ts'
 import { openApiDocument } from '../../http/openapi.ts'
 import type { DocumentedRoute } from '../../http/openapi.ts'
 import type { OperationDocument } from '../../http/routes.ts'
@@ -23,10 +24,14 @@ export const openApiOf = (
   management: readonly DocumentedRoute[],
   extensions: ReadonlySet<Extension>,
 ): object =>
-  openApiDocument({ title: 'trilog object store, profile objapi-core-v1', version }, [
-    ...management,
-    ...OPERATIONS.filter(({ extension }) => extension === null || extensions.has(extension)).flatMap(routesOf),
-  ])
+  openApiDocument(
+    { title: 'trilog object store, profile objapi-core-v1', version },
+    [
+      ...management,
+      ...OPERATIONS.filter(({ extension }) => extension === null || extensions.has(extension)).flatMap(routesOf),
+    ],
+    { pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS },
+  )
 
 function routesOf(operation: Operation): DocumentedRoute[] {
   const { method, target, selectors, header } = operation
