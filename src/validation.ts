@@ -36,7 +36,7 @@ export function describeProblem(
 
 /** For whoever checks by hand. @param owner what has it */
 export const unknownField = (owner: string, known: Iterable<string>, kind = 'field'): string =>
-  `${owner} has an unknown ${kind}; known are ${[...known].join(', ')}`
+  `${owner} has an unknown ${kind}; known are ${[...known].join(', ') || 'none'}`
 
 /**
  * '#/properties/page/anyOf/0/properties/limit' and '/page/limit' → 'page.limit'; '' of the whole value. Names come from the schema,

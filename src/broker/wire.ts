@@ -184,7 +184,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 export const Acknowledgement = Type.Object({
   durability: Type.String({ description: 'volatile, local-append, local-sync or local-quorum' }),
   durable: Type.Boolean({ description: 'synced to disk before this answer' }),
-  replicas: Type.Integer({ description: 'directories that hold it' }),
+  replicas: Type.Integer({ description: 'directories that hold it, at least' }),
 })
 export type Acknowledgement = Static<typeof Acknowledgement>
 
@@ -453,14 +453,14 @@ export const GroupReply = Type.Object({
   progress_offset: Type.Integer({ description: 'first offset that is not finished' }),
   lag_messages: Type.Integer({ description: 'records that are not finished' }),
   in_flight_count: Type.Integer({ description: 'active leases' }),
-  delayed_count: Type.Integer(),
+  delayed_count: Type.Integer({ description: 'all of them' }),
   cursors: Type.Array(CursorEntry),
-  delayed_retries: Type.Array(DelayedEntry, { description: 'at most 1000; delayed_count counts all' }),
+  delayed_retries: Type.Array(DelayedEntry, { description: 'at most 1000' }),
 })
 export type GroupReply = Static<typeof GroupReply>
 export const LeaseListReply = Type.Object({
   ...groupFields,
-  lease_count: Type.Integer(),
+  lease_count: Type.Integer({ description: 'those of this answer' }),
   leases: Type.Array(
     Type.Object({
       offset: Type.Integer(),
@@ -477,7 +477,7 @@ export const LeaseListReply = Type.Object({
 export type LeaseListReply = Static<typeof LeaseListReply>
 export const DelayedListReply = Type.Object({
   ...groupFields,
-  delayed_count: Type.Integer(),
+  delayed_count: Type.Integer({ description: 'all of them, shown or not' }),
   delayed: Type.Array(DelayedEntry),
   truncated: Type.Boolean(),
 })

@@ -226,7 +226,7 @@ export function bindAddress(given: WithDefault | Described): Setting<BindAddress
     const port = Number(match?.groups?.['port'])
     const isBracketedIpv6 = match?.groups?.['bracketed'] === undefined || isIP(host) === 6
     if (!match || !isBracketedIpv6 || port > 65_535) {
-      throw new BadSetting('must be host:port, as in 127.0.0.1:4318 or [::1]:4318')
+      throw new BadSetting('must be host:port, as in 127.0.0.1:8080 or [::1]:8080')
     }
     return { host, port }
   })

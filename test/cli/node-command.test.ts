@@ -157,7 +157,7 @@ describe('mq --validate-config', () => {
     assert.deepEqual([report.valid, exitCode], [false, 2])
     assert.deepEqual(report.problems, [
       '--fast is no flag of mq: see mq --help',
-      'MQ_HTTP_BIND must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
+      'MQ_HTTP_BIND must be host:port, as in 127.0.0.1:8080 or [::1]:8080',
       '--write-quorum must be a whole number from 1 to 8',
     ])
   })

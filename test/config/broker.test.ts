@@ -88,7 +88,7 @@ describe('the broker’s settings', () => {
     }
     assert.deepEqual(problemsOf(env, { MQ_FLUSH_POLICY: 'always' }), [
       'MQ_NODE_ID must be at most 128 characters, none of them a control character',
-      'MQ_HTTP_BIND must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
+      'MQ_HTTP_BIND must be host:port, as in 127.0.0.1:8080 or [::1]:8080',
       '--flush-policy must be group-sync or append-only',
       'MQ_METRICS_EXPOSURE must be http or disabled',
       'MQ_WRITE_QUORUM must be a whole number from 1 to 8',

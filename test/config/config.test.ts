@@ -97,7 +97,7 @@ describe('the log store’s settings', () => {
         LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: 'maybe',
       }),
       [
-        'LOGSTORE_BIND_ADDRESS must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
+        'LOGSTORE_BIND_ADDRESS must be host:port, as in 127.0.0.1:8080 or [::1]:8080',
         'LOGSTORE_WAL_DURABILITY_MODE must be local or replicated-local',
         'LOGSTORE_MAX_BODY_BYTES must be a whole number from 1024 to 67108864',
         'LOGSTORE_GATEWAY_MAX_REQUESTS must be a whole number from 1 to 1000000000, or none for no limit',

@@ -69,7 +69,7 @@ describe('the object store’s settings', () => {
       OBJSTORE_MULTIPART_TTL_HOURS: '0',
     })
     assert.deepEqual(problems, [
-      'OBJSTORE_BIND_ADDRESS must be host:port, as in 127.0.0.1:4318 or [::1]:4318',
+      'OBJSTORE_BIND_ADDRESS must be host:port, as in 127.0.0.1:8080 or [::1]:8080',
       'OBJSTORE_BASE_DOMAIN must be a domain name, as in s3.example.com',
       'OBJSTORE_AUTH_MODE must be local or sigv4',
       'OBJSTORE_REGION must be a region, as in us-east-1: 1 to 64 letters, digits and hyphens',

@@ -127,6 +127,7 @@ export class Queue {
       const subscriptionId = core.tokens.subscription(NO_GROUP, 0)
       return core.judged(() => {
         core.stream(caller, path.stream, 'missing_stream')
+        core.counters.claimed(0)
         return emptyClaimReply(path, subscriptionId, request.startOffset)
       })
     }
@@ -300,13 +301,14 @@ export class Queue {
     const active = this.#active(caller, path)
     const { group, offset, attempt } = active
     const reply = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
-    core.counters.nacked()
     if (!body.requeue) {
       await this.#endings.resolve([{ group, verb: 'nack', offset, attempt, atMs: core.time.nowMs(), valueMs: 0 }])
+      core.counters.nacked()
       return { ...reply, will_redeliver: false, policy_action: 'none' }
     }
     const again = (): Active => this.#active(caller, path)
     const outcome = await this.#endings.applyPolicy(active, again, { reason: body.reason, cause: 'policy', ...caller })
+    core.counters.nacked()
     switch (outcome.action) {
       case 'redeliver_now':
       case 'scheduled_retry':
@@ -333,6 +335,9 @@ export class Queue {
     const core = this.#core
     const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = this.#active(caller, path)
     const expiresAtMs = before + body.extend_by_millis
+    if (expiresAtMs > Number.MAX_SAFE_INTEGER) {
+      throw refuse('invalid_request', 'extend_by_millis leads to an expiry behind 2^53 - 1 ms')
+    }
     await this.#endings.resolve([
       { group, verb: 'renew', offset, attempt, atMs: core.time.nowMs(), valueMs: expiresAtMs },
     ])

@@ -228,12 +228,17 @@ export class Streams {
     if (name === 'memory') return 'volatile'
     if (name === 'local-disk') return core.localDiskDurability
     if (name === 'local-quorum' && core.hasReplicas) return 'local-quorum'
-    throw refuse(
-      'replication_unavailable',
-      name === 'local-quorum'
-        ? 'the stream asks for a quorum of directories, and the broker has only one: start it with replica directories'
-        : 'the stream asks for a replication policy that the broker has no binding for',
-    )
+    throw name === 'local-quorum'
+      ? refuse('replication_unavailable', 'the stream asks for a quorum of directories, and the broker has only one', {
+          action: 'Start the broker with replica directories, or publish to a stream of another durability.',
+        })
+      : refuse(
+          'replication_unavailable',
+          'the stream asks for a replication policy that the broker has no binding for',
+          {
+            action: 'Publish to a stream of another durability.',
+          },
+        )
   }
 }
 

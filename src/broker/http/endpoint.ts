@@ -62,6 +62,7 @@ export function brokerEndpoint<
     ...options,
     bodyLimitBytes,
     query,
+    errors: takesBody ? [...new Set([...options.errors, tooLarge, 'request_timeout'])] : options.errors,
     admit(head) {
       const caller = parts.authenticate(head)
       const path = pathOf(head)

@@ -70,8 +70,10 @@ export const UNSIGNED: Bounds = { min: 0, max: Number.MAX_SAFE_INTEGER }
 export const POSITIVE: Bounds = { min: 1, max: Number.MAX_SAFE_INTEGER }
 export const PAGE_RECORDS: Bounds = { min: 1, max: PAGE_RECORDS_MAX }
 
-export const integerSchema = ({ min, max }: Bounds, more: { readonly default?: number } = {}): TSchema =>
-  Type.Integer({ minimum: min, maximum: max, ...more })
+export const integerSchema = (
+  { min, max }: Bounds,
+  more: { readonly default?: number; readonly description?: string } = {},
+): TSchema => Type.Integer({ minimum: min, maximum: max, ...more })
 
 /** Null: absent. @param code of a value that is no such integer */
 export function integerOf(query: Query, name: string, { min, max }: Bounds, code: RefusalCode): number | null {

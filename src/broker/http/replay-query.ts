@@ -9,7 +9,7 @@ import type { Query, QueryRules } from './query.ts'
 
 export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
   parameters: {
-    start_offset: integerSchema(UNSIGNED, { default: 0 }),
+    start_offset: integerSchema(UNSIGNED, { description: '0 unless one of the times is given' }),
     event_time_ms: integerSchema(UNSIGNED),
     ingest_time_ms: integerSchema(UNSIGNED),
     max_records: integerSchema(PAGE_RECORDS, { default: PAGE_RECORDS_DEFAULT }),

@@ -70,7 +70,7 @@ export const quarantine = (parts: BrokerHttpParts): Endpoint =>
     summary: 'Damaged ranges that hold records of the stream, without payloads',
     path: streamOf,
     reply: QuarantineListReply,
-    errors: ['invalid_request', 'invalid_query', 'missing_stream', 'quarantine_storage_failed'],
+    errors: ['invalid_request', 'invalid_query', 'missing_stream', 'internal_error'],
     handle: ({ admitted: { caller, path } }) => parts.operations.quarantine(caller, path),
   })
 
@@ -81,13 +81,7 @@ export const acknowledgeQuarantine = (parts: BrokerHttpParts): Endpoint =>
     body: QuarantineAcknowledgeBody,
     bodyOptional: true,
     reply: QuarantineAcknowledgeReply,
-    errors: [
-      'invalid_request',
-      'missing_stream',
-      'quarantine_not_found',
-      'write_not_allowed',
-      'quarantine_storage_failed',
-    ],
+    errors: ['invalid_request', 'missing_stream', 'quarantine_not_found', 'write_not_allowed', 'internal_error'],
     handle: ({ admitted: { caller, path }, body }) =>
       parts.operations.acknowledgeQuarantine(caller, path.stream, path.incidentId, body),
   })

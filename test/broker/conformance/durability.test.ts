@@ -148,7 +148,9 @@ describe('replica directories', () => {
     assert.deepEqual((await stream.fill(2)).acknowledgement, quorum)
     assert.deepEqual((await stream.publish({ durability_mode: 'local-sync' })).acknowledgement, SYNCED)
     const policy = await broker.newStream({ default_durability: 'replication-policy:dr' })
-    assertRefused(await policy.post('/records', { message_id: 'm', payload: 'p' }), 503, 'replication_unavailable')
+    const refusal = await policy.post('/records', { message_id: 'm', payload: 'p' })
+    assertRefused(refusal, 503, 'replication_unavailable')
+    assert.match(refusal.text, /Publish to a stream of another durability/)
   })
   it('bring back what was acknowledged when the data directory is lost', async () => {
     const delivery = await stream.group().claimOne()

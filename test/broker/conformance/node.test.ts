@@ -178,7 +178,9 @@ describe('GET /metrics', () => {
     await c!.renew(1000)
     await c!.retry(3_600_000)
     await d!.deadLetter(stream.name)
+    assertRefused(await b!.nack(true), 409, 'lease_not_active')
     assert(e)
+    assert.deepEqual(await stream.group('none left').claim({ start_offset: 7 }), [])
     await stream.replay()
     await broker.request('GET', '/v1/streams/nothing')
     assertRefused(await broker.request('GET', '/metrics?x=1'), 400, 'invalid_query')
@@ -191,7 +193,7 @@ describe('GET /metrics', () => {
       ['mq.publish.bytes', 'mq_publish_bytes_total', 60],
       ['mq.replay.pages', 'mq_replay_pages_total', 1],
       ['mq.replay.records', 'mq_replay_records_total', 7],
-      ['mq.queue.claims', 'mq_queue_claims_total', 1],
+      ['mq.queue.claims', 'mq_queue_claims_total', 2],
       ['mq.queue.deliveries', 'mq_queue_deliveries_total', 5],
       ['mq.queue.acks', 'mq_queue_acks_total', 1],
       ['mq.queue.nacks', 'mq_queue_nacks_total', 1],

@@ -77,6 +77,10 @@ export class Client {
     return new Pending(this.#world.broker.nack(CALLER, delivery, { reason: 'no', requeue }))
   }
 
+  renew(delivery: Delivery, extend_by_millis: number) {
+    return new Pending(this.#world.broker.renew(CALLER, delivery, { extend_by_millis }))
+  }
+
   retry(delivery: Delivery, delay_millis = 0) {
     return new Pending(this.#world.broker.retry(CALLER, delivery, { reason: 'again', delay_millis }))
   }

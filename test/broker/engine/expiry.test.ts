@@ -1,6 +1,7 @@
 /** What time does to leases: they expire, are prolonged, and on some streams a failure policy acts on them (`apply_on_expiry`). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { DURATION_MS_MAX } from '../../../src/broker/limits.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
@@ -60,6 +61,18 @@ describe('a lease that expires', () => {
     assert.equal(late.code, 'lease_expired')
     assert.equal((await client.now(client.ack(again!))).attempt, 2)
     assert.equal(world.core.counters.expiredLeases, 1)
+  })
+
+  it('is not prolonged beyond the times that can be told exactly', async () => {
+    const { world, client, delivery } = await opened()
+    for (let expiresAtMs = 0; expiresAtMs + 2 * DURATION_MS_MAX < Number.MAX_SAFE_INTEGER;) {
+      expiresAtMs = (await client.now(client.renew(delivery, DURATION_MS_MAX))).lease.lease_expires_at_ms
+    }
+    await client.now(client.renew(delivery, DURATION_MS_MAX))
+    const refused = client.renew(delivery, DURATION_MS_MAX)
+    await world.flush()
+    assert.equal(refused.code, 'invalid_request')
+    await client.now(client.ack(delivery))
   })
 
   it('is not touched by the wall clock, whichever way it jumps', async () => {
