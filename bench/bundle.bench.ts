@@ -18,7 +18,7 @@ import { ActiveIndex } from '../src/logstore/active-index.ts'
 import { BlockCache } from '../src/logstore/bundle/block-cache.ts'
 import { IndexBuilder } from '../src/logstore/bundle/builder.ts'
 import { INDEX_NAME } from '../src/logstore/bundle/index-file.ts'
-import { catalogRowOf } from '../src/logstore/bundle/manifest.ts'
+import { bundleOf } from '../src/logstore/bundle/manifest.ts'
 import type { CatalogRow } from '../src/logstore/query/catalog.ts'
 import type { QueryFilter } from '../src/logstore/query/cursor.ts'
 import { Deadline } from '../src/logstore/query/deadline.ts'
@@ -69,7 +69,7 @@ function fill(bundle: number): void {
       partition,
     )
   }
-  active.publish()
+  active.publish(0, 0)
 }
 
 const rows: CatalogRow[] = []
@@ -82,7 +82,7 @@ for (let bundle = 0; bundle < BUNDLES; bundle++) {
   const { bytes, header } = builder.build(active, RECORDS, base, base + BUNDLE_BYTES)
   mkdirSync(join(directory, segmentName(base)))
   publishFile(nodeFiles, join(directory, segmentName(base)), INDEX_NAME, [bytes])
-  rows.push(catalogRowOf(header))
+  rows.push(bundleOf(header))
   checksum = crc32(Uint32Array.of(header.identity), checksum)
   const hex = (words: Uint32Array, entry: number): string =>
     Array.from(words.subarray(4 * entry, 4 * entry + 4), (word) => word.toString(16).padStart(8, '0')).join('')

@@ -128,7 +128,7 @@ export class IdentityReader {
   }
 
   serviceName(value: string | null): void {
-    this.#dataset = value === '' ? null : value
+    this.#dataset = value === '' || value === null ? null : value.toWellFormed() // as it is stored, in UTF-8
   }
 
   identity(): ResourceIdentity {

@@ -8,8 +8,8 @@
  *
  * P1  accepted here means: protobufjs decodes the batch, each described range, and gives the same times, ids and claims.
  *     Wire types, lengths, nesting, and the UTF-8 of strings are checked all the way down.
- * P2  fields come in any order and singular ones may come again: the last one counts, for scalars and for the ranges of
- *     resource and scope. A described resource or scope is therefore one message as it was sent, never a merged one.
+ * P2  fields come in any order and singular ones may come again: the last one counts. A second resource or scope of a group is
+ *     refused: the format would have the two merged, and what is described is one message as it was sent.
  * P3  a log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
  */
 import { IdentityReader, NO_IDENTITY, RECORDS_PER_BATCH_MAX, ResourceCache } from './otlp-batch.ts'
@@ -79,7 +79,7 @@ function scanRequest(bytes: Uint8Array, at: number, end: number, batch: OtlpBatc
 
 function scanResourceGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpBatch, scanRecord: ScanRecord): void {
   const groupsBefore = batch.groupCount
-  let resourceStart = 0
+  let resourceStart = 0 // which no message in a request begins at
   let resourceEnd = 0
   let identity = NO_IDENTITY
   while (at < end) {
@@ -87,6 +87,7 @@ function scanResourceGroup(bytes: Uint8Array, at: number, end: number, batch: Ot
     at = cursor
     switch (tag) {
       case 0x0a:
+        if (resourceStart !== 0) malformed('a second resource in a group', at)
         resourceEnd = contentEnd(bytes, at, end)
         resourceStart = cursor
         identity = scanResource(bytes, resourceStart, resourceEnd)
@@ -117,6 +118,7 @@ function scanScopeGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpB
     at = cursor
     switch (tag) {
       case 0x0a:
+        if (scopeStart !== 0) malformed('a second scope in a group', at)
         scopeEnd = contentEnd(bytes, at, end)
         scopeStart = cursor
         validateScope(bytes, scopeStart, scopeEnd)

@@ -17,7 +17,7 @@ import { serializer } from './serializer.ts'
 /** Why a request was refused before `handle` saw it. `message` names a field of the schema, never what the client sent. */
 export interface EndpointRefusal {
   /** `mediaType`: of the content type or the content encoding. */
-  readonly reason: 'mediaType' | 'bodyTooLarge' | 'bodyTimedOut' | 'bodyMalformed' | 'bodyInvalid'
+  readonly reason: 'mediaType' | 'contentEncoding' | 'bodyTooLarge' | 'bodyTimedOut' | 'bodyMalformed' | 'bodyInvalid'
   readonly message: string
 }
 
@@ -132,7 +132,7 @@ export function endpoint<
       }
       if (!isIdentity(head.header('content-encoding'))) {
         return service.refuse(exchange, {
-          reason: 'mediaType',
+          reason: 'contentEncoding',
           message: 'the body must come without a content encoding',
         })
       }

@@ -2,7 +2,7 @@
  * Index of the segment that is being written: columns over one SharedArrayBuffer, one writer, many readers.
  *
  *   Int32 words   [0] entry count, [1] partition count, [2] partition name bytes used; stored only by the writer
- *   Float64       [2] earliest, [3] latest time of an entry, in the same 64 bytes
+ *   Float64       [2] earliest, [3] latest time of an entry, [4] when the last batch with an entry was received, in the same 64 bytes
  *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same trace,
  *                  partition, record number
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
@@ -25,6 +25,7 @@ const PARTITION_COUNT = 1
 const NAME_BYTES = 2
 const EARLIEST = 2
 const LATEST = 3
+const RECEIVED = 4
 const WORD = 2 ** 32
 
 export interface ActiveIndexHandle {
@@ -120,6 +121,11 @@ export class ActiveIndex {
   /** Whether an entry can have a time in [from, to]; nanoseconds as doubles, which keep the order of u64. Writer only. */
   mayHoldTimes(from: number, to: number): boolean {
     return this.#earliest <= to && this.#latest >= from
+  }
+
+  /** When the last of the batches with published entries was received, ns since the Unix epoch as a double; 0: there is none. */
+  get receivedUntil(): number {
+    return this.#times[RECEIVED]!
   }
 
   /** How many of the published entries lie in frames that begin before `frameOffset` bytes into the segment (A1). */
@@ -250,10 +256,13 @@ export class ActiveIndex {
     this.#appended = entry + 1
   }
 
-  /** Makes everything appended so far visible (A2). */
-  publish(): void {
+  /** Makes everything appended so far visible (A2). @param receivedHigh, receivedLow when it was received, ns since the Unix epoch */
+  publish(receivedHigh: number, receivedLow: number): void {
     this.#times[EARLIEST] = this.#earliest
     this.#times[LATEST] = this.#latest
+    if (this.#appended > this.count) {
+      this.#times[RECEIVED] = Math.max(this.#times[RECEIVED]!, receivedHigh * WORD + receivedLow)
+    }
     Atomics.store(this.#header, COUNT, this.#appended)
   }
 

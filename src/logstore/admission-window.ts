@@ -33,15 +33,19 @@ export class AdmissionWindow {
     this.#sliceMs = (limits.windowSeconds * 1000) / SLICES
   }
 
-  /** New limits after a policy reload. What was used stays used unless the window's length changed: then it starts empty. */
+  /** New limits after a policy reload. What was used stays used; in a window of another length, as if it had all been admitted last. */
   applyLimits(limits: TenantLimits): void {
     if (limits.windowSeconds !== this.#limits.windowSeconds) {
-      this.#records.fill(0)
-      this.#bytes.fill(0)
-      this.#usedRecords = 0
-      this.#usedBytes = 0
-      this.#slice = 0
-      this.#sliceMs = (limits.windowSeconds * 1000) / SLICES
+      const sliceMs = (limits.windowSeconds * 1000) / SLICES
+      this.#slice = Math.floor(((this.#slice + 1) * this.#sliceMs) / sliceMs)
+      this.#sliceMs = sliceMs
+      for (const [booked, used] of [
+        [this.#records, this.#usedRecords],
+        [this.#bytes, this.#usedBytes],
+      ] as const) {
+        booked.fill(0)
+        booked[this.#slice % (SLICES + 1)] = used
+      }
     }
     this.#limits = limits
   }

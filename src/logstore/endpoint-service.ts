@@ -8,6 +8,7 @@ import type { RefusalKind } from './refusals.ts'
 
 const KINDS: Readonly<Record<EndpointRefusal['reason'], RefusalKind>> = {
   mediaType: 'unsupported_content_type',
+  contentEncoding: 'unsupported_content_encoding',
   bodyTooLarge: 'payload_too_large',
   bodyTimedOut: 'request_timeout',
   bodyMalformed: 'malformed_batch',

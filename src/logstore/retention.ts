@@ -1,10 +1,12 @@
 /**
  * Retention: which of the oldest bundles are dropped. Always a prefix of the log, oldest first, so that what is left is one
  * unbroken range; the active segment is never dropped.
+ *
+ * A record is as old as its time says, but not younger than its receipt: one sender with a clock that is ahead would keep everything.
  */
 import type { Log } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
-import type { CatalogRow } from './query/catalog.ts'
+import type { Bundle } from './bundle/manifest.ts'
 import type { SegmentRegistry } from './segment-registry.ts'
 
 export interface RetentionLimits {
@@ -22,7 +24,7 @@ export interface RetentionLimits {
  * @param nowNs    nanoseconds since the Unix epoch
  */
 export function expiredBundles(
-  bundles: readonly CatalogRow[],
+  bundles: readonly Bundle[],
   logEnd: number,
   limits: RetentionLimits,
   nowNs: bigint,
@@ -30,8 +32,9 @@ export function expiredBundles(
   const { ageSecondsMax, bytesMax } = limits
   const oldestKeptNs = Number.isFinite(ageSecondsMax) ? nowNs - BigInt(ageSecondsMax) * 1_000_000_000n : 0n
   let expired = 0
-  for (const { base, maxTime } of bundles) {
-    if (maxTime >= oldestKeptNs && logEnd - base <= bytesMax) break
+  for (const { base, maxTime, receivedUntil } of bundles) {
+    const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
+    if (youngestNs >= oldestKeptNs && logEnd - base <= bytesMax) break
     expired++
   }
   return expired

@@ -11,7 +11,7 @@ import type { Position } from '../log/log-writer.ts'
 import type { ActiveIndexHandle } from './active-index.ts'
 import type { SegmentIndexes } from './ingest/segment-indexes.ts'
 import { encodeCatalog } from './query/catalog.ts'
-import type { CatalogRow } from './query/catalog.ts'
+import type { Bundle } from './bundle/manifest.ts'
 
 interface Indexed {
   readonly base: Position
@@ -32,7 +32,7 @@ export class SegmentRegistry {
   readonly #indexed = new Map<Position, Indexed>()
   /** Not indexed any more, but held by queries. */
   readonly #retired = new Set<Indexed>()
-  readonly #bundles = new Map<Position, CatalogRow>()
+  readonly #bundles = new Map<Position, Bundle>()
   /** null: the bundles changed since it was encoded; the next snapshot needs a new one. */
   #catalog: SharedArrayBuffer | null = null
 
@@ -40,7 +40,7 @@ export class SegmentRegistry {
     this.#indexes = indexes
   }
 
-  get bundles(): readonly CatalogRow[] {
+  get bundles(): readonly Bundle[] {
     return [...this.#bundles.values()].sort((a, b) => a.base - b.base)
   }
 
@@ -63,7 +63,7 @@ export class SegmentRegistry {
     return indexed ? this.#indexes.at(indexed.number).handle : null
   }
 
-  publish(bundle: CatalogRow): void {
+  publish(bundle: Bundle): void {
     this.#bundles.set(bundle.base, bundle)
     this.#catalog = null
     const indexed = this.#indexed.get(bundle.base)

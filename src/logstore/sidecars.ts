@@ -11,6 +11,7 @@ import type { Log, SegmentInfo } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { JobPool } from '../pipeline/jobs.ts'
 import { readBundleManifest } from './bundle/manifest.ts'
+import type { Bundle } from './bundle/manifest.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
 import type { BundlePlace } from './ingest/lane-data.ts'
 import type { CatalogRow } from './query/catalog.ts'
@@ -91,7 +92,7 @@ export class Sidecars {
     return this.#parts.log.segments.some((segment) => segment.base === base)
   }
 
-  async #run(segment: SegmentInfo, fromFrames: boolean): Promise<CatalogRow> {
+  async #run(segment: SegmentInfo, fromFrames: boolean): Promise<Bundle> {
     const { log, registry, jobs } = this.#parts
     const { base, end, directory, recordsPath } = segment
     const index = fromFrames ? null : registry.indexOf(base)
@@ -100,7 +101,7 @@ export class Sidecars {
     return row
   }
 
-  #publish({ base, end, directory }: SegmentInfo, row: CatalogRow): void {
+  #publish({ base, end, directory }: SegmentInfo, row: Bundle): void {
     if (this.#closed || !this.#exists({ base })) return
     for (const listener of this.#listeners) listener({ base, end, identity: row.identity, directory })
     this.#parts.registry.publish(row)

@@ -137,7 +137,7 @@ describe('the index of a bundle', () => {
       trace[3] = 1 + (i % 7)
       active.append(id, 0, trace, 0, 1, (i * 7919) % 5000, 64 + 8 * (i >> 4), i & 15, i % 3 === 0 ? other : partition)
     }
-    active.publish()
+    active.publish(0, 0)
     const { bytes } = new IndexBuilder().build(active, count, 0, 64 + 8 * count)
     const index = openBytes(bytes, BLOCK_BYTES)
     for (let i = 0; i < count; i += 97) {

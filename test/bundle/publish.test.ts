@@ -35,6 +35,7 @@ describe('the sidecar of a sealed segment', () => {
       end: place.end,
       minTime: 1_700_000_000_000_000_000n,
       maxTime: 1_700_000_000_000_000_010n,
+      receivedUntil: (1n << 32n) | 2n,
       records: 40,
     })
   })
@@ -63,8 +64,8 @@ describe('the sidecar of a sealed segment', () => {
 
   it('counts as missing when a file is missing, cut, or of another segment', (context) => {
     const { place, directory, row } = published(context)
-    const { identity, base, end, minTime, maxTime, records } = row
-    const whole = { base, end, minTime, maxTime, records, identity }
+    const { identity, base, end, minTime, maxTime, receivedUntil, records } = row
+    const whole = { base, end, minTime, maxTime, receivedUntil, records, identity }
     assert.deepEqual(readBundleManifest(nodeFiles, place), whole)
     assert.equal(readBundleManifest(nodeFiles, { ...place, base: place.base + 8 }), null)
     assert.equal(readBundleManifest(nodeFiles, { ...place, end: place.end + 8 }), null)

@@ -55,7 +55,7 @@ export function activeOf(list: readonly Entry[], capacity = 512): ActiveIndex {
     const low = Number(time & 0xffff_ffffn)
     active.append(Uint32Array.from(id), 0, Uint32Array.from(trace), 0, high, low, frameOffset, recordNumber, number)
   }
-  active.publish()
+  active.publish(0, 0)
   return active
 }
 

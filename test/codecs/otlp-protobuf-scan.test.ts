@@ -166,11 +166,13 @@ describe('the claims of a resource', () => {
     for (const name of ['a', 'b', 'a', 'ab', 'b']) assert.equal(claims(text('service.name', name))[2], name)
   })
 
-  it('are those of the last resource message when there are two', () => {
-    const resource = (name: string) =>
-      field(1, encode('opentelemetry.proto.resource.v1.Resource', { attributes: [text('service.name', name)] }))
-    const batch = scanLogs(field(1, resource('first'), field(2, field(2)), resource('last')))
-    assert.equal(batch.resourceDataset[0], 'last')
+  it('come from one resource: a second one in its group is refused, and a second scope too', () => {
+    const resource = field(1, encode('opentelemetry.proto.resource.v1.Resource', { attributes: [text('a', 'b')] }))
+    const scope = field(1, encode('opentelemetry.proto.common.v1.InstrumentationScope', { name: 'n' }))
+    const record = field(2)
+    assert.equal(scanLogs(field(1, field(2, record, scope), resource)).recordCount, 1)
+    assert.throws(() => scanLogs(field(1, resource, field(2, record), resource)), /a second resource in a group/)
+    assert.throws(() => scanLogs(field(1, field(2, scope, record, scope))), /a second scope in a group/)
   })
 })
 

@@ -230,6 +230,14 @@ describe('exact filters', () => {
     assert.equal((await find(server, { dataset: 'another', filter: { record_id: spanIds[0] } })).matched_records, 0)
     assert.equal((await find(server, { dataset: 'another', filter: a })).matched_records, 1)
   })
+  it('take a name that has no form in UTF-8 for the one that it is stored as', async () => {
+    const names = ['\ud800', '\udc00', '\ufffd'].map((unit) => `half${unit}`)
+    for (const [n, name] of names.entries()) {
+      const log = { timeUnixNano: String(TIME), body: { stringValue: String(n) } }
+      await accept(server, JSON_LOGS, jsonLogs([log], { dataset: name }))
+      for (const asked of names) assert.equal((await find(server, { dataset: asked })).matched_records, n + 1)
+    }
+  })
   it('by record id match nothing in upper case, with a space, or cut short', async () => {
     const id = spanIds[0]!
     for (const record_id of [id.toUpperCase(), `${id} `, id.slice(0, -1), id.slice('logstore_'.length)])

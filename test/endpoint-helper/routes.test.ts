@@ -17,7 +17,11 @@ import type { TestServer } from '../http/support.ts'
 /** Says in JSON which refusal or which error it was. */
 const service: EndpointService = {
   refuse: (exchange, { reason }) =>
-    exchange.answer(reason === 'mediaType' ? 415 : 400, 'application/json', JSON.stringify({ reason })),
+    exchange.answer(
+      reason === 'mediaType' || reason === 'contentEncoding' ? 415 : 400,
+      'application/json',
+      JSON.stringify({ reason }),
+    ),
   fail: (exchange, error) =>
     exchange.answer(
       error instanceof StoreError ? 503 : 500,
@@ -153,7 +157,7 @@ describe('a body', () => {
     }
     assert.deepEqual(await post('bad', object, 'text/plain'), [415, { reason: 'mediaType' }])
     const gzip = { 'content-encoding': 'gzip' }
-    assert.deepEqual(await post('bad', object, 'application/json', gzip), [415, { reason: 'mediaType' }])
+    assert.deepEqual(await post('bad', object, 'application/json', gzip), [415, { reason: 'contentEncoding' }])
     assert.deepEqual(await get('bad'), [404, 'No data found'])
   })
 

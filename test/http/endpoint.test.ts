@@ -108,7 +108,7 @@ describe('a JSON endpoint', () => {
       const json = 'Content-Type: application/json\r\nAuthorization: x\r\n'
       for (const encoding of ['gzip', 'br', 'identity, gzip']) {
         const reply = await ask(server, post('{"count":1}', `${json}Content-Encoding: ${encoding}\r\n`))
-        assert.equal(reply!.body, 'mediaType: the body must come without a content encoding')
+        assert.equal(reply!.body, 'contentEncoding: the body must come without a content encoding')
       }
       for (const encoding of ['', ' Identity ']) {
         const reply = await ask(server, post('{"count":1}', `${json}Content-Encoding: ${encoding}\r\n`))

@@ -20,7 +20,7 @@ describe('an active index', () => {
         (ids, traces, absent) => {
           const index = ActiveIndex.create(64)
           ids.forEach((id, i) => appendPlain(index, id, traces[i]!, 64 * i, i))
-          index.publish()
+          index.publish(0, 0)
           const reader = ActiveIndex.attach(index.handle)
           assert.equal(reader.count, ids.length)
           ids.forEach((id, i) => assert.equal(reader.findId(id, 1, 2, 3), i))
@@ -41,7 +41,7 @@ describe('an active index', () => {
     const reader = ActiveIndex.attach(index.handle)
     appendPlain(index, 1, 0, 64, 0)
     assert.equal(reader.count, 0)
-    index.publish()
+    index.publish(0, 0)
     assert.equal(reader.count, 1)
   })
 
@@ -53,7 +53,7 @@ describe('an active index', () => {
       [3, 128, 0],
     ] as const)
       appendPlain(index, id, 0, frame, record)
-    index.publish()
+    index.publish(0, 0)
     assert.deepEqual(
       [64, 65, 128, 129].map((offset) => index.countBefore(offset)),
       [0, 2, 2, 3],
@@ -77,7 +77,7 @@ describe('an active index', () => {
   it('is empty after a reset, whatever it held', () => {
     const index = ActiveIndex.create(16)
     for (let id = 0; id < 16; id++) appendPlain(index, id, 1 + (id % 2), 64 * id, 0)
-    index.publish()
+    index.publish(0, 0)
     assert(!index.hasRoom(1, 0))
     index.reset()
     assert(index.hasRoom(16, 3))
@@ -85,7 +85,7 @@ describe('an active index', () => {
     assert.equal(index.findId(3, 1, 2, 3), -1)
     assert.equal(index.newestOfTrace(1, 9, 0, 0), -1)
     appendPlain(index, 3, 2, 64, 0)
-    index.publish()
+    index.publish(0, 0)
     assert.equal(index.findId(3, 1, 2, 3), 0)
     assert.equal(index.olderOfTrace(index.newestOfTrace(2, 9, 0, 0)), -1)
   })

@@ -39,6 +39,25 @@ describe('a tenant window', () => {
     assert.equal(window.admit(1, 5, 10).kind, 'admitted')
   })
 
+  it('keeps what was used through a reload that changes its length', () => {
+    for (const windowSeconds of [1, 30, 61, 3600]) {
+      const window = new AdmissionWindow(limits)
+      const start = 1_000_000
+      window.admit(start, 60, 900)
+      window.admit(start + 30_000, 30, 10)
+      window.applyLimits({ ...limits, windowSeconds })
+      assert.equal(window.admit(start + 30_000, 11, 1).kind, 'exceeded')
+      assert.equal(window.admit(start + 30_000, 1, 91).kind, 'exceeded')
+      const verdict = window.admit(start + 30_000, 100, 90)
+      assert(verdict.kind === 'exceeded')
+      const sliceMs = (windowSeconds * 1000) / 256
+      assert(
+        verdict.waitMs >= windowSeconds * 1000 && verdict.waitMs <= windowSeconds * 1000 + 60_000 / 256 + 2 * sliceMs,
+      )
+      assert.equal(window.admit(start + 30_000 + verdict.waitMs, 100, 90).kind, 'admitted')
+    }
+  })
+
   it('never admits more than its limit in any 60 s, and admits what fits a slice later at most', () => {
     const steps = fc.array(
       fc.record({ afterMs: fc.integer({ min: 0, max: 40_000 }), records: fc.integer({ min: 1, max: 100 }) }),

@@ -28,7 +28,7 @@ function indexOf(entries: readonly { id: number; time: number }[]): ActiveIndex 
       index.partitionOf('t', 'd'),
     ),
   )
-  index.publish()
+  index.publish(0, 0)
   return index
 }
 

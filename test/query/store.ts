@@ -33,11 +33,11 @@ import {
 import { BlockCache } from '../../src/logstore/bundle/block-cache.ts'
 import { IndexBuilder } from '../../src/logstore/bundle/builder.ts'
 import { indexSegment } from '../../src/logstore/bundle/publish.ts'
+import type { Bundle } from '../../src/logstore/bundle/manifest.ts'
 import type { IndexedSegmentFacts } from '../../src/logstore/bundle/publish.ts'
 import { FrameIndexer } from '../../src/logstore/ingest/index-frame.ts'
 import { scanBatch } from '../../src/logstore/ingest/scan.ts'
 import { encodeCatalog } from '../../src/logstore/query/catalog.ts'
-import type { CatalogRow } from '../../src/logstore/query/catalog.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
@@ -62,7 +62,7 @@ interface Segment {
   frames: number
   lastHeaderCrc: number
   sealed: boolean
-  row: CatalogRow | null
+  row: Bundle | null
 }
 
 /** The fields of a response that tests look at. */

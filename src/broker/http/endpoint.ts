@@ -83,6 +83,7 @@ function serviceOf(
 ): EndpointService {
   const refusals: Readonly<Record<EndpointRefusal['reason'], (message: string) => BrokerError>> = {
     mediaType: (message) => refuse(invalid, message),
+    contentEncoding: (message) => refuse(invalid, message),
     bodyTooLarge: refuseTooLarge,
     bodyTimedOut: (message) => refuse('request_timeout', message),
     bodyMalformed: (message) => refuse(invalid, message),

@@ -85,10 +85,14 @@ export class IndexBuilder {
     orderPostings(active, count, this.#rowOf, order, sorter)
     writePostings(postings, active, order, count)
     writeFences(wordsOf('postingFences'), 'postingFences', postings, rows.postingFences)
+    const receivedUntil = BigInt(active.receivedUntil)
     const times = writePartitions(wordsOf('partitions'), active, order, partitions)
     writeNames(wordsOf('names'), partitions)
 
-    return { bytes, header: sealIndexFile(bytes, { base, end, ...times, blockCount, dataOffset, sections }) }
+    return {
+      bytes,
+      header: sealIndexFile(bytes, { base, end, ...times, receivedUntil, blockCount, dataOffset, sections }),
+    }
   }
 
   /** All zero. */

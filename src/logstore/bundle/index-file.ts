@@ -22,7 +22,8 @@
  *       56      4  checksumsCrc    CRC32 of the block checksums
  *       60      4  unused, 0
  *       64     88  sections        11 times: first block u32, rows u32
- *      152    100  unused, 0
+ *      152      8  receivedUntil   when the last of its batches was received, ns since the Unix epoch
+ *      160     92  unused, 0
  *      252      4  headerCrc       CRC32 of bytes [0, 252)
  *
  * Each section is a table of fixed-width rows that begins at a block; no row crosses a block's end (a block holds
@@ -60,13 +61,14 @@ import { crc32 } from 'node:zlib'
 assert.equal(endianness(), 'LE') // sections are read and written through typed arrays
 
 export const INDEX_NAME = 'index.bin'
-export const INDEX_VERSION = 1
+export const INDEX_VERSION = 2
 export const BLOCK_BYTES = 16 * 1024
 export const BLOCK_WORDS = BLOCK_BYTES / 4
 export const HEADER_BYTES = 256
 
 const MAGIC = Buffer.from('TRLGINDX')
 const SECTIONS_AT = 64
+const RECEIVED_UNTIL_AT = 152
 const HEADER_CRC_AT = HEADER_BYTES - 4
 
 /** In the order of their numbers in the header. */
@@ -126,6 +128,7 @@ export interface IndexHeader {
   readonly end: number
   readonly minTime: bigint
   readonly maxTime: bigint
+  readonly receivedUntil: bigint
   readonly blockCount: number
   readonly dataOffset: number
   readonly checksumsCrc: number
@@ -159,10 +162,7 @@ export function layOut(rows: Readonly<Record<SectionName, number>>): {
 }
 
 /** Writes checksums and header of a file whose blocks are complete. Returns the header as a reader will see it. */
-export function sealIndexFile(
-  file: Buffer,
-  facts: Pick<IndexHeader, 'base' | 'end' | 'minTime' | 'maxTime' | 'blockCount' | 'dataOffset' | 'sections'>,
-): IndexHeader {
+export function sealIndexFile(file: Buffer, facts: Omit<IndexHeader, 'checksumsCrc' | 'identity'>): IndexHeader {
   const { blockCount, dataOffset, sections } = facts
   for (let block = 0; block < blockCount; block++) {
     const at = dataOffset + block * BLOCK_BYTES
@@ -183,6 +183,7 @@ export function sealIndexFile(
     file.writeUInt32LE(sections[name].firstBlock, SECTIONS_AT + 8 * number)
     file.writeUInt32LE(sections[name].rows, SECTIONS_AT + 8 * number + 4)
   }
+  file.writeBigUInt64LE(facts.receivedUntil, RECEIVED_UNTIL_AT)
   const identity = crc32(file.subarray(0, HEADER_CRC_AT))
   file.writeUInt32LE(identity, HEADER_CRC_AT)
   return { ...facts, checksumsCrc, identity }
@@ -216,6 +217,7 @@ export function readIndexHeader(bytes: Buffer, fileBytes: number): IndexHeader |
     end: Number(bytes.readBigUInt64LE(24)),
     minTime: bytes.readBigUInt64LE(32),
     maxTime: bytes.readBigUInt64LE(40),
+    receivedUntil: bytes.readBigUInt64LE(RECEIVED_UNTIL_AT),
     blockCount,
     dataOffset,
     checksumsCrc: bytes.readUInt32LE(56),

@@ -18,20 +18,27 @@ interface AboutBundle {
   /** Decimal, ns since the Unix epoch. */
   readonly min_time_unix_nano: string
   readonly max_time_unix_nano: string
+  readonly received_until_unix_nano: string
 }
 
-/** What the header of a bundle's index says, as the catalog lists it. */
-export const catalogRowOf = ({ base, end, minTime, maxTime, sections, identity }: IndexHeader): CatalogRow => ({
+export interface Bundle extends CatalogRow {
+  /** When the last of its batches was received, ns since the Unix epoch. */
+  readonly receivedUntil: bigint
+}
+
+/** What the header of its index says. */
+export const bundleOf = ({ base, end, minTime, maxTime, receivedUntil, sections, identity }: IndexHeader): Bundle => ({
   base,
   end,
   minTime,
   maxTime,
+  receivedUntil,
   records: sections.entries.rows,
   identity,
 })
 
 /** Publishes the index of the segment in `directory`. */
-export function publishBundle(files: Files, directory: string, index: Uint8Array, header: IndexHeader): CatalogRow {
+export function publishBundle(files: Files, directory: string, index: Uint8Array, header: IndexHeader): Bundle {
   const about: AboutBundle = {
     index_version: INDEX_VERSION,
     index_identity: header.identity,
@@ -41,16 +48,17 @@ export function publishBundle(files: Files, directory: string, index: Uint8Array
     partitions: header.sections.partitions.rows,
     min_time_unix_nano: header.minTime.toString(),
     max_time_unix_nano: header.maxTime.toString(),
+    received_until_unix_nano: header.receivedUntil.toString(),
   }
   publishSidecars(files, directory, [{ name: INDEX_NAME, parts: [index] }], about)
-  return catalogRowOf(header)
+  return bundleOf(header)
 }
 
 /** The bundle of a sealed segment; null when its sidecar is missing, damaged, of another version or segment, and has to be built. */
 export function readBundleManifest(
   files: Files,
   segment: { readonly base: number; readonly end: number; readonly directory: string },
-): CatalogRow | null {
+): Bundle | null {
   const read = readManifest(files, segment.directory)
   if (read.kind !== 'manifest') return null
   const about = read.manifest.about as AboutBundle // its checksum says that publishBundle wrote it
@@ -58,5 +66,6 @@ export function readBundleManifest(
   if (about.index_version !== INDEX_VERSION || base !== segment.base || end !== segment.end) return null
   const minTime = BigInt(about.min_time_unix_nano)
   const maxTime = BigInt(about.max_time_unix_nano)
-  return { base, end, minTime, maxTime, records, identity }
+  const receivedUntil = BigInt(about.received_until_unix_nano)
+  return { base, end, minTime, maxTime, receivedUntil, records, identity }
 }

@@ -3,9 +3,9 @@ import type { Files } from '../../log/files.ts'
 import type { DamagedRange } from '../../log/read.ts'
 import { ActiveIndex } from '../active-index.ts'
 import type { ActiveIndexHandle } from '../active-index.ts'
-import type { CatalogRow } from '../query/catalog.ts'
 import type { IndexBuilder } from './builder.ts'
 import { publishBundle } from './manifest.ts'
+import type { Bundle } from './manifest.ts'
 import { indexFromFrames } from './rebuild.ts'
 
 export interface IndexSegmentTask {
@@ -19,7 +19,7 @@ export interface IndexSegmentTask {
   readonly index: ActiveIndexHandle | null
 }
 
-export interface IndexedSegmentFacts extends CatalogRow {
+export interface IndexedSegmentFacts extends Bundle {
   /** Found while reading the frames: to be quarantined, their records are not in the index. */
   readonly damaged: readonly DamagedRange[]
 }

@@ -45,7 +45,7 @@ export class FrameIndexer {
  * @param flags        per record; those with FLAG_COLLAPSED are left out
  * @param partitions   per resource of the batch
  * @param frameOffset  of the batch's frame header in the segment's file, bytes
- * @param receivedAt…  the time of records that have none of their own
+ * @param receivedAt…  of the batch; the time of records that have none of their own
  */
 export function appendRecords(
   active: ActiveIndex,
@@ -74,5 +74,5 @@ export function appendRecords(
       partitions[batch.groupResource[batch.recordGroup[record]!]!]!,
     )
   }
-  active.publish()
+  active.publish(receivedAtHigh, receivedAtLow)
 }

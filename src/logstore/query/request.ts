@@ -100,7 +100,8 @@ export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryReques
 }
 
 function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
-  const { dataset, deadline_ms } = body
+  const { deadline_ms } = body
+  const dataset = body.dataset.toWellFormed() // as datasets are stored, in UTF-8
   const filter = body.filter ?? {}
   const page = body.page ?? {}
   const startTime = timeOf(filter.start_time_unix_nano ?? null)

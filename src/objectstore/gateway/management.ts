@@ -50,6 +50,7 @@ const capabilities = (parts: ManagementParts): Endpoint => ({
 
 const STATUSES: Readonly<Record<EndpointRefusal['reason'], number>> = {
   mediaType: 415,
+  contentEncoding: 415,
   bodyTooLarge: 413,
   bodyTimedOut: 408,
   bodyMalformed: 400,
