@@ -111,7 +111,8 @@ export const logStoreSettings = {
     default: 'none',
     min: 1,
     max: COUNT_MAX * 10,
-    description: 'Bundles whose newest record is older are dropped; `none`: keep all',
+    description:
+      'Bundles whose newest record is older, by its own time or by that of its receipt, are dropped; the one that is still written to never is. `none`: keep all',
   }),
   LOGSTORE_RETENTION_MAX_BYTES: limit({
     default: 'none',

@@ -4,6 +4,7 @@
  * It opens in the order of dependence (log, threads, state, front) and closes in the reverse one: the front first, so that what was
  * admitted is answered, then the log, which syncs.
  */
+import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readSettingFile } from '../config/setting-file.ts'
@@ -109,16 +110,21 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
         workerData: readerData,
       }),
   )
-  const writing = await running.open(() => background<WriteTask, void>('checkpoint', 'write-checkpoint.ts'))
-  const scanning = await running.open(() => background<ScanTask, ScannedSegment>('scan', 'scan-segment.ts'))
+  const background = await running.open(() => startBackground())
   const digests = await running.open(() => startDigests(arena, logger))
   const engine = openEngine({
     log,
     directory: config.dataDirectory,
     files: nodeFiles,
     reads: new FrameReads({ log, jobs: reading, threads: READ_THREADS, defer: setImmediate, counters }),
-    write: (task) => writing.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {}),
-    scan: (task) => scanning.run(task),
+    async write(task) {
+      await background.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {})
+    },
+    async scan(task) {
+      const scanned = await background.run(task)
+      assert(scanned !== null)
+      return scanned
+    },
     digests,
     arena,
     clock,
@@ -133,11 +139,11 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
   return engine
 }
 
-/** A thread for what is done now and then: it starts with its first task. */
-const background = <Task, Result>(name: string, file: string): JobPool<Task, Result> =>
+/** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */
+const startBackground = (): JobPool<WriteTask | ScanTask, ScannedSegment | null> =>
   new JobPool({
-    name: `objectstore ${name}`,
-    filename: new URL(`../../workers/${file}`, import.meta.url),
+    name: 'objectstore background',
+    filename: new URL('../../workers/objectstore-background.ts', import.meta.url),
     threads: 1,
     threadsAtStart: 0,
     queueMax: 8,

@@ -132,7 +132,7 @@ export class Cleaner {
     const { core, scan } = this.#parts
     const { state } = core
     const { base, end, recordsPath } = segment
-    const { frames, damage } = await scan({ logId: core.log.id, base, end, recordsPath })
+    const { frames, damage } = await scan({ kind: 'scan', logId: core.log.id, base, end, recordsPath })
     for (const range of damage) core.log.reportDamage(segment, range)
     for (let at = 0; at < frames.length; at += MOVED_AT_ONCE) {
       const owners = Map.groupBy(frames.slice(at, at + MOVED_AT_ONCE), ownerOf)

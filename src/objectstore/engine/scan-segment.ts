@@ -5,6 +5,7 @@ import type { DamagedRange } from '../../log/read.ts'
 import { FRAME_EXTENT, FRAME_OBJECT, decodeCommit, decodeExtentOwner } from './frames.ts'
 
 export interface ScanTask {
+  readonly kind: 'scan'
   readonly logId: number
   readonly base: number
   readonly end: number
