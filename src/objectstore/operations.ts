@@ -157,6 +157,7 @@ export interface CompletedUpload {
   readonly etag: string
   readonly checksums: readonly Checksum[]
   readonly commitSequence: number
+  readonly encryption: Encryption | null
 }
 
 export interface Completion {

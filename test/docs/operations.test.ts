@@ -17,11 +17,6 @@ const PATHS: Readonly<Record<OperationTarget, readonly string[]>> = {
 }
 /** Of parameters that have one of the client's choice. */
 const VALUES: Readonly<Record<string, string>> = { partNumber: 'N', uploadId: 'ID' }
-/** Of operations whose keys are in the body. */
-const ACTIONS_OF_KEYS: Readonly<Record<string, string>> = {
-  DeleteObjects: 's3:DeleteObject',
-  PostObject: 's3:PutObject',
-}
 
 function requestOf({ method, target, selectors, header, extension }: Operation): string {
   const parameters = selectors.map(({ name, value }) => {
@@ -47,7 +42,7 @@ test("the README's table of the object store's operations is that of the code: r
         requestOf(operation),
         shown(operation.name),
         shown(operation.permission),
-        shown(operation.action === 'in-handler' ? (ACTIONS_OF_KEYS[operation.name] ?? null) : operation.action),
+        shown(operation.action),
       ]),
     ),
   )

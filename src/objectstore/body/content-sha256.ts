@@ -1,4 +1,5 @@
 /** What `x-amz-content-sha256` says of a body. Source: Amazon S3 API reference, "Authenticating Requests". */
+import { EMPTY_SHA256 } from '../auth/sigv4.ts'
 import { refuse } from '../refusals.ts'
 
 export type ContentSha256 =
@@ -13,11 +14,13 @@ const VALUES: ReadonlyMap<string, ContentSha256> = new Map([
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER', { kind: 'chunked', isSigned: true, hasTrailer: true }],
 ] as const)
 
+const DIGEST = /^[0-9A-Fa-f]{64}$/
+
 /** @throws S3Error NotImplemented for signatures with elliptic curves, InvalidArgument for what S3 does not know */
 export function parseContentSha256(value: string): ContentSha256 {
   const known = VALUES.get(value)
   if (known !== undefined) return known
-  if (/^[0-9A-Fa-f]{64}$/.test(value)) return { kind: 'digest', hex: value.toLowerCase() }
+  if (DIGEST.test(value)) return { kind: 'digest', hex: value.toLowerCase() }
   if (/^STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD(-TRAILER)?$/.test(value)) {
     throw refuse('NotImplemented', undefined, { fields: { Header: 'x-amz-content-sha256', additionalMessage: value } })
   }
@@ -28,4 +31,16 @@ export function parseContentSha256(value: string): ContentSha256 {
       'STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a valid sha256 value.',
     { fields: { ArgumentName: 'x-amz-content-sha256', ArgumentValue: value.slice(0, 128) } },
   )
+}
+
+/**
+ * Of an operation that takes no body, when none came. Words are passed over: whatever they promise, nothing keeps.
+ *
+ * @throws S3Error XAmzContentSHA256Mismatch
+ */
+export function demandEmptyContent(value: string | null): void {
+  if (value === null || !DIGEST.test(value) || value.toLowerCase() === EMPTY_SHA256) return
+  throw refuse('XAmzContentSHA256Mismatch', undefined, {
+    fields: { ClientComputedContentSHA256: value.toLowerCase(), S3ComputedContentSHA256: EMPTY_SHA256 },
+  })
 }

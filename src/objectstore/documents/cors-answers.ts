@@ -64,12 +64,13 @@ export class CorsRules {
 
 /**
  * @param rules null: the bucket has none
- * @throws S3Error BadRequest without an origin, AccessDenied when no rule allows it
+ * @throws S3Error BadRequest without an origin or a method, AccessDenied when no rule allows it
  */
 export function preflightHeaders(rules: CorsRules | null, request: CorsRequest): HeaderLines {
   if (request.origin === null) {
     throw refuse('BadRequest', 'Insufficient information. Origin request header needed.')
   }
+  if (!request.requestedMethod) throw refuse('BadRequest', 'Invalid Access-Control-Request-Method: null')
   if (rules === null) throw refusedPreflight('CORS is not enabled for this bucket.', request, 'BUCKET')
   const headers = rules.headersFor(request)
   if (headers.length === 0) throw refusedPreflight(NOT_ALLOWED, request, 'OBJECT')

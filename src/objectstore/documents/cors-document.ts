@@ -1,6 +1,6 @@
 /** The CORS configuration of a bucket, from XML and to XML. */
 import { refuse } from '../refusals.ts'
-import { CORS_BODY_BYTES_MAX, CORS_RULES_MAX } from './limits.ts'
+import { CORS_BODY_BYTES_MAX, CORS_RULES_MAX, CORS_RULE_ID_LENGTH_MAX } from './limits.ts'
 import { readXml } from './xml-reader.ts'
 import { element, list, optional, text } from './xml-shape.ts'
 import { s3Document, textElement } from './xml-text.ts'
@@ -70,6 +70,16 @@ export function readCorsConfiguration(body: Uint8Array): readonly CorsRule[] {
       maxAgeSeconds: rule.MaxAgeSeconds === null ? null : secondsOf(rule.MaxAgeSeconds),
     }
   })
+}
+
+/**
+ * What else S3 refuses when a configuration is stored. Apart from reading it, as one that is stored already is to hold as it stands.
+ *
+ * @throws S3Error InvalidRequest
+ */
+export function checkStorableRules(rules: readonly CorsRule[]): void {
+  if (rules.every(({ id }) => id === null || id.length <= CORS_RULE_ID_LENGTH_MAX)) return
+  throw refuse('InvalidRequest', `The ID of a rule must not be longer than ${CORS_RULE_ID_LENGTH_MAX} characters.`)
 }
 
 export function renderCorsConfiguration(rules: readonly CorsRule[]): string {

@@ -12,6 +12,7 @@ export const CREATE_BUCKET_BODY_BYTES_MAX = 16 << 10
 
 export const CORS_BODY_BYTES_MAX = 64 << 10
 export const CORS_RULES_MAX = 100
+export const CORS_RULE_ID_LENGTH_MAX = 255
 /** More headers than this no request can have, so no browser asks for them. */
 export const CORS_REQUESTED_HEADERS_MAX = 100
 

@@ -30,7 +30,8 @@ interface Content {
     readonly key: string
     readonly parts: readonly (Omit<PartState, 'extents'> & { readonly extents: readonly number[] })[]
   })[]
-  readonly completed: readonly CompletedState[]
+  /** Checkpoints of older versions say nothing of their encryption. */
+  readonly completed: readonly (Omit<CompletedState, 'encryption'> & Partial<Pick<CompletedState, 'encryption'>>)[]
 }
 
 const HEAD_BYTES = 8
@@ -84,7 +85,9 @@ export function decodeState(pieces: Iterable<Buffer>): StoreState {
     const parts = upload.parts.map((part) => [part.partNumber, { ...part, extents: pairsOf(part.extents) }] as const)
     state.uploads.set(upload.uploadId, { ...upload, key: Buffer.from(upload.key, 'base64'), parts: new Map(parts) })
   }
-  for (const completed of content.completed) state.completed.set(completed.uploadId, completed)
+  for (const completed of content.completed) {
+    state.completed.set(completed.uploadId, { encryption: null, ...completed })
+  }
   state.nextBucketNumber = content.next_bucket_number
   state.commitSequence = content.commit_sequence
   state.liveBytes = content.live_bytes

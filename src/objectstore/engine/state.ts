@@ -181,6 +181,7 @@ export const extentsOf = (content: Content): readonly Extent[] => ('extents' in 
 export function completedOf(frame: CommitFrame): CompletedState | null {
   const { uploadId, bucket: bucketNumber, key, etag, partNumber, commitSequence, lastModifiedMs: atMs, details } = frame
   if (uploadId === null) return null
-  const { checksums } = decodeDetails(details)
-  return { uploadId, bucketNumber, key: key.toString(), etag: `${etag}-${partNumber}`, checksums, commitSequence, atMs }
+  const { checksums, encryption } = decodeDetails(details)
+  const about = { uploadId, bucketNumber, key: key.toString(), etag: `${etag}-${partNumber}` }
+  return { ...about, checksums, commitSequence, encryption, atMs }
 }

@@ -4,7 +4,8 @@
  * Z1  a principal needs the permission for what it does, in every bucket; nobody in particular has none and needs none: for it, and for
  *     principals in buckets of others, the bucket's policy has to allow the action
  * Z2  a bucket of another principal is not there (NoSuchBucket) unless its policy allows the action, so that asking tells nothing about it.
- *     Who comes without credentials is told AccessDenied, whether or not there is such a bucket
+ *     Who comes without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, who
+ *     could not be allowed it whatever it says is refused before it is read
  * Z3  the owner may do everything that the policy does not deny, and always see, replace and remove the policy
  */
 import type { Permission, Principal } from '../auth/principal.ts'
@@ -15,6 +16,7 @@ import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { policyOf } from './bucket-documents.ts'
+import { isObjectKey } from './objects/object-key.ts'
 import { asksForExistingTags, policyValues } from './policy-values.ts'
 import type { AskedRequest } from './policy-values.ts'
 
@@ -65,30 +67,37 @@ export class Authorization {
     key: string | null,
     permission = PERMISSIONS[action],
   ): Promise<Bucket> {
-    const { principal } = request.caller
-    demandPermission(principal, permission)
-    const bucket = this.#store.bucket(bucketName)
-    const policy = bucket && policyOf(bucket)
-    const isOwner = bucket !== null && bucket.owner === principal?.id
+    const bucket = this.demandPossible(request, action, bucketName, key, permission)
+    const policy = policyOf(bucket)
+    const isOwner = bucket.owner === request.caller.principal?.id
     if (isOwner && (policy === null || ON_THE_POLICY.has(action))) return bucket // Z3
-    const verdict = bucket && policy ? await this.#ask(policy, request, action, bucket, key) : 'none'
-    if (bucket !== null && (verdict === 'allow' || (isOwner && verdict === 'none'))) return bucket
-    throw isOwner || principal === null ? refuse('AccessDenied') : noSuchBucket(bucketName) // Z2
+    const verdict = policy ? await this.#ask(policy, request, action, bucket, key) : 'none'
+    if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
+    throw isOwner ? refuse('AccessDenied') : hidden(request, bucketName)
   }
 
   /**
-   * Of a request whose keys are in its body: whether the bucket is there for the caller, as far as can be said. Its handler demands what
-   * it does.
+   * Whether the caller could be allowed this at all, before a body is read that says more: that it is allowed, `demand` says.
    *
-   * @param mayBecome the body may say who the caller is
+   * @param key null, of an action on objects: the body names it
    * @throws S3Error NoSuchBucket, AccessDenied
    */
-  visible(request: AskedRequest, bucketName: string, permission: Permission | null, mayBecome: boolean): Bucket {
+  demandPossible(
+    request: AskedRequest,
+    action: PolicyAction,
+    bucketName: string,
+    key: string | null,
+    permission = PERMISSIONS[action],
+  ): Bucket {
     const { principal } = request.caller
-    if (principal !== null || !mayBecome) demandPermission(principal, permission)
+    demandPermission(principal, permission)
     const bucket = this.#store.bucket(bucketName)
-    if (bucket !== null && (mayBecome || bucket.owner === principal?.id || bucket.policy !== null)) return bucket
-    throw principal === null && !mayBecome ? refuse('AccessDenied') : noSuchBucket(bucketName)
+    if (bucket === null) throw hidden(request, bucketName)
+    if (bucket.owner === principal?.id) return bucket
+    const valuesOf = policyValues(request, [], this.#nowMs())
+    const asked = { principal: principal?.id ?? null, action, bucket: bucketName, key, valuesOf }
+    if (policyOf(bucket)?.mayAllow(asked)) return bucket
+    throw hidden(request, bucketName)
   }
 
   async #ask(
@@ -98,7 +107,7 @@ export class Authorization {
     bucket: Bucket,
     key: string | null,
   ): Promise<PolicyVerdict> {
-    const isAsked = key !== null && asksForExistingTags(policy.conditionKeys)
+    const isAsked = key !== null && asksForExistingTags(policy.conditionKeys) && isObjectKey(key) // one of a body may be longer
     const existing = isAsked ? await this.#store.object(bucket, key) : null
     const principal = request.caller.principal?.id ?? null
     const valuesOf = policyValues(request, existing?.tags ?? [], this.#nowMs())
@@ -127,5 +136,8 @@ export function demandExpectedOwner(
   if (expected !== undefined && expected !== bucket.owner) throw refuse('AccessDenied')
 }
 
-const noSuchBucket = (name: string): S3Error =>
-  refuse('NoSuchBucket', undefined, { fields: { BucketName: name.slice(0, 255) } })
+/** Z2 */
+const hidden = ({ caller }: AskedRequest, bucketName: string): S3Error =>
+  caller.principal === null
+    ? refuse('AccessDenied')
+    : refuse('NoSuchBucket', undefined, { fields: { BucketName: bucketName.slice(0, 255) } })

@@ -12,6 +12,7 @@ import type { Logger } from '../../observability/logger.ts'
 import type { Authenticator } from '../auth/authenticator.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import type { Caller } from '../auth/request-identity.ts'
+import { demandEmptyContent } from '../body/content-sha256.ts'
 import { TAGGING_BODY_BYTES_MAX } from '../documents/limits.ts'
 import { readTagging } from '../documents/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
@@ -177,6 +178,7 @@ class Gateway {
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
     const { authenticator, handlers, nowMs } = this.#parts
     const caller = isPublic ? NOBODY : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
+    if (operation.body === 'none' && !body.isPresent) demandEmptyContent(caller.contentSha256)
     const asked: GatewayRequest = {
       operation: operation.name,
       method: signed.method,
@@ -196,7 +198,11 @@ class Gateway {
       if (handler.of === 'service') return handler.handle(request, this.#context)
       return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
     }
-    const judged = await this.#withTags(asked, address.bucket!)
+    if (handler.of === 'form') {
+      if (caller.principal !== null) this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+      return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+    }
+    const judged = await this.#withTags(asked, classified)
     const bucket = await this.#bucketFor(judged, classified)
     demandExpectedOwner(judged, bucket)
     const request = this.#withoutAcls(judged)
@@ -205,20 +211,18 @@ class Gateway {
   }
 
   async #bucketFor(request: GatewayRequest, { operation, address }: Classified): Promise<Bucket> {
-    const { action, permission, name } = operation
-    const bucketName = address.bucket!
-    if (action === 'in-handler') {
-      return this.#authorization.visible(request, bucketName, permission, name === 'PostObject')
-    }
-    return this.#authorization.demand(request, action!, bucketName, address.key, permission!)
+    const { action, permission, hasKeysInBody } = operation
+    if (hasKeysInBody) return this.#authorization.demandPossible(request, action!, address.bucket!, null)
+    return this.#authorization.demand(request, action!, address.bucket!, address.key, permission!)
   }
 
   /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
-  async #withTags(request: GatewayRequest, bucketName: string): Promise<GatewayRequest> {
-    if (request.operation !== 'PutObjectTagging') return request
-    const bucket = this.#parts.store.bucket(bucketName)
+  async #withTags(request: GatewayRequest, { operation, address }: Classified): Promise<GatewayRequest> {
+    if (operation.name !== 'PutObjectTagging') return request
+    const bucket = this.#parts.store.bucket(address.bucket!)
     const policy = bucket && policyOf(bucket)
     if (!policy || !asksForRequestTags(policy.conditionKeys)) return request
+    this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
     const repeatable = { ...request, body: new RepeatableBody(request.body) }
     return {
       ...repeatable,

@@ -84,8 +84,8 @@ export interface GatewayContext {
    */
   authorize(request: GatewayRequest, action: PolicyAction, bucketName: string, key: string | null): Promise<Bucket>
   /**
-   * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for its bucket being there: the handler does, by
-   * `authorize` with the principal from here as the request's caller.
+   * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for who could not be allowed any: the handler
+   * does, by `authorize` with the principal from here as the request's caller.
    *
    * @returns null: anonymous
    * @throws S3Error when the signature is wrong
@@ -114,6 +114,8 @@ export type BucketNameHandler = (
   bucketName: string,
   context: GatewayContext,
 ) => Promise<Answer>
+/** Of a form that says who sends it: it is not judged yet, and its bucket need not be there. */
+export type FormHandler = BucketNameHandler
 export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => Promise<Answer>
 export type ObjectHandler = (
   request: GatewayRequest,

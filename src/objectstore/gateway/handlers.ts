@@ -24,12 +24,13 @@ import { headObject } from './objects/head-object.ts'
 import { postObject } from './objects/post-object.ts'
 import { putObject } from './objects/put-object.ts'
 import { putObjectTagging } from './objects/put-object-tagging.ts'
-import type { BucketHandler, BucketNameHandler, ObjectHandler, ServiceHandler } from './handler.ts'
+import type { BucketHandler, BucketNameHandler, FormHandler, ObjectHandler, ServiceHandler } from './handler.ts'
 import type { OperationName } from './operations-table.ts'
 
 type OperationHandler =
   | { readonly of: 'service'; readonly handle: ServiceHandler }
   | { readonly of: 'bucket name'; readonly handle: BucketNameHandler }
+  | { readonly of: 'form'; readonly handle: FormHandler }
   | { readonly of: 'bucket'; readonly handle: BucketHandler }
   | { readonly of: 'object'; readonly handle: ObjectHandler }
 
@@ -51,7 +52,7 @@ export const handlers: Handlers = {
   ListObjectsV2: { of: 'bucket', handle: listObjectsV2 },
   ListObjects: { of: 'bucket', handle: listObjects },
   DeleteObjects: { of: 'bucket', handle: deleteObjects },
-  PostObject: { of: 'bucket', handle: postObject },
+  PostObject: { of: 'form', handle: postObject },
   PutObject: { of: 'object', handle: putObject },
   GetObject: { of: 'object', handle: getObject },
   HeadObject: { of: 'object', handle: headObject },

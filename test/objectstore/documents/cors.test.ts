@@ -4,7 +4,11 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { CorsRules, preflightHeaders } from '../../../src/objectstore/documents/cors-answers.ts'
 import type { CorsRequest } from '../../../src/objectstore/documents/cors-answers.ts'
-import { readCorsConfiguration, renderCorsConfiguration } from '../../../src/objectstore/documents/cors-document.ts'
+import {
+  checkStorableRules,
+  readCorsConfiguration,
+  renderCorsConfiguration,
+} from '../../../src/objectstore/documents/cors-document.ts'
 import type { CorsRule } from '../../../src/objectstore/documents/cors-document.ts'
 import { CORS_BODY_BYTES_MAX } from '../../../src/objectstore/documents/limits.ts'
 import { assertRefuses, bytes, xmlText } from './support.ts'
@@ -68,6 +72,12 @@ describe('a CORS configuration', () => {
       message: 'AllowedHeader "*a*" can not have more than one wildcard.',
     })
     assertRefuses(() => read(rule('<ExposeHeader>x-*</ExposeHeader>')), 'InvalidRequest')
+  })
+
+  it('is stored with IDs of at most 255 characters, and read with longer ones', () => {
+    const withId = (length: number) => read(rule(`<ID>${'ä'.repeat(length)}</ID>`))
+    checkStorableRules([...withId(255), ...read(rule(''))])
+    assertRefuses(() => checkStorableRules(withId(256)), 'InvalidRequest')
   })
 
   it('never lets a header into an answer that would end it', () => {
@@ -168,12 +178,9 @@ describe('a preflight', () => {
     assertRefuses(() => ask([RULE], { requestedMethod: 'DELETE' }), 'AccessDenied', {
       fields: { Method: 'DELETE', ResourceType: 'OBJECT' },
     })
-    assertRefuses(() => ask([RULE], { requestedMethod: null }), 'AccessDenied', {
-      fields: { Method: 'OPTIONS', ResourceType: 'OBJECT' },
-    })
   })
 
-  it('is refused without rules, and a bad request without an origin', () => {
+  it('is refused without rules, and a bad request without an origin or a method', () => {
     assertRefuses(() => preflightHeaders(null, request({ requestedMethod: 'GET' })), 'AccessDenied', {
       message: 'CORSResponse: CORS is not enabled for this bucket.',
       fields: { Method: 'GET', ResourceType: 'BUCKET' },
@@ -182,6 +189,11 @@ describe('a preflight', () => {
       assertRefuses(() => preflightHeaders(rules, request({ origin: null })), 'BadRequest', {
         message: 'Insufficient information. Origin request header needed.',
       })
+      for (const requestedMethod of [null, '']) {
+        assertRefuses(() => preflightHeaders(rules, request({ requestedMethod })), 'BadRequest', {
+          message: 'Invalid Access-Control-Request-Method: null',
+        })
+      }
     }
   })
 

@@ -121,6 +121,29 @@ describe('a policy document', () => {
     assert.equal(verdict({ Action: ['s3:GetObject', 's3:GetObjectAcl'] }), 'allow')
   })
 
+  it('is stored with actions that S3 has only, and holds with others', () => {
+    const storing = (about: Statement) => () => policyOf({ ...READ, ...about }).checkStorable()
+    const message = 'Policy has invalid action'
+    for (const Action of ['s3:GetObjects', 's3:Gett*', ['s3:GetObject', 'obj:Nothing'], 's3:*Objekt?']) {
+      assertRefuses(storing({ Action }), 'MalformedPolicy', { message })
+      assertRefuses(storing({ Action: undefined, NotAction: Action }), 'MalformedPolicy', { message })
+    }
+    for (const Action of ['*', 's3:*', 'obj:getobject', 's3:GetObjectVersion', 's3:?utObjectAcl', 's3:*Lifecycle*']) {
+      storing({ Action })()
+    }
+    for (const Action of [...BUCKET_ACTIONS, ...OBJECT_ACTIONS]) storing({ Action, Resource: 'photos*' })()
+    assert.equal(verdict({ Action: ['s3:GetObject', 's3:Nothing'] }), 'allow')
+  })
+
+  it('is stored with statements of different ids only, and holds with others', () => {
+    const policy = policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, { ...READ, Sid: 'a' })
+    assertRefuses(() => policy.checkStorable(), 'MalformedPolicy', {
+      message: 'Statement IDs (SID) in a single policy must be unique.',
+    })
+    assert.equal(policy.evaluate(request()), 'allow')
+    policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, READ, READ, { ...READ, Sid: '' }).checkStorable()
+  })
+
   it('names resources within its bucket', () => {
     for (const Resource of [
       'arn:aws:s3:::other/*',
@@ -304,6 +327,26 @@ describe('a statement', () => {
     assert.equal(asking({ ...all, 'aws:useragent': [] }), 'none')
   })
 
+  it('may allow what it does not rule out before the body is read', () => {
+    const may = (statement: Statement, about: Partial<PolicyRequest> = {}) =>
+      policyOf({ ...READ, ...statement }).mayAllow(request({ key: null, ...about }))
+    assert.ok(may({}))
+    assert.ok(may({ Resource: 'photos/cats/*' }))
+    assert.ok(may({ Resource: undefined, NotResource: 'photos/cats/*' }))
+    assert.ok(may({ Condition: { StringEquals: { 's3:RequestObjectTag/a': 'b' } } }))
+    assert.ok(may({ Condition: { StringEquals: { 'aws:username': 'ann' } } }, { valuesOf: () => ['ann'] }))
+    assert.ok(may({ Action: 's3:ListBucket', Resource: 'photos' }, { action: 's3:ListBucket' }))
+
+    assert.ok(!may({ Effect: 'Deny' }))
+    assert.ok(!may({ Principal: { AWS: 'bob' } }))
+    assert.ok(!may({}, { action: 's3:PutObject' }))
+    assert.ok(!may({ Action: '*', Resource: 'photos' }))
+    assert.ok(!may({ Resource: 'photos/dogs/*' }, { key: 'cats/1.jpg' }))
+    for (const NotResource of ['*', 'photos*', 'photos/*']) assert.ok(!may({ Resource: undefined, NotResource }))
+    assert.ok(!may({ Action: '*', Resource: 'photos/*' }, { action: 's3:ListBucket' }))
+    assert.ok(!may({ Condition: { StringEquals: { 'aws:username': 'ann' } } }, { valuesOf: () => ['bob'] }))
+  })
+
   it('tells which keys its conditions ask for', () => {
     const Condition = { StringEquals: { 's3:ExistingObjectTag/Team': 'a', 'S3:Prefix': 'b' } }
     assert.deepEqual(policyOf(READ, { ...READ, Condition }).conditionKeys, [
@@ -340,6 +383,15 @@ describe('a policy', () => {
         const expected = verdicts.has('deny') ? 'deny' : verdicts.has('allow') ? 'allow' : 'none'
         assert.equal(policyOf(...statements).evaluate(asked), expected)
         assert.equal(policyOf(...statements.toReversed()).evaluate(asked), expected)
+      }),
+    )
+  })
+
+  it('may allow whatever it allows', () => {
+    fc.assert(
+      fc.property(statements, requests, (statements, asked) => {
+        const policy = policyOf(...statements)
+        assert.ok(policy.mayAllow(asked) || policy.evaluate(asked) !== 'allow')
       }),
     )
   })

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { Authenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { OPERATIONS } from '../../../src/objectstore/gateway/operations-table.ts'
+import { formBody } from '../../support/objectstore.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
+import type { Asked } from './support.ts'
 
 /** As `local`, and anonymous for the principal `nobody`. */
 const authenticator: Authenticator = {
@@ -38,6 +41,21 @@ async function policy(...statements: Statement[]): Promise<void> {
   const put = await gateway.ask('PUT', '/bkt?policy', { body: JSON.stringify({ Version: '2012-10-17', Statement }) })
   assert.equal(put.status, 204, put.text)
 }
+
+/** DeleteObjects of these keys. */
+function deletion(...keys: readonly string[]): Required<Asked> {
+  const body = `<Delete>${keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('')}</Delete>`
+  return { body, headers: { 'content-md5': createHash('md5').update(body).digest('base64') } }
+}
+
+/** PostObject of a key. */
+const form = (key: string, headers: Readonly<Record<string, string>> = {}): Required<Asked> => ({
+  body: formBody('limit', [
+    ['key', key],
+    ['file', 'x', 'a.txt'],
+  ]),
+  headers: { 'content-type': 'multipart/form-data; boundary=limit', ...headers },
+})
 
 const TAGS = '<Tagging><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tagging>'
 
@@ -118,14 +136,154 @@ describe('a bucket of another principal', () => {
 
   it('has keys deleted one by one as its policy allows', async () => {
     await policy({ Action: 's3:DeleteObject', Resource: 'arn:aws:s3:::bkt/mine*' })
-    const body = '<Delete><Object><Key>mine1</Key></Object><Object><Key>key</Key></Object></Delete>'
-    const md5 = (await import('node:crypto')).createHash('md5').update(body).digest('base64')
-    const { status, text } = await gateway.askAs('bob', 'POST', '/bkt?delete', {
-      body,
-      headers: { 'content-md5': md5 },
-    })
+    const { status, text } = await gateway.askAs('bob', 'POST', '/bkt?delete', deletion('mine1', 'key'))
     assert.equal(status, 200, text)
     assert.deepEqual([textsOf(text, 'Key'), textsOf(text, 'Code')], [['mine1', 'key'], ['NoSuchBucket']])
+  })
+
+  it('is not there for who may delete none of the keys that it names', async () => {
+    await policy({ Action: 's3:DeleteObject', Resource: 'arn:aws:s3:::bkt/mine*' })
+    const long = 'k'.repeat(1025)
+    for (const asked of [deletion('key'), deletion('key', 'red'), deletion('key', long), deletion(long)]) {
+      assertRefused(await gateway.askAs('bob', 'POST', '/bkt?delete', asked), 404, 'NoSuchBucket')
+      assertRefused(await gateway.askAs('nobody', 'POST', '/bkt?delete', asked), 403, 'AccessDenied')
+    }
+    assert.equal((await gateway.ask('GET', '/bkt/key')).status, 200)
+    await policy({ Action: 's3:DeleteObject', Condition: { StringEquals: { 's3:ExistingObjectTag/colour': 'red' } } })
+    assertRefused(await gateway.askAs('bob', 'POST', '/bkt?delete', deletion('key', long)), 404, 'NoSuchBucket')
+  })
+
+  it('is not there, whatever the body says, for whom no statement could allow it', async () => {
+    const Condition = { IpAddress: { 'aws:SourceIp': '10.0.0.0/8' } }
+    for (const statement of [
+      { Action: ['s3:GetObject', 's3:ListBucket'] },
+      { Action: '*', Principal: { AWS: 'eve' } },
+      { Action: '*', Resource: 'arn:aws:s3:::bkt' },
+      { Action: '*', Condition },
+    ]) {
+      await policy(statement)
+      for (const [target, asked] of [
+        ['?delete', deletion('key')],
+        ['?delete', { body: deletion('key').body }],
+        ['?delete', { body: 'x' }],
+        ['', form('key')],
+        ['', form('key', { 'if-none-match': '*' })],
+        ['', form('key', { 'x-obj-expected-bucket-owner': 'bob' })],
+        ['', { body: 'x' }],
+      ] as const) {
+        assertRefused(await gateway.askAs('bob', 'POST', `/bkt${target}`, asked), 404, 'NoSuchBucket')
+        assertRefused(await gateway.askAs('bob', 'POST', `/none${target}`, asked), 404, 'NoSuchBucket')
+      }
+      assertRefused(await gateway.askAs('nobody', 'POST', '/bkt?delete', deletion('key')), 403, 'AccessDenied')
+    }
+  })
+
+  it('takes the form of whom its policy allows the key', async () => {
+    await policy({ Action: 's3:PutObject', Resource: 'arn:aws:s3:::bkt/mine*' })
+    assert.equal((await gateway.askAs('bob', 'POST', '/bkt', form('mine2'))).status, 204)
+    assertRefused(await gateway.askAs('bob', 'POST', '/bkt', form('key')), 404, 'NoSuchBucket')
+    const elsewhere = form('mine2', { 'x-obj-expected-bucket-owner': 'bob' })
+    assertRefused(await gateway.askAs('bob', 'POST', '/bkt', elsewhere), 403, 'AccessDenied')
+  })
+
+  it('does not look at tags in a body of whom no statement could allow them', async () => {
+    const Condition = { StringEquals: { 's3:RequestObjectTag/colour': 'blue' } }
+    await policy({ Action: 's3:PutObjectTagging', Principal: { AWS: 'eve' }, Condition })
+    const body = 'no tags'
+    assertRefused(await gateway.askAs('bob', 'PUT', '/bkt/key?tagging', { body }), 404, 'NoSuchBucket')
+    assertRefused(await gateway.askAs('nobody', 'PUT', '/bkt/key?tagging', { body }), 403, 'AccessDenied')
+    const headers = { 'x-obj-permissions': 'read' }
+    assertRefused(await gateway.askAs('eve', 'PUT', '/bkt/key?tagging', { body, headers }), 403, 'AccessDenied')
+    assertRefused(await gateway.ask('PUT', '/bkt/key?tagging', { body, headers }), 403, 'AccessDenied')
+    assertRefused(await gateway.askAs('eve', 'PUT', '/bkt/key?tagging', { body }), 400, 'MalformedXML')
+    const inHeader = { body: 'x', headers: { 'x-obj-tagging': '%' } }
+    await policy({ Action: 's3:PutObject', Effect: 'Deny', Condition })
+    assertRefused(await gateway.askAs('bob', 'PUT', '/bkt/key', inHeader), 404, 'NoSuchBucket')
+  })
+})
+
+describe('a write', () => {
+  const tagged = { 'x-obj-tagging': 'colour=blue' }
+  const copied = { 'x-amz-copy-source': 'bkt/red' }
+  const replaced = { ...copied, 'x-amz-tagging-directive': 'REPLACE' }
+  const tagging: (readonly [what: string, method: string, target: string, asked: Asked])[] = [
+    ['PutObject', 'PUT', '/bkt/w', { body: 'x', headers: tagged }],
+    ['CopyObject', 'PUT', '/bkt/w', { headers: { ...replaced, ...tagged } }],
+    ['CreateMultipartUpload', 'POST', '/bkt/w?uploads', { headers: { 'x-amz-tagging': 'colour=blue' } }],
+    [
+      'PostObject',
+      'POST',
+      '/bkt',
+      {
+        ...form('w'),
+        body: formBody('limit', [
+          ['key', 'w'],
+          ['tagging', TAGS],
+          ['file', 'x', 'a.txt'],
+        ]),
+      },
+    ],
+  ]
+  for (const [what, method, target, asked] of tagging) {
+    it(`that sets tags needs s3:PutObjectTagging: ${what}`, async () => {
+      await policy({ Action: ['s3:PutObject', 's3:GetObject'] })
+      assertRefused(await gateway.askAs('bob', method, target, asked), 403, 'AccessDenied')
+      await policy({ Action: ['s3:PutObject', 's3:GetObject', 's3:PutObjectTagging'] })
+      const allowed = await gateway.askAs('bob', method, target, asked)
+      assert.ok(allowed.status < 300, allowed.text)
+      await policy({ Effect: 'Deny', Action: 's3:PutObjectTagging' })
+      assertRefused(await gateway.ask(method, target, asked), 403, 'AccessDenied')
+    })
+  }
+
+  it('that sets none does not', async () => {
+    await policy({ Action: ['s3:PutObject', 's3:GetObject'] })
+    const statuses = []
+    for (const headers of [{}, { 'x-obj-tagging': '' }, copied, replaced]) {
+      statuses.push((await gateway.askAs('bob', 'PUT', '/bkt/w', { headers, body: '' })).status)
+    }
+    assert.deepEqual(statuses, [200, 200, 200, 200])
+  })
+
+  it('with a condition on what is there needs s3:GetObject, but of the owner', async () => {
+    const etag = (await gateway.ask('PUT', '/bkt/w', { body: 'x' })).headers['etag']!
+    const begun = await gateway.ask('POST', '/bkt/w?uploads')
+    const uploadId = textsOf(begun.text, 'UploadId')[0]!
+    const headers = { 'if-match': '"other"' }
+    const { body, headers: digested } = deletion('w')
+    const withEtag = body.toString().replace('</Key>', '</Key><ETag>"other"</ETag>')
+    const writes: readonly (readonly [method: string, target: string, asked: Asked])[] = [
+      ['PUT', '/bkt/w', { body: 'y', headers }],
+      ['PUT', '/bkt/absent', { body: 'y', headers }],
+      ['PUT', '/bkt/w', { headers: { ...copied, ...headers } }],
+      ['POST', `/bkt/w?uploadId=${uploadId}`, { body: 'y', headers }],
+      ['POST', '/bkt', form('w', headers)],
+      ['DELETE', '/bkt/w', { headers }],
+      ['DELETE', '/bkt/absent', { headers }],
+    ]
+    const Action = ['s3:PutObject', 's3:DeleteObject']
+    // The source of the copy stays readable.
+    await policy({ Action }, { Action: 's3:GetObject', Resource: 'arn:aws:s3:::bkt/red' })
+    for (const [method, target, asked] of writes) {
+      assertRefused(await gateway.askAs('bob', method, target, asked), 403, 'AccessDenied')
+    }
+    const md5 = createHash('md5').update(withEtag).digest('base64')
+    const deleted = { body: withEtag, headers: { ...digested, 'content-md5': md5 } }
+    const refused = await gateway.askAs('bob', 'POST', '/bkt?delete', deleted)
+    assert.deepEqual([refused.status, textsOf(refused.text, 'Code')], [200, ['AccessDenied']])
+    assertRefused(
+      await gateway.askAs('bob', 'PUT', '/bkt/w', { headers: { 'if-none-match': '*' } }),
+      412,
+      'PreconditionFailed',
+    )
+
+    await policy({ Action: [...Action, 's3:GetObject'] })
+    assertRefused(await gateway.askAs('bob', 'PUT', '/bkt/w', { body: 'y', headers }), 412, 'PreconditionFailed')
+    const writer = { ...headers, 'x-obj-permissions': 'write' }
+    assertRefused(await gateway.askAs('bob', 'PUT', '/bkt/w', { body: 'y', headers: writer }), 403, 'AccessDenied')
+    const known = await gateway.askAs('bob', 'PUT', '/bkt/w', { body: 'y', headers: { 'if-match': etag } })
+    assert.equal(known.status, 200, known.text)
+    assertRefused(await gateway.ask('PUT', '/bkt/w', { body: 'y', headers: writer }), 412, 'PreconditionFailed')
   })
 })
 

@@ -45,7 +45,26 @@ describe('a bucket', () => {
       'aü1',
     ]
     for (const name of bad) assert.ok(!isBucketName(name), name)
+    for (const name of ['xn--a', 'sthree-a', 'sthree-configurator']) assert.ok(!isBucketName(name), name)
+    for (const name of ['a-s3alias', 'a--ol-s3', 'a.mrap', 'a--use1-az4--x-s3', 'a--table-s3']) {
+      assert.ok(!isBucketName(name), name)
+    }
+    for (const name of [
+      'a-xn--b',
+      'sthree',
+      'a-sthree-b',
+      's3alias',
+      'a-ol-s3',
+      'amrap',
+      'a--x-s3-b',
+      'amzn-s3-demo-bucket',
+    ]) {
+      assert.ok(isBucketName(name), name)
+    }
     assertRefused(await gateway.ask('PUT', '/No'), 400, 'InvalidBucketName')
+    assertRefused(await gateway.ask('PUT', '/sthree-a'), 400, 'InvalidBucketName')
+    await gateway.store.createBucket('sthree-older', 'local')
+    assert.equal((await gateway.ask('PUT', '/sthree-older/key', { body: 'x' })).status, 200)
     assertRefused(await gateway.ask('GET', '/No?location'), 404, 'NoSuchBucket')
   })
 
@@ -138,6 +157,8 @@ describe('the CORS configuration of a bucket', () => {
 
   it('is refused when it is no such document, is too large, or is not what was digested', async () => {
     assertRefused(await gateway.ask('PUT', '/bkt?cors', { body: '<no/>' }), 400, 'MalformedXML')
+    const named = CORS.replace('<AllowedOrigin>', `<ID>${'i'.repeat(256)}</ID><AllowedOrigin>`)
+    assertRefused(await gateway.ask('PUT', '/bkt?cors', { body: named }), 400, 'InvalidRequest')
     assertRefused(await gateway.ask('PUT', '/bkt?cors', { body: 'x'.repeat(65_537) }), 400, 'EntityTooLarge')
     const md5 = createHash('md5').update('other').digest('base64')
     assertRefused(
@@ -160,7 +181,11 @@ describe('the CORS configuration of a bucket', () => {
     assert.equal(allowed.headers['access-control-allow-methods'], 'GET, PUT')
     const other = { ...asking, origin: 'https://evil.example' }
     assertRefused(await gateway.ask('OPTIONS', '/bkt/key', { headers: other }), 403, 'AccessDenied')
-    assertRefused(await gateway.ask('OPTIONS', '/bkt', { headers: {} }), 400, 'BadRequest')
+    for (const headers of [{}, ORIGIN]) {
+      for (const target of ['/bkt', '/none']) {
+        assertRefused(await gateway.ask('OPTIONS', target, { headers }), 400, 'BadRequest')
+      }
+    }
   })
 
   it('is not there for a bucket without one, nor for one that is not there', async () => {
@@ -238,6 +263,10 @@ describe('the policy of a bucket', () => {
       400,
       'MalformedPolicy',
     )
+    const unknown = POLICY.replace('s3:GetObject', 's3:GetObjects')
+    assertRefused(await gateway.ask('PUT', '/bkt?policy', { body: unknown }), 400, 'MalformedPolicy')
+    await gateway.store.setBucketDocument(gateway.store.bucket('bkt')!, 'policy', Buffer.from(unknown))
+    assert.equal((await gateway.ask('PUT', '/bkt/key', { body: 'x' })).status, 200) // stored before it was refused
   })
 })
 

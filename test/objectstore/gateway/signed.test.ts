@@ -6,6 +6,7 @@ import { signedAuthenticator } from '../../../src/objectstore/auth/authenticator
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { KEY_ID, NOW_MS, REGION, SECRET, signHeader } from '../auth/signer.ts'
 import type { Draft } from '../auth/signer.ts'
+import { formBody } from '../../support/objectstore.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 import type { Reply } from './support.ts'
 
@@ -68,6 +69,26 @@ describe('a signed request', () => {
     assert.equal(gateway.store.open.bodies, 0)
   })
 
+  it('is refused when it was signed with a body, and comes without one', async () => {
+    await send({ method: 'PUT', path: '/bkt/kept' }, 'hello')
+    for (const draft of [
+      { path: '/bkt/kept' },
+      { method: 'HEAD', path: '/bkt/kept' },
+      { method: 'DELETE', path: '/bkt/kept' },
+      { method: 'PUT', path: '/bkt/copy', headers: { 'x-amz-copy-source': 'bkt/kept' } },
+      { path: '/' },
+    ]) {
+      for (const payloadHash of [sha256('other'), sha256('other').toUpperCase()]) {
+        assertRefused(await send({ ...draft, payloadHash }), 400, 'XAmzContentSHA256Mismatch')
+      }
+    }
+    for (const payloadHash of [sha256(''), 'UNSIGNED-PAYLOAD', 'STREAMING-UNSIGNED-PAYLOAD-TRAILER']) {
+      assert.equal((await send({ path: '/bkt/kept', payloadHash })).text, 'hello')
+    }
+    const dropped = await send({ path: '/bkt/kept', payloadHash: sha256('other') }, 'another')
+    assert.deepEqual([dropped.status, dropped.headers['x-obj-body-disposition']], [200, 'discarded'])
+  })
+
   it('brings its body in chunks with a checksum behind them, as SDKs do by default', async () => {
     const body = '5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n'
     const headers = {
@@ -86,4 +107,50 @@ describe('a signed request', () => {
     assertRefused(await gateway.ask('GET', '/bkt/key'), 403, 'AccessDenied')
     assertRefused(await gateway.askAs('alice', 'GET', '/bkt/key'), 403, 'AccessDenied')
   })
+})
+
+describe('a form', () => {
+  const FORM = { 'content-type': 'multipart/form-data; boundary=limit' }
+  const FILE = ['file', 'hello', 'a.txt'] as const
+  const forms: readonly (readonly [what: string, body: string | Buffer, headers: Readonly<Record<string, string>>])[] =
+    [
+      ['that is none', 'x', { 'content-type': 'text/plain' }],
+      ['without a boundary', 'x', { 'content-type': 'multipart/form-data' }],
+      ['that is too large', 'x', { ...FORM, 'content-length': String(1 << 30) }],
+      ['with a mistake', '--limit\r\nnonsense\r\n\r\n', FORM],
+      ['without a key', formBody('limit', [FILE]), FORM],
+      ['with a policy that is none', formBody('limit', [['key', 'kept'], ['policy', '!'], FILE]), FORM],
+      ['with tags that are none', formBody('limit', [['key', 'kept'], ['tagging', '!'], FILE]), FORM],
+      [
+        'signed by an unknown key',
+        formBody('limit', [['key', 'k'], ['policy', 'e30='], ['signature', 's'], ['AWSAccessKeyId', 'no'], FILE]),
+        FORM,
+      ],
+      ['that ends early', formBody('limit', [['key', 'kept'], FILE]).subarray(0, -8), FORM],
+      ['of nobody', formBody('limit', [['key', 'kept'], FILE]), FORM],
+      ['with a condition', formBody('limit', [['key', 'kept'], FILE]), { ...FORM, 'if-none-match': '*' }],
+      [
+        'for somebody’s bucket',
+        formBody('limit', [['key', 'kept'], FILE]),
+        { ...FORM, 'x-amz-expected-bucket-owner': 'x' },
+      ],
+    ]
+  for (const [what, body, headers] of forms) {
+    it(`${what} is refused alike for a bucket of somebody and for none`, async () => {
+      const answers = []
+      for (const target of ['/bkt', '/none']) {
+        const client = await gateway.connect()
+        const lines = { host: 'localhost', 'content-length': String(body.length), ...headers }
+        const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
+        await client.send(
+          Buffer.concat([Buffer.from(`POST ${target} HTTP/1.1\r\n${head.join('')}\r\n`), Buffer.from(body)]),
+        )
+        const reply = await client.reply()
+        answers.push([reply?.status, reply?.headers['x-obj-error-code'], textOf(reply?.body ?? '', 'Message')])
+        client.destroy()
+      }
+      assert.deepEqual(answers[0], answers[1])
+      assert.notEqual(answers[0]![1], 'NoSuchBucket')
+    })
+  }
 })

@@ -62,6 +62,29 @@ describe('completing an upload', () => {
     await assert.rejects(uploads.complete('other', uploadId, listed), { code: 'NoSuchUpload' })
   })
 
+  it('repeats the encryption that the upload was begun with, but for a key of the customer’s own', async () => {
+    const kms = { 'x-amz-server-side-encryption': 'aws:kms', 'x-amz-server-side-encryption-aws-kms-key-id': 'key-1' }
+    const managed = await twoParts({ ...kms, 'x-amz-server-side-encryption-bucket-key-enabled': 'true' })
+    const complete = () => managed.uploads.complete('k', managed.uploadId, managed.listed)
+    for (const answer of [await complete(), await complete()]) {
+      assert.equal(headerOf(answer, 'x-obj-server-side-encryption'), 'aws:kms')
+      assert.equal(headerOf(answer, 'x-obj-server-side-encryption-aws-kms-key-id'), 'key-1')
+      assert.equal(headerOf(answer, 'x-obj-server-side-encryption-bucket-key-enabled'), 'true')
+    }
+
+    const key = Buffer.alloc(32, 'k')
+    const customer = {
+      'x-amz-server-side-encryption-customer-algorithm': 'AES256',
+      'x-amz-server-side-encryption-customer-key': key.toString('base64'),
+      'x-amz-server-side-encryption-customer-key-md5': createHash('md5').update(key).digest('base64'),
+    }
+    const uploads = await TestUploads.open()
+    const uploadId = await uploads.begin('k', customer)
+    const part = await uploads.part('k', uploadId, 1, { body: 'end', headers: customer })
+    const answer = await uploads.complete('k', uploadId, [{ partNumber: 1, etag: headerOf(part, 'etag')! }])
+    assert.equal(headerOf(answer, 'x-obj-server-side-encryption-customer-algorithm'), undefined)
+  })
+
   it('gives both of two requests at the same time the same answer', async () => {
     const { uploads, uploadId, listed } = await twoParts()
     const [one, other] = await Promise.all([

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, test } from 'node:test'
 import {
+  asksWhatIsThere,
   checkCopySource,
   checkRead,
   deletePrecondition,
@@ -15,6 +16,8 @@ const ETAG = '0123456789abcdef0123456789abcdef'
 const MODIFIED_MS = Date.UTC(2026, 10, 20, 9, 30, 5, 250)
 const NOW_MS = MODIFIED_MS + 3_600_000
 const object: ObjectSummary = { size: 3, lastModifiedMs: MODIFIED_MS, etag: ETAG, commitSequence: 7 }
+
+const UNCACHED = { cacheControl: null, expires: null }
 
 const at = (seconds: number): string => httpDate(MODIFIED_MS + seconds * 1000)
 const mapOf = (headers: Readonly<Record<string, string>>) => new Map(Object.entries(headers))
@@ -32,7 +35,7 @@ function outcome(run: () => void): string {
 }
 
 const read = (headers: Readonly<Record<string, string>>): string =>
-  outcome(() => checkRead(mapOf(headers), object, NOW_MS))
+  outcome(() => checkRead(mapOf(headers), object, UNCACHED, NOW_MS))
 
 describe('a conditional read', () => {
   it('takes an ETag with and without quotes, in a list, and any', () => {
@@ -84,12 +87,14 @@ describe('a conditional read', () => {
   it('says what there is to ask for next time when it is not modified', () => {
     const headers = mapOf({ 'if-none-match': '*' })
     assert.throws(
-      () => checkRead(headers, object, NOW_MS),
+      () => checkRead(headers, object, { cacheControl: 'no-cache', expires: at(60) }, NOW_MS),
       (error) => {
         assert(error instanceof S3Error)
         assert.deepEqual(Object.fromEntries(error.headers), {
           'Last-Modified': 'Fri, 20 Nov 2026 09:30:05 GMT',
           ETag: `"${ETAG}"`,
+          'Cache-Control': 'no-cache',
+          Expires: 'Fri, 20 Nov 2026 09:31:05 GMT',
         })
         return true
       },
@@ -149,6 +154,15 @@ describe('a conditional write', () => {
 
   it('does not have both conditions on the ETag', () => {
     assert.equal(write({ 'if-match': ETAG, 'if-none-match': '*' }, object), 'NotImplemented')
+  })
+
+  it('asks what is there, unless it is only whether there is anything', () => {
+    for (const headers of [{ 'if-match': '*' }, { 'if-none-match': ETAG }, { 'if-unmodified-since': at(0) }]) {
+      assert.ok(asksWhatIsThere(mapOf(headers)), JSON.stringify(headers))
+    }
+    for (const headers of [{}, { 'if-none-match': ' * ' }, { 'if-unmodified-since': 'yesterday' }]) {
+      assert.ok(!asksWhatIsThere(mapOf(headers)), JSON.stringify(headers))
+    }
   })
 
   it('is without one when it has no condition', () => {

@@ -13,6 +13,7 @@ const SOURCE_HEADERS = { 'content-type': 'text/plain', 'x-amz-meta-a': '1', 'x-a
 async function withSource(): Promise<TestGateway> {
   const gateway = await TestGateway.open()
   await gateway.put('source', 'hello', SOURCE_HEADERS)
+  gateway.asked.length = 0
   return gateway
 }
 

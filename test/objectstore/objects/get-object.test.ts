@@ -142,6 +142,21 @@ describe('GetObject and HeadObject', () => {
     await assertRefusal(gateway.object(headObject, 'k', { headers: { 'if-match': 'x' } }), 'PreconditionFailed')
   })
 
+  it('say to caches of an object that is not modified what they say of one that is', async () => {
+    const gateway = await TestGateway.open()
+    const expires = 'Fri, 20 Nov 2026 09:30:05 GMT'
+    await gateway.put('k', 'hello', { 'cache-control': 'max-age=60', expires })
+    const known = { ETag: `"${MD5_OF_HELLO}"`, 'Last-Modified': expires }
+    const headers = { 'if-none-match': '*' }
+    await assertRefusal(gateway.object(getObject, 'k', { headers }), 'NotModified', {
+      headers: { ...known, 'Cache-Control': 'max-age=60', Expires: expires },
+    })
+    const query = { 'response-cache-control': 'private' }
+    await assertRefusal(gateway.object(headObject, 'k', { headers, query }), 'NotModified', {
+      headers: { ...known, 'Cache-Control': 'private', Expires: expires },
+    })
+  })
+
   it('say other things of an object when they are told to', async () => {
     const gateway = await TestGateway.open()
     await gateway.put('k', 'hello', { 'content-type': 'text/plain', 'content-language': 'de' })

@@ -22,7 +22,7 @@ function form(fields: Fields, file: string | null, { filename = 'a.txt', pieceBy
 }
 
 const post = (gateway: TestGateway, fields: Fields, file: string | null = 'hello', options = {}) =>
-  gateway.ofBucket(postObject, form(fields, file, options))
+  gateway.form(postObject, form(fields, file, options))
 
 function policyOf(gateway: TestGateway, conditions: readonly unknown[], expiresInMs = 60_000): string {
   const expiration = new Date(gateway.store.nowMs + expiresInMs).toISOString()
@@ -116,11 +116,52 @@ describe('PostObject', () => {
     gateway.assertClean()
   })
 
+  it('asks whether its sender may set tags, and know what its conditions tell', async () => {
+    const gateway = await TestGateway.open()
+    const etag = await gateway.put('k', 'hello')
+    gateway.formPrincipal = 'bob'
+    const tagging = '<Tagging><TagSet><Tag><Key>t</Key><Value>1</Value></Tag></TagSet></Tagging>'
+    await post(gateway, { key: 'k', tagging })
+    const conditional = form({ key: 'k' }, 'hello')
+    const headers = { ...conditional.headers, 'if-match': etag }
+    await gateway.form(postObject, { ...conditional, headers })
+    assert.deepEqual(gateway.asked, [
+      's3:PutObject photos/k bob',
+      's3:PutObjectTagging photos/k bob',
+      's3:PutObject photos/k bob',
+      's3:GetObject photos/k bob',
+    ])
+
+    gateway.refused.add('s3:PutObjectTagging')
+    await assertRefusal(post(gateway, { key: 'other', tagging }), 'AccessDenied')
+    assert.equal(await gateway.bytesOf('other'), null)
+    gateway.assertClean()
+  })
+
+  it('tells who may not put it nothing of what is there', async () => {
+    const gateway = await TestGateway.open()
+    await gateway.put('k', 'hello')
+    gateway.refused.add('s3:PutObject')
+    const { body, headers } = form({ key: 'k' }, 'hello')
+    const conditional = { body: body!, headers: { ...headers, 'if-none-match': '*' } }
+    await assertRefusal(gateway.form(postObject, conditional), 'AccessDenied')
+  })
+
+  it('leaves nothing when it turns out bad while its sender is being judged', async () => {
+    const gateway = await TestGateway.open()
+    const text = '--limit\r\nContent-Disposition: form-data; name="key"\r\n\r\nk\r\n--limit\r\n'
+    const file = 'Content-Disposition: form-data; name="file"\r\n\r\nhello\r\n--limit??'
+    const headers = { 'content-type': 'multipart/form-data; boundary=limit' }
+    await assertRefusal(gateway.form(postObject, { headers, body: text + file }), 'MalformedPOSTRequest')
+    await new Promise((resolve) => setImmediate(resolve))
+    gateway.assertClean()
+  })
+
   it('stops at once when the caller may not', async () => {
     const gateway = await TestGateway.open()
     gateway.refused.add('s3:PutObject')
     const { headers, body } = form({ key: 'k' }, 'x'.repeat(10_000))
-    await assertRefusal(gateway.ofBucket(postObject, { headers: headers!, body: body! }), 'AccessDenied')
+    await assertRefusal(gateway.form(postObject, { headers: headers!, body: body! }), 'AccessDenied')
     assert(body instanceof FakeBody && body.given < 20, 'the rest was not asked for')
   })
 
@@ -152,7 +193,7 @@ describe('PostObject', () => {
     await assertRefusal(post(gateway, { key: 'k' }, file, { pieceBytes: 1 << 16 }), 'EntityTooLarge')
     const declared = new FakeBody(Buffer.alloc(3 << 20))
     const headers = { 'content-type': 'multipart/form-data; boundary=limit' }
-    await assertRefusal(gateway.ofBucket(postObject, { headers, body: declared }), 'EntityTooLarge')
+    await assertRefusal(gateway.form(postObject, { headers, body: declared }), 'EntityTooLarge')
     assert(!declared.wasTaken)
     gateway.assertClean()
   })
@@ -179,8 +220,8 @@ describe('PostObject', () => {
       '--limit\r\nContent-Disposition: form-data; name="key"\r\n\r\nk\r\n--limit\r\n' +
         'Content-Disposition: form-data; name="file"\r\n\r\nhel',
     )
-    await assertRefusal(gateway.ofBucket(postObject, { headers, body: cut }), 'MalformedPOSTRequest')
-    await assertRefusal(gateway.ofBucket(postObject, { body: 'k=v' }), 'PreconditionFailed')
+    await assertRefusal(gateway.form(postObject, { headers, body: cut }), 'MalformedPOSTRequest')
+    await assertRefusal(gateway.form(postObject, { body: 'k=v' }), 'PreconditionFailed')
     assert.equal(await gateway.bytesOf('k'), null)
     gateway.assertClean()
   })
@@ -197,7 +238,7 @@ describe('PostObject', () => {
       },
     }
     for (const fields of [{ acl: 'public-read' }, { 'x-amz-acl': 'public-read' }, { 'x-amz-grant-read': 'id=a' }]) {
-      const answer = await postObject(requestOf(form({ key: 'k', ...fields }, 'hello')), gateway.bucket, context)
+      const answer = await postObject(requestOf(form({ key: 'k', ...fields }, 'hello')), 'photos', context)
       assert.equal(answer.status, 204)
     }
     assert.deepEqual(

@@ -8,6 +8,7 @@ import type {
   Answer,
   BodyChunks,
   BucketHandler,
+  FormHandler,
   CollectedBody,
   GatewayContext,
   GatewayRequest,
@@ -146,6 +147,10 @@ export class TestGateway {
 
   async ofBucket(handler: BucketHandler, parts: RequestParts = {}): Promise<Answer> {
     return handler(requestOf(parts), this.bucket, this.context)
+  }
+
+  async form(handler: FormHandler, parts: RequestParts = {}): Promise<Answer> {
+    return handler(requestOf(parts), this.bucket.name, this.context)
   }
 
   /** @returns the ETag with its quotes */

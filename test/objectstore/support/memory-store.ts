@@ -102,6 +102,7 @@ export class MemoryStore implements ObjectStore {
   }
 
   async object(bucket: Bucket, key: string): Promise<StoredObject | null> {
+    assert(Buffer.byteLength(key) <= 1024, 'a key has 1024 bytes at most')
     const object = this.#objects.get(nameOf(bucket, key))
     if (object === undefined) return null
     const read = (from: number, to: number) => {
@@ -223,6 +224,7 @@ export class MemoryStore implements ObjectStore {
       etag: objectEtag,
       checksums,
       commitSequence,
+      encryption: attributes.encryption,
     })
     return summary
   }

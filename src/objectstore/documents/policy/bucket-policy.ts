@@ -9,6 +9,7 @@ import type { S3Error } from '../../refusals.ts'
 import { parseJson } from '../json.ts'
 import { POLICY_BODY_BYTES_MAX } from '../limits.ts'
 import type { ConditionKey } from './conditions.ts'
+import { isS3Action } from './s3-actions.ts'
 import { parseStatement } from './statement.ts'
 import type { PolicyRequest, Statement } from './statement.ts'
 
@@ -49,6 +50,24 @@ export class BucketPolicy {
     const list: readonly unknown[] = Array.isArray(statements) ? statements : [statements]
     if (list.length === 0) throw malformed('Could not parse the policy: Statement is empty!')
     return new BucketPolicy(list.map((statement) => parseStatement(statement, bucket)))
+  }
+
+  /**
+   * What else S3 refuses when a policy is stored. Apart from `parse`, as one that is stored already is to hold as it stands.
+   *
+   * @throws S3Error MalformedPolicy
+   */
+  checkStorable(): void {
+    const ids = this.#statements.flatMap(({ sid }) => (sid === '' ? [] : [sid]))
+    if (new Set(ids).size < ids.length) throw malformed('Statement IDs (SID) in a single policy must be unique.')
+    for (const { actions } of this.#statements) {
+      if (!actions.every(isS3Action)) throw malformed('Policy has invalid action')
+    }
+  }
+
+  /** Whether it could turn out to allow a request of which not everything is known yet. */
+  mayAllow(request: PolicyRequest): boolean {
+    return this.#statements.some((statement) => statement.effect === 'Allow' && statement.mayMatch(request))
   }
 
   /** P1, P2 */

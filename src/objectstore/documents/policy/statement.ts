@@ -23,9 +23,18 @@ export interface PolicyRequest {
 }
 
 export interface Statement {
+  /** Empty: none. */
+  readonly sid: string
   readonly effect: 'Allow' | 'Deny'
+  /** Patterns in lower case. */
+  readonly actions: readonly string[]
   readonly conditions: readonly Condition[]
   matches(request: PolicyRequest): boolean
+  /**
+   * Whether it could match once the body is read. Open until then is which key an action on objects is for, when it is null, and all that
+   * keys of `s3:` look at.
+   */
+  mayMatch(request: PolicyRequest): boolean
 }
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -70,21 +79,35 @@ export function parseStatement(value: unknown, bucket: string): Statement {
   if (!doing.negated && !what.negated) checkApplicable(actions, resources, bucket)
 
   const conditions = Condition === undefined ? [] : parseConditions(Condition)
+  const coversSomeObject = what.negated ? !coverAllObjects(resources, bucket) : coverObjects(resources)
+
+  const isFor = ({ action, principal }: PolicyRequest): boolean =>
+    any(does, action.toLowerCase()) !== doing.negated && isNamed(principal) !== who.negated
+  const isAbout = ({ key }: PolicyRequest): boolean =>
+    any(covers, key === null ? bucket : `${bucket}/${key}`) !== what.negated
+  const holds = (condition: Condition, { valuesOf }: PolicyRequest): boolean => condition.holds(valuesOf(condition.key))
   return {
+    sid: Sid ?? '',
     effect: Effect,
+    actions,
     conditions,
-    matches: ({ principal, action, bucket, key, valuesOf }) => {
-      const asked = action.toLowerCase()
-      const resource = key === null ? bucket : `${bucket}/${key}`
-      return (
-        any(does, asked) !== doing.negated &&
-        any(covers, resource) !== what.negated &&
-        isNamed(principal) !== who.negated &&
-        conditions.every((condition) => condition.holds(valuesOf(condition.key)))
-      )
-    },
+    matches: (request) =>
+      isFor(request) && isAbout(request) && conditions.every((condition) => holds(condition, request)),
+    mayMatch: (request) =>
+      isFor(request) &&
+      (request.key === null && isOnObjects(request.action) ? coversSomeObject : isAbout(request)) &&
+      conditions.every((condition) => condition.key.name.startsWith('s3:') || holds(condition, request)),
   }
 }
+
+const isOnObjects = (action: PolicyAction): boolean => (OBJECT_ACTIONS as readonly PolicyAction[]).includes(action)
+
+/** Some of the bucket's. */
+const coverObjects = (resources: readonly string[]): boolean =>
+  resources.some((pattern) => pattern.includes('/') || pattern.includes('*'))
+
+const coverAllObjects = (resources: readonly string[], bucket: string): boolean =>
+  resources.some((pattern) => pattern.endsWith('*') && wildcard(pattern)(`${bucket}/`))
 
 const any = (matchers: readonly Matcher[], text: string): boolean => matchers.some((matches) => matches(text))
 
@@ -120,7 +143,7 @@ function parseResource(resource: string, bucket: string): string {
 /** An action on objects with the bucket as resource, or the other way round, is a slip that S3 reports. */
 function checkApplicable(actions: readonly string[], resources: readonly string[], bucket: string): void {
   const onBucket = resources.some((pattern) => wildcard(pattern)(bucket))
-  const onObjects = resources.some((pattern) => pattern.includes('/') || pattern.includes('*'))
+  const onObjects = coverObjects(resources)
   for (const action of actions) {
     const matches = wildcard(action)
     const isBucketAction = BUCKET_ACTIONS.some((each) => matches(each.toLowerCase()))

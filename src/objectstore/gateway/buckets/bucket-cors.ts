@@ -1,6 +1,6 @@
 /** The CORS configuration of a bucket, and what it answers to browsers that ask first. */
 import { preflightHeaders } from '../../documents/cors-answers.ts'
-import { readCorsConfiguration, renderCorsConfiguration } from '../../documents/cors-document.ts'
+import { checkStorableRules, readCorsConfiguration, renderCorsConfiguration } from '../../documents/cors-document.ts'
 import { CORS_BODY_BYTES_MAX } from '../../documents/limits.ts'
 import { refuse } from '../../refusals.ts'
 import { corsRequestOf, corsRulesOf } from '../bucket-documents.ts'
@@ -10,7 +10,7 @@ import { SYNCED, bucketIdHeader } from '../ids.ts'
 
 export const putBucketCors: BucketHandler = async (request, bucket, { store }) => {
   const document = await collectBody(request, CORS_BODY_BYTES_MAX)
-  readCorsConfiguration(document) // refuses a bad one
+  checkStorableRules(readCorsConfiguration(document))
   await store.setBucketDocument(bucket, 'cors', document)
   return { status: 200, headers: [bucketIdHeader(bucket.number), SYNCED] }
 }

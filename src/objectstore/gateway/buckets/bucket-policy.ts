@@ -8,7 +8,7 @@ import { SYNCED, bucketIdHeader } from '../ids.ts'
 
 export const putBucketPolicy: BucketHandler = async (request, bucket, { store }) => {
   const document = await collectBody(request, POLICY_BODY_BYTES_MAX)
-  BucketPolicy.parse(document, bucket.name) // refuses a bad one
+  BucketPolicy.parse(document, bucket.name).checkStorable()
   await store.setBucketDocument(bucket, 'policy', document)
   return { status: 204, headers: [bucketIdHeader(bucket.number), SYNCED] }
 }

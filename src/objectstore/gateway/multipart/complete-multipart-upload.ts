@@ -11,11 +11,13 @@ import { readCompleteRequest } from '../../documents/complete-request.ts'
 import type { CompletedPart } from '../../documents/complete-request.ts'
 import { COMPLETE_BODY_BYTES_MAX } from '../../documents/limits.ts'
 import { renderCompletedUpload } from '../../documents/multipart-answers.ts'
-import type { Bucket, ObjectStore } from '../../operations.ts'
+import type { Bucket, Encryption } from '../../operations.ts'
 import { S3Error } from '../../refusals.ts'
-import type { Answer, GatewayRequest, ObjectHandler } from '../handler.ts'
+import type { Answer, GatewayContext, GatewayRequest, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader, objectIdHeaders, SYNCED } from '../ids.ts'
-import { writePrecondition } from '../objects/conditions.ts'
+import { asksWhatIsThere, writePrecondition } from '../objects/conditions.ts'
+import { encryptionHeaders } from '../objects/encryption.ts'
+import { demandReading } from '../objects/further-actions.ts'
 import { checksumHeaderLines } from '../objects/object-headers.ts'
 import { wholeOf } from './completion.ts'
 import { namedUpload, uploadIdHeader, uploadIdOf } from './named-upload.ts'
@@ -25,14 +27,15 @@ interface Completed {
   readonly etag: string
   readonly checksums: readonly Checksum[]
   readonly commitSequence: number
+  readonly encryption: Encryption | null
 }
 
-export const completeMultipartUpload: ObjectHandler = async (request, bucket, key, { store }) => {
-  const completed = (): Completed | null => store.completedUpload(bucket, key, uploadIdOf(request))
+export const completeMultipartUpload: ObjectHandler = async (request, bucket, key, context) => {
+  const completed = (): Completed | null => context.store.completedUpload(bucket, key, uploadIdOf(request))
   const before = completed()
   if (before !== null) return answerOf(before, request, bucket, key) // M1
   try {
-    return answerOf(await complete(request, bucket, key, store), request, bucket, key)
+    return answerOf(await complete(request, bucket, key, context), request, bucket, key)
   } catch (error) {
     const meanwhile = error instanceof S3Error && error.code === 'NoSuchUpload' ? completed() : null
     if (meanwhile === null) throw error
@@ -40,16 +43,23 @@ export const completeMultipartUpload: ObjectHandler = async (request, bucket, ke
   }
 }
 
-async function complete(request: GatewayRequest, bucket: Bucket, key: string, store: ObjectStore): Promise<Completed> {
+async function complete(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<Completed> {
+  const { store } = context
   namedUpload(request, bucket, key, store) // before the list is read
   const precondition = writePrecondition(request.headers, key)
+  if (asksWhatIsThere(request.headers)) await demandReading(request, bucket, key, context)
   precondition(store.peek(bucket, key))
   const listed = await listedParts(request)
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
   const { parts, etag, checksum } = wholeOf(upload, listed, request.headers)
   const checksums = [checksum]
   const summary = await store.completeUpload({ upload, parts, etag, checksums, precondition })
-  return { etag: summary.etag, checksums, commitSequence: summary.commitSequence }
+  return { etag: summary.etag, checksums, commitSequence: summary.commitSequence, encryption: upload.encryption }
 }
 
 /** Checksums in the headers are of the object; of the list itself there are only MD5 and SHA-256. */
@@ -66,7 +76,7 @@ async function listedParts(request: GatewayRequest): Promise<readonly CompletedP
 }
 
 function answerOf(completed: Completed, request: GatewayRequest, bucket: Bucket, key: string): Answer {
-  const { etag, checksums, commitSequence } = completed
+  const { etag, checksums, commitSequence, encryption } = completed
   const location = request.url
   return {
     status: 200,
@@ -76,6 +86,7 @@ function answerOf(completed: Completed, request: GatewayRequest, bucket: Bucket,
       uploadIdHeader(uploadIdOf(request)),
       ['ETag', `"${etag}"`],
       ...checksumHeaderLines(checksums),
+      ...(encryption?.kind === 'customer' ? [] : encryptionHeaders(encryption)), // S3 does not name a customer's key here
       SYNCED,
     ],
     body: {

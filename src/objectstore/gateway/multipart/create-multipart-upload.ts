@@ -5,16 +5,18 @@ import type { HeaderLine, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader, SYNCED } from '../ids.ts'
 import { attributesOf } from '../objects/attributes.ts'
 import { encryptionHeaders } from '../objects/encryption.ts'
+import { demandTagging } from '../objects/further-actions.ts'
 import { uploadIdHeader } from './named-upload.ts'
 
 /** Initiator of an upload that nobody in particular began. */
 const ANONYMOUS = 'anonymous'
 
-export const createMultipartUpload: ObjectHandler = async (request, bucket, key, { store }) => {
+export const createMultipartUpload: ObjectHandler = async (request, bucket, key, context) => {
   const checksum = uploadChecksum(request.headers)
   const attributes = attributesOf(request)
   const initiator = request.caller.principal?.id ?? ANONYMOUS
-  const { uploadId } = await store.createUpload({ bucket, key, attributes, checksum, initiator })
+  await demandTagging(request, bucket, key, attributes.tags, context)
+  const { uploadId } = await context.store.createUpload({ bucket, key, attributes, checksum, initiator })
   const chosen: readonly HeaderLine[] = [
     ['x-obj-checksum-algorithm', checksum.algorithm],
     ['x-obj-checksum-type', checksum.type],

@@ -9,7 +9,7 @@
  * S3 takes only `*` in the If-None-Match of a write, and only an ETag in its If-Match; here both take both.
  */
 import { eitherHeader } from '../../auth/request-identity.ts'
-import type { ObjectSummary, Precondition } from '../../operations.ts'
+import type { ObjectAttributes, ObjectSummary, Precondition } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import { headerNotImplemented } from './header-refusals.ts'
@@ -27,12 +27,18 @@ interface ConditionHeaders {
 /** What fails is named by the header, for the message. */
 type Failure = 'If-Match' | 'If-Unmodified-Since' | 'If-None-Match' | 'If-Modified-Since'
 
+/** What a cache is told, of an answer with the object and of one that it is not modified: RFC 9110, 15.4.5. */
+type CacheHeaders = Pick<ObjectAttributes, 'cacheControl' | 'expires'>
+
 /** Of GetObject and HeadObject. @throws S3Error PreconditionFailed, NotModified */
-export function checkRead(headers: Headers, object: ObjectSummary, nowMs: number): void {
+export function checkRead(headers: Headers, object: ObjectSummary, cache: CacheHeaders, nowMs: number): void {
   const failure = failureOf(conditionsOf(headers), object, nowMs)
   if (failure === null) return
   if (failure === 'If-Match' || failure === 'If-Unmodified-Since') throw preconditionFailed(failure)
-  throw refuse('NotModified', undefined, { headers: validators(object) })
+  const { cacheControl, expires } = cache
+  throw refuse('NotModified', undefined, {
+    headers: [...validators(object), ...present('Cache-Control', cacheControl), ...present('Expires', expires)],
+  })
 }
 
 /** Of the source of a copy. @throws S3Error PreconditionFailed */
@@ -70,6 +76,17 @@ export function writePrecondition(headers: Headers, key: string): Precondition {
   }
 }
 
+/**
+ * Whether the conditions of a write are about which object is there, so that they are for whom to make who may read it. `If-None-Match: *`
+ * is not: it asks no more than whether there is one.
+ */
+export function asksWhatIsThere(headers: Headers): boolean {
+  const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)
+  return (
+    ifMatch !== undefined || (ifNoneMatch !== undefined && !isAny(ifNoneMatch)) || dateOf(ifUnmodifiedSince) !== null
+  )
+}
+
 /** What is not there is as deleted as can be, so every condition is met by it. @throws S3Error NotImplemented */
 export function deletePrecondition(headers: Headers): Precondition {
   for (const name of ['if-match-size', 'if-match-last-modified-time']) {
@@ -93,6 +110,9 @@ export const validators = ({ etag, lastModifiedMs }: ObjectSummary): readonly [n
   ['Last-Modified', httpDate(lastModifiedMs)],
   ['ETag', `"${etag}"`],
 ]
+
+const present = (name: string, value: string | null): readonly [name: string, value: string][] =>
+  value === null ? [] : [[name, value]]
 
 const conditionsOf = (headers: Headers): ConditionHeaders => ({
   ifMatch: headers.get('if-match'),

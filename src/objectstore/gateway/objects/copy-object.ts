@@ -11,14 +11,16 @@ import { declaredChecksum } from '../../body/declared-checksum.ts'
 import { chosenAlgorithm } from '../../body/multipart-checksums.ts'
 import type { ChecksumAlgorithm } from '../../documents/checksums.ts'
 import { renderCopyObject } from '../../documents/object-answers.ts'
+import type { Tag } from '../../documents/tagging.ts'
 import type { ObjectAttributes, StoredObject } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import { copyBody } from '../copy-body.ts'
 import { copySourceHeader, copySourceName, openCopySource } from '../copy-source.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { checkStorage, contentOf, metadataOf, tagsOf } from './attributes.ts'
-import { writePrecondition } from './conditions.ts'
+import { asksWhatIsThere, writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
+import { demandReading, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
 import { demandClaimed, keepObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
@@ -37,6 +39,9 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   checkStorage(headers)
   const claims = claimsOf(headers)
   const precondition = writePrecondition(headers, key)
+  const tags = directiveOf(headers, 'tagging') === 'REPLACE' ? tagsOf(headers) : null
+  if (tags !== null) await demandTagging(request, bucket, key, tags, context)
+  if (asksWhatIsThere(headers)) await demandReading(request, bucket, key, context)
   const source = await openCopySource(request, context)
   const name = copySourceName(headers)
   if (source.size > COPY_BYTES_MAX) {
@@ -45,7 +50,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
       `The specified copy source is larger than the maximum allowable size for a copy source: ${COPY_BYTES_MAX}`,
     )
   }
-  const attributes = attributesOfCopy(headers, source)
+  const attributes = attributesOfCopy(headers, source, tags)
   if (name.bucketName === bucket.name && name.key === key) demandChange(headers, source, attributes) // O2
   precondition(store.peek(bucket, key))
 
@@ -70,14 +75,15 @@ function claimsOf(headers: Headers): BodyClaims {
   return { contentMd5: contentMd5 === EMPTY_MD5 ? null : contentMd5, sha256: null, checksum }
 }
 
-function attributesOfCopy(headers: Headers, source: StoredObject): ObjectAttributes {
+/** @param tags null: those of the source */
+function attributesOfCopy(headers: Headers, source: StoredObject, tags: readonly Tag[] | null): ObjectAttributes {
   const replaces = directiveOf(headers, 'metadata') === 'REPLACE'
   const { contentType, cacheControl, contentDisposition, contentEncoding, contentLanguage, expires } = source
   const content = { contentType, cacheControl, contentDisposition, contentEncoding, contentLanguage, expires }
   return {
     ...(replaces ? contentOf(headers) : content),
     metadata: replaces ? metadataOf(headers) : source.metadata,
-    tags: directiveOf(headers, 'tagging') === 'REPLACE' ? tagsOf(headers) : source.tags,
+    tags: tags ?? source.tags,
     encryption: encryptionOf(headers),
   }
 }

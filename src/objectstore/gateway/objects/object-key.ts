@@ -2,9 +2,12 @@
 import { refuse } from '../../refusals.ts'
 import { KEY_BYTES_MAX } from '../limits.ts'
 
+export const isObjectKey = (key: string): boolean => Buffer.byteLength(key) <= KEY_BYTES_MAX
+
 /** @throws S3Error KeyTooLongError */
 export function checkKey(key: string): void {
-  const bytes = Buffer.byteLength(key)
-  if (bytes <= KEY_BYTES_MAX) return
-  throw refuse('KeyTooLongError', undefined, { fields: { Size: bytes, MaxSizeAllowed: KEY_BYTES_MAX } })
+  if (isObjectKey(key)) return
+  throw refuse('KeyTooLongError', undefined, {
+    fields: { Size: Buffer.byteLength(key), MaxSizeAllowed: KEY_BYTES_MAX },
+  })
 }

@@ -5,6 +5,7 @@
  * F1  nothing is kept before the form was read to its end, the caller was found to be allowed what the form says, and the file to be as
  *     large as its policy wants it
  * F2  a form that is refused ends the request at once: the rest is not waited for
+ * F3  what is refused before its caller was found to be allowed this is refused whether or not there is such a bucket
  */
 import assert from 'node:assert/strict'
 import { checksumsOfObject, digestPlan } from '../../body/body-digests.ts'
@@ -16,22 +17,24 @@ import { formBoundary } from '../../documents/form/part-headers.ts'
 import { PostForm } from '../../documents/form/post-form.ts'
 import { PostPolicy } from '../../documents/form/post-policy.ts'
 import { FORM_BYTES_MAX } from '../../documents/limits.ts'
-import type { BodyWriter, Bucket, NewObject } from '../../operations.ts'
-import type { BucketHandler, GatewayContext, GatewayRequest } from '../handler.ts'
+import type { BodyWriter, Bucket, ObjectAttributes, Precondition } from '../../operations.ts'
+import { demandExpectedOwner } from '../authorize.ts'
+import type { FormHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { demandSize } from '../receive-body.ts'
 import { withoutAcls } from './acl.ts'
 import { attributesOf } from './attributes.ts'
-import { writePrecondition } from './conditions.ts'
+import { asksWhatIsThere, writePrecondition } from './conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
+import { demandReading, demandTagging } from './further-actions.ts'
 import { demandClaimed, keepObject } from './incoming-object.ts'
 import { checkKey } from './object-key.ts'
 import { postAnswer } from './post-answer.ts'
 
-export const postObject: BucketHandler = async (request, bucket, context) => {
+export const postObject: FormHandler = async (request, bucketName, context) => {
   const { headers, body } = request
   const boundary = formBoundary(headers.get('content-type') ?? null)
   if (body.contentLength !== null) demandSize(body.contentLength, context.putBytesMax + FORM_BYTES_MAX)
-  const upload = new FormUpload(request, bucket, context)
+  const upload = new FormUpload(request, bucketName, context)
   const form = new PostForm(boundary, upload)
   try {
     await body.read({
@@ -54,34 +57,47 @@ interface FormTarget {
   readonly policy: PostPolicy | null
   readonly claims: BodyClaims
   readonly algorithms: readonly ChecksumAlgorithm[]
-  readonly object: Omit<NewObject, 'body' | 'checksums'>
+  readonly key: string
+  readonly attributes: ObjectAttributes
+  readonly precondition: Precondition
+  /** The request as the form has it: of whom it is, with what headers and tags. */
+  readonly asked: GatewayRequest
+}
+
+/** Where the file goes. */
+interface FormPlace {
+  readonly bucket: Bucket
   readonly writer: BodyWriter
 }
 
 class FormUpload {
   readonly #request: GatewayRequest
-  readonly #bucket: Bucket
+  readonly #bucketName: string
   readonly #context: GatewayContext
   #target: FormTarget | null = null
+  #place: FormPlace | null = null
   /** To be waited for by the next chunk; null: it was. */
-  #authorized: Promise<unknown> | null = null
+  #opening: Promise<void> | null = null
+  /** Of the file, from the chunk that ended the fields: no more comes before there is a place for it. */
+  readonly #early: Buffer[] = []
   #isFull = false
   #onDrain = (): void => {}
   #fileBytes = 0
+  #isAbandoned = false
 
-  constructor(request: GatewayRequest, bucket: Bucket, context: GatewayContext) {
+  constructor(request: GatewayRequest, bucketName: string, context: GatewayContext) {
     this.#request = request
-    this.#bucket = bucket
+    this.#bucketName = bucketName
     this.#context = context
   }
 
+  /** F3 */
   onFields(fields: FormFields): void {
     const { caller, headers: requestHeaders } = this.#request
-    const { store } = this.#context
     const principal = this.#context.authenticateForm((name) => fields.get(name) ?? undefined, caller)
     const policyField = fields.get('policy')
     const policy = policyField === null ? null : PostPolicy.parse(policyField)
-    policy?.check(this.#bucket.name, fields, this.#context.nowMs())
+    policy?.check(this.#bucketName, fields, this.#context.nowMs())
     const key = fields.require('key')
     checkKey(key)
 
@@ -89,68 +105,78 @@ class FormUpload {
     const headers = this.#context.ignoresAcls ? withoutAcls(fieldHeaders) : fieldHeaders
     const attributes = { ...attributesOf({ headers }), tags: formTags(fields) }
     const precondition = writePrecondition(requestHeaders, key)
-    precondition(store.peek(this.#bucket, key))
     const claims = { contentMd5: null, sha256: null, checksum: declaredChecksum(headers) }
     const algorithms = checksumsOfObject(claims)
-    const place = { bucket: this.#bucket, key }
-    const writer = store.receive(null, digestPlan(claims, algorithms), { ...place, upload: null })
-    writer.onDrain(() => {
-      this.#isFull = false
-      this.#onDrain()
-    })
-    this.#target = { fields, policy, claims, algorithms, object: { ...place, attributes, precondition }, writer }
-
     const asked = {
       ...this.#request,
       caller: { ...caller, principal },
       headers: new Map([...requestHeaders, ...fieldHeaders]),
       requestTags: attributes.tags,
     }
-    this.#authorized = this.#context.authorize(asked, 's3:PutObject', this.#bucket.name, key)
+    this.#target = { fields, policy, claims, algorithms, key, attributes, precondition, asked }
+    this.#opening = this.#open(this.#target)
   }
 
   onFile(bytes: Buffer): void {
-    const { policy, writer } = this.#expectTarget()
     this.#fileBytes += bytes.length
     demandSize(this.#fileBytes, this.#context.putBytesMax)
-    policy?.checkNotTooLarge(this.#fileBytes)
-    if (!writer.write(bytes)) this.#isFull = true
+    this.#target?.policy?.checkNotTooLarge(this.#fileBytes)
+    if (this.#place === null) this.#early.push(Buffer.from(bytes))
+    else if (!this.#place.writer.write(bytes)) this.#isFull = true
   }
 
   /** Null: no reason to wait. It rejects when the caller may not do this: F2 */
   pause(): Promise<void> | null {
-    return this.#authorized === null && !this.#isFull ? null : this.#wait()
+    return this.#opening === null && !this.#isFull ? null : this.#wait()
   }
 
   /** F1: every chunk was waited for. */
   async keep(): Promise<ReturnType<typeof postAnswer>> {
-    const { fields, policy, claims, algorithms, object, writer } = this.#expectTarget()
+    assert(this.#target !== null && this.#place !== null, 'the fields come before the file')
+    const { fields, policy, claims, algorithms, key, attributes, precondition } = this.#target
+    const { bucket, writer } = this.#place
     policy?.checkNotTooSmall(this.#fileBytes)
     const body = await writer.finish()
     demandClaimed(claims, body)
-    const kept = await keepObject(this.#context.store, { ...object, body }, algorithms)
-    return postAnswer(this.#request, this.#bucket, fields, object, kept)
+    const object = { bucket, key, attributes, body, precondition }
+    const kept = await keepObject(this.#context.store, object, algorithms)
+    return postAnswer(this.#request, bucket, fields, object, kept)
   }
 
   abandon(): void {
-    this.#target?.writer.abandon()
-    this.#authorized?.catch(() => {}) // nobody asks any more what it refuses
+    this.#isAbandoned = true
+    this.#place?.writer.abandon()
+    this.#opening?.catch(() => {}) // nobody asks any more what it refuses
+  }
+
+  /** F1, F3 */
+  async #open({ asked, key, attributes, precondition, claims, algorithms }: FormTarget): Promise<void> {
+    const { store } = this.#context
+    const bucket = await this.#context.authorize(asked, 's3:PutObject', this.#bucketName, key)
+    demandExpectedOwner(this.#request, bucket)
+    await demandTagging(asked, bucket, key, attributes.tags, this.#context)
+    if (asksWhatIsThere(this.#request.headers)) await demandReading(asked, bucket, key, this.#context)
+    precondition(store.peek(bucket, key))
+    if (this.#isAbandoned) return
+    const writer = store.receive(null, digestPlan(claims, algorithms), { bucket, key, upload: null })
+    writer.onDrain(() => {
+      this.#isFull = false
+      this.#onDrain()
+    })
+    this.#place = { bucket, writer }
+    for (const bytes of this.#early) if (!writer.write(bytes)) this.#isFull = true
+    this.#early.length = 0
   }
 
   async #wait(): Promise<void> {
-    if (this.#authorized !== null) {
-      const authorized = this.#authorized
-      this.#authorized = null
-      await authorized
+    if (this.#opening !== null) {
+      const opening = this.#opening
+      this.#opening = null
+      await opening
     }
     if (!this.#isFull) return
     await new Promise<void>((resolve) => {
       this.#onDrain = resolve
     })
-  }
-
-  #expectTarget(): FormTarget {
-    assert(this.#target !== null, 'the fields come before the file')
-    return this.#target
   }
 }

@@ -30,7 +30,8 @@ export async function readObject(
   const overrides = responseOverrides(request)
   const object = await existingObject(request, bucket, key, context)
   checkCustomerKey(request.headers, object.encryption)
-  checkRead(request.headers, object, context.nowMs())
+  const shown = overrides === null ? object : { ...object, ...overrides }
+  checkRead(request.headers, object, shown, context.nowMs())
   const selection = selectionOf(request, object)
   const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
   const headers = [
@@ -43,7 +44,7 @@ export async function readObject(
     object,
     selection,
     status: isPartial ? 206 : 200,
-    contentType: overrides?.contentType ?? object.contentType,
+    contentType: shown.contentType,
     headers,
   }
 }

@@ -52,6 +52,13 @@ describe('a multipart upload', () => {
     assert.equal(texts.size, 1)
     assert.equal(new Set(replies.map((reply) => reply.header('x-obj-version-id'))).size, 1)
   })
+  it('completed, and completed again, it names the encryption that it was begun with', async () => {
+    const upload = await bucket.newUpload('encrypted', { 'x-amz-server-side-encryption': 'AES256' })
+    const etag = await upload.part(1, 'part')
+    for (const reply of [await upload.complete([[1, etag]]), await upload.complete([[1, etag]])]) {
+      assert.equal(reply.succeeded(200).header('x-obj-server-side-encryption'), 'AES256')
+    }
+  })
   it('a part that is sent again replaces the former', async () => {
     const upload = await bucket.newUpload('replaced')
     const former = await upload.part(1, 'former')

@@ -1,0 +1,45 @@
+/**
+ * What a write has to be allowed besides its own action, as in S3. It was allowed that one, so the bucket is there for its caller: what is
+ * refused here is refused with AccessDenied.
+ */
+import type { PolicyAction } from '../../documents/policy/actions.ts'
+import type { Tag } from '../../documents/tagging.ts'
+import type { Bucket } from '../../operations.ts'
+import { S3Error, refuse } from '../../refusals.ts'
+import type { GatewayContext, GatewayRequest } from '../handler.ts'
+
+/** Of a write that brings tags. @throws S3Error AccessDenied */
+export async function demandTagging(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  tags: readonly Tag[],
+  context: GatewayContext,
+): Promise<void> {
+  if (tags.length > 0) await demandAlso('s3:PutObjectTagging', request, bucket, key, context)
+}
+
+/** Of a write with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */
+export async function demandReading(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<void> {
+  if (request.caller.principal?.id !== bucket.owner) await demandAlso('s3:GetObject', request, bucket, key, context)
+}
+
+async function demandAlso(
+  action: PolicyAction,
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<void> {
+  try {
+    await context.authorize(request, action, bucket.name, key)
+  } catch (error) {
+    if (!(error instanceof S3Error) || error.code !== 'NoSuchBucket') throw error
+    throw refuse('AccessDenied', `Access Denied: this needs ${action}`, { cause: error })
+  }
+}
