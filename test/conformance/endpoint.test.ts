@@ -50,8 +50,12 @@ describe('POST /v1/endpoint/{activation_id}', () => {
       const reply = await store('bad', body)
       assert.deepEqual([reply.status, reply.rejection().retryable], [400, false], JSON.stringify(body))
     }
-    for (const headers of [{ 'content-type': 'text/plain' }, { 'content-encoding': 'gzip' }])
-      assertRefused(await server.request(path('bad'), good, { headers }), 415, 'unsupported_content_type')
+    for (const [headers, kind] of [
+      [{ 'content-type': 'text/plain' }, 'unsupported_content_type'],
+      [{ 'content-encoding': 'gzip' }, 'unsupported_content_encoding'],
+    ] as const) {
+      assertRefused(await server.request(path('bad'), good, { headers }), 415, kind)
+    }
     assert.equal((await read(path('bad'))).status, 404)
   })
 })
