@@ -77,7 +77,8 @@ protobuf.copy(shared)
 
 const batch = new OtlpBatch()
 const ids = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
-const prefix = groupPrefix('local', 'checkout', 1, Buffer.alloc(100), Buffer.alloc(20))
+const NOTHING = Buffer.alloc(0)
+const prefix = groupPrefix('local', 'checkout', 1, Buffer.alloc(100), Buffer.alloc(20), NOTHING, NOTHING)
 
 const hasher = new BatchHasher()
 const head = Buffer.alloc(HEAD_BYTES)
@@ -113,6 +114,8 @@ const render = (record: number): string =>
     scopeEnd: batch.groupScopeEnd[0]!,
     recordStart: batch.recordStart[record]!,
     recordEnd: batch.recordEnd[record]!,
+    resourceSchemaUrl: NOTHING,
+    scopeSchemaUrl: NOTHING,
   })
 
 /** Same batches, same number: an "optimisation" that changes what is found, or an id, shows here. */

@@ -3,14 +3,16 @@
  * A struct of typed arrays, filled again and again; scanning a record allocates nothing.
  *
  *   records    byte range, group, time, trace id        one entry per LogRecord or Span, in batch order
- *   groups     resource, byte range of the scope        one entry per ScopeLogs or ScopeSpans that has records
- *   resources  byte range, tenant claim, dataset        one entry per ResourceLogs or ResourceSpans that has records
+ *   groups     resource, ranges of scope, schema URL    one entry per ScopeLogs or ScopeSpans that has records
+ *   resources  ranges of itself, schema URL; tenant     one entry per ResourceLogs or ResourceSpans that has records
+ *              claim, dataset
  *
  * B1  recordCount counts every record that was scanned; only the first RECORDS_PER_BATCH_MAX are described. A batch over the
  *     limit is still validated to its end, so that "too large" is never said of a malformed batch.
  * B2  the groups and resources described are those of described records, each numbered in batch order.
  * B3  a range is [start, end) in the scanned bytes. Protobuf: the content of a message, without tag and length. JSON: the text
- *     of an object, from `{` to `}`. Start and end are both 0 where a resource or scope is absent; a present one never starts at 0.
+ *     of an object, from `{` to `}`, or of a string, with its quotes. Start and end are both 0 where a resource or scope is absent,
+ *     and where a schema URL is absent or empty; what is present never starts at 0.
  * B4  time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
  * B5  traceWords holds the 16 bytes of the trace id as four big-endian words; all zero says absent or invalid.
  */
@@ -54,10 +56,17 @@ export class OtlpBatch {
   readonly groupResource = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly groupScopeStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
   readonly groupScopeEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly groupSchemaUrlStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly groupSchemaUrlEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+
+  /** Of groups and resources together: those that are present. */
+  schemaUrlCount = 0
 
   resourceCount = 0
   readonly resourceStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
   readonly resourceEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly resourceSchemaUrlStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly resourceSchemaUrlEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
   readonly resourceTenantClaim: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
   readonly resourceTenantConflict: boolean[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => false)
   readonly resourceDataset: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
@@ -66,21 +75,34 @@ export class OtlpBatch {
     this.recordCount = 0
     this.groupCount = 0
     this.resourceCount = 0
+    this.schemaUrlCount = 0
   }
 
   /** Called by a scanner at the end of a ScopeLogs or ScopeSpans whose records were described. */
-  addGroup(scopeStart: number, scopeEnd: number): void {
+  addGroup(scopeStart: number, scopeEnd: number, schemaUrlStart: number, schemaUrlEnd: number): void {
     const group = this.groupCount++
     this.groupResource[group] = this.resourceCount
     this.groupScopeStart[group] = scopeStart
     this.groupScopeEnd[group] = scopeEnd
+    this.groupSchemaUrlStart[group] = schemaUrlStart
+    this.groupSchemaUrlEnd[group] = schemaUrlEnd
+    if (schemaUrlEnd > 0) this.schemaUrlCount++
   }
 
   /** Called by a scanner at the end of a ResourceLogs or ResourceSpans that added a group. */
-  addResource(start: number, end: number, identity: ResourceIdentity): void {
+  addResource(
+    start: number,
+    end: number,
+    schemaUrlStart: number,
+    schemaUrlEnd: number,
+    identity: ResourceIdentity,
+  ): void {
     const resource = this.resourceCount++
     this.resourceStart[resource] = start
     this.resourceEnd[resource] = end
+    this.resourceSchemaUrlStart[resource] = schemaUrlStart
+    this.resourceSchemaUrlEnd[resource] = schemaUrlEnd
+    if (schemaUrlEnd > 0) this.schemaUrlCount++
     this.resourceTenantClaim[resource] = identity.tenantClaim
     this.resourceTenantConflict[resource] = identity.tenantConflict
     this.resourceDataset[resource] = identity.dataset

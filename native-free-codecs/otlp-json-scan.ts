@@ -70,6 +70,9 @@ const LINKS = keyNumber('links')
 const DROPPED_LINKS_COUNT = keyNumber('droppedLinksCount')
 const STATUS = keyNumber('status')
 
+/** Its quotes. */
+const EMPTY_STRING_BYTES = 2
+
 /** What differs between the two signals. */
 interface Signal {
   readonly resourceGroups: number
@@ -177,6 +180,8 @@ function scanResourceGroup(at: number, depth: number): number {
   const groupsBefore = batch.groupCount
   let resourceStart = 0
   let resourceEnd = 0
+  let schemaUrlStart = 0
+  let schemaUrlEnd = 0
   let identity: ResourceIdentity = NO_IDENTITY
   let listed = false
   for (let key = firstKey(at, RESOURCE); key !== KEY_NONE; key = nextKey(at, key)) {
@@ -191,10 +196,16 @@ function scanResourceGroup(at: number, depth: number): number {
       resourceStart = present ? textOffset + valueAt : 0
       resourceEnd = present ? textOffset + at : 0
       identity = identityReader.identity()
-    } else if (key === SCHEMA_URL) at = skipStringField(valueAt)
-    else at = skipValue(valueAt, depth)
+    } else if (key === SCHEMA_URL) {
+      at = skipStringField(valueAt)
+      const present = !isNull(valueAt) && at - valueAt > EMPTY_STRING_BYTES
+      schemaUrlStart = present ? textOffset + valueAt : 0
+      schemaUrlEnd = present ? textOffset + at : 0
+    } else at = skipValue(valueAt, depth)
   }
-  if (batch.groupCount > groupsBefore) batch.addResource(resourceStart, resourceEnd, identity)
+  if (batch.groupCount > groupsBefore) {
+    batch.addResource(resourceStart, resourceEnd, schemaUrlStart, schemaUrlEnd, identity)
+  }
   return cursor
 }
 
@@ -202,6 +213,8 @@ function scanScopeGroup(at: number, depth: number): number {
   const recordsBefore = batch.recordCount
   let scopeStart = 0
   let scopeEnd = 0
+  let schemaUrlStart = 0
+  let schemaUrlEnd = 0
   let listed = false
   for (let key = firstKey(at, SCOPE); key !== KEY_NONE; key = nextKey(at, key)) {
     const valueAt = cursor
@@ -213,10 +226,16 @@ function scanScopeGroup(at: number, depth: number): number {
       const present = !isNull(valueAt)
       scopeStart = present ? textOffset + valueAt : 0
       scopeEnd = present ? textOffset + at : 0
-    } else if (key === SCHEMA_URL) at = skipStringField(valueAt)
-    else at = skipValue(valueAt, depth)
+    } else if (key === SCHEMA_URL) {
+      at = skipStringField(valueAt)
+      const present = !isNull(valueAt) && at - valueAt > EMPTY_STRING_BYTES
+      schemaUrlStart = present ? textOffset + valueAt : 0
+      schemaUrlEnd = present ? textOffset + at : 0
+    } else at = skipValue(valueAt, depth)
   }
-  if (batch.recordCount > recordsBefore && recordsBefore < RECORDS_PER_BATCH_MAX) batch.addGroup(scopeStart, scopeEnd)
+  if (batch.recordCount > recordsBefore && recordsBefore < RECORDS_PER_BATCH_MAX) {
+    batch.addGroup(scopeStart, scopeEnd, schemaUrlStart, schemaUrlEnd)
+  }
   return cursor
 }
 

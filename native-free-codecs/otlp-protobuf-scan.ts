@@ -81,6 +81,8 @@ function scanResourceGroup(bytes: Uint8Array, at: number, end: number, batch: Ot
   const groupsBefore = batch.groupCount
   let resourceStart = 0 // which no message in a request begins at
   let resourceEnd = 0
+  let schemaUrlStart = 0
+  let schemaUrlEnd = 0
   let identity = NO_IDENTITY
   while (at < end) {
     const tag = readTag(bytes, at, end)
@@ -101,18 +103,23 @@ function scanResourceGroup(bytes: Uint8Array, at: number, end: number, batch: Ot
       }
       case 0x1a:
         at = skipString(bytes, at, end)
+        schemaUrlStart = at > cursor ? cursor : 0
+        schemaUrlEnd = at > cursor ? at : 0
         break
       default:
         at = skipField(bytes, at, end, tag, 1)
     }
   }
-  if (batch.groupCount > groupsBefore) batch.addResource(resourceStart, resourceEnd, identity)
+  if (batch.groupCount === groupsBefore) return
+  batch.addResource(resourceStart, resourceEnd, schemaUrlStart, schemaUrlEnd, identity)
 }
 
 function scanScopeGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpBatch, scanRecord: ScanRecord): void {
   const recordsBefore = batch.recordCount
   let scopeStart = 0
   let scopeEnd = 0
+  let schemaUrlStart = 0
+  let schemaUrlEnd = 0
   while (at < end) {
     const tag = readTag(bytes, at, end)
     at = cursor
@@ -133,12 +140,15 @@ function scanScopeGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpB
       }
       case 0x1a:
         at = skipString(bytes, at, end)
+        schemaUrlStart = at > cursor ? cursor : 0
+        schemaUrlEnd = at > cursor ? at : 0
         break
       default:
         at = skipField(bytes, at, end, tag, 2)
     }
   }
-  if (batch.recordCount > recordsBefore && recordsBefore < RECORDS_PER_BATCH_MAX) batch.addGroup(scopeStart, scopeEnd)
+  if (batch.recordCount === recordsBefore || recordsBefore >= RECORDS_PER_BATCH_MAX) return
+  batch.addGroup(scopeStart, scopeEnd, schemaUrlStart, schemaUrlEnd)
 }
 
 function scanLogRecord(bytes: Uint8Array, start: number, end: number, batch: OtlpBatch): void {

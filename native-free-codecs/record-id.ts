@@ -32,11 +32,14 @@ const DIGEST_AT = 37
 /**
  * What the records of one group (one resource, one scope) have in common.
  *
- *   version u8 · signal u8 · tenant · dataset · resource · scope     each of the four: length u32 big-endian, then its bytes
+ *   version u8 · signal u8 · tenant · dataset · resource · scope     each of the four: length u32 big-endian, then its bytes;
+ *                                                                    if a schema URL is there, those of resource and scope likewise
  *
  * @param signal    a number below 256 that stands for log or trace
  * @param resource  its bytes as they came; empty when absent
  * @param scope     likewise
+ * @param resourceSchemaUrl  its bytes as they came; empty when absent
+ * @param scopeSchemaUrl     likewise
  * @returns a digest of 32 bytes
  */
 export function groupPrefix(
@@ -45,10 +48,13 @@ export function groupPrefix(
   signal: number,
   resource: Uint8Array,
   scope: Uint8Array,
+  resourceSchemaUrl: Uint8Array,
+  scopeSchemaUrl: Uint8Array,
 ): Buffer {
   const digest = createHash('sha256').update(Uint8Array.of(RECORD_ID_VERSION, signal))
   const length = Buffer.alloc(4)
-  for (const field of [Buffer.from(tenant), Buffer.from(dataset), resource, scope]) {
+  const schemaUrls = resourceSchemaUrl.length + scopeSchemaUrl.length > 0 ? [resourceSchemaUrl, scopeSchemaUrl] : []
+  for (const field of [Buffer.from(tenant), Buffer.from(dataset), resource, scope, ...schemaUrls]) {
     length.writeUInt32BE(field.length, 0)
     digest.update(length).update(field)
   }

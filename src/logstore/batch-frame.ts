@@ -15,10 +15,11 @@
  *       20      4  namesBytes     of the names section
  *       24      4  bodyOffset     from the payload's begin, 8-byte aligned
  *       28      4  bodyBytes
- *       32      …  resources      12 B each: start u32, end u32 (in the body; 0,0 absent), dataset u16, unused u16
- *        …      …  groups         12 B each: scope start u32, scope end u32, resource u16, unused u16
+ *       32      …  resources      12 B each: start u32, end u32 (in the body; 0,0 absent), dataset u16, schema URL u16
+ *        …      …  groups         12 B each: scope start u32, scope end u32, resource u16, schema URL u16
  *        …      …  records        12 B each: start u32, end u32, group u16, flags u16
  *        …      …  names          tenant, then datasets: u16 bytes, UTF-8
+ *        …      …  schema URLs    8 B each: start u32, end u32 (in the body). Rows number them from 1; 0: none
  *        …      …  body
  *
  * Ids, times and trace ids are not repeated here: they follow from the body (see `ingest/index-frame.ts`), and the sidecar has them sorted.
@@ -47,6 +48,7 @@ export const FLAG_COLLAPSED = 1
 
 const HEADER_BYTES = 32
 const ROW_BYTES = 12
+const SCHEMA_URL_BYTES = 8
 
 export interface BatchEnvelope {
   readonly signal: number
@@ -58,8 +60,11 @@ export interface BatchEnvelope {
 }
 
 /** Bytes before the body, a multiple of 8. `names` are the tenant and the distinct datasets, encoded by `encodeNames`. */
-export const batchHeadBytes = (batch: OtlpBatch, names: Buffer): number =>
-  (HEADER_BYTES + ROW_BYTES * (batch.resourceCount + batch.groupCount + batch.recordCount) + names.byteLength + 7) & ~7
+export function batchHeadBytes(batch: OtlpBatch, names: Buffer): number {
+  const rows = batch.resourceCount + batch.groupCount + batch.recordCount
+  const bytes = HEADER_BYTES + ROW_BYTES * rows + names.byteLength + SCHEMA_URL_BYTES * batch.schemaUrlCount
+  return (bytes + 7) & ~7
+}
 
 export function encodeNames(tenant: string, datasets: readonly string[]): Buffer {
   const parts: Buffer[] = []
@@ -104,22 +109,32 @@ export function writeBatchHead(
   into.writeUInt32LE(names.byteLength, at + 20)
   into.writeUInt32LE(headBytes, at + 24)
   into.writeUInt32LE(bodyBytes, at + 28)
+  const urlsAt = at + HEADER_BYTES + ROW_BYTES * (resourceCount + groupCount + recordCount) + names.byteLength
+  let urls = 0
+  const numberUrl = (start: number, end: number): number => {
+    if (end === 0) return 0
+    into.writeUInt32LE(start, urlsAt + SCHEMA_URL_BYTES * urls)
+    into.writeUInt32LE(end, urlsAt + SCHEMA_URL_BYTES * urls + 4)
+    return ++urls
+  }
   let to = at + HEADER_BYTES
   for (let i = 0; i < resourceCount; i++, to += ROW_BYTES) {
-    writeRow(into, to, batch.resourceStart[i]!, batch.resourceEnd[i]!, resourceDataset[i]!, 0)
+    const url = numberUrl(batch.resourceSchemaUrlStart[i]!, batch.resourceSchemaUrlEnd[i]!)
+    writeRow(into, to, batch.resourceStart[i]!, batch.resourceEnd[i]!, resourceDataset[i]!, url)
   }
   for (let i = 0; i < groupCount; i++, to += ROW_BYTES) {
-    writeRow(into, to, batch.groupScopeStart[i]!, batch.groupScopeEnd[i]!, batch.groupResource[i]!, 0)
+    const url = numberUrl(batch.groupSchemaUrlStart[i]!, batch.groupSchemaUrlEnd[i]!)
+    writeRow(into, to, batch.groupScopeStart[i]!, batch.groupScopeEnd[i]!, batch.groupResource[i]!, url)
   }
   for (let i = 0; i < recordCount; i++, to += ROW_BYTES) {
     writeRow(into, to, batch.recordStart[i]!, batch.recordEnd[i]!, batch.recordGroup[i]!, flags[i]!)
   }
   names.copy(into, to)
-  into.fill(0, to + names.byteLength, at + headBytes)
+  into.fill(0, urlsAt + SCHEMA_URL_BYTES * urls, at + headBytes)
 }
 
 /** Plain stores: four times faster here than Buffer's checked writers, and this runs once a record. */
-function writeRow(into: Uint8Array, at: number, start: number, end: number, link: number, flags: number): void {
+function writeRow(into: Uint8Array, at: number, start: number, end: number, link: number, last: number): void {
   into[at] = start
   into[at + 1] = start >>> 8
   into[at + 2] = start >>> 16
@@ -130,14 +145,16 @@ function writeRow(into: Uint8Array, at: number, start: number, end: number, link
   into[at + 7] = end >>> 24
   into[at + 8] = link
   into[at + 9] = link >>> 8
-  into[at + 10] = flags
-  into[at + 11] = flags >>> 8
+  into[at + 10] = last
+  into[at + 11] = last >>> 8
 }
 
 export interface StoredRecord {
   readonly resource: Uint8Array
   readonly scope: Uint8Array
   readonly record: Uint8Array
+  readonly resourceSchemaUrl: Uint8Array
+  readonly scopeSchemaUrl: Uint8Array
   readonly dataset: string
   readonly collapsed: boolean
 }
@@ -151,6 +168,7 @@ export class StoredBatch {
   readonly #payload: Buffer
   readonly #groupsAt: number
   readonly #recordsAt: number
+  readonly #urlsAt: number
 
   constructor(payload: Buffer) {
     assert.equal(payload[0], BATCH_VERSION)
@@ -163,6 +181,7 @@ export class StoredBatch {
     this.#groupsAt = HEADER_BYTES + ROW_BYTES * resourceCount
     this.#recordsAt = this.#groupsAt + ROW_BYTES * groupCount
     let at = this.#recordsAt + ROW_BYTES * this.recordCount
+    this.#urlsAt = at + payload.readUInt32LE(20)
     const names: string[] = []
     for (let i = 0; i <= datasetCount; i++) {
       const bytes = payload.readUInt16LE(at)
@@ -190,7 +209,7 @@ export class StoredBatch {
     return (this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10) & FLAG_COLLAPSED) !== 0
   }
 
-  /** Record `number` with the resource and the scope it came in; absent ones are empty. Views, not copies. */
+  /** Record `number` with the resource and the scope it came in, and their schema URLs; absent ones are empty. Views, not copies. */
   record(number: number): StoredRecord {
     assert(number < this.recordCount)
     const payload = this.#payload
@@ -198,10 +217,16 @@ export class StoredBatch {
     const group = this.#groupsAt + ROW_BYTES * payload.readUInt16LE(row + 8)
     const resource = HEADER_BYTES + ROW_BYTES * payload.readUInt16LE(group + 8)
     const range = (at: number) => this.body.subarray(payload.readUInt32LE(at), payload.readUInt32LE(at + 4))
+    const urlOf = (row: number) => {
+      const number = payload.readUInt16LE(row + 10)
+      return number === 0 ? this.body.subarray(0, 0) : range(this.#urlsAt + SCHEMA_URL_BYTES * (number - 1))
+    }
     return {
       resource: range(resource),
       scope: range(group),
       record: range(row),
+      resourceSchemaUrl: urlOf(resource),
+      scopeSchemaUrl: urlOf(group),
       dataset: this.datasets[payload.readUInt16LE(resource + 8)]!,
       collapsed: this.isCollapsed(number),
     }

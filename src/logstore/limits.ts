@@ -52,6 +52,6 @@ assert(2 * RECORDS_PER_BATCH_MAX <= SEGMENT_ENTRIES_MAX)
 // One batch may bring as many new partitions as it has records.
 assert(RECORDS_PER_BATCH_MAX * 2 * (2 + NAME_BYTES_MAX) <= PARTITION_NAMES_BYTES)
 assert(RECORDS_PER_BATCH_MAX <= SEGMENT_PARTITIONS_MAX)
-// Per record three rows of 12 bytes, and per distinct dataset its name.
-assert(RECORDS_PER_BATCH_MAX * (3 * 12 + 2 + NAME_BYTES_MAX) + KIB <= BATCH_HEAD_BYTES_MAX)
+// Per record three rows of 12 bytes and two schema URLs of 8, and per distinct dataset its name.
+assert(RECORDS_PER_BATCH_MAX * (3 * 12 + 2 * 8 + 2 + NAME_BYTES_MAX) + KIB <= BATCH_HEAD_BYTES_MAX)
 assert(SEGMENT_INDEXES <= INDEX_QUEUE_MAX)

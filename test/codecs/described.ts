@@ -20,6 +20,7 @@ export interface Described {
   readonly record: unknown
   readonly scope: unknown
   readonly resource: unknown
+  readonly schemaUrls: readonly [resource: string, scope: string]
 }
 
 export const timeOf = (batch: OtlpBatch, record: number): bigint =>
@@ -32,6 +33,8 @@ export const traceIdOf = (batch: OtlpBatch, record: number): string =>
 export function describedByScan(bytes: Uint8Array, batch: OtlpBatch, recordType: string): Described[] {
   const decode = (type: string, start: number, end: number) =>
     start === 0 && end === 0 ? null : plain(type, Buffer.from(bytes.subarray(start, end)))
+  const urlOf = (start: Uint32Array, end: Uint32Array, row: number) =>
+    Buffer.from(bytes.subarray(start[row], end[row])).toString()
   assert.ok(batch.recordCount <= RECORDS_PER_BATCH_MAX)
   return Array.from({ length: batch.recordCount }, (_, record) => {
     const group = batch.recordGroup[record]!
@@ -47,6 +50,10 @@ export function describedByScan(bytes: Uint8Array, batch: OtlpBatch, recordType:
       record: plain(recordType, Buffer.from(bytes.subarray(batch.recordStart[record], batch.recordEnd[record]))),
       scope: decode(SCOPE, batch.groupScopeStart[group]!, batch.groupScopeEnd[group]!),
       resource: decode(RESOURCE, batch.resourceStart[resource]!, batch.resourceEnd[resource]!),
+      schemaUrls: [
+        urlOf(batch.resourceSchemaUrlStart, batch.resourceSchemaUrlEnd, resource),
+        urlOf(batch.groupSchemaUrlStart, batch.groupSchemaUrlEnd, group),
+      ],
     }
   })
 }
@@ -63,10 +70,12 @@ interface DecodedRecord {
 }
 interface DecodedScopeGroup {
   scope?: object
+  schemaUrl?: string
   logRecords?: DecodedRecord[]
   spans?: DecodedRecord[]
 }
 interface DecodedResourceGroup {
+  schemaUrl?: string
   resource?: { attributes?: { key?: string; value?: { value?: string; stringValue?: string } }[] }
   scopeLogs?: DecodedScopeGroup[]
   scopeSpans?: DecodedScopeGroup[]
@@ -92,6 +101,7 @@ export function describedByProtobufjs(bytes: Buffer, signal: 'log' | 'trace'): D
           record: toPlain(messageType(isLog ? LOG_RECORD : SPAN), record),
           scope: scopeGroup.scope ? toPlain(messageType(SCOPE), scopeGroup.scope) : null,
           resource: group.resource ? toPlain(messageType(RESOURCE), group.resource) : null,
+          schemaUrls: [group.schemaUrl ?? '', scopeGroup.schemaUrl ?? ''],
         })
       }
     }

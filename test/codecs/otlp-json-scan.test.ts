@@ -46,6 +46,18 @@ describe('the JSON scanner', () => {
     assert.equal(batch.resourceDataset[0], 'shop')
   })
 
+  it('finds schema URLs as the text of their strings, unless they are empty', () => {
+    const text =
+      '{"resourceLogs":[{"schemaUrl":"r\\u0041","scopeLogs":[{"logRecords":[{}],"schemaUrl": "s"},{"schemaUrl":"","logRecords":[{}]},{"schemaUrl":null,"logRecords":[{}]}]}]}'
+    const batch = scanLogs(text)
+    const range = (start: number | undefined, end: number | undefined) => Buffer.from(text).toString('utf8', start, end)
+    const scopeUrls = [0, 1, 2].map((group) => range(batch.groupSchemaUrlStart[group], batch.groupSchemaUrlEnd[group]))
+    assert.deepEqual(scopeUrls, ['"s"', '', ''])
+    assert.equal(range(batch.resourceSchemaUrlStart[0], batch.resourceSchemaUrlEnd[0]), '"r\\u0041"')
+    assert.equal(batch.schemaUrlCount, 2)
+    assert.equal(scanLogs(withRecord('{}')).schemaUrlCount, 0)
+  })
+
   it('gives ranges in the bytes it was given, also from within a SharedArrayBuffer', () => {
     const body = Buffer.from(withRecord('{"flags":1}'))
     const shared = new Uint8Array(new SharedArrayBuffer(body.length + 20))
@@ -392,6 +404,10 @@ const meaning = ({
   groupScopeEnd,
   resourceStart,
   resourceEnd,
+  groupSchemaUrlStart,
+  groupSchemaUrlEnd,
+  resourceSchemaUrlStart,
+  resourceSchemaUrlEnd,
   ...rest
 }: OtlpBatch) => {
   const absent = (start: Uint32Array, end: Uint32Array, count: number) =>
@@ -407,6 +423,8 @@ const meaning = ({
     groupResource: rest.groupResource.slice(0, groupCount),
     scopeAbsent: absent(groupScopeStart, groupScopeEnd, groupCount),
     resourceAbsent: absent(resourceStart, resourceEnd, resourceCount),
+    scopeUrlAbsent: absent(groupSchemaUrlStart, groupSchemaUrlEnd, groupCount),
+    resourceUrlAbsent: absent(resourceSchemaUrlStart, resourceSchemaUrlEnd, resourceCount),
     claims: rest.resourceTenantClaim.slice(0, resourceCount),
     conflicts: rest.resourceTenantConflict.slice(0, resourceCount),
     datasets: rest.resourceDataset.slice(0, resourceCount),

@@ -12,6 +12,8 @@ interface Input {
   signal: number
   resource: Uint8Array
   scope: Uint8Array
+  resourceSchemaUrl: Uint8Array
+  scopeSchemaUrl: Uint8Array
   record: Uint8Array
   ordinal: number
   batchDigest: Buffer | null
@@ -19,9 +21,10 @@ interface Input {
 
 const hasher = new BatchHasher()
 
-function idOf({ tenant, dataset, signal, resource, scope, record, ordinal, batchDigest }: Input): string {
+function idOf(input: Input): string {
+  const { tenant, dataset, signal, resource, scope, record, ordinal, batchDigest } = input
   const words = new Uint32Array(4)
-  const prefix = groupPrefix(tenant, dataset, signal, resource, scope)
+  const prefix = groupPrefix(tenant, dataset, signal, resource, scope, input.resourceSchemaUrl, input.scopeSchemaUrl)
   const head = Buffer.alloc(HEAD_BYTES, 0xff)
   writeRecordHead(head, 0, prefix, ordinal, batchDigest)
   hasher.idsInto(words, record, Uint32Array.of(0), Uint32Array.of(record.length), Uint16Array.of(0), head, 1, 1)
@@ -31,12 +34,15 @@ function idOf({ tenant, dataset, signal, resource, scope, record, ordinal, batch
 const sha256 = (...parts: Uint8Array[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest()
 const blake2s = (...parts: Uint8Array[]): Buffer => createHash('blake2s256').update(Buffer.concat(parts)).digest()
 
+const NOTHING = Buffer.alloc(0)
 const base: Input = {
   tenant: 'local',
   dataset: 'checkout',
   signal: 1,
   resource: Buffer.from('resource'),
   scope: Buffer.from('scope'),
+  resourceSchemaUrl: NOTHING,
+  scopeSchemaUrl: NOTHING,
   record: Buffer.from('record'),
   ordinal: 0,
   batchDigest: null,
@@ -46,13 +52,16 @@ describe('a record id', () => {
   it('is the documented hash', () => {
     const u32 = (value: number) => Buffer.of(value >>> 24, value >>> 16, value >>> 8, value)
     const sized = (text: string) => Buffer.concat([u32(text.length), Buffer.from(text)])
-    const prefix = sha256(Buffer.of(1, 1), sized('local'), sized('checkout'), sized('resource'), sized('scope'))
+    const fields = [Buffer.of(1, 1), sized('local'), sized('checkout'), sized('resource'), sized('scope')]
+    const prefix = sha256(...fields)
     const expected = blake2s(prefix, u32(3), Buffer.alloc(28), Buffer.from('record')).toString('hex', 0, 16)
     assert.equal(idOf({ ...base, ordinal: 3 }), `logstore_${expected}`)
     const digest = sha256(Buffer.from('batch'))
     const message = [prefix, u32(0), Buffer.of(1), digest.subarray(0, 27), Buffer.from('record')]
     const timeless = blake2s(...message).toString('hex', 0, 16)
     assert.equal(idOf({ ...base, batchDigest: digest }), `logstore_${timeless}`)
+    const withUrl = blake2s(sha256(...fields, sized(''), sized('url')), Buffer.alloc(32), Buffer.from('record'))
+    assert.equal(idOf({ ...base, scopeSchemaUrl: Buffer.from('url') }), `logstore_${withUrl.toString('hex', 0, 16)}`)
   })
 
   it('changes with every input', () => {
@@ -63,6 +72,8 @@ describe('a record id', () => {
       { ...base, signal: 2 },
       { ...base, resource: Buffer.from('resourcf') },
       { ...base, scope: Buffer.alloc(0) },
+      { ...base, resourceSchemaUrl: Buffer.from('url') },
+      { ...base, scopeSchemaUrl: Buffer.from('url') },
       { ...base, record: Buffer.from('recore') },
       { ...base, ordinal: 1 },
       { ...base, ordinal: 256 },
@@ -116,6 +127,8 @@ test('two different inputs have two ids', () => {
     signal: fc.constantFrom(1, 2),
     resource: bytes,
     scope: bytes,
+    resourceSchemaUrl: bytes,
+    scopeSchemaUrl: bytes,
     record: bytes,
     ordinal: fc.nat({ max: 511 }),
     batchDigest: fc.option(fc.uint8Array({ minLength: 32, maxLength: 32 }).map((digest) => Buffer.from(digest))),

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Reply } from '../support/server.ts'
-import { text } from '../support/otlp.ts'
+import { encodeLogs, text } from '../support/otlp.ts'
 import {
   INGEST_ROUTES,
   JSON_LOGS,
   JSON_TRACES,
   LOGS,
+  PROTOBUF,
   PROTOBUF_TYPE,
   TIME,
   TRACES,
@@ -300,6 +301,28 @@ describe('the OTLP JSON mapping', () => {
       top: {},
     })
     assert.deepEqual((await onlyRecord(dataset)).raw_payload, { resource, scope, record })
+  })
+  it('keeps the schema URLs of resource and scope, of either format', async () => {
+    const dataset = 'schema URLs'
+    const resource = { attributes: [text('service.name', dataset), text('tenant_id', 'local')] }
+    const group = (n: number) => ({
+      resource,
+      schemaUrl: `https://r.example/"${n}"`,
+      scopeLogs: [
+        { schemaUrl: 'https://s.example/größe', logRecords: [{ timeUnixNano: '1', severityNumber: n }] },
+        { schemaUrl: '', logRecords: [{ timeUnixNano: '2', severityNumber: n }] },
+      ],
+    })
+    await accept(server, JSON_LOGS, { resourceLogs: [group(1)] })
+    assert.equal((await server.request(LOGS, encodeLogs({ resourceLogs: [group(2)] }), PROTOBUF)).status, 200)
+    const payloads = recordsOf(await find(server, { dataset })).map(({ raw_payload }) => raw_payload)
+    const urls = payloads.map(({ resourceSchemaUrl, scopeSchemaUrl }) => [resourceSchemaUrl, scopeSchemaUrl])
+    assert.deepEqual(urls, [
+      ['https://r.example/"1"', 'https://s.example/größe'],
+      ['https://r.example/"2"', 'https://s.example/größe'],
+      ['https://r.example/"1"', undefined],
+      ['https://r.example/"2"', undefined],
+    ])
   })
   it('takes members in any order', async () => {
     const dataset = 'order'

@@ -126,6 +126,8 @@ export interface StoredRecord {
     readonly resource: { readonly attributes?: readonly KeyValue[] }
     readonly scope: object
     readonly record: Readonly<Record<string, unknown>>
+    readonly resourceSchemaUrl?: string
+    readonly scopeSchemaUrl?: string
   }
 }
 

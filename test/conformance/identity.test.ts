@@ -70,7 +70,7 @@ describe('the id of a record', () => {
     assert.deepEqual(more.slice(1), ids)
     assert.deepEqual(new Set(await stored(dataset)), new Set([...ids, more[0]]))
   })
-  it('differs with tenant data: dataset, time, content, resource and scope', async () => {
+  it('differs with tenant data: dataset, time, content, resource, scope and their schema URLs', async () => {
     const [record] = logRecordsOf(1)
     assert(record)
     const resource = {
@@ -85,9 +85,10 @@ describe('the id of a record', () => {
       jsonLogs([record], { dataset: 'differs too' }),
       jsonLogs([{ ...record, timeUnixNano: String(TIME + 1n) }], { dataset: 'differs' }),
       jsonLogs([{ ...record, severityNumber: 1 }], { dataset: 'differs' }),
-      Buffer.from(
-        JSON.stringify({
-          resourceLogs: [{ resource, scopeLogs: [{ scope: { name: 'other' }, logRecords: [record] }] }],
+      ...[{}, { schemaUrl: 'a' }].flatMap((ofResource) =>
+        [{}, { schemaUrl: 'a' }, { schemaUrl: 'b' }].map((ofScope) => {
+          const scopeLogs = [{ scope: { name: 'other' }, logRecords: [record], ...ofScope }]
+          return Buffer.from(JSON.stringify({ resourceLogs: [{ resource, scopeLogs, ...ofResource }] }))
         }),
       ),
       Buffer.from(

@@ -14,14 +14,20 @@ const ranges = fc
   .tuple(fc.nat(400), fc.nat(100))
   .map(([start, length]) => ({ start: start + 1, end: start + 1 + length }))
 
+const urls = fc.oneof(ranges, fc.constant({ start: 0, end: 0 }))
+
 const batches = fc.array(
   fc.record({
     range: ranges,
+    url: urls,
     dataset: fc.nat(2),
-    groups: fc.array(fc.record({ scope: ranges, records: fc.array(ranges, { minLength: 1, maxLength: 3 }) }), {
-      minLength: 1,
-      maxLength: 3,
-    }),
+    groups: fc.array(
+      fc.record({ scope: ranges, url: urls, records: fc.array(ranges, { minLength: 1, maxLength: 3 }) }),
+      {
+        minLength: 1,
+        maxLength: 3,
+      },
+    ),
   }),
   { minLength: 1, maxLength: 4 },
 )
@@ -38,11 +44,14 @@ test('a stored batch gives back every record with its resource, scope, dataset a
         const batch = new OtlpBatch()
         const resourceDataset = new Uint16Array(8)
         const flags = new Uint16Array(512)
-        const expected: { resource: Buffer; scope: Buffer; record: Buffer; dataset: string; collapsed: boolean }[] = []
+        const expected: ReturnType<StoredBatch['record']>[] = []
         const slice = ({ start, end }: { start: number; end: number }) => body.subarray(start, end)
         for (const [r, resource] of resources.entries()) {
           batch.resourceStart[r] = resource.range.start
           batch.resourceEnd[r] = resource.range.end
+          batch.resourceSchemaUrlStart[r] = resource.url.start
+          batch.resourceSchemaUrlEnd[r] = resource.url.end
+          if (resource.url.end > 0) batch.schemaUrlCount++
           resourceDataset[r] = resource.dataset
           batch.resourceCount++
           for (const group of resource.groups) {
@@ -50,6 +59,9 @@ test('a stored batch gives back every record with its resource, scope, dataset a
             batch.groupResource[g] = r
             batch.groupScopeStart[g] = group.scope.start
             batch.groupScopeEnd[g] = group.scope.end
+            batch.groupSchemaUrlStart[g] = group.url.start
+            batch.groupSchemaUrlEnd[g] = group.url.end
+            if (group.url.end > 0) batch.schemaUrlCount++
             for (const record of group.records) {
               const i = batch.recordCount++
               batch.recordGroup[i] = g
@@ -60,6 +72,8 @@ test('a stored batch gives back every record with its resource, scope, dataset a
                 resource: slice(resource.range),
                 scope: slice(group.scope),
                 record: slice(record),
+                resourceSchemaUrl: slice(resource.url),
+                scopeSchemaUrl: slice(group.url),
                 dataset: datasets[resource.dataset]!,
                 collapsed: collapsed[i]!,
               })

@@ -12,7 +12,7 @@ const EMPTY = Buffer.alloc(0)
 /** As documented, one record at a time. */
 function idOf(dataset: string, record: Buffer, ordinal: number, batch: Buffer | null): string {
   const head = Buffer.alloc(64)
-  groupPrefix('local', dataset, 1, EMPTY, EMPTY).copy(head)
+  groupPrefix('local', dataset, 1, EMPTY, EMPTY, EMPTY, EMPTY).copy(head)
   head.writeUInt32BE(ordinal, 32)
   if (batch) {
     head[36] = 1

@@ -45,6 +45,8 @@ function renderFirst(body: Buffer, signal: number, format: number): string {
     scopeEnd: batch.groupScopeEnd[0]!,
     recordStart: batch.recordStart[0]!,
     recordEnd: batch.recordEnd[0]!,
+    resourceSchemaUrl: body.subarray(batch.resourceSchemaUrlStart[0], batch.resourceSchemaUrlEnd[0]),
+    scopeSchemaUrl: body.subarray(batch.groupSchemaUrlStart[0], batch.groupSchemaUrlEnd[0]),
   })
 }
 

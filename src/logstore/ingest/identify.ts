@@ -136,5 +136,7 @@ function prefixOfGroup(
     signal,
     body.subarray(batch.resourceStart[resource], batch.resourceEnd[resource]),
     body.subarray(batch.groupScopeStart[group], batch.groupScopeEnd[group]),
+    body.subarray(batch.resourceSchemaUrlStart[resource], batch.resourceSchemaUrlEnd[resource]),
+    body.subarray(batch.groupSchemaUrlStart[group], batch.groupSchemaUrlEnd[group]),
   )
 }

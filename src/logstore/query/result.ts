@@ -11,7 +11,7 @@ export function renderResult(
   timeHigh: number,
   timeLow: number,
 ): string {
-  const { resource, scope, record, dataset } = batch.record(recordNumber)
+  const { resource, scope, record, resourceSchemaUrl, scopeSchemaUrl, dataset } = batch.record(recordNumber)
   const { signal, format, source, tenant } = batch.envelope
   const { body } = batch
   const startOf = (part: Uint8Array): number => part.byteOffset - body.byteOffset
@@ -32,5 +32,7 @@ export function renderResult(
     scopeEnd: endOf(scope),
     recordStart: startOf(record),
     recordEnd: endOf(record),
+    resourceSchemaUrl,
+    scopeSchemaUrl,
   })
 }

@@ -25,6 +25,9 @@ export interface StoredRecord {
   readonly scopeEnd: number
   readonly recordStart: number
   readonly recordEnd: number
+  /** Of a JSON batch the text of the string, else its characters in UTF-8. Empty: absent. */
+  readonly resourceSchemaUrl: Uint8Array
+  readonly scopeSchemaUrl: Uint8Array
 }
 
 const RESOURCE = 'opentelemetry.proto.resource.v1.Resource'
@@ -45,6 +48,10 @@ export function renderRecord(record: StoredRecord): string {
   const part = isJson
     ? (_type: string, start: number, end: number) => (end === 0 ? '{}' : body.toString('utf8', start, end))
     : (type: string, start: number, end: number) => (end === 0 ? '{}' : protobufToJson(type, body.subarray(start, end)))
+  const member = (name: string, url: Uint8Array): string => {
+    const text = Buffer.from(url).toString()
+    return text === '' ? '' : `,"${name}":${isJson ? text : JSON.stringify(text)}`
+  }
   const { fields, text } = isJson ? fromJson(record, isLog) : fromProtobuf(record, isLog)
   const time = (BigInt(record.timeHigh) << 32n) | BigInt(record.timeLow)
 
@@ -54,7 +61,10 @@ export function renderRecord(record: StoredRecord): string {
     `,"time_unix_nano":"${time}","trace_id":${quoted(fields.traceId)},"span_id":${quoted(fields.spanId)}` +
     (isLog ? `,"severity_number":${fields.severityNumber}` : '') +
     `,"raw_payload":{"resource":${part(RESOURCE, resourceStart, resourceEnd)}` +
-    `,"scope":${part(SCOPE, scopeStart, scopeEnd)},"record":${text}}}`
+    member('resourceSchemaUrl', record.resourceSchemaUrl) +
+    `,"scope":${part(SCOPE, scopeStart, scopeEnd)}` +
+    member('scopeSchemaUrl', record.scopeSchemaUrl) +
+    `,"record":${text}}}`
   )
 }
 
