@@ -105,6 +105,9 @@ const SPAN_ID_AT = 4
 /** Where the severity number of the log record read last is; empty when absent. */
 let severityStart = 0
 let severityEnd = 0
+/** Of the schema URL read last; 0 and 0: absent or empty. */
+let urlStart = 0
+let urlEnd = 0
 
 /**
  * @param bytes  a view over any buffer, a SharedArrayBuffer included
@@ -197,10 +200,9 @@ function scanResourceGroup(at: number, depth: number): number {
       resourceEnd = present ? textOffset + at : 0
       identity = identityReader.identity()
     } else if (key === SCHEMA_URL) {
-      at = skipStringField(valueAt)
-      const present = !isNull(valueAt) && at - valueAt > EMPTY_STRING_BYTES
-      schemaUrlStart = present ? textOffset + valueAt : 0
-      schemaUrlEnd = present ? textOffset + at : 0
+      at = scanSchemaUrl(valueAt)
+      schemaUrlStart = urlStart
+      schemaUrlEnd = urlEnd
     } else at = skipValue(valueAt, depth)
   }
   if (batch.groupCount > groupsBefore) {
@@ -227,16 +229,24 @@ function scanScopeGroup(at: number, depth: number): number {
       scopeStart = present ? textOffset + valueAt : 0
       scopeEnd = present ? textOffset + at : 0
     } else if (key === SCHEMA_URL) {
-      at = skipStringField(valueAt)
-      const present = !isNull(valueAt) && at - valueAt > EMPTY_STRING_BYTES
-      schemaUrlStart = present ? textOffset + valueAt : 0
-      schemaUrlEnd = present ? textOffset + at : 0
+      at = scanSchemaUrl(valueAt)
+      schemaUrlStart = urlStart
+      schemaUrlEnd = urlEnd
     } else at = skipValue(valueAt, depth)
   }
   if (batch.recordCount > recordsBefore && recordsBefore < RECORDS_PER_BATCH_MAX) {
     batch.addGroup(scopeStart, scopeEnd, schemaUrlStart, schemaUrlEnd)
   }
   return cursor
+}
+
+/** Leaves its range in `urlStart` and `urlEnd`. */
+function scanSchemaUrl(at: number): number {
+  const end = skipStringField(at)
+  const present = !isNull(at) && end - at > EMPTY_STRING_BYTES
+  urlStart = present ? textOffset + at : 0
+  urlEnd = present ? textOffset + end : 0
+  return end
 }
 
 function scanResource(at: number, depth: number): number {
