@@ -2,7 +2,8 @@
  * Index of the segment that is being written: columns over one SharedArrayBuffer, one writer, many readers.
  *
  *   Int32 words   [0] entry count, [1] partition count, [2] partition name bytes used; stored only by the writer
- *   Float64       [2] earliest, [3] latest time of an entry, [4] when the last batch with an entry was received, in the same 64 bytes
+ *   Float64       [2] earliest, [3] latest time of an entry; when [4] the last, [5] the first batch with an entry was received;
+ *                 all in the same 64 bytes
  *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same trace,
  *                  partition, record number
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
@@ -25,7 +26,8 @@ const PARTITION_COUNT = 1
 const NAME_BYTES = 2
 const EARLIEST = 2
 const LATEST = 3
-const RECEIVED = 4
+const RECEIVED_UNTIL = 4
+const RECEIVED_FROM = 5
 const WORD = 2 ** 32
 
 export interface ActiveIndexHandle {
@@ -123,9 +125,14 @@ export class ActiveIndex {
     return this.#earliest <= to && this.#latest >= from
   }
 
-  /** When the last of the batches with published entries was received, ns since the Unix epoch as a double; 0: there is none. */
+  /** When the first of the batches with published entries was received, ns since the Unix epoch as a double; 0: there is none. */
+  get receivedFrom(): number {
+    return this.#times[RECEIVED_FROM]!
+  }
+
+  /** Likewise, the last. */
   get receivedUntil(): number {
-    return this.#times[RECEIVED]!
+    return this.#times[RECEIVED_UNTIL]!
   }
 
   /** How many of the published entries lie in frames that begin before `frameOffset` bytes into the segment (A1). */
@@ -261,7 +268,9 @@ export class ActiveIndex {
     this.#times[EARLIEST] = this.#earliest
     this.#times[LATEST] = this.#latest
     if (this.#appended > this.count) {
-      this.#times[RECEIVED] = Math.max(this.#times[RECEIVED]!, receivedHigh * WORD + receivedLow)
+      const received = receivedHigh * WORD + receivedLow
+      if (this.receivedFrom === 0) this.#times[RECEIVED_FROM] = received
+      this.#times[RECEIVED_UNTIL] = Math.max(this.receivedUntil, received)
     }
     Atomics.store(this.#header, COUNT, this.#appended)
   }

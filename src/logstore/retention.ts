@@ -1,11 +1,13 @@
 /**
  * Retention: which of the oldest bundles are dropped. Always a prefix of the log, oldest first, so that what is left is one
- * unbroken range; the active segment is never dropped.
+ * unbroken range. The newest segment is never dropped, as it tells a start where the log is. While it is written to, it is sealed when it spans
+ * an eighth of the age: where little is received, it would hold everything until it is full.
  *
  * A record is as old as its time says, but not younger than its receipt: one sender with a clock that is ahead would keep everything.
  */
 import type { Log } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
+import { ActiveIndex } from './active-index.ts'
 import type { Bundle } from './bundle/manifest.ts'
 import type { SegmentRegistry } from './segment-registry.ts'
 
@@ -16,15 +18,19 @@ export interface RetentionLimits {
   readonly bytesMax: number
 }
 
+const SEGMENTS_PER_AGE = 8
+
 /**
  * How many of the bundles, from the oldest on, are dropped.
  *
- * @param bundles  ascending by position
- * @param logEnd   position behind the last frame of the log
- * @param nowNs    nanoseconds since the Unix epoch
+ * @param bundles     ascending by position
+ * @param newestBase  of the newest segment, whether it is a bundle or not
+ * @param logEnd      position behind the last frame of the log
+ * @param nowNs       nanoseconds since the Unix epoch
  */
 export function expiredBundles(
   bundles: readonly Bundle[],
+  newestBase: number,
   logEnd: number,
   limits: RetentionLimits,
   nowNs: bigint,
@@ -34,25 +40,36 @@ export function expiredBundles(
   let expired = 0
   for (const { base, maxTime, receivedUntil } of bundles) {
     const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
-    if (youngestNs >= oldestKeptNs && logEnd - base <= bytesMax) break
+    const isExpired = youngestNs < oldestKeptNs || logEnd - base > bytesMax
+    if (!isExpired || base >= newestBase) break
     expired++
   }
   return expired
 }
 
+/**
+ * @param receivedFrom when the first batch of the active segment was received, as a double; 0: it has none
+ * @param nowNs        nanoseconds since the Unix epoch
+ */
+const isToBeSealed = (receivedFrom: number, { ageSecondsMax }: RetentionLimits, nowNs: bigint): boolean =>
+  receivedFrom > 0 && Number(nowNs) - receivedFrom > (ageSecondsMax * 1e9) / SEGMENTS_PER_AGE
+
 export interface RetentionParts {
-  readonly log: Log
-  readonly registry: SegmentRegistry
+  readonly log: Pick<Log, 'committed' | 'dropBefore' | 'seal' | 'segments'>
+  readonly registry: Pick<SegmentRegistry, 'bundles' | 'drop' | 'newest'>
   readonly limits: RetentionLimits
   readonly logger: Logger
   readonly nowNs: () => bigint
   readonly onDropped: (base: number) => void
 }
 
-/** Drops what has expired: queries stop seeing it first, then its files go. */
+/** Drops what has expired: queries stop seeing it first, then its files go. What was sealed for it expires in a later call. */
 export function enforceRetention({ log, registry, limits, logger, nowNs, onDropped }: RetentionParts): void {
+  const newest = registry.newest()
+  if (newest && isToBeSealed(ActiveIndex.attach(newest).receivedFrom, limits, nowNs())) log.seal()
   const { bundles } = registry
-  const expired = bundles.slice(0, expiredBundles(bundles, log.committed, limits, nowNs()))
+  const newestBase = log.segments.at(-1)?.base ?? 0
+  const expired = bundles.slice(0, expiredBundles(bundles, newestBase, log.committed, limits, nowNs()))
   const last = expired.at(-1)
   if (!last) return
   for (const { base } of expired) {

@@ -58,6 +58,12 @@ export class SegmentRegistry {
     this.#indexed.set(base, { base, number, queries: 0 })
   }
 
+  /** Of the segment that was opened last; null before the first. */
+  newest(): ActiveIndexHandle | null {
+    const base = Math.max(...this.#indexed.keys())
+    return this.indexOf(base)
+  }
+
   indexOf(base: Position): ActiveIndexHandle | null {
     const indexed = this.#indexed.get(base)
     return indexed ? this.#indexes.at(indexed.number).handle : null

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { expiredBundles } from '../../src/logstore/retention.ts'
+import { ActiveIndex } from '../../src/logstore/active-index.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { enforceRetention, expiredBundles } from '../../src/logstore/retention.ts'
 
 const SECOND = 1_000_000_000n
 const bundle = (base: number, end: number, maxSecond: bigint, receivedSecond = maxSecond) => ({
@@ -17,28 +19,72 @@ const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 
 describe('retention', () => {
   it('keeps everything without limits', () => {
-    assert.equal(expiredBundles(bundles, 350, KEEP_ALL, 1_000_000n * SECOND), 0)
+    assert.equal(expiredBundles(bundles, 300, 350, KEEP_ALL, 1_000_000n * SECOND), 0)
   })
 
   it('drops bundles whose newest record is older than the age, oldest first and without gaps', () => {
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 15n * SECOND), 0)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 16n * SECOND), 1)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 30n * SECOND), 1)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 36n * SECOND), 3)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 15n * SECOND), 0)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 16n * SECOND), 1)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 30n * SECOND), 1)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, ageSecondsMax: 5 }, 36n * SECOND), 3)
   })
 
   it('takes a record whose time is ahead for as old as its receipt', () => {
     const ahead = [bundle(0, 100, 18_000_000_000n, 10n), bundle(100, 200, 30n)]
     const limits = { ...KEEP_ALL, ageSecondsMax: 5 }
-    assert.equal(expiredBundles(ahead, 250, limits, 15n * SECOND), 0)
-    assert.equal(expiredBundles(ahead, 250, limits, 16n * SECOND), 1)
-    assert.equal(expiredBundles(ahead, 250, limits, 36n * SECOND), 2)
+    assert.equal(expiredBundles(ahead, 200, 250, limits, 15n * SECOND), 0)
+    assert.equal(expiredBundles(ahead, 200, 250, limits, 16n * SECOND), 1)
+    assert.equal(expiredBundles(ahead, 200, 250, limits, 36n * SECOND), 2)
+  })
+
+  it('keeps the newest segment, also when it is a bundle', () => {
+    assert.equal(expiredBundles(bundles, 200, 300, { ageSecondsMax: 5, bytesMax: 1 }, 1_000_000n * SECOND), 2)
   })
 
   it('drops the oldest while the log is longer than the bytes allowed', () => {
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, bytesMax: 350 }, 0n), 0)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, bytesMax: 349 }, 0n), 1)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, bytesMax: 150 }, 0n), 2)
-    assert.equal(expiredBundles(bundles, 350, { ...KEEP_ALL, bytesMax: 1 }, 0n), 3)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, bytesMax: 350 }, 0n), 0)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, bytesMax: 349 }, 0n), 1)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, bytesMax: 150 }, 0n), 2)
+    assert.equal(expiredBundles(bundles, 300, 350, { ...KEEP_ALL, bytesMax: 1 }, 0n), 3)
+  })
+})
+
+describe('the active segment', () => {
+  /** One record in it; what retention asks of the log at a time. */
+  function asked(ageSecondsMax: number, receivedSecond: bigint | null, nowSecond: bigint): string[] {
+    const index = ActiveIndex.create(8)
+    if (receivedSecond !== null) {
+      const received = receivedSecond * SECOND
+      for (const later of [0n, 1_000n * SECOND]) {
+        index.append(Uint32Array.of(Number(later & 1023n), 1, 1, 1), 0, new Uint32Array(4), 0, 1, 1, 64, 0, 0)
+        const at = received + later
+        index.publish(Number(at >> 32n), Number(at & 0xffff_ffffn))
+      }
+    }
+    const calls: string[] = []
+    enforceRetention({
+      log: {
+        committed: 0,
+        segments: [],
+        seal: () => void calls.push('seal'),
+        dropBefore: () => void calls.push('drop'),
+      },
+      registry: { bundles: [], drop: () => {}, newest: () => index.handle },
+      limits: { ...KEEP_ALL, ageSecondsMax },
+      logger: createLogger('silent'),
+      nowNs: () => nowSecond * SECOND,
+      onDropped: () => {},
+    })
+    return calls
+  }
+
+  it('is sealed when what it received first is older than an eighth of the age', () => {
+    assert.deepEqual(asked(80, 1_700_000_000n, 1_700_000_010n), [])
+    assert.deepEqual(asked(80, 1_700_000_000n, 1_700_000_011n), ['seal'])
+  })
+
+  it('is left alone while it has nothing, and when everything is kept', () => {
+    assert.deepEqual(asked(80, null, 1_700_000_000n), [])
+    assert.deepEqual(asked(Infinity, 1_700_000_000n, 1_800_000_000n), [])
   })
 })
