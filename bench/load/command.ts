@@ -125,12 +125,16 @@ function exitCode(result: LoadResult): number {
 function runOptionsFrom(options: OptionValues): RunOptions {
   const byCount = options.has('batches')
   const openLoop = options.has('rate')
+  const durationMs = options.has('duration') ? options.durationMs('duration', 1) : byCount ? Infinity : 60_000
+  const warmUpMs = options.durationMs('warm-up', 0)
+  if (warmUpMs >= durationMs) throw new UsageError('--warm-up must be shorter than the run')
   return {
     connections: options.integer('connections', 1, 10_000),
-    durationMs: options.has('duration') ? options.durationMs('duration', 1) : byCount ? Infinity : 60_000,
+    durationMs,
     tasksMax: byCount ? options.integer('batches', 1, 2 ** 32 - 1) : Infinity,
     unitsPerSecond: openLoop ? options.integer('rate', 1, 1e9) : null,
     timeoutMs: options.durationMs('timeout', 1),
+    warmUpMs,
     // In the open loop the schedule rules: a connection that waits would only turn refusals into latency.
     obeyRetryAfter: options.flagOrNull('obey-retry-after') ?? !openLoop,
   }
@@ -144,6 +148,7 @@ function sharedConfiguration(options: RunOptions): [string, string][] {
     ['rate', options.unitsPerSecond === null ? 'closed loop' : `${options.unitsPerSecond} per second, open loop`],
     ['Retry-After', options.obeyRetryAfter ? 'obeyed' : 'ignored'],
     ['timeout', `${options.timeoutMs / 1000} s`],
+    ['warm-up', `${options.warmUpMs / 1000} s`],
   ]
 }
 

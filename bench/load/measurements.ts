@@ -4,6 +4,7 @@
  * M1  only tasks that completed something count towards throughput and latency; those that found nothing to do are in `empty`, every
  *     other one is in `errors`, by kind
  * M2  the rows add up to the totals, once the last second was closed
+ * M3  but for latencies and start delays of rows that begin in the warm-up: those are in no total
  */
 import { Histogram } from './histogram.ts'
 import type { TaskResult } from './workload.ts'
@@ -43,13 +44,21 @@ export class Measurements {
   retryAfterMaxSeconds = 0
 
   readonly #startMs: number
+  readonly #warmAtMs: number
   readonly #secondLatency = new Histogram()
+  readonly #secondStartDelay = new Histogram()
   #closedAtMs: number
   #closed = { tasks: 0, units: 0, payloadBytes: 0, errors: 0 }
 
-  constructor(startMs: number) {
+  /** @param warmUpMs M3 */
+  constructor(startMs: number, warmUpMs: number) {
     this.#startMs = startMs
+    this.#warmAtMs = startMs + warmUpMs
     this.#closedAtMs = startMs
+  }
+
+  started(delayMs: number): void {
+    this.#secondStartDelay.add(delayMs)
   }
 
   completed({ units, payloadBytes, bodyBytes, refused }: TaskResult, latencyMs: number): void {
@@ -89,8 +98,12 @@ export class Measurements {
       maxMs: this.#secondLatency.maxMs,
     }
     if (row.spanSeconds > 0) this.seconds.push(row)
-    this.latency.merge(this.#secondLatency)
+    if (this.#closedAtMs >= this.#warmAtMs) {
+      this.latency.merge(this.#secondLatency)
+      this.startDelay.merge(this.#secondStartDelay)
+    }
     this.#secondLatency.reset()
+    this.#secondStartDelay.reset()
     this.#closedAtMs = Math.max(nowMs, this.#closedAtMs)
     this.#closed = {
       tasks: this.tasks,

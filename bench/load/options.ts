@@ -36,6 +36,12 @@ export const sharedOptions: OptionTable = {
     value: 'N',
     help: 'open loop: N records/s, latency from the intended start (absent: closed loop)',
   },
+  'warm-up': {
+    type: 'string',
+    value: 'TIME',
+    default: '0s',
+    help: 'leave the first TIME out of the latencies: both sides compile their code then, and this one is late',
+  },
   timeout: { type: 'string', value: 'TIME', default: '30s', help: 'give up on a request after this time' },
   'obey-retry-after': {
     type: 'boolean',

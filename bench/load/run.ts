@@ -28,6 +28,8 @@ export interface RunOptions {
   /** Null: closed loop. */
   readonly unitsPerSecond: number | null
   readonly timeoutMs: number
+  /** What begins so soon is counted, but not timed. */
+  readonly warmUpMs: number
   readonly obeyRetryAfter: boolean
 }
 
@@ -55,7 +57,7 @@ export async function run(workload: Workload, options: RunOptions, hooks: RunHoo
   const sources = Array.from({ length: options.connections }, (_, index) => workload.openSource(index))
   const startCpuSeconds = hooks.cpuSeconds()
   const startMs = nowMs() // after the sources, which may take a while to prepare
-  const measured = new Measurements(startMs)
+  const measured = new Measurements(startMs, options.warmUpMs)
   const pacing = new Pacing({
     startMs,
     endMs: startMs + options.durationMs,
@@ -155,7 +157,7 @@ async function runTask(
   if (ending.aborted) return { ok: false, pauseMs: 0 }
   const sentMs = nowMs()
   const openLoop = options.unitsPerSecond !== null
-  if (openLoop) measured.startDelay.add(Math.max(0, sentMs - dueMs))
+  if (openLoop) measured.started(Math.max(0, sentMs - dueMs))
   // The closed loop intends to start when the bytes are ready; a timer that fired early must not flatter the open loop.
   const latencyFromMs = openLoop ? Math.min(dueMs, sentMs) : sentMs
   measured.inFlight++

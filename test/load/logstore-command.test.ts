@@ -207,6 +207,7 @@ describe('the command line', () => {
       [['logstore', '--nosuch'], /Unknown option '--nosuch'/],
       [['logstore', '--batch'], /--batch/],
       [['logstore', 'stray'], /stray/],
+      [['logstore', '--warm-up', '5s', '--duration', '5s'], /--warm-up must be shorter than the run/],
       [['logstore', '--batch', '0'], /--batch must be a whole number from 1 to 100000, not '0'/],
       [['logstore', '--duration', '60'], /--duration must be a time such as 500ms/],
       [['logstore', '--signal', 'metrics'], /--signal must be one of logs, traces, not 'metrics'/],

@@ -13,7 +13,7 @@ const COMPLETED = { units: 512, payloadBytes: 200_000, bodyBytes: 200_000, refus
 
 /** @param text goes wherever a server or a user can put text */
 function measure(seconds: number, text = 'plain'): LoadResult {
-  const measured = new Measurements(0)
+  const measured = new Measurements(0, 0)
   for (let second = 1; second <= seconds; second++) {
     for (let request = 0; request < 10; request++) measured.completed(COMPLETED, 1 + request)
     measured.failed(`429 ${text}`)
@@ -128,10 +128,32 @@ describe('the summary', () => {
   })
 })
 
+describe('the warm-up', () => {
+  it('is counted, but in no percentile; its seconds show what it was', () => {
+    const measured = new Measurements(500, 1500)
+    for (const [endMs, latencyMs] of [
+      [1500, 100],
+      [2500, 50], // begins in it
+      [3500, 2],
+      [4500, 3],
+    ] as const) {
+      measured.started(latencyMs / 2)
+      measured.completed(COMPLETED, latencyMs)
+      measured.closeSecond(endMs)
+    }
+    assert.deepEqual([measured.tasks, measured.latency.count, measured.startDelay.count], [4, 2, 2])
+    assert.deepEqual([measured.latency.maxMs, measured.startDelay.maxMs], [3, 1.5])
+    assert.deepEqual(
+      measured.seconds.map(({ maxMs }) => maxMs),
+      [100, 50, 2, 3],
+    )
+  })
+})
+
 describe('the progress line', () => {
   function progressOf(isTerminal: boolean, seconds: number): string {
     let written = ''
-    const measured = new Measurements(0)
+    const measured = new Measurements(0, 0)
     const progress = new Progress({ isTerminal, columns: 60, write: (text) => (written += text) }, 'records')
     for (let second = 1; second <= seconds; second++) {
       measured.completed({ ...COMPLETED, payloadBytes: 1e6, bodyBytes: 1e6 }, 2)
