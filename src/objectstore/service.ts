@@ -108,6 +108,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
         threads: READ_THREADS,
         queueMax: 0,
         workerData: readerData,
+        resourceLimits: SMALL_HEAP,
       }),
   )
   const background = await running.open(() => startBackground())
@@ -139,6 +140,9 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
   return engine
 }
 
+/** Of threads that allocate little that lives: what they throw away would take 5 MiB more in each before it is collected. */
+const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
+
 /** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */
 const startBackground = (): JobPool<WriteTask | ScanTask, ScannedSegment | null> =>
   new JobPool({
@@ -161,6 +165,7 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
         name: 'objectstore digest',
         filename: new URL('../../workers/digest.ts', import.meta.url),
         workerData: data,
+        resourceLimits: SMALL_HEAP,
         ...heard,
       }),
   )
