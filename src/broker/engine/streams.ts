@@ -228,19 +228,19 @@ export class Streams {
     if (name === 'memory') return 'volatile'
     if (name === 'local-disk') return core.localDiskDurability
     if (name === 'local-quorum' && core.hasReplicas) return 'local-quorum'
-    throw name === 'local-quorum'
-      ? refuse('replication_unavailable', 'the stream asks for a quorum of directories, and the broker has only one', {
-          action: 'Start the broker with replica directories, or publish to a stream of another durability.',
-        })
-      : refuse(
-          'replication_unavailable',
-          'the stream asks for a replication policy that the broker has no binding for',
-          {
-            action: 'Publish to a stream of another durability.',
-          },
-        )
+    const [message, action] = name === 'local-quorum' ? NO_REPLICAS : NO_BINDING
+    throw refuse('replication_unavailable', message, { action })
   }
 }
+
+const NO_REPLICAS = [
+  'the stream asks for a quorum of directories, and the broker has only one',
+  'Start the broker with replica directories, or publish to a stream of another durability.',
+] as const
+const NO_BINDING = [
+  'the stream asks for a replication policy that the broker has no binding for',
+  'Publish to a stream of another durability.',
+] as const
 
 function recordOf({ messageId, payload, key, headers, eventTimeMs }: PublishInput, ingestTimeMs: number): NewRecord {
   return { messageId, payload, key, headers, eventTimeMs: eventTimeMs ?? ingestTimeMs }

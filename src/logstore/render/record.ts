@@ -49,8 +49,9 @@ export function renderRecord(record: StoredRecord): string {
     ? (_type: string, start: number, end: number) => (end === 0 ? '{}' : body.toString('utf8', start, end))
     : (type: string, start: number, end: number) => (end === 0 ? '{}' : protobufToJson(type, body.subarray(start, end)))
   const member = (name: string, url: Uint8Array): string => {
+    if (url.byteLength === 0) return ''
     const text = Buffer.from(url).toString()
-    return text === '' ? '' : `,"${name}":${isJson ? text : JSON.stringify(text)}`
+    return `,"${name}":${isJson ? text : JSON.stringify(text)}`
   }
   const { fields, text } = isJson ? fromJson(record, isLog) : fromProtobuf(record, isLog)
   const time = (BigInt(record.timeHigh) << 32n) | BigInt(record.timeLow)

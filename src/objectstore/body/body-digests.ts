@@ -10,6 +10,7 @@ import type { ChecksumAlgorithm, ChecksumValue } from '../documents/checksums.ts
 import { refuse } from '../refusals.ts'
 import { beginChecksum, beginHash, isChecksum, parseBase64 } from './checksum-algorithms.ts'
 import type { Digest } from './checksum-algorithms.ts'
+import { contentDiffers } from './content-sha256.ts'
 import type { DeclaredChecksum } from './declared-checksum.ts'
 
 /** What a request says of its body. */
@@ -125,9 +126,7 @@ function bodyDigest(
  */
 export function checkBody(claims: BodyClaims, digest: BodyDigest, trailer: string | null): void {
   if (claims.sha256 !== null && claims.sha256 !== digest.sha256) {
-    throw refuse('XAmzContentSHA256Mismatch', undefined, {
-      fields: { ClientComputedContentSHA256: claims.sha256, S3ComputedContentSHA256: digest.sha256 ?? '' },
-    })
+    throw contentDiffers(claims.sha256, digest.sha256 ?? '')
   }
   const md5 = Buffer.from(digest.md5, 'hex').toString('base64')
   if (claims.contentMd5 !== null && claims.contentMd5 !== md5) {

@@ -1,6 +1,7 @@
 /** What `x-amz-content-sha256` says of a body. Source: Amazon S3 API reference, "Authenticating Requests". */
 import { EMPTY_SHA256 } from '../auth/sigv4.ts'
 import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
 
 export type ContentSha256 =
   | { readonly kind: 'digest'; /** 64 lower-case digits. */ readonly hex: string }
@@ -40,7 +41,11 @@ export function parseContentSha256(value: string): ContentSha256 {
  */
 export function demandEmptyContent(value: string | null): void {
   if (value === null || !DIGEST.test(value) || value.toLowerCase() === EMPTY_SHA256) return
-  throw refuse('XAmzContentSHA256Mismatch', undefined, {
-    fields: { ClientComputedContentSHA256: value.toLowerCase(), S3ComputedContentSHA256: EMPTY_SHA256 },
-  })
+  throw contentDiffers(value.toLowerCase(), EMPTY_SHA256)
 }
+
+/** @param claimed, computed digests in lower-case digits */
+export const contentDiffers = (claimed: string, computed: string): S3Error =>
+  refuse('XAmzContentSHA256Mismatch', undefined, {
+    fields: { ClientComputedContentSHA256: claimed, S3ComputedContentSHA256: computed },
+  })

@@ -203,15 +203,16 @@ class Gateway {
       return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
     }
     const judged = await this.#withTags(asked, classified)
-    const bucket = await this.#bucketFor(judged, classified)
+    const bucket = await this.#bucketFor(judged, classified, handler.of === 'keys')
     demandExpectedOwner(judged, bucket)
     const request = this.#withoutAcls(judged)
-    if (handler.of === 'bucket') return handler.handle(request, bucket, this.#context)
+    if (handler.of !== 'object') return handler.handle(request, bucket, this.#context)
     return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
   }
 
-  async #bucketFor(request: GatewayRequest, { operation, address }: Classified): Promise<Bucket> {
-    const { action, permission, hasKeysInBody } = operation
+  async #bucketFor(request: GatewayRequest, classified: Classified, hasKeysInBody: boolean): Promise<Bucket> {
+    const { operation, address } = classified
+    const { action, permission } = operation
     if (hasKeysInBody) return this.#authorization.demandPossible(request, action!, address.bucket!, null)
     return this.#authorization.demand(request, action!, address.bucket!, address.key, permission!)
   }
@@ -219,10 +220,9 @@ class Gateway {
   /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
   async #withTags(request: GatewayRequest, { operation, address }: Classified): Promise<GatewayRequest> {
     if (operation.name !== 'PutObjectTagging') return request
-    const bucket = this.#parts.store.bucket(address.bucket!)
-    const policy = bucket && policyOf(bucket)
+    const bucket = this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
+    const policy = policyOf(bucket)
     if (!policy || !asksForRequestTags(policy.conditionKeys)) return request
-    this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
     const repeatable = { ...request, body: new RepeatableBody(request.body) }
     return {
       ...repeatable,

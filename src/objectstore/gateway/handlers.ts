@@ -32,6 +32,8 @@ type OperationHandler =
   | { readonly of: 'bucket name'; readonly handle: BucketNameHandler }
   | { readonly of: 'form'; readonly handle: FormHandler }
   | { readonly of: 'bucket'; readonly handle: BucketHandler }
+  /** Its keys are in its body: it asks the policy for each. */
+  | { readonly of: 'keys'; readonly handle: BucketHandler }
   | { readonly of: 'object'; readonly handle: ObjectHandler }
 
 export type Handlers = Readonly<Record<OperationName, OperationHandler>>
@@ -51,7 +53,7 @@ export const handlers: Handlers = {
   CorsPreflight: { of: 'bucket name', handle: corsPreflight },
   ListObjectsV2: { of: 'bucket', handle: listObjectsV2 },
   ListObjects: { of: 'bucket', handle: listObjects },
-  DeleteObjects: { of: 'bucket', handle: deleteObjects },
+  DeleteObjects: { of: 'keys', handle: deleteObjects },
   PostObject: { of: 'form', handle: postObject },
   PutObject: { of: 'object', handle: putObject },
   GetObject: { of: 'object', handle: getObject },

@@ -35,8 +35,6 @@ export interface Operation {
   readonly permission: Permission | null
   /** What a bucket policy is asked for. Null: there is no bucket to ask. */
   readonly action: PolicyAction | null
-  /** Its keys are in its body: the handler asks the policy for each. */
-  readonly hasKeysInBody: boolean
   /** What becomes of a body. */
   readonly body: 'none' | 'buffered' | 'streamed'
   /** Without it, the operation does not exist. */
@@ -67,7 +65,6 @@ type Row = readonly [
     readonly parameters?: readonly string[] | null
     readonly header?: string
     readonly extension?: Extension
-    readonly hasKeysInBody?: boolean
   },
 ]
 
@@ -89,8 +86,8 @@ const ROWS = {
   ListObjectsV2:           ['bucket',  'GET',     ['list-type=2'], 'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'continuation-token', 'start-after', 'fetch-owner'] }],
   ListMultipartUploads:    ['bucket',  'GET',     ['uploads'],     'list',   's3:ListBucketMultipartUploads', 'none', { parameters: [...LISTING, 'max-uploads', 'key-marker', 'upload-id-marker'] }],
   ListObjects:             ['bucket',  'GET',     [],              'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'marker'], extension: 'list-v1' }],
-  DeleteObjects:           ['bucket',  'POST',    ['delete'],      'delete', 's3:DeleteObject',               'buffered', { hasKeysInBody: true }],
-  PostObject:              ['bucket',  'POST',    [],              'write',  's3:PutObject',                  'streamed', { hasKeysInBody: true }],
+  DeleteObjects:           ['bucket',  'POST',    ['delete'],      'delete', 's3:DeleteObject',               'buffered'],
+  PostObject:              ['bucket',  'POST',    [],              'write',  's3:PutObject',                  'streamed'],
 
   UploadPartCopy:          ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
   UploadPart:              ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'streamed'],
@@ -112,7 +109,7 @@ export type OperationName = keyof typeof ROWS
 
 function operationOf(name: OperationName, row: Row): Operation {
   const [target, method, selectors, permission, action, body, rest] = row
-  const { parameters = [], header = null, extension = null, hasKeysInBody = false } = rest ?? {}
+  const { parameters = [], header = null, extension = null } = rest ?? {}
   return {
     name,
     target,
@@ -122,7 +119,6 @@ function operationOf(name: OperationName, row: Row): Operation {
     parameters,
     permission,
     action,
-    hasKeysInBody,
     body,
     extension,
   }

@@ -15,9 +15,9 @@ import type { Bucket, Encryption } from '../../operations.ts'
 import { S3Error } from '../../refusals.ts'
 import type { Answer, GatewayContext, GatewayRequest, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader, objectIdHeaders, SYNCED } from '../ids.ts'
-import { asksWhatIsThere, writePrecondition } from '../objects/conditions.ts'
+import { writePrecondition } from '../objects/conditions.ts'
 import { encryptionHeaders } from '../objects/encryption.ts'
-import { demandReading } from '../objects/further-actions.ts'
+import { demandConditions } from '../objects/further-actions.ts'
 import { checksumHeaderLines } from '../objects/object-headers.ts'
 import { wholeOf } from './completion.ts'
 import { namedUpload, uploadIdHeader, uploadIdOf } from './named-upload.ts'
@@ -52,7 +52,7 @@ async function complete(
   const { store } = context
   namedUpload(request, bucket, key, store) // before the list is read
   const precondition = writePrecondition(request.headers, key)
-  if (asksWhatIsThere(request.headers)) await demandReading(request, bucket, key, context)
+  await demandConditions(request, bucket, key, context)
   precondition(store.peek(bucket, key))
   const listed = await listedParts(request)
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile

@@ -18,9 +18,9 @@ import { copyBody } from '../copy-body.ts'
 import { copySourceHeader, copySourceName, openCopySource } from '../copy-source.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { checkStorage, contentOf, metadataOf, tagsOf } from './attributes.ts'
-import { asksWhatIsThere, writePrecondition } from './conditions.ts'
+import { writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
-import { demandReading, demandTagging } from './further-actions.ts'
+import { demandConditions, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
 import { demandClaimed, keepObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
@@ -41,7 +41,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   const precondition = writePrecondition(headers, key)
   const tags = directiveOf(headers, 'tagging') === 'REPLACE' ? tagsOf(headers) : null
   if (tags !== null) await demandTagging(request, bucket, key, tags, context)
-  if (asksWhatIsThere(headers)) await demandReading(request, bucket, key, context)
+  await demandConditions(request, bucket, key, context)
   const source = await openCopySource(request, context)
   const name = copySourceName(headers)
   if (source.size > COPY_BYTES_MAX) {

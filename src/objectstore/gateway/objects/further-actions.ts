@@ -7,6 +7,7 @@ import type { Tag } from '../../documents/tagging.ts'
 import type { Bucket } from '../../operations.ts'
 import { S3Error, refuse } from '../../refusals.ts'
 import type { GatewayContext, GatewayRequest } from '../handler.ts'
+import { asksWhatIsThere } from './conditions.ts'
 
 /** Of a write that brings tags. @throws S3Error AccessDenied */
 export async function demandTagging(
@@ -19,7 +20,17 @@ export async function demandTagging(
   if (tags.length > 0) await demandAlso('s3:PutObjectTagging', request, bucket, key, context)
 }
 
-/** Of a write with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */
+/** Of a write whose headers say conditions on the object that is there. @throws S3Error AccessDenied */
+export async function demandConditions(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<void> {
+  if (asksWhatIsThere(request.headers)) await demandReading(request, bucket, key, context)
+}
+
+/** Of a write or delete with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */
 export async function demandReading(
   request: GatewayRequest,
   bucket: Bucket,

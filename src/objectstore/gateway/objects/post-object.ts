@@ -23,9 +23,9 @@ import type { FormHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { demandSize } from '../receive-body.ts'
 import { withoutAcls } from './acl.ts'
 import { attributesOf } from './attributes.ts'
-import { asksWhatIsThere, writePrecondition } from './conditions.ts'
+import { writePrecondition } from './conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
-import { demandReading, demandTagging } from './further-actions.ts'
+import { demandConditions, demandTagging } from './further-actions.ts'
 import { demandClaimed, keepObject } from './incoming-object.ts'
 import { checkKey } from './object-key.ts'
 import { postAnswer } from './post-answer.ts'
@@ -155,7 +155,7 @@ class FormUpload {
     const bucket = await this.#context.authorize(asked, 's3:PutObject', this.#bucketName, key)
     demandExpectedOwner(this.#request, bucket)
     await demandTagging(asked, bucket, key, attributes.tags, this.#context)
-    if (asksWhatIsThere(this.#request.headers)) await demandReading(asked, bucket, key, this.#context)
+    await demandConditions(asked, bucket, key, this.#context)
     precondition(store.peek(bucket, key))
     if (this.#isAbandoned) return
     const writer = store.receive(null, digestPlan(claims, algorithms), { bucket, key, upload: null })

@@ -4,8 +4,8 @@ import { declaredChecksum } from '../../body/declared-checksum.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { receiveBody } from '../receive-body.ts'
 import { attributesOf } from './attributes.ts'
-import { asksWhatIsThere, writePrecondition } from './conditions.ts'
-import { demandReading, demandTagging } from './further-actions.ts'
+import { writePrecondition } from './conditions.ts'
+import { demandConditions, demandTagging } from './further-actions.ts'
 import { keepObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
 
@@ -17,7 +17,7 @@ export const putObject: ObjectHandler = async (request, bucket, key, context) =>
   const attributes = attributesOf(request)
   const precondition = writePrecondition(headers, key)
   await demandTagging(request, bucket, key, attributes.tags, context)
-  if (asksWhatIsThere(headers)) await demandReading(request, bucket, key, context)
+  await demandConditions(request, bucket, key, context)
   precondition(store.peek(bucket, key))
 
   const algorithms = checksumsOfObject(plan.claims)
