@@ -8,6 +8,7 @@
  *
  * What crosses the boundary is cloned: a task that wants its caller to branch on a failure returns it as a result.
  */
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
@@ -71,6 +72,8 @@ export class JobPool<Task, Result> {
     this.#tasks++
     try {
       this.#pool ??= this.#start()
+      const beginning = this.#threads?.beginning
+      if (beginning) await Promise.race([beginning, limits.over])
       return await this.#pool.run(task, {
         signal: limits.signal,
         // Piscina's list is mutable and narrower by name only.
@@ -143,6 +146,12 @@ class TaskLimits {
 
   get signal(): AbortSignal {
     return this.#controller.signal
+  }
+
+  /** Resolves when the signal aborts. */
+  get over(): Promise<unknown> {
+    const { signal } = this
+    return signal.aborted ? Promise.resolve() : once(signal, 'abort')
   }
 
   /** The task settled. */

@@ -13,20 +13,44 @@ export const POOL_OPTIONS = {
 
 export class PoolThreads {
   readonly #pool: Piscina
-  /** By thread id. */
+  /** Of what the pool began with, until it has loaded or is gone. */
+  readonly #beginning = new Map<Worker, Promise<void>>()
+  /** By thread id, of those that came later. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
 
-  /** Of a pool that was made in this turn of the event loop. */
+  /**
+   * Of a pool that was made in this turn of the event loop. Of the threads that it begins with, Piscina says at once that they are ready; that
+   * they have loaded is their first message.
+   */
   constructor(pool: Piscina) {
     this.#pool = pool
+    for (const thread of pool.threads) {
+      const begun = new Promise<void>((resolve) => {
+        thread.once('message', () => resolve())
+        thread.once('exit', () => resolve())
+      })
+      this.#beginning.set(
+        thread,
+        begun.then(() => void this.#beginning.delete(thread)),
+      )
+      this.#loaded.add(thread.threadId)
+    }
     pool.on('workerCreate', ({ id }: { readonly id: number }) => {
       this.#loaded.add(id)
       this.#heard()
     })
   }
 
+  /** Null: what the pool began with has loaded. Before, a task that is given up would end its thread while it loads. */
+  get beginning(): Promise<unknown> | null {
+    if (this.#beginning.size === 0) return null
+    for (const thread of this.#beginning.keys()) thread.ref() // or the process may end before; Piscina lets go of it then
+    return Promise.all(this.#beginning.values())
+  }
+
   async destroy(): Promise<void> {
+    await this.beginning
     for (const thread of this.#pool.threads) await this.#loadedOrGone(thread)
     await this.#pool.destroy()
   }

@@ -24,6 +24,52 @@ function open(gate: Int32Array): void {
   Atomics.notify(gate, 0)
 }
 
+describe('a job pool whose thread still loads', () => {
+  interface Loading {
+    readonly pool: JobPool<null, void>
+    /** How far the thread is. */
+    readonly words: Int32Array
+    /** Lets it load, once what was asked for had time to be done. */
+    readonly go: () => Promise<void>
+  }
+
+  async function loading(): Promise<Loading> {
+    const words = new Int32Array(new SharedArrayBuffer(8))
+    const slow = new URL('workers/slow-to-load.ts', import.meta.url)
+    const options = { name: 'test', filename: slow, threads: 1, queueMax: 1, workerData: words.buffer }
+    const pool = new JobPool<null, void>(options)
+    if (words[0] === 0) await Atomics.waitAsync(words, 0, 0).value
+    const go = async (): Promise<void> => {
+      for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+      Atomics.store(words, 1, 1)
+      Atomics.notify(words, 1)
+    }
+    return { pool, words, go }
+  }
+
+  it('waits for it before it ends it, as Node would abort', async () => {
+    const { pool, words, go } = await loading()
+    const closed = pool.close({ withinMs: 0 })
+    await go()
+    await closed
+    assert.equal(words[0], 2)
+  })
+
+  it('does not end it with a task that is given up', async () => {
+    const { pool, words, go } = await loading()
+    const task = pool.run(null, { timeoutMs: 1 })
+    await assert.rejects(task, { kind: 'unavailable', code: 'job_timed_out' })
+    const caller = new AbortController()
+    const given = pool.run(null, { signal: caller.signal })
+    caller.abort(new Error('gone'))
+    await assert.rejects(given, /gone/)
+    await go()
+    await pool.run(null)
+    assert.equal(words[0], 2)
+    await pool.close({ withinMs: 1000 })
+  })
+})
+
 describe('a job pool', () => {
   it('runs a task and returns its result', () =>
     withPool({}, async (pool) => assert.equal(await pool.run({ how: 'return' }), 'done')))
