@@ -5,7 +5,7 @@
 import { crc32 } from 'node:zlib'
 import fastJsonStringify from 'fast-json-stringify'
 import { Bench } from 'tinybench'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { publish } from '../src/broker/http/records.ts'
 import type { BrokerHttpParts } from '../src/broker/http/parts.ts'
 import { parsePublish } from '../src/broker/publish-input.ts'

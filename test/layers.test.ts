@@ -189,6 +189,15 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
   }
 })
 
+test('workers load no schemas: their library takes longer to load than all that a thread needs', () => {
+  for (const worker of [...sources.keys()].filter((path) => under(path, ['workers']))) {
+    const forbidden = [...loadedBy(worker)].filter(
+      (path) => path.startsWith('typebox') || path === 'fast-json-stringify',
+    )
+    assert.deepEqual(forbidden, [], worker)
+  }
+})
+
 test('only the seam and the edges of the process touch files', () => {
   const allowed = ({ from, to }: Import): boolean => !/^node:fs(\/|$)/.test(to) || under(from, MAY_TOUCH_FILES)
   assert.deepEqual(violations(['src', 'workers', 'native-free-codecs'], allowed), [])

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Type } from 'typebox'
-import type { TSchema } from 'typebox'
-import { Errors } from 'typebox/value'
+import { Errors } from 'typebox/schema'
 import { describeProblem } from '../src/validation.ts'
 
 const schema = Type.Object(
@@ -28,16 +27,16 @@ describe('a problem', () => {
     [{ items: ['s3cret'] }, 'items.0 must be object or null'],
   ] as const)
     it(`of ${JSON.stringify(value)} is told in names of the schema only`, () => {
-      assert.equal(describeProblem(Errors(schema, value), schema), problem)
+      assert.equal(describeProblem(Errors(schema, value)[1], schema), problem)
     })
 
   it('of a record is told without the name of its field', () => {
     const record = Type.Record(Type.String(), Type.String())
-    assert.equal(describeProblem(Errors(record, { s3cret: 1 }), record), 'a field must be string')
+    assert.equal(describeProblem(Errors(record, { s3cret: 1 })[1], record), 'a field must be string')
   })
 
   it('is told of a whole by its name', () => {
-    const errors = Errors<TSchema>(schema, { s3cret: 1 })
+    const [, errors] = Errors(schema, { s3cret: 1 })
     assert.match(describeProblem(errors, schema, 'the file'), /^the file has an unknown field; known are properties, /)
     assert.equal(describeProblem([], schema), 'the body does not match its schema')
   })

@@ -11,8 +11,9 @@
  *
  * B1  what time, chance or a choice decided stands in the frame: applying it is bookkeeping
  * B2  decoding takes no length on trust: what does not fit its own lengths is null, not an exception
+ *
+ * CHANGE is imported by itself: its schema takes longer to load than all else that a reader thread needs.
  */
-export * from './frames/change.ts'
 export * from './frames/claim.ts'
 export * from './frames/dead-letter.ts'
 export * from './frames/frame-records.ts'

@@ -1,6 +1,6 @@
 /** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { unknownParameter } from '../broker/http/query.ts'
 import { replayRules } from '../broker/http/replay-query.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
@@ -38,7 +38,7 @@ export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static
   const validator = Compile(schema)
   return (body) => {
     if (validator.Check(body)) return body
-    throw refuse('invalid_request', describeProblem(validator.Errors(body), schema))
+    throw refuse('invalid_request', describeProblem(validator.Errors(body)[1], schema))
   }
 }
 

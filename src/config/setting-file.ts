@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { StoreError } from '../errors.ts'
 import { describeProblem } from '../validation.ts'
 
@@ -38,6 +38,6 @@ export function jsonFile<Schema extends TSchema>(
       throw bad('names a file that is not valid JSON') // without the cause, which quotes it (F1)
     }
     if (validator.Check(value)) return value
-    throw bad(`names a file with a mistake: ${describeProblem(validator.Errors(value), schema, 'the file')}`)
+    throw bad(`names a file with a mistake: ${describeProblem(validator.Errors(value)[1], schema, 'the file')}`)
   }
 }

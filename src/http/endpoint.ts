@@ -5,7 +5,7 @@
  * What is wrong with a request is told in the service's own words and shape: see `EndpointService`.
  */
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { describeProblem } from '../validation.ts'
 import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
@@ -101,7 +101,7 @@ export function endpoint<
       return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
     }
     if (bodySchema && validator && !validator.Check(value)) {
-      const message = describeProblem(validator.Errors(value), bodySchema)
+      const message = describeProblem(validator.Errors(value)[1], bodySchema)
       return service.refuse(exchange, { reason: 'bodyInvalid', message })
     }
     let body: Parsed

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
-import type { Validator } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
+import type { Validator } from 'typebox/schema'
 import { REFUSALS } from '../../src/broker/refusals.ts'
 import type { RefusalCode, RefusalDetail } from '../../src/broker/refusals.ts'
 import {

@@ -8,13 +8,13 @@ import {
   FRAME_RECORDS_REPLICATED,
   FRAME_RESOLVE,
   FrameRecords,
-  decodeChange,
   decodeClaim,
   decodeDeadLetter,
   decodeOrigin,
   decodeResolve,
 } from '../frames.ts'
-import type { Change } from '../frames.ts'
+import { decodeChange } from '../frames/change.ts'
+import type { Change } from '../frames/change.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { BrokerState, Group, Place, StreamState } from './state.ts'
 

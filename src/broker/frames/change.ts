@@ -5,7 +5,7 @@
  */
 import { Type } from 'typebox'
 import type { Static, TProperties, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 const Integer = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Text = Type.String()

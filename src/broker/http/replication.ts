@@ -1,6 +1,6 @@
 /** Routes of replication. Workers run only with a binding, which a node does not have yet: their routes check and then say so. */
 import { Type } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import type { Endpoint } from '../../http/routes.ts'
 import { describeProblem } from '../../validation.ts'
 import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
@@ -69,7 +69,7 @@ export function parseReplicaApply(value: unknown): ReplicaApplyBody {
   if (!replicaApply.Check(value)) {
     throw refuse(
       hasTooManyRecords(value) ? 'replica_apply_too_large' : 'replica_apply_invalid',
-      describeProblem(replicaApply.Errors(value), ReplicaApplyBody),
+      describeProblem(replicaApply.Errors(value)[1], ReplicaApplyBody),
     )
   }
   const bytes = value.records.reduce((sum, record) => sum + bytesOf(record), 0)

@@ -5,8 +5,8 @@
  * U2  no event holds a payload, a key or a header
  */
 import type { Static } from 'typebox'
-import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeChange, decodeDeadLetter } from '../frames.ts'
-import type { Change } from '../frames.ts'
+import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeDeadLetter } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import type { AuditEventReply } from '../wire.ts'
 
 export type AuditEvent = Static<typeof AuditEventReply>
@@ -16,8 +16,7 @@ type EventFacts = Omit<AuditEvent, 'event_id'>
 export function auditEventOf(type: number, position: number, payload: Buffer): AuditEvent | null {
   if (type === FRAME_DEAD_LETTER) return named(position, deadLettered(payload))
   if (type !== FRAME_CHANGE) return null
-  const change = decodeChange(payload)
-  if (change === null) return null
+  const change = JSON.parse(payload.toString()) as Change // checked before its place was taken down
   const eventId = change.kind === 'audit' ? change.event_id : null
   return named(position, factsOf(change), eventId)
 }

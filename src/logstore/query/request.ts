@@ -6,7 +6,7 @@
  */
 import { Type } from 'typebox'
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { describeProblem } from '../../validation.ts'
 import type { QueryFilter } from './cursor.ts'
 
@@ -166,7 +166,7 @@ const RULES: readonly (readonly [path: string, rule: string])[] = [
 
 /** The first violation in a fixed order: fields that do not exist, then the rules as listed. */
 function problemOf(body: unknown): QueryRequestProblem {
-  const errors = requestBody.Errors(body)
+  const [, errors] = requestBody.Errors(body)
   const unknown = errors.find(({ keyword }) => keyword === 'boolean')
   if (unknown) return invalid(describeProblem([unknown], QueryRequestBody))
   const paths = new Set(errors.map(({ instancePath }) => instancePath))

@@ -12,13 +12,8 @@ import type { ReplayRequest } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
 import type { CreateStreamBody, ReplayDiagnostics } from '../../../src/broker/wire.ts'
-import {
-  FRAME_CLAIM,
-  FRAME_DEAD_LETTER,
-  decodeChange,
-  decodeClaim,
-  decodeDeadLetter,
-} from '../../../src/broker/frames.ts'
+import { FRAME_CLAIM, FRAME_DEAD_LETTER, decodeClaim, decodeDeadLetter } from '../../../src/broker/frames.ts'
+import { decodeChange } from '../../../src/broker/frames/change.ts'
 import { answered, dumpOf, expectedDump, expectedPlan, replayAll } from './dump.ts'
 import type { Dump } from './dump.ts'
 import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'

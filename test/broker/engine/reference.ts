@@ -12,14 +12,14 @@ import {
   FRAME_RECORDS_REPLICATED,
   FRAME_RESOLVE,
   FrameRecords,
-  decodeChange,
   decodeClaim,
   decodeDeadLetter,
   decodeOrigin,
   decodeRecordsHead,
   decodeResolve,
 } from '../../../src/broker/frames.ts'
-import type { Change } from '../../../src/broker/frames.ts'
+import { decodeChange } from '../../../src/broker/frames/change.ts'
+import type { Change } from '../../../src/broker/frames/change.ts'
 import { JsonText } from '../../../src/broker/records/json-text.ts'
 import { renderRecord } from '../../../src/broker/records/render-record.ts'
 import { Tokens } from '../../../src/broker/tokens.ts'

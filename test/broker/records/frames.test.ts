@@ -13,14 +13,12 @@ import {
   RecordCursor,
   claimBytes,
   deadLetterBytes,
-  decodeChange,
   decodeClaim,
   decodeDeadLetter,
   decodeDeadLetterHead,
   decodeOrigin,
   decodeRecordsHead,
   decodeResolve,
-  encodeChange,
   encodeClaim,
   encodeDeadLetter,
   encodeRecord,
@@ -33,7 +31,9 @@ import {
   resolveBytes,
   withHeaders,
 } from '../../../src/broker/frames.ts'
-import type { Change, DeadLetter, NewRecord, ReplicatedRecords } from '../../../src/broker/frames.ts'
+import type { DeadLetter, NewRecord, ReplicatedRecords } from '../../../src/broker/frames.ts'
+import { decodeChange, encodeChange } from '../../../src/broker/frames/change.ts'
+import type { Change } from '../../../src/broker/frames/change.ts'
 import { bytesOf, encoded, newRecord, plain, plainRecord, text, timeMs } from './support.ts'
 
 const u32 = fc.oneof(fc.constantFrom(0, 0xffff_ffff), fc.nat())

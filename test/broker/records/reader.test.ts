@@ -8,7 +8,6 @@ import {
   FRAME_RECORDS_REPLICATED,
   claimBytes,
   deadLetterBytes,
-  encodeChange,
   encodeClaim,
   encodeDeadLetter,
   encodeRecord,
@@ -16,7 +15,9 @@ import {
   recordBytes,
   replicatedRecordsBytes,
 } from '../../../src/broker/frames.ts'
-import type { Change, NewRecord } from '../../../src/broker/frames.ts'
+import type { NewRecord } from '../../../src/broker/frames.ts'
+import { encodeChange } from '../../../src/broker/frames/change.ts'
+import type { Change } from '../../../src/broker/frames/change.ts'
 import { PLACE_NUMBERS, Places } from '../../../src/broker/records/places.ts'
 import {
   PAGE_BEGIN,
