@@ -1,13 +1,13 @@
 /**
- * MD5 of several messages at a time, one in each 32-bit lane of a SIMD register: a step of it waits for the step before, so that one
- * message leaves most of a core unused. Messages go on piece by piece, as their bytes come, alone or with others.
+ * MD5 of several messages at a time, one in each 32-bit lane of a SIMD register, and two registers in turn: a step of it waits for the step
+ * before, so that one message leaves most of a core unused. Messages go on piece by piece, as their bytes come, alone or with others.
  *
  * The rounds are WebAssembly, written below with the assembler of wasm-assembler.ts. Linear memory, integers little-endian:
  *
  *   offset  bytes  area       meaning
- *        0     64  chain      4 vectors: word i of the chaining value of each lane; in and out
- *       64     16  address    u32 a lane: where its blocks begin
- *       80   1024  constants  64 vectors, T[1..64] of the RFC
+ *        0    128  chain      4 vectors a register: word i of the chaining value of each lane; in and out
+ *      128     32  address    u32 a lane: where its blocks begin
+ *      160   1024  constants  64 vectors, T[1..64] of the RFC
  *        …      …  pieces     MD5_LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
  *
  * M1  what is in the lanes besides messages is hashed too, and thrown away
@@ -50,8 +50,11 @@ import {
 } from './wasm-assembler.ts'
 import type { Code, Local } from './wasm-assembler.ts'
 
+const WIDTH = 4
+/** Of vectors, which take turns. */
+const REGISTERS = 2
 /** Messages at a time. */
-export const MD5_LANES = 4
+export const MD5_LANES = REGISTERS * WIDTH
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 16
@@ -62,8 +65,8 @@ const PIECE_BYTES = 16 * 1024
 const GAP_BYTES = 192
 
 const CHAIN_AT = 0
-const ADDRESS_AT = 64
-const CONSTANTS_AT = 80
+const ADDRESS_AT = CHAIN_AT + 16 * MD5_LANES
+const CONSTANTS_AT = ADDRESS_AT + 4 * MD5_LANES
 const PIECES_AT = CONSTANTS_AT + 16 * STEPS
 const MEMORY_PAGES = Math.ceil((PIECES_AT + MD5_LANES * (PIECE_BYTES + GAP_BYTES)) / (64 * 1024))
 
@@ -84,18 +87,29 @@ const WORDS: readonly ((step: number) => number)[] = [
   (step) => (7 * step) % 16,
 ]
 
-const TOGETHER: Local = 0 // the parameters: blocks of all lanes, blocks of lane 0 alone
-const ALONE: Local = 1
-const AT: Local = 2 // address of the block of lane 0
-const ONE: Local = 3 // 4 words, a to d of lane 0
-const BEFORE: Local = 7 // 4 words: as they were before the block
-const ALL: Local = 11 // 4 vectors, a to d of all lanes
-const ALL_BEFORE: Local = 15
-const MESSAGE: Local = 19 // 16 vectors, the words of the blocks
-const ROW: Local = 35 // 4 vectors: 16 bytes of each block
-const PAIR: Local = 39 // 4 vectors: half-way from rows to words
-const ADDRESS: Local = 43
-const LOCALS = { parameters: 2, i32: 9, v128: 33 }
+const BOTH: Local = 0 // the parameters: blocks of all lanes, blocks of those of register 0, blocks of lane 0 alone
+const FIRST: Local = 1
+const ALONE: Local = 2
+const AT: Local = 3 // address of the block of lane 0
+const ONE: Local = 4 // 4 words, a to d of lane 0
+const BEFORE: Local = 8 // 4 words: as they were before the block
+const ROW: Local = 12 // 4 vectors: 16 bytes of each block
+const PAIR: Local = 16 // 4 vectors: half-way from rows to words
+/** Of a register. */
+interface Vectors {
+  readonly register: number
+  /** 4 vectors, a to d of its lanes. */
+  readonly all: Local
+  readonly before: Local
+  /** 16 vectors, the words of the blocks. */
+  readonly message: Local
+  readonly address: Local
+}
+const vectorsOf = (register: number): Vectors => {
+  const all = 20 + 25 * register
+  return { register, all, before: all + 4, message: all + 8, address: all + 24 }
+}
+const LOCALS = { parameters: 3, i32: 9, v128: 8 + 25 * REGISTERS }
 
 /**
  * The functions F, G, H and I, of vectors and of words, as terms of a sum. What needs b, which the step before wrote, needs little else: G
@@ -133,13 +147,17 @@ const steps: readonly Step[] = Array.from({ length: STEPS }, (_, step) => {
   }
 })
 
-/** Of all lanes. */
-const vectorStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number): Code => {
-  const known = add(add(get(ALL + a), load(i32(CONSTANTS_AT), 16 * step)), get(MESSAGE + word))
-  const terms = TERMS[round]!(get(ALL + b), get(ALL + c), get(ALL + d))
+/** Of the lanes of a register. */
+const vectorStep = (
+  { all, message }: Vectors,
+  { round, word, bits, parts: [a, b, c, d] }: Step,
+  step: number,
+): Code => {
+  const known = add(add(get(all + a), load(i32(CONSTANTS_AT), 16 * step)), get(message + word))
+  const terms = TERMS[round]!(get(all + b), get(all + c), get(all + d))
   return [
-    ...set(ALL + a, [known, ...terms].reduce(add)),
-    ...set(ALL + a, add(or(shiftLeft(get(ALL + a), bits), shiftRight(get(ALL + a), 32 - bits)), get(ALL + b))),
+    ...set(all + a, [known, ...terms].reduce(add)),
+    ...set(all + a, add(or(shiftLeft(get(all + a), bits), shiftRight(get(all + a), 32 - bits)), get(all + b))),
   ]
 }
 
@@ -151,27 +169,35 @@ const wordStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number
 }
 
 /** Words 4 · quarter to 4 · quarter + 3 of the four blocks: 16 bytes of each, then a 4 × 4 transposition. */
-const loadQuarter = (quarter: number): Code => [
-  ...times(MD5_LANES, (i) => set(ROW + i, load(lane(get(ADDRESS), i), 16 * quarter))),
-  ...transpose(ROW, PAIR, MESSAGE + 4 * quarter),
+const loadQuarter = ({ message, address }: Vectors, quarter: number): Code => [
+  ...times(WIDTH, (i) => set(ROW + i, load(lane(get(address), i), 16 * quarter))),
+  ...transpose(ROW, PAIR, message + 4 * quarter),
 ]
 
-const blocksTogether: Code = [
-  ...times(4, (i) => set(ALL + i, load(i32(CHAIN_AT), 16 * i))),
-  ...set(ADDRESS, load(i32(ADDRESS_AT), 0)),
-  ...doWhile(
-    [
-      ...times(4, loadQuarter),
-      ...times(4, (i) => set(ALL_BEFORE + i, get(ALL + i))),
-      ...steps.flatMap(vectorStep),
-      ...times(4, (i) => set(ALL + i, add(get(ALL + i), get(ALL_BEFORE + i)))),
-      ...set(ADDRESS, add(get(ADDRESS), splat(i32(BLOCK_BYTES)))),
-      ...set(TOGETHER, i32Subtract(get(TOGETHER), i32(1))),
-    ],
-    get(TOGETHER),
-  ),
-  ...times(4, (i) => store(i32(CHAIN_AT), 16 * i, get(ALL + i))),
-]
+/** @param blocks how many, of the lanes of the first so many registers */
+const blocksTogether = (registers: number, blocks: Local): Code => {
+  const each = (code: (vectors: Vectors) => Code): Code => times(registers, (register) => code(vectorsOf(register)))
+  return [
+    ...each(({ register, all, address }) => [
+      ...times(4, (i) => set(all + i, load(i32(CHAIN_AT), 64 * register + 16 * i))),
+      ...set(address, load(i32(ADDRESS_AT), 16 * register)),
+    ]),
+    ...doWhile(
+      [
+        ...each((vectors) => times(4, (quarter) => loadQuarter(vectors, quarter))),
+        ...each(({ all, before }) => times(4, (i) => set(before + i, get(all + i)))),
+        ...steps.flatMap((step, i) => each((vectors) => vectorStep(vectors, step, i))),
+        ...each(({ all, before, address }) => [
+          ...times(4, (i) => set(all + i, add(get(all + i), get(before + i)))),
+          ...set(address, add(get(address), splat(i32(BLOCK_BYTES)))),
+        ]),
+        ...set(blocks, i32Subtract(get(blocks), i32(1))),
+      ],
+      get(blocks),
+    ),
+    ...each(({ register, all }) => times(4, (i) => store(i32(CHAIN_AT), 64 * register + 16 * i, get(all + i)))),
+  ]
+}
 
 const blocksAlone: Code = [
   ...times(4, (i) => set(ONE + i, i32Load(i32(CHAIN_AT), 16 * i))),
@@ -189,9 +215,13 @@ const blocksAlone: Code = [
   ...times(4, (i) => i32Store(i32(CHAIN_AT), 16 * i, get(ONE + i))),
 ]
 
-/** run(together, alone): so many blocks of all lanes, or so many of lane 0. */
+/** run(both, first, alone): so many blocks of all lanes, of those of register 0, or of lane 0. */
 const newLoop = compileLoop(
-  [...when(get(TOGETHER), blocksTogether), ...when(get(ALONE), blocksAlone)],
+  [
+    ...when(get(BOTH), blocksTogether(2, BOTH)),
+    ...when(get(FIRST), blocksTogether(1, FIRST)),
+    ...when(get(ALONE), blocksAlone),
+  ],
   LOCALS,
   MEMORY_PAGES,
 )
@@ -224,7 +254,7 @@ interface Lane {
 }
 
 export class Md5Hasher {
-  readonly #run: (together: number, alone: number) => void
+  readonly #run: (both: number, first: number, alone: number) => void
   readonly #bytes: Buffer
   readonly #words: Int32Array
 
@@ -285,14 +315,19 @@ export class Md5Hasher {
     for (const [i, each] of lanes.entries()) {
       const end = each.at + blocks * BLOCK_BYTES
       copyBytes(each.bytes.subarray(each.at, end), this.#bytes, pieceAt(i))
-      each.chain.forEach((word, k) => (words[4 * k + i] = word))
+      each.chain.forEach((word, k) => (words[chainAt(i, k)] = word))
       each.at = end
       each.blocks -= blocks
     }
-    if (lanes.length === 1) this.#run(0, blocks) // M2
-    else this.#run(blocks, 0)
-    for (const [i, { chain }] of lanes.entries()) for (let k = 0; k < 4; k++) chain[k] = words[4 * k + i]!
+    if (lanes.length === 1) this.#run(0, 0, blocks) // M2
+    else if (lanes.length <= WIDTH) this.#run(0, blocks, 0)
+    else this.#run(blocks, 0, 0)
+    for (const [i, { chain }] of lanes.entries()) for (let k = 0; k < 4; k++) chain[k] = words[chainAt(i, k)]!
   }
 }
 
 const pieceAt = (index: number): number => PIECES_AT + index * (PIECE_BYTES + GAP_BYTES)
+
+/** In words: where word k of the chaining value of a lane is. */
+const chainAt = (lane: number, k: number): number =>
+  CHAIN_AT / 4 + 4 * WIDTH * Math.floor(lane / WIDTH) + WIDTH * k + (lane % WIDTH)

@@ -1,12 +1,14 @@
 /** Bounds of the object store's engine, each with its unit in its name. Those of the protocol are in `documents/limits.ts` and `gateway/limits.ts`. */
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 
 /** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
 export const LOG_RING_BYTES = 16 << 20
 /** Bodies on their way to the disk. */
 export const ARENA_BYTES = 32 << 20
-export const DIGEST_LANES = 2
+/** One for two cores: bodies that wait at one lane are digested together, which takes less than bodies at two lanes. */
+export const DIGEST_LANES = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
 export const READ_THREADS = 2
 export const CLEAN_EVERY_MS = 5000
 

@@ -1,7 +1,8 @@
 /**
  * The life of a digest lane: digests of many bodies at a time, of bytes that stand in the arena, until stopped.
  *
- * L1  requests of one body are worked on in their order; updates of different bodies that wait at the same time are done together
+ * L1  requests of one body are worked on in their order; updates of different bodies that wait at the same time are done together, which
+ *     those of one body cannot: a body that has sent much waits for others to catch up
  */
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
@@ -25,35 +26,47 @@ export function runDigestLane(port: MessagePort, data: DigestLaneData): void {
 type Post = (answer: DigestAnswer) => void
 type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
 
-/** Returns what answers the requests that wait in the ring. */
+/** Returns what answers the requests that wait in the ring, and those that come meanwhile. */
 export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Post) => void {
   const arena = Buffer.from(shared)
   const bodies = new Map<number, BodyDigests>()
   const bytesOf = ({ offset, bytes }: UpdateRequest): Buffer => arena.subarray(offset, offset + bytes)
-  let updates: UpdateRequest[] = []
+  let waiting: DigestRequest[] = []
 
-  const updateAll = (post: Post): void => {
-    BodyDigests.update(updates.map((each) => ({ digests: bodies.get(each.body)!, bytes: bytesOf(each) })))
-    for (const each of updates) {
-      post({ kind: 'updated', body: each.body, payloadCrc: crc32(bytesOf(each), each.crc) })
+  const take = (): void => {
+    for (let at = ring.next(); at >= 0; at = ring.next()) {
+      waiting.push(readRequest(ring.bytes, at))
+      ring.release()
     }
-    updates = []
   }
 
-  return (post) => {
-    for (let at = ring.next(); at >= 0; at = ring.next()) {
-      const request = readRequest(ring.bytes, at)
-      ring.release()
+  /** One update of each of some bodies, and what waits before them or of others. L1 */
+  const round = (post: Post): void => {
+    const updated = new Set<number>()
+    const updates: UpdateRequest[] = []
+    const later: DigestRequest[] = []
+    for (const request of waiting) {
       const { kind, body } = request
-      if (updates.length === MD5_LANES || updates.some((each) => each.body === body)) updateAll(post) // L1
-      if (kind === 'update') updates.push(request)
-      else if (kind === 'begin') bodies.set(body, new BodyDigests(request.plan))
+      if (updated.has(body)) later.push(request)
+      else if (kind === 'update') {
+        updated.add(body)
+        if (updates.length < MD5_LANES) updates.push(request)
+        else later.push(request)
+      } else if (kind === 'begin') bodies.set(body, new BodyDigests(request.plan))
       else {
         if (kind === 'finish') post({ kind: 'finished', body, digest: bodies.get(body)!.finish() })
         bodies.delete(body)
       }
     }
-    updateAll(post)
+    waiting = later
+    BodyDigests.update(updates.map((each) => ({ digests: bodies.get(each.body)!, bytes: bytesOf(each) })))
+    for (const each of updates) {
+      post({ kind: 'updated', body: each.body, payloadCrc: crc32(bytesOf(each), each.crc) })
+    }
+  }
+
+  return (post) => {
+    for (take(); waiting.length > 0; take()) round(post)
   }
 }
 

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
+import { MD5_LANES } from '../../../native-free-codecs/md5.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
 import { REQUEST_BYTES, writeRequest } from '../../../src/objectstore/engine/digest-messages.ts'
@@ -10,28 +11,40 @@ import type { DigestAnswer, DigestRequest } from '../../../src/objectstore/engin
 
 const ARENA_BYTES = 1 << 16
 const HEAD_CRC = 7
+const BODIES = MD5_LANES + 2
 
 const shared = new SharedArrayBuffer(ARENA_BYTES)
 const arena = Buffer.from(shared)
 for (let i = 0; i < ARENA_BYTES; i++) arena[i] = Math.imul(i, 0x9e37_79b1) >>> 24
 
-const piece = fc.record({ body: fc.nat({ max: 6 }), offset: fc.nat({ max: 30_000 }), bytes: fc.nat({ max: 30_000 }) })
+const piece = fc.record({
+  body: fc.nat({ max: BODIES - 1 }),
+  offset: fc.nat({ max: 30_000 }),
+  bytes: fc.nat({ max: 30_000 }),
+})
+
+function newLane() {
+  const ring = SpscRing.create(1 << 14)
+  const answerAll = digestsOf(SpscRing.attach(ring.shared), shared)
+  const answers: DigestAnswer[] = []
+  return {
+    answers,
+    ask: (request: DigestRequest): void => {
+      const at = ring.tryReserve(REQUEST_BYTES)
+      assert(at >= 0)
+      writeRequest(request, ring.bytes, at)
+      ring.publish()
+    },
+    work: () => answerAll((answer) => answers.push(answer)),
+  }
+}
 
 test('bodies whose bytes come in any order among each other have the digests of each, whatever waits at the same time', () => {
-  const turns = fc.array(fc.array(piece, { maxLength: 10 }), { maxLength: 4 })
+  const turns = fc.array(fc.array(piece, { maxLength: 2 * BODIES }), { maxLength: 4 })
   fc.assert(
-    fc.property(turns, fc.nat({ max: 6 }), (turns, dropped) => {
-      const ring = SpscRing.create(1 << 14)
-      const answerAll = digestsOf(SpscRing.attach(ring.shared), shared)
-      const answers: DigestAnswer[] = []
-      const ask = (request: DigestRequest): void => {
-        const at = ring.tryReserve(REQUEST_BYTES)
-        assert(at >= 0)
-        writeRequest(request, ring.bytes, at)
-        ring.publish()
-      }
-      const work = (): void => answerAll((answer) => answers.push(answer))
-      const bodies = Array.from({ length: 7 }, (_, body): Buffer[] => {
+    fc.property(turns, fc.nat({ max: BODIES - 1 }), (turns, dropped) => {
+      const { ask, work, answers } = newLane()
+      const bodies = Array.from({ length: BODIES }, (_, body): Buffer[] => {
         ask({ kind: 'begin', body, plan: { checksums: ['CRC32'], sha256: false } })
         return []
       })
@@ -60,5 +73,18 @@ test('bodies whose bytes come in any order among each other have the digests of 
         )
       }
     }),
+  )
+})
+
+test('a body with much that waits lets others have their turns', () => {
+  const { ask, work, answers } = newLane()
+  for (const body of [1, 2]) {
+    ask({ kind: 'begin', body, plan: { checksums: [], sha256: false } })
+    for (let i = 0; i < 3; i++) ask({ kind: 'update', body, offset: 0, bytes: 100, crc: HEAD_CRC })
+  }
+  work()
+  assert.deepEqual(
+    answers.map(({ body }) => body),
+    [1, 2, 1, 2, 1, 2],
   )
 })
