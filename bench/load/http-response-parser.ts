@@ -11,6 +11,7 @@ export interface HttpResponse {
   readonly contentType: string
   /** False: the server closes the connection after this answer. */
   readonly keepAlive: boolean
+  /** Good until the next answer of the connection begins: its memory is used again. */
   readonly body: Buffer
 }
 
@@ -34,6 +35,7 @@ export class HttpResponseParser {
   isToHead = false
   #pending = NO_BYTES // bytes of an unfinished head
   #head: Head | null = null
+  #memory = NO_BYTES // of bodies: pages of new memory would cost more than what comes in
   #body = NO_BYTES
   #bodyBytes = 0 // of #body that have arrived
 
@@ -63,7 +65,8 @@ export class HttpResponseParser {
       rest = bytes.subarray(headBytes + HEAD_END.byteLength)
       if (head.status >= 200) {
         this.#head = head
-        this.#body = Buffer.allocUnsafe(head.bodyBytes)
+        if (this.#memory.byteLength < head.bodyBytes) this.#memory = Buffer.allocUnsafeSlow(head.bodyBytes)
+        this.#body = this.#memory.subarray(0, head.bodyBytes)
       } else if (rest.byteLength === 0) return null
     }
 
