@@ -10,7 +10,7 @@ import { crc32 as ownCrc32 } from '../native-free-codecs/crc32.ts'
 import { crc32c } from '../native-free-codecs/crc32c.ts'
 import { crc64nvme } from '../native-free-codecs/crc64nvme.ts'
 import { MD5_LANES, Md5Hasher, Md5Message } from '../native-free-codecs/md5.ts'
-import { BodyDigests } from '../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../src/objectstore/body/incremental-digests.ts'
 import { objectChecksum } from '../src/objectstore/body/multipart-checksums.ts'
 
 const smoke = process.argv.includes('--smoke')

@@ -1,11 +1,8 @@
 /**
- * The digests of one body, computed as its bytes come, and what is then found wrong with it.
- *
- * `BodyDigests` is for whichever thread has the bytes: a plan goes in and a result comes out, both plain data. `checkBody` is for
- * the thread that answers.
+ * The digests of one body, what to compute and what came out, in plain data: those of a large body come from the thread that has its bytes
+ * (incremental-digests.ts). And what is then found wrong with it.
  */
 import { hash } from 'node:crypto'
-import { Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
 import type { ChecksumAlgorithm, ChecksumValue } from '../documents/checksums.ts'
 import { refuse } from '../refusals.ts'
 import { beginChecksum, beginHash, isChecksum, parseBase64 } from './checksum-algorithms.ts'
@@ -49,50 +46,8 @@ export const checksumsOfObject = ({ checksum }: BodyClaims): readonly ChecksumAl
   checksum?.algorithm ?? 'CRC64NVME',
 ]
 
-/** Bytes of a body that come next. */
-export interface BodyPiece {
-  readonly digests: BodyDigests
-  /** May be over a SharedArrayBuffer, and must not change meanwhile. */
-  readonly bytes: Uint8Array
-}
-
-const md5 = new Md5Hasher()
-
-export class BodyDigests {
-  /** @param pieces of different bodies, MD5_LANES at most, which together take less time than one after the other */
-  static update(pieces: readonly BodyPiece[]): void {
-    md5.update(pieces.map(({ digests, bytes }) => ({ message: digests.#md5, bytes })))
-    for (const { digests, bytes } of pieces) {
-      for (const checksum of digests.#checksums) checksum.update(bytes)
-      digests.#sha256?.update(bytes)
-    }
-  }
-
-  readonly #plan: DigestPlan
-  readonly #md5 = new Md5Message()
-  readonly #checksums: readonly Digest[]
-  readonly #sha256: Digest | null
-
-  constructor(plan: DigestPlan) {
-    this.#plan = plan
-    this.#checksums = plan.checksums.map(beginChecksum)
-    this.#sha256 = beginSha256(plan)
-  }
-
-  /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
-  update(bytes: Uint8Array): void {
-    BodyDigests.update([{ digests: this, bytes }])
-  }
-
-  /** Once. */
-  finish(): BodyDigest {
-    const { bytes } = this.#md5
-    return bodyDigest(this.#plan, bytes, md5.digest(this.#md5).toString('hex'), this.#checksums, this.#sha256)
-  }
-}
-
 /** Null: it is not planned, or is one of the checksums. */
-const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
+export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
   sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
 
 /** Of a body that is there as a whole: one call of node:crypto is the quickest for a message alone. */
@@ -103,7 +58,8 @@ export function digestOfWhole(plan: DigestPlan, body: Uint8Array): BodyDigest {
   return bodyDigest(plan, body.length, hash('md5', body, 'hex'), checksums, sha256)
 }
 
-function bodyDigest(
+/** In the order of the plan. */
+export function bodyDigest(
   plan: DigestPlan,
   bytes: number,
   md5: string,

@@ -10,7 +10,7 @@ import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MD5_LANES } from '../../../native-free-codecs/md5.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
-import { BodyDigests } from '../body/body-digests.ts'
+import { BodyDigests } from '../body/incremental-digests.ts'
 import { readRequest } from './digest-messages.ts'
 import type { DigestAnswer, DigestLaneData, DigestRequest } from './digest-messages.ts'
 

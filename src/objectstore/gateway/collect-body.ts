@@ -1,5 +1,5 @@
 /** A small body as a whole, found to be what the request says it is. */
-import { BodyDigests, checkBody, digestPlan } from '../body/body-digests.ts'
+import { checkBody, digestOfWhole, digestPlan } from '../body/body-digests.ts'
 import { demandIntegrity, planBody } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { GatewayRequest } from './handler.ts'
@@ -18,8 +18,6 @@ export async function collectBody(
   const { bytes, trailer } = await body.collect(limitBytes, plan.framing)
   const { contentMd5, sha256, checksum } = plan.claims
   if (contentMd5 === null && sha256 === null && checksum === null) return bytes
-  const digests = new BodyDigests(digestPlan(plan.claims, []))
-  digests.update(bytes)
-  checkBody(plan.claims, digests.finish(), trailer)
+  checkBody(plan.claims, digestOfWhole(digestPlan(plan.claims, []), bytes), trailer)
   return bytes
 }

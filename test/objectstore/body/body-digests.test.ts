@@ -3,13 +3,8 @@ import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import {
-  BodyDigests,
-  checkBody,
-  checksumsOfObject,
-  digestOfWhole,
-  digestPlan,
-} from '../../../src/objectstore/body/body-digests.ts'
+import { checkBody, checksumsOfObject, digestOfWhole, digestPlan } from '../../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import type { BodyClaims, BodyDigest, DigestPlan } from '../../../src/objectstore/body/body-digests.ts'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
 import type { ChecksumAlgorithm } from '../../../src/objectstore/documents/checksums.ts'

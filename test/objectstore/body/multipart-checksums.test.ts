@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
-import { BodyDigests } from '../../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import {
   checkObjectChecksum,
   checksumsOfPart,

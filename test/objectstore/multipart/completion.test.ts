@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { BodyDigests } from '../../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import type { AwsChunkedFraming } from '../../../src/objectstore/body/aws-chunked.ts'
 import type { Answer, CollectedBody } from '../../../src/objectstore/gateway/handler.ts'
 import { FakeBody, headerOf } from '../objects/support.ts'

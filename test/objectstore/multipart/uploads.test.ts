@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { BodyDigests } from '../../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import type { ChecksumAlgorithm } from '../../../src/objectstore/documents/checksums.ts'
 import { FakeBody, headerOf } from '../objects/support.ts'
 import { elementOf, MIB, TestUploads, textOf } from './support.ts'

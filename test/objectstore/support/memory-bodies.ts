@@ -1,6 +1,6 @@
 /** Bodies of the store in memory: what is written, and what is read again. */
 import assert from 'node:assert/strict'
-import { BodyDigests } from '../../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import type { BodyDigest, DigestPlan } from '../../../src/objectstore/body/body-digests.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../../src/objectstore/operations.ts'
 

@@ -4,7 +4,7 @@
  * M1  completing again what was completed not long ago gives the same answer, whatever the request says besides: whoever repeats it
  *     lost the answer. That goes for two requests at the same time as well
  */
-import { BodyDigests, checkBody, digestPlan } from '../../body/body-digests.ts'
+import { checkBody, digestOfWhole, digestPlan } from '../../body/body-digests.ts'
 import { planBody } from '../../body/body-plan.ts'
 import type { Checksum } from '../../documents/checksums.ts'
 import { readCompleteRequest } from '../../documents/complete-request.ts'
@@ -68,9 +68,7 @@ async function listedParts(request: GatewayRequest): Promise<readonly CompletedP
   const { framing, claims } = planBody(headers, caller, body.contentLength, null)
   const { bytes } = await body.collect(COMPLETE_BODY_BYTES_MAX, framing)
   if (claims.contentMd5 !== null || claims.sha256 !== null) {
-    const digests = new BodyDigests(digestPlan(claims, []))
-    digests.update(bytes)
-    checkBody(claims, digests.finish(), null)
+    checkBody(claims, digestOfWhole(digestPlan(claims, []), bytes), null)
   }
   return readCompleteRequest(bytes, uploadIdOf(request))
 }

@@ -1,0 +1,51 @@
+/**
+ * The digests of bodies as their bytes come. For a thread of its own: what takes MD5 of many at a time is longer to compile than all else that
+ * main loads of digests.
+ */
+import { Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
+import { beginSha256, bodyDigest } from './body-digests.ts'
+import type { BodyDigest, DigestPlan } from './body-digests.ts'
+import { beginChecksum } from './checksum-algorithms.ts'
+import type { Digest } from './checksum-algorithms.ts'
+
+/** Bytes of a body that come next. */
+export interface BodyPiece {
+  readonly digests: BodyDigests
+  /** May be over a SharedArrayBuffer, and must not change meanwhile. */
+  readonly bytes: Uint8Array
+}
+
+const md5 = new Md5Hasher()
+
+export class BodyDigests {
+  /** @param pieces of different bodies, MD5_LANES at most, which together take less time than one after the other */
+  static update(pieces: readonly BodyPiece[]): void {
+    md5.update(pieces.map(({ digests, bytes }) => ({ message: digests.#md5, bytes })))
+    for (const { digests, bytes } of pieces) {
+      for (const checksum of digests.#checksums) checksum.update(bytes)
+      digests.#sha256?.update(bytes)
+    }
+  }
+
+  readonly #plan: DigestPlan
+  readonly #md5 = new Md5Message()
+  readonly #checksums: readonly Digest[]
+  readonly #sha256: Digest | null
+
+  constructor(plan: DigestPlan) {
+    this.#plan = plan
+    this.#checksums = plan.checksums.map(beginChecksum)
+    this.#sha256 = beginSha256(plan)
+  }
+
+  /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
+  update(bytes: Uint8Array): void {
+    BodyDigests.update([{ digests: this, bytes }])
+  }
+
+  /** Once. */
+  finish(): BodyDigest {
+    const { bytes } = this.#md5
+    return bodyDigest(this.#plan, bytes, md5.digest(this.#md5).toString('hex'), this.#checksums, this.#sha256)
+  }
+}
