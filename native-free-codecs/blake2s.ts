@@ -137,64 +137,64 @@ const xorTo = (local: Local, value: Code): Code => set(local, xor(value, get(loc
 
 /** The function G: x and y are the two words of the message. */
 const mix = (a: Local, b: Local, c: Local, d: Local, x: Local, y: Local): Code => [
-  ...set(a, add(add(get(a), get(x)), get(b))), // b comes last out of the step before
-  ...xorTo(d, get(a)),
-  ...set(d, swizzle(get(d), get(ORDER_16))),
-  ...addTo(c, get(d)),
-  ...xorTo(b, get(c)),
-  ...rotateBy(b, 12),
-  ...set(a, add(add(get(a), get(y)), get(b))),
-  ...xorTo(d, get(a)),
-  ...set(d, swizzle(get(d), get(ORDER_8))),
-  ...addTo(c, get(d)),
-  ...xorTo(b, get(c)),
-  ...rotateBy(b, 7),
+  set(a, add(add(get(a), get(x)), get(b))), // b comes last out of the step before
+  xorTo(d, get(a)),
+  set(d, swizzle(get(d), get(ORDER_16))),
+  addTo(c, get(d)),
+  xorTo(b, get(c)),
+  rotateBy(b, 12),
+  set(a, add(add(get(a), get(y)), get(b))),
+  xorTo(d, get(a)),
+  set(d, swizzle(get(d), get(ORDER_8))),
+  addTo(c, get(d)),
+  xorTo(b, get(c)),
+  rotateBy(b, 7),
 ]
 
-const rounds: Code = SIGMA.flatMap((sigma) =>
-  MIXINGS.flatMap(([a, b, c, d], i) =>
+const rounds: Code = SIGMA.map((sigma) =>
+  MIXINGS.map(([a, b, c, d], i) =>
     mix(WORKING + a, WORKING + b, WORKING + c, WORKING + d, MESSAGE + sigma[2 * i]!, MESSAGE + sigma[2 * i + 1]!),
   ),
 )
 
 /** Words 4 · quarter to 4 · quarter + 3 of the four messages: 16 masked bytes of each (B2), then a 4 × 4 transposition. */
 const loadQuarter = (quarter: number): Code => [
-  ...times(LANES, (i) =>
+  times(LANES, (i) =>
     set(ROW + i, and(load(lane(get(ADDRESS), i), 16 * quarter), load(lane(get(MASK), i), 16 * quarter))),
   ),
-  ...transpose(ROW, PAIR, MESSAGE + 4 * quarter),
+  transpose(ROW, PAIR, MESSAGE + 4 * quarter),
 ]
 
 const chain = (i: number): Code => load(i32(CHAIN_AT), 16 * i)
 
 /** One block of each lane, the function F. */
 const compress: Code = [
-  ...set(TAKEN, minimum(get(LEFT), word(BLOCK_BYTES))), // B1
-  ...set(MASK, subtract(word(MASKS_AT + BLOCK_BYTES), get(TAKEN))),
-  ...addTo(HASHED, get(TAKEN)),
-  ...times(4, loadQuarter),
-  ...times(8, (i) => set(WORKING + i, chain(i))),
-  ...times(8, (i) => set(WORKING + 8 + i, word(IV[i]!))),
-  ...xorTo(WORKING + 12, get(HASHED)), // word 13 takes the high half of the counter, which is 0 (B4)
-  ...xorTo(WORKING + 14, atMost(get(LEFT), word(BLOCK_BYTES))), // ones in the last block (B1)
-  ...rounds,
-  ...times(8, (i) => store(i32(CHAIN_AT), 16 * i, xor(chain(i), xor(get(WORKING + i), get(WORKING + 8 + i))))),
-  ...addTo(ADDRESS, get(TAKEN)),
-  ...set(LEFT, subtract(get(LEFT), get(TAKEN))),
+  set(TAKEN, minimum(get(LEFT), word(BLOCK_BYTES))), // B1
+  set(MASK, subtract(word(MASKS_AT + BLOCK_BYTES), get(TAKEN))),
+  addTo(HASHED, get(TAKEN)),
+  times(4, loadQuarter),
+  times(8, (i) => set(WORKING + i, chain(i))),
+  times(8, (i) => set(WORKING + 8 + i, word(IV[i]!))),
+  xorTo(WORKING + 12, get(HASHED)), // word 13 takes the high half of the counter, which is 0 (B4)
+  xorTo(WORKING + 14, atMost(get(LEFT), word(BLOCK_BYTES))), // ones in the last block (B1)
+  rounds,
+  times(8, (i) => store(i32(CHAIN_AT), 16 * i, xor(chain(i), xor(get(WORKING + i), get(WORKING + 8 + i))))),
+  addTo(ADDRESS, get(TAKEN)),
+  set(LEFT, subtract(get(LEFT), get(TAKEN))),
 ]
 
 /** run(n): the next n blocks of each lane, n >= 1. */
 const newLoop = compileLoop(
   [
-    ...set(ADDRESS, load(i32(ADDRESS_AT), 0)),
-    ...set(LEFT, load(i32(LEFT_AT), 0)),
-    ...set(HASHED, load(i32(HASHED_AT), 0)),
-    ...set(ORDER_16, rotation(2)),
-    ...set(ORDER_8, rotation(1)),
-    ...doWhile([...compress, ...set(BLOCKS, i32Subtract(get(BLOCKS), i32(1)))], get(BLOCKS)),
-    ...store(i32(ADDRESS_AT), 0, get(ADDRESS)),
-    ...store(i32(LEFT_AT), 0, get(LEFT)),
-    ...store(i32(HASHED_AT), 0, get(HASHED)),
+    set(ADDRESS, load(i32(ADDRESS_AT), 0)),
+    set(LEFT, load(i32(LEFT_AT), 0)),
+    set(HASHED, load(i32(HASHED_AT), 0)),
+    set(ORDER_16, rotation(2)),
+    set(ORDER_8, rotation(1)),
+    doWhile([compress, set(BLOCKS, i32Subtract(get(BLOCKS), i32(1)))], get(BLOCKS)),
+    store(i32(ADDRESS_AT), 0, get(ADDRESS)),
+    store(i32(LEFT_AT), 0, get(LEFT)),
+    store(i32(HASHED_AT), 0, get(HASHED)),
   ],
   { parameters: 1, v128: V128_LOCALS },
   MEMORY_PAGES,

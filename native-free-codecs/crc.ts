@@ -89,8 +89,8 @@ const entryOf = (byte: number): Code =>
     : i32And(i32Of(i64ShiftRight(get(STATE), 8 * byte - 3)), i32(0x7f8))
 
 const eightBytes: Code = [
-  ...set(STATE, i64Xor(get(STATE), i64Load(get(AT), 0))),
-  ...set(
+  set(STATE, i64Xor(get(STATE), i64Load(get(AT), 0))),
+  set(
     STATE,
     Array.from({ length: TABLES }, (_, byte) =>
       i64Load(entryOf(byte), TABLES_AT + (TABLES - 1 - byte) * TABLE_BYTES),
@@ -99,14 +99,14 @@ const eightBytes: Code = [
 ]
 
 const oneByte: Code = [
-  ...set(STATE, i64Xor(get(STATE), i64Load8(get(AT), 0))),
-  ...set(STATE, i64Xor(i64Load(entryOf(0), TABLES_AT), i64ShiftRight(get(STATE), 8))),
+  set(STATE, i64Xor(get(STATE), i64Load8(get(AT), 0))),
+  set(STATE, i64Xor(i64Load(entryOf(0), TABLES_AT), i64ShiftRight(get(STATE), 8))),
 ]
 
 /** Runs the body for AT, AT + step, … as long as it is below END; not at all if it is not. */
 const upToEnd = (body: Code, step: number): Code => {
   const below = i32Less(get(AT), get(END))
-  return when(below, doWhile([...body, ...set(AT, i32Add(get(AT), i32(step)))], below))
+  return when(below, doWhile([body, set(AT, i32Add(get(AT), i32(step)))], below))
 }
 
 /** One turn of a vector loop: what moves to each 16 bytes is added to them, and to `onto` bytes behind them if that is not 0. */
@@ -115,27 +115,27 @@ const turn = (distances: readonly number[], reach: number, onto: number): Code =
     const at = reach + VECTOR_BYTES * i
     const moving = distances.map((distance) => load(get(AT), at - distance))
     return store(get(AT), at + onto, [load(get(AT), at + onto), ...moving].reduce(xor))
-  }).flat()
+  })
 
 /** run(start, moved, rest): moved is a multiple of TURN_BYTES, 0 for a message that is all rest and then begins at start. */
 const codeOf = (distances: readonly number[], reach: number): Code => [
-  ...set(STATE, i64Load(i32(STATE_AT), 0)),
-  ...set(AT, get(START)),
-  ...when(get(MOVED), [
-    ...i64Store(get(START), 0, i64Xor(i64Load(get(START), 0), get(STATE))),
-    ...set(STATE, i64(0)),
-    ...set(AT, i32Subtract(get(START), i32(reach))),
-    ...set(END, i32Add(get(AT), get(MOVED))),
-    ...upToEnd(turn(distances, reach, 0), TURN_BYTES),
-    ...set(END, i32Add(get(AT), i32(reach))),
-    ...upToEnd(turn(distances, reach, reach), TURN_BYTES),
-    ...set(AT, i32Add(get(AT), i32(reach))),
+  set(STATE, i64Load(i32(STATE_AT), 0)),
+  set(AT, get(START)),
+  when(get(MOVED), [
+    i64Store(get(START), 0, i64Xor(i64Load(get(START), 0), get(STATE))),
+    set(STATE, i64(0)),
+    set(AT, i32Subtract(get(START), i32(reach))),
+    set(END, i32Add(get(AT), get(MOVED))),
+    upToEnd(turn(distances, reach, 0), TURN_BYTES),
+    set(END, i32Add(get(AT), i32(reach))),
+    upToEnd(turn(distances, reach, reach), TURN_BYTES),
+    set(AT, i32Add(get(AT), i32(reach))),
   ]),
-  ...set(END, i32Add(get(AT), i32And(get(REST), i32(-8)))),
-  ...upToEnd(eightBytes, 8),
-  ...set(END, i32Add(get(AT), i32And(get(REST), i32(7)))),
-  ...upToEnd(oneByte, 1),
-  ...i64Store(i32(STATE_AT), 0, get(STATE)),
+  set(END, i32Add(get(AT), i32And(get(REST), i32(-8)))),
+  upToEnd(eightBytes, 8),
+  set(END, i32Add(get(AT), i32And(get(REST), i32(7)))),
+  upToEnd(oneByte, 1),
+  i64Store(i32(STATE_AT), 0, get(STATE)),
 ]
 
 export class Crc {

@@ -156,8 +156,8 @@ const vectorStep = (
   const known = add(add(get(all + a), load(i32(CONSTANTS_AT), 16 * step)), get(message + word))
   const terms = TERMS[round]!(get(all + b), get(all + c), get(all + d))
   return [
-    ...set(all + a, [known, ...terms].reduce(add)),
-    ...set(all + a, add(or(shiftLeft(get(all + a), bits), shiftRight(get(all + a), 32 - bits)), get(all + b))),
+    set(all + a, [known, ...terms].reduce(add)),
+    set(all + a, add(or(shiftLeft(get(all + a), bits), shiftRight(get(all + a), 32 - bits)), get(all + b))),
   ]
 }
 
@@ -170,58 +170,54 @@ const wordStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number
 
 /** Words 4 · quarter to 4 · quarter + 3 of the four blocks: 16 bytes of each, then a 4 × 4 transposition. */
 const loadQuarter = ({ message, address }: Vectors, quarter: number): Code => [
-  ...times(WIDTH, (i) => set(ROW + i, load(lane(get(address), i), 16 * quarter))),
-  ...transpose(ROW, PAIR, message + 4 * quarter),
+  times(WIDTH, (i) => set(ROW + i, load(lane(get(address), i), 16 * quarter))),
+  transpose(ROW, PAIR, message + 4 * quarter),
 ]
 
 /** @param blocks how many, of the lanes of the first so many registers */
 const blocksTogether = (registers: number, blocks: Local): Code => {
   const each = (code: (vectors: Vectors) => Code): Code => times(registers, (register) => code(vectorsOf(register)))
   return [
-    ...each(({ register, all, address }) => [
-      ...times(4, (i) => set(all + i, load(i32(CHAIN_AT), 64 * register + 16 * i))),
-      ...set(address, load(i32(ADDRESS_AT), 16 * register)),
+    each(({ register, all, address }) => [
+      times(4, (i) => set(all + i, load(i32(CHAIN_AT), 64 * register + 16 * i))),
+      set(address, load(i32(ADDRESS_AT), 16 * register)),
     ]),
-    ...doWhile(
+    doWhile(
       [
-        ...each((vectors) => times(4, (quarter) => loadQuarter(vectors, quarter))),
-        ...each(({ all, before }) => times(4, (i) => set(before + i, get(all + i)))),
-        ...steps.flatMap((step, i) => each((vectors) => vectorStep(vectors, step, i))),
-        ...each(({ all, before, address }) => [
-          ...times(4, (i) => set(all + i, add(get(all + i), get(before + i)))),
-          ...set(address, add(get(address), splat(i32(BLOCK_BYTES)))),
+        each((vectors) => times(4, (quarter) => loadQuarter(vectors, quarter))),
+        each(({ all, before }) => times(4, (i) => set(before + i, get(all + i)))),
+        steps.map((step, i) => each((vectors) => vectorStep(vectors, step, i))),
+        each(({ all, before, address }) => [
+          times(4, (i) => set(all + i, add(get(all + i), get(before + i)))),
+          set(address, add(get(address), splat(i32(BLOCK_BYTES)))),
         ]),
-        ...set(blocks, i32Subtract(get(blocks), i32(1))),
+        set(blocks, i32Subtract(get(blocks), i32(1))),
       ],
       get(blocks),
     ),
-    ...each(({ register, all }) => times(4, (i) => store(i32(CHAIN_AT), 64 * register + 16 * i, get(all + i)))),
+    each(({ register, all }) => times(4, (i) => store(i32(CHAIN_AT), 64 * register + 16 * i, get(all + i)))),
   ]
 }
 
 const blocksAlone: Code = [
-  ...times(4, (i) => set(ONE + i, i32Load(i32(CHAIN_AT), 16 * i))),
-  ...set(AT, i32Load(i32(ADDRESS_AT), 0)),
-  ...doWhile(
+  times(4, (i) => set(ONE + i, i32Load(i32(CHAIN_AT), 16 * i))),
+  set(AT, i32Load(i32(ADDRESS_AT), 0)),
+  doWhile(
     [
-      ...times(4, (i) => set(BEFORE + i, get(ONE + i))),
-      ...steps.flatMap(wordStep),
-      ...times(4, (i) => set(ONE + i, i32Add(get(ONE + i), get(BEFORE + i)))),
-      ...set(AT, i32Add(get(AT), i32(BLOCK_BYTES))),
-      ...set(ALONE, i32Subtract(get(ALONE), i32(1))),
+      times(4, (i) => set(BEFORE + i, get(ONE + i))),
+      steps.map(wordStep),
+      times(4, (i) => set(ONE + i, i32Add(get(ONE + i), get(BEFORE + i)))),
+      set(AT, i32Add(get(AT), i32(BLOCK_BYTES))),
+      set(ALONE, i32Subtract(get(ALONE), i32(1))),
     ],
     get(ALONE),
   ),
-  ...times(4, (i) => i32Store(i32(CHAIN_AT), 16 * i, get(ONE + i))),
+  times(4, (i) => i32Store(i32(CHAIN_AT), 16 * i, get(ONE + i))),
 ]
 
 /** run(both, first, alone): so many blocks of all lanes, of those of register 0, or of lane 0. */
 const newLoop = compileLoop(
-  [
-    ...when(get(BOTH), blocksTogether(2, BOTH)),
-    ...when(get(FIRST), blocksTogether(1, FIRST)),
-    ...when(get(ALONE), blocksAlone),
-  ],
+  [when(get(BOTH), blocksTogether(2, BOTH)), when(get(FIRST), blocksTogether(1, FIRST)), when(get(ALONE), blocksAlone)],
   LOCALS,
   MEMORY_PAGES,
 )
