@@ -217,7 +217,11 @@ const blocksAlone: Code = [
 
 /** run(both, first, alone): so many blocks of all lanes, of those of register 0, or of lane 0. */
 const newLoop = compileLoop(
-  [when(get(BOTH), blocksTogether(2, BOTH)), when(get(FIRST), blocksTogether(1, FIRST)), when(get(ALONE), blocksAlone)],
+  [
+    when(get(BOTH), blocksTogether(REGISTERS, BOTH)),
+    when(get(FIRST), blocksTogether(1, FIRST)),
+    when(get(ALONE), blocksAlone),
+  ],
   LOCALS,
   MEMORY_PAGES,
 )

@@ -36,8 +36,7 @@ export class HttpResponseParser {
   #pending = NO_BYTES // bytes of an unfinished head
   #head: Head | null = null
   #memory = NO_BYTES // of bodies: pages of new memory would cost more than what comes in
-  #body = NO_BYTES
-  #bodyBytes = 0 // of #body that have arrived
+  #bodyBytes = 0 // of the body, that have arrived
 
   /** True between the first byte of an answer and its last. */
   get insideResponse(): boolean {
@@ -66,22 +65,19 @@ export class HttpResponseParser {
       if (head.status >= 200) {
         this.#head = head
         if (this.#memory.byteLength < head.bodyBytes) this.#memory = Buffer.allocUnsafeSlow(head.bodyBytes)
-        this.#body = this.#memory.subarray(0, head.bodyBytes)
       } else if (rest.byteLength === 0) return null
     }
 
     const missingBytes = this.#head.bodyBytes - this.#bodyBytes
     if (rest.byteLength > missingBytes) throw new ProtocolError('bytes after the end of a response')
-    this.#body.set(rest, this.#bodyBytes)
+    this.#memory.set(rest, this.#bodyBytes)
     this.#bodyBytes += rest.byteLength
     if (rest.byteLength < missingBytes) return null
 
-    const body = this.#body
-    const { status, retryAfterSeconds, contentType, keepAlive } = this.#head
+    const { bodyBytes, ...head } = this.#head
     this.#head = null
-    this.#body = NO_BYTES
     this.#bodyBytes = 0
-    return { status, retryAfterSeconds, contentType, keepAlive, body }
+    return { ...head, body: this.#memory.subarray(0, bodyBytes) }
   }
 }
 

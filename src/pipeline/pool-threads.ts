@@ -15,7 +15,7 @@ export class PoolThreads {
   readonly #pool: Piscina
   /** Of what the pool began with, until it has loaded or is gone. */
   readonly #beginning = new Map<Worker, Promise<void>>()
-  /** By thread id, of those that came later. */
+  /** By thread id; those that the pool began with are in it, too, as `beginning` waits for them. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
 
