@@ -7,7 +7,6 @@ import { brokerSettings, loadBrokerConfig } from '../../src/config/broker.ts'
 import type { BrokerFlags } from '../../src/config/broker.ts'
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-config-`)
-after(() => rmSync(directory, { recursive: true }))
 
 function problemsOf(env: Record<string, string>, flags: BrokerFlags | null = null): string[] {
   try {
@@ -19,6 +18,8 @@ function problemsOf(env: Record<string, string>, flags: BrokerFlags | null = nul
 }
 
 describe('the broker’s settings', () => {
+  after(() => rmSync(directory, { recursive: true }))
+
   it('have the defaults of the contract', () => {
     const { names, quotas, ...config } = loadBrokerConfig({})
     assert.deepEqual(config, {

@@ -5,11 +5,12 @@ import { after, describe, it } from 'node:test'
 import { parseQuotas, readQuotas } from '../../src/config/quotas.ts'
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-quotas-`)
-after(() => rmSync(directory, { recursive: true }))
 
 const quotasOf = (...tenants: object[]): ReturnType<typeof parseQuotas> => parseQuotas(JSON.stringify({ tenants }))
 
 describe('a quotas file', () => {
+  after(() => rmSync(directory, { recursive: true }))
+
   it('holds limits by tenant; absent and null are no limit', () => {
     const { tenants } = quotasOf(
       {

@@ -8,16 +8,17 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 
 let directory: string
-beforeEach(() => {
-  directory = mkdtempSync(`${tmpdir()}/endpoint-`)
-})
-afterEach(() => rmSync(directory, { recursive: true }))
 
 const logged: object[] = []
 const open = (): Promise<EndpointHelper> =>
   EndpointHelper.open({ directory: `${directory}/endpoint`, logger: { error: (details) => void logged.push(details) } })
 
 describe('an endpoint helper', () => {
+  beforeEach(() => {
+    directory = mkdtempSync(`${tmpdir()}/endpoint-`)
+  })
+  afterEach(() => rmSync(directory, { recursive: true }))
+
   it('that nobody uses leaves no directory', async () => {
     const helper = await open()
     assert.equal(helper.newest('a'), null)

@@ -19,284 +19,287 @@ const MESSAGE = Buffer.from('not looked at before the decode lane')
 const MARKED_COMPRESSED = 1
 
 let rig: GrpcRig
-beforeEach(async () => {
-  rig = await GrpcRig.start()
-})
-afterEach(() => rig.close())
 
-describe('an export call', () => {
-  it('hands its message to the ingest byte for byte and is answered with an empty response', async () => {
-    const outcome = await exportOnce(rig.client(), MESSAGE)
-    assert.deepEqual(outcome, { code: status.OK, message: '', status: null, response: Buffer.alloc(0) })
-    const [batch] = rig.ingest.submitted
-    assert.deepEqual(batch?.body, MESSAGE)
-    assert.deepEqual(
-      [batch.client.signal, batch.client.format, batch.client.source, batch.encoding, batch.caller.tenant.id],
-      [SIGNAL_LOG, FORMAT_PROTOBUF, SOURCE_OTLP_GRPC, 0, 'local'],
-    )
+describe('the gRPC front', () => {
+  beforeEach(async () => {
+    rig = await GrpcRig.start()
   })
+  afterEach(() => rig.close())
 
-  it('of the trace service is a batch of spans', async () => {
-    await exportOnce(rig.client(), MESSAGE, goodMetadata(), {}, 1)
-    assert.equal(rig.ingest.submitted[0]?.client.signal, SIGNAL_TRACE)
-  })
-
-  it('may be gzipped', async () => {
-    const message = Buffer.alloc(BODY_BYTES_MAX, 'x')
-    const client = rig.client({ 'grpc.default_compression_algorithm': compressionAlgorithms.gzip })
-    const outcome = await exportOnce(client, message)
-    assert.equal(outcome.code, status.OK)
-    assert.deepEqual(rig.ingest.submitted[0]?.body, message)
-  })
-
-  it('without bytes reaches the ingest, which has its own word for it', async () => {
-    assert.equal((await exportOnce(rig.client(), Buffer.alloc(0))).code, status.OK)
-    assert.equal(rig.ingest.submitted[0]?.body.byteLength, 0)
-  })
-
-  it('is answered in its own time among many on one connection', async () => {
-    const client = rig.client()
-    const waiting: (() => void)[] = []
-    rig.ingest.answer = ({ client: batch }) => {
-      waiting.push(() => batch.accepted(1, 0, Buffer.alloc(0)))
-      if (waiting.length === 12) for (const answer of waiting.reverse()) answer()
-    }
-    const outcomes = await Promise.all(Array.from({ length: 12 }, (_, i) => exportOnce(client, Buffer.from([i]))))
-    assert.deepEqual(
-      outcomes.map(({ code }) => code),
-      Array.from({ length: 12 }, () => status.OK),
-    )
-    assert.deepEqual(
-      rig.ingest.submitted.map(({ body }) => body[0]).sort((a, b) => a! - b!),
-      [...outcomes.keys()],
-    )
-  })
-})
-
-describe('a refused export call', () => {
-  const cases = [
-    ['without a tenant', metadataOf(null, 'Bearer x'), status.UNAUTHENTICATED, 'missing_tenant'],
-    ['without credentials', metadataOf('local', null), status.UNAUTHENTICATED, 'missing_credentials'],
-    ['of an unknown tenant', metadataOf('nobody', 'Bearer x'), status.PERMISSION_DENIED, 'unknown_tenant'],
-    ['with a wrong token', metadataOf('local', 'Bearer x'), status.UNAUTHENTICATED, 'invalid_credentials'],
-  ] as const
-  for (const [what, metadata, code, kind] of cases) {
-    it(`${what} is told so before its message is read`, async () => {
-      const outcome = await exportOnce(rig.client(), Buffer.alloc(4 * BODY_BYTES_MAX), metadata)
-      assert.equal(outcome.code, code)
-      assert.match(outcome.message, new RegExp(`^${kind}: `))
-      assert.equal(outcome.status?.reason, kind)
-      assert.equal(outcome.status?.code, code)
-      assert.equal(outcome.status?.retryAfterSeconds, null)
-      assert.deepEqual(rig.ingest.submitted, [])
-      assert.deepEqual(rig.refused, [kind])
-    })
-  }
-
-  it('says in RetryInfo when there may be a place', async () => {
-    for (let i = 0; i < 16; i++) assert.equal(rig.ingest.places.tryTake('local', 16), 'taken')
-    const outcome = await exportOnce(rig.client(), MESSAGE)
-    assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
-    assert.equal(outcome.status?.reason, 'concurrency_exceeded')
-    assert.equal(outcome.status?.retryAfterSeconds, 2)
-  })
-
-  it('has the code, the message and the details of the refusal the ingest gives', async () => {
-    const client = rig.client()
-    rig.ingest.answer = ({ client: batch }) => batch.refused(refusal('wal_unavailable', 'nothing was stored', 5))
-    const unavailable = await exportOnce(client, MESSAGE)
-    assert.deepEqual(
-      [unavailable.code, unavailable.message],
-      [status.UNAVAILABLE, 'wal_unavailable: nothing was stored'],
-    )
-    assert.equal(unavailable.status?.retryAfterSeconds, 5)
-
-    rig.ingest.answer = ({ client: batch }) => batch.refused(permanentRefusal('byte_quota_exceeded', 'never fits'))
-    const never = await exportOnce(client, MESSAGE)
-    assert.equal(never.code, status.RESOURCE_EXHAUSTED)
-    assert.equal(never.status?.retryAfterSeconds, null)
-    assert.deepEqual(rig.refused, [], 'the ingest counts its own refusals')
-  })
-
-  it('is told when the body space is full, and may come again', async () => {
-    while (rig.ingest.arena.allocate(1) >= 0);
-    const outcome = await exportOnce(rig.client(), MESSAGE)
-    assert.equal(outcome.status?.reason, 'concurrency_exceeded')
-    assert.notEqual(outcome.status?.retryAfterSeconds, null)
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-
-  it('to a method that is not served is UNIMPLEMENTED', async () => {
-    const { requestSerialize, responseDeserialize } = EXPORT_METHODS[0]!.definition
-    const path = '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export'
-    const code = await new Promise((resolve) => {
-      rig
-        .client()
-        .makeUnaryRequest(path, requestSerialize, responseDeserialize, MESSAGE, goodMetadata(), (error) =>
-          resolve(error?.code),
-        )
-    })
-    assert.equal(code, status.UNIMPLEMENTED)
-  })
-})
-
-describe('a message over the body limit', () => {
-  it('is RESOURCE_EXHAUSTED without RetryInfo, and its place is free again', async () => {
-    const outcome = await exportOnce(rig.client(), Buffer.alloc(BODY_BYTES_MAX + 1))
-    assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
-    assert.equal(outcome.status, null)
-    assert.deepEqual(rig.ingest.submitted, [])
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-
-  it('is refused too when it is only so long once decompressed', async () => {
-    const client = rig.client({ 'grpc.default_compression_algorithm': compressionAlgorithms.gzip })
-    const bomb = Buffer.alloc(64 * BODY_BYTES_MAX)
-    assert(gzipSync(bomb).byteLength < BODY_BYTES_MAX)
-    const outcome = await exportOnce(client, bomb)
-    assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
-    assert.equal(outcome.status, null)
-    assert.deepEqual(rig.ingest.submitted, [])
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-})
-
-describe('a call that does not bring exactly one message', () => {
-  /** A call whose messages the test writes itself, which no OTLP client does. */
-  function open(): { call: ClientWritableStream<Buffer>; outcome: Promise<Outcome> } {
-    const { path, requestSerialize, responseDeserialize } = EXPORT_METHODS[0]!.definition
-    const { promise, resolve } = Promise.withResolvers<Outcome>()
-    const call = rig
-      .client()
-      .makeClientStreamRequest(path, requestSerialize, responseDeserialize, goodMetadata(), (error, response) =>
-        resolve(outcomeOf(error, response ?? null)),
+  describe('an export call', () => {
+    it('hands its message to the ingest byte for byte and is answered with an empty response', async () => {
+      const outcome = await exportOnce(rig.client(), MESSAGE)
+      assert.deepEqual(outcome, { code: status.OK, message: '', status: null, response: Buffer.alloc(0) })
+      const [batch] = rig.ingest.submitted
+      assert.deepEqual(batch?.body, MESSAGE)
+      assert.deepEqual(
+        [batch.client.signal, batch.client.format, batch.client.source, batch.encoding, batch.caller.tenant.id],
+        [SIGNAL_LOG, FORMAT_PROTOBUF, SOURCE_OTLP_GRPC, 0, 'local'],
       )
-    return { call, outcome: promise }
-  }
-
-  it('is malformed without any', async () => {
-    const { call, outcome } = open()
-    call.end()
-    assert.equal((await outcome).status?.reason, 'malformed_batch')
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-
-  it('is malformed with two', async () => {
-    const { call, outcome } = open()
-    call.write(MESSAGE)
-    call.end(MESSAGE)
-    assert.equal((await outcome).code, status.INVALID_ARGUMENT)
-    assert.deepEqual(rig.ingest.submitted, [])
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-
-  it('holds its place no longer than a message may take', async () => {
-    const { call, outcome } = open()
-    call.write(MESSAGE)
-    await until(() => rig.ingest.places.taken === 1)
-    rig.clock.advanceMs(MESSAGE_ARRIVAL_MS - 1)
-    assert.equal(rig.ingest.places.taken, 1)
-    rig.clock.advanceMs(1)
-    assert.equal((await outcome).code, status.DEADLINE_EXCEEDED)
-    assert.equal(rig.ingest.places.taken, 0)
-  })
-
-  it('gives its place back when the client goes away in the middle of it, and counts as nothing', async () => {
-    const { session, request } = openRaw()
-    request.write(frameOf(MESSAGE).subarray(0, 20))
-    await until(() => rig.ingest.places.taken === 1)
-    request.close(http2.NGHTTP2_CANCEL)
-    await until(() => rig.ingest.places.taken === 0)
-    assert.equal(rig.clock.waiting, 0)
-    assert.deepEqual(rig.ingest.submitted, [])
-    assert.deepEqual(rig.refused, [])
-    session.destroy()
-  })
-
-  it('gives its place back when the connection breaks', async () => {
-    const { session, request } = openRaw()
-    request.write(frameOf(MESSAGE).subarray(0, 20))
-    await until(() => rig.ingest.places.taken === 1)
-    session.destroy()
-    await until(() => rig.ingest.places.taken === 0)
-    assert.deepEqual(rig.ingest.submitted, [])
-  })
-})
-
-describe('a client that goes away before the answer', () => {
-  it('only misses it', async () => {
-    const client = rig.client()
-    const submitted = Promise.withResolvers<() => void>()
-    rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
-    const late = exportOnce(client, MESSAGE, goodMetadata(), { deadline: Date.now() + 200 })
-    const answer = await submitted.promise
-    assert.equal((await late).code, status.DEADLINE_EXCEEDED)
-    answer()
-    rig.ingest.answer = ({ client: batch }) => batch.accepted(1, 0, Buffer.alloc(0))
-    assert.equal((await exportOnce(client, MESSAGE)).code, status.OK)
-  })
-})
-
-describe('closing', () => {
-  it('answers what is in flight, and accepts nothing new', async () => {
-    const client = rig.client()
-    const submitted = Promise.withResolvers<() => void>()
-    rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
-    const inFlight = exportOnce(client, MESSAGE)
-    const answer = await submitted.promise
-    const closed = rig.front.close({ withinMs: 60_000 })
-    answer()
-    assert.equal((await inFlight).code, status.OK)
-    await closed
-    const later = new Client(`127.0.0.1:${rig.front.port}`, credentials.createInsecure())
-    assert.equal((await exportOnce(later, MESSAGE)).code, status.UNAVAILABLE)
-    later.close()
-  })
-
-  it('ends what does not finish in time', async () => {
-    const submitted = Promise.withResolvers<void>()
-    rig.ingest.answer = () => submitted.resolve()
-    const inFlight = exportOnce(rig.client(), MESSAGE)
-    await submitted.promise
-    const closed = rig.front.close({ withinMs: 5000 })
-    rig.clock.advanceMs(5000)
-    await closed
-    assert.notEqual((await inFlight).code, status.OK)
-  })
-})
-
-describe('listening', () => {
-  it('on port 0 picks a free port and reports it', () => {
-    assert(rig.front.port > 0)
-  })
-
-  it('on a taken port names the setting', async () => {
-    const taken = createServer()
-    await new Promise<void>((resolve) => {
-      taken.listen(0, '127.0.0.1', resolve)
     })
-    const { port } = taken.address() as AddressInfo // of a TCP server
-    await assert.rejects(
-      GrpcFront.listen({ host: '127.0.0.1', port, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, rig.parts),
-      {
-        name: 'StoreError',
-        code: 'grpc_bind_failed',
-        message: `LOGSTORE_OTLP_GRPC_BIND_ADDRESS: cannot listen on 127.0.0.1:${port}, the port is taken`,
-      },
-    )
-    taken.close()
-  })
-})
 
-describe('a message that cannot be decompressed', () => {
-  it('is refused for good, and its place is free again', async () => {
-    const { session, request } = openRaw({ 'grpc-encoding': 'gzip' })
-    request.end(frameOf(MESSAGE, MARKED_COMPRESSED))
-    const headers = await new Promise<IncomingHttpHeaders>((resolve) => request.once('response', resolve))
-    assert.equal(headers['grpc-status'], String(status.INTERNAL))
-    await until(() => rig.ingest.places.taken === 0)
-    assert.deepEqual(rig.ingest.submitted, [])
-    session.destroy()
+    it('of the trace service is a batch of spans', async () => {
+      await exportOnce(rig.client(), MESSAGE, goodMetadata(), {}, 1)
+      assert.equal(rig.ingest.submitted[0]?.client.signal, SIGNAL_TRACE)
+    })
+
+    it('may be gzipped', async () => {
+      const message = Buffer.alloc(BODY_BYTES_MAX, 'x')
+      const client = rig.client({ 'grpc.default_compression_algorithm': compressionAlgorithms.gzip })
+      const outcome = await exportOnce(client, message)
+      assert.equal(outcome.code, status.OK)
+      assert.deepEqual(rig.ingest.submitted[0]?.body, message)
+    })
+
+    it('without bytes reaches the ingest, which has its own word for it', async () => {
+      assert.equal((await exportOnce(rig.client(), Buffer.alloc(0))).code, status.OK)
+      assert.equal(rig.ingest.submitted[0]?.body.byteLength, 0)
+    })
+
+    it('is answered in its own time among many on one connection', async () => {
+      const client = rig.client()
+      const waiting: (() => void)[] = []
+      rig.ingest.answer = ({ client: batch }) => {
+        waiting.push(() => batch.accepted(1, 0, Buffer.alloc(0)))
+        if (waiting.length === 12) for (const answer of waiting.reverse()) answer()
+      }
+      const outcomes = await Promise.all(Array.from({ length: 12 }, (_, i) => exportOnce(client, Buffer.from([i]))))
+      assert.deepEqual(
+        outcomes.map(({ code }) => code),
+        Array.from({ length: 12 }, () => status.OK),
+      )
+      assert.deepEqual(
+        rig.ingest.submitted.map(({ body }) => body[0]).sort((a, b) => a! - b!),
+        [...outcomes.keys()],
+      )
+    })
+  })
+
+  describe('a refused export call', () => {
+    const cases = [
+      ['without a tenant', metadataOf(null, 'Bearer x'), status.UNAUTHENTICATED, 'missing_tenant'],
+      ['without credentials', metadataOf('local', null), status.UNAUTHENTICATED, 'missing_credentials'],
+      ['of an unknown tenant', metadataOf('nobody', 'Bearer x'), status.PERMISSION_DENIED, 'unknown_tenant'],
+      ['with a wrong token', metadataOf('local', 'Bearer x'), status.UNAUTHENTICATED, 'invalid_credentials'],
+    ] as const
+    for (const [what, metadata, code, kind] of cases) {
+      it(`${what} is told so before its message is read`, async () => {
+        const outcome = await exportOnce(rig.client(), Buffer.alloc(4 * BODY_BYTES_MAX), metadata)
+        assert.equal(outcome.code, code)
+        assert.match(outcome.message, new RegExp(`^${kind}: `))
+        assert.equal(outcome.status?.reason, kind)
+        assert.equal(outcome.status?.code, code)
+        assert.equal(outcome.status?.retryAfterSeconds, null)
+        assert.deepEqual(rig.ingest.submitted, [])
+        assert.deepEqual(rig.refused, [kind])
+      })
+    }
+
+    it('says in RetryInfo when there may be a place', async () => {
+      for (let i = 0; i < 16; i++) assert.equal(rig.ingest.places.tryTake('local', 16), 'taken')
+      const outcome = await exportOnce(rig.client(), MESSAGE)
+      assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
+      assert.equal(outcome.status?.reason, 'concurrency_exceeded')
+      assert.equal(outcome.status?.retryAfterSeconds, 2)
+    })
+
+    it('has the code, the message and the details of the refusal the ingest gives', async () => {
+      const client = rig.client()
+      rig.ingest.answer = ({ client: batch }) => batch.refused(refusal('wal_unavailable', 'nothing was stored', 5))
+      const unavailable = await exportOnce(client, MESSAGE)
+      assert.deepEqual(
+        [unavailable.code, unavailable.message],
+        [status.UNAVAILABLE, 'wal_unavailable: nothing was stored'],
+      )
+      assert.equal(unavailable.status?.retryAfterSeconds, 5)
+
+      rig.ingest.answer = ({ client: batch }) => batch.refused(permanentRefusal('byte_quota_exceeded', 'never fits'))
+      const never = await exportOnce(client, MESSAGE)
+      assert.equal(never.code, status.RESOURCE_EXHAUSTED)
+      assert.equal(never.status?.retryAfterSeconds, null)
+      assert.deepEqual(rig.refused, [], 'the ingest counts its own refusals')
+    })
+
+    it('is told when the body space is full, and may come again', async () => {
+      while (rig.ingest.arena.allocate(1) >= 0);
+      const outcome = await exportOnce(rig.client(), MESSAGE)
+      assert.equal(outcome.status?.reason, 'concurrency_exceeded')
+      assert.notEqual(outcome.status?.retryAfterSeconds, null)
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+
+    it('to a method that is not served is UNIMPLEMENTED', async () => {
+      const { requestSerialize, responseDeserialize } = EXPORT_METHODS[0]!.definition
+      const path = '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export'
+      const code = await new Promise((resolve) => {
+        rig
+          .client()
+          .makeUnaryRequest(path, requestSerialize, responseDeserialize, MESSAGE, goodMetadata(), (error) =>
+            resolve(error?.code),
+          )
+      })
+      assert.equal(code, status.UNIMPLEMENTED)
+    })
+  })
+
+  describe('a message over the body limit', () => {
+    it('is RESOURCE_EXHAUSTED without RetryInfo, and its place is free again', async () => {
+      const outcome = await exportOnce(rig.client(), Buffer.alloc(BODY_BYTES_MAX + 1))
+      assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
+      assert.equal(outcome.status, null)
+      assert.deepEqual(rig.ingest.submitted, [])
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+
+    it('is refused too when it is only so long once decompressed', async () => {
+      const client = rig.client({ 'grpc.default_compression_algorithm': compressionAlgorithms.gzip })
+      const bomb = Buffer.alloc(64 * BODY_BYTES_MAX)
+      assert(gzipSync(bomb).byteLength < BODY_BYTES_MAX)
+      const outcome = await exportOnce(client, bomb)
+      assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
+      assert.equal(outcome.status, null)
+      assert.deepEqual(rig.ingest.submitted, [])
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+  })
+
+  describe('a call that does not bring exactly one message', () => {
+    /** A call whose messages the test writes itself, which no OTLP client does. */
+    function open(): { call: ClientWritableStream<Buffer>; outcome: Promise<Outcome> } {
+      const { path, requestSerialize, responseDeserialize } = EXPORT_METHODS[0]!.definition
+      const { promise, resolve } = Promise.withResolvers<Outcome>()
+      const call = rig
+        .client()
+        .makeClientStreamRequest(path, requestSerialize, responseDeserialize, goodMetadata(), (error, response) =>
+          resolve(outcomeOf(error, response ?? null)),
+        )
+      return { call, outcome: promise }
+    }
+
+    it('is malformed without any', async () => {
+      const { call, outcome } = open()
+      call.end()
+      assert.equal((await outcome).status?.reason, 'malformed_batch')
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+
+    it('is malformed with two', async () => {
+      const { call, outcome } = open()
+      call.write(MESSAGE)
+      call.end(MESSAGE)
+      assert.equal((await outcome).code, status.INVALID_ARGUMENT)
+      assert.deepEqual(rig.ingest.submitted, [])
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+
+    it('holds its place no longer than a message may take', async () => {
+      const { call, outcome } = open()
+      call.write(MESSAGE)
+      await until(() => rig.ingest.places.taken === 1)
+      rig.clock.advanceMs(MESSAGE_ARRIVAL_MS - 1)
+      assert.equal(rig.ingest.places.taken, 1)
+      rig.clock.advanceMs(1)
+      assert.equal((await outcome).code, status.DEADLINE_EXCEEDED)
+      assert.equal(rig.ingest.places.taken, 0)
+    })
+
+    it('gives its place back when the client goes away in the middle of it, and counts as nothing', async () => {
+      const { session, request } = openRaw()
+      request.write(frameOf(MESSAGE).subarray(0, 20))
+      await until(() => rig.ingest.places.taken === 1)
+      request.close(http2.NGHTTP2_CANCEL)
+      await until(() => rig.ingest.places.taken === 0)
+      assert.equal(rig.clock.waiting, 0)
+      assert.deepEqual(rig.ingest.submitted, [])
+      assert.deepEqual(rig.refused, [])
+      session.destroy()
+    })
+
+    it('gives its place back when the connection breaks', async () => {
+      const { session, request } = openRaw()
+      request.write(frameOf(MESSAGE).subarray(0, 20))
+      await until(() => rig.ingest.places.taken === 1)
+      session.destroy()
+      await until(() => rig.ingest.places.taken === 0)
+      assert.deepEqual(rig.ingest.submitted, [])
+    })
+  })
+
+  describe('a client that goes away before the answer', () => {
+    it('only misses it', async () => {
+      const client = rig.client()
+      const submitted = Promise.withResolvers<() => void>()
+      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
+      const late = exportOnce(client, MESSAGE, goodMetadata(), { deadline: Date.now() + 200 })
+      const answer = await submitted.promise
+      assert.equal((await late).code, status.DEADLINE_EXCEEDED)
+      answer()
+      rig.ingest.answer = ({ client: batch }) => batch.accepted(1, 0, Buffer.alloc(0))
+      assert.equal((await exportOnce(client, MESSAGE)).code, status.OK)
+    })
+  })
+
+  describe('closing', () => {
+    it('answers what is in flight, and accepts nothing new', async () => {
+      const client = rig.client()
+      const submitted = Promise.withResolvers<() => void>()
+      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
+      const inFlight = exportOnce(client, MESSAGE)
+      const answer = await submitted.promise
+      const closed = rig.front.close({ withinMs: 60_000 })
+      answer()
+      assert.equal((await inFlight).code, status.OK)
+      await closed
+      const later = new Client(`127.0.0.1:${rig.front.port}`, credentials.createInsecure())
+      assert.equal((await exportOnce(later, MESSAGE)).code, status.UNAVAILABLE)
+      later.close()
+    })
+
+    it('ends what does not finish in time', async () => {
+      const submitted = Promise.withResolvers<void>()
+      rig.ingest.answer = () => submitted.resolve()
+      const inFlight = exportOnce(rig.client(), MESSAGE)
+      await submitted.promise
+      const closed = rig.front.close({ withinMs: 5000 })
+      rig.clock.advanceMs(5000)
+      await closed
+      assert.notEqual((await inFlight).code, status.OK)
+    })
+  })
+
+  describe('listening', () => {
+    it('on port 0 picks a free port and reports it', () => {
+      assert(rig.front.port > 0)
+    })
+
+    it('on a taken port names the setting', async () => {
+      const taken = createServer()
+      await new Promise<void>((resolve) => {
+        taken.listen(0, '127.0.0.1', resolve)
+      })
+      const { port } = taken.address() as AddressInfo // of a TCP server
+      await assert.rejects(
+        GrpcFront.listen({ host: '127.0.0.1', port, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, rig.parts),
+        {
+          name: 'StoreError',
+          code: 'grpc_bind_failed',
+          message: `LOGSTORE_OTLP_GRPC_BIND_ADDRESS: cannot listen on 127.0.0.1:${port}, the port is taken`,
+        },
+      )
+      taken.close()
+    })
+  })
+
+  describe('a message that cannot be decompressed', () => {
+    it('is refused for good, and its place is free again', async () => {
+      const { session, request } = openRaw({ 'grpc-encoding': 'gzip' })
+      request.end(frameOf(MESSAGE, MARKED_COMPRESSED))
+      const headers = await new Promise<IncomingHttpHeaders>((resolve) => request.once('response', resolve))
+      assert.equal(headers['grpc-status'], String(status.INTERNAL))
+      await until(() => rig.ingest.places.taken === 0)
+      assert.deepEqual(rig.ingest.submitted, [])
+      session.destroy()
+    })
   })
 })
 

@@ -18,12 +18,13 @@ type TraceExporterConfig = NonNullable<ConstructorParameters<typeof OTLPTraceExp
 const GZIP = 'gzip' as NonNullable<TraceExporterConfig['compression']>
 
 let rig: GrpcRig
-beforeEach(async () => {
-  rig = await GrpcRig.start()
-})
-afterEach(() => rig.close())
 
 describe("OpenTelemetry's own gRPC exporter", () => {
+  beforeEach(async () => {
+    rig = await GrpcRig.start()
+  })
+  afterEach(() => rig.close())
+
   it('delivers a log record', async () => {
     const { provider, results } = logs(goodMetadata())
     provider.getLogger('shop').emit({ body: 'paid', severityText: 'INFO' })

@@ -11,10 +11,6 @@ import { TestBroker, json } from './support.ts'
 import type { Answer, Asked } from './support.ts'
 
 let broker: TestBroker
-before(async () => {
-  broker = await TestBroker.start()
-})
-after(() => broker.stop())
 
 const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
 const routes = brokerRoutes(enough).map(([method, path]) => ({ method, path: path.replaceAll(/:\w+/g, 'x') }))
@@ -84,94 +80,6 @@ const bytes = fc.oneof(
   }),
 )
 
-describe('any request', () => {
-  it('with any body is taken or refused', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...withBody), bytes, async ({ method, path }, body) => {
-        await ask(method, path, { body })
-      }),
-      { numRuns: 1500 },
-    )
-    broker.calls.length = 0
-  })
-
-  it('with any query is taken or refused, and what is taken was said once', async () => {
-    const names = ['start_offset', 'event_time_ms', 'max_records', 'max_payload_bytes', 'consumer_group', 'consumer_id']
-    const pieces = fc.constantFrom(
-      ...names,
-      '=',
-      '&',
-      '1',
-      '100',
-      '-',
-      '%',
-      '%20',
-      '%31',
-      '%ff',
-      '+',
-      'a',
-      'é',
-      '/',
-      '?',
-      '',
-    )
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...withoutBody), fc.array(pieces, { maxLength: 9 }), async (route, parts) => {
-        const query = parts.join('')
-        const answer = await ask(route.method, `${route.path}?${query}`)
-        const [call] = broker.calls.splice(0)
-        if (answer.status !== 200 || call?.name !== 'replay') return
-        const said = [...new URLSearchParams(query).keys()]
-        assert.equal(new Set(said).size, said.length)
-        assert(said.every((name) => names.includes(name) || name === 'ingest_time_ms'))
-      }),
-      { numRuns: 1000 },
-    )
-  })
-
-  it('with any name in its path is taken as decodeURIComponent reads it, or refused', async () => {
-    const pieces = fc.oneof(
-      fc.constantFrom('a', '%20', '%2F', '%00', '%C3%A9', '%C3', '%ff', '%', '%zz', '+', '.', '..', 'é', ';', '😀'),
-      fc.integer({ min: 0, max: 255 }).map((byte) => `%${byte.toString(16).padStart(2, '0')}`),
-    )
-    await fc.assert(
-      fc.asyncProperty(fc.array(pieces, { minLength: 1, maxLength: 6 }), async (parts) => {
-        const raw = parts.join('')
-        const answer = await ask('GET', `/v1/streams/${raw}`)
-        const [call] = broker.calls.splice(0)
-        assert.equal(answer.status === 200, call !== undefined)
-        if (call) assert.equal(call.args[1], decodeURIComponent(raw))
-      }),
-      { numRuns: 800 },
-    )
-  })
-
-  it('with any content type and encoding is taken or refused', async () => {
-    const words = fc.constantFrom(
-      'application/json',
-      'text/plain',
-      ';',
-      'charset',
-      '=',
-      '"',
-      'utf-8',
-      'UTF8',
-      'latin1',
-      ' ',
-      ',',
-    )
-    const value = fc.array(words, { maxLength: 6 }).map((words) => words.join(''))
-    await fc.assert(
-      fc.asyncProperty(value, fc.constantFrom('', 'identity', 'IDENTITY', 'gzip', 'x'), async (type, encoding) => {
-        const headers = { 'content-type': type, 'content-encoding': encoding }
-        await ask('POST', '/v1/streams/x/records', { body: { message_id: 'm', payload: '' }, headers })
-      }),
-      { numRuns: 200 },
-    )
-    broker.calls.length = 0
-  })
-})
-
 /** Values of each field of a record, and what they are called when they are refused. */
 const valuesOf = (
   good: readonly unknown[],
@@ -198,43 +106,144 @@ const fields = fc.record(
   },
   { requiredKeys: ['message_id'] },
 )
-
-describe('a published record', () => {
-  it('is taken when all its fields are, and else refused by the code of one that is not', () => {
-    fc.assert(
-      fc.property(fields, (given) => {
-        const body = JSON.parse(JSON.stringify(mapped(given, ([value]) => value))) as Record<string, unknown>
-        const codes = Object.values(given).flatMap(([, code]) => code ?? [])
-        const hasPayload = (body['payload'] ?? body['payload_hex'] ?? null) !== null
-        if (!hasPayload) codes.push(PAYLOAD)
-        const parsed = tryParsePublish(body)
-        if (parsed instanceof BrokerError) assert(codes.includes(parsed.code), `${parsed.code}: ${parsed.message}`)
-        else assert.deepEqual(codes, [])
-      }),
-      { numRuns: 3000 },
-    )
-  })
-
-  it('has the bytes that were sent, in either form', () => {
-    const record = fc.record({ payload: fc.uint8Array({ maxLength: 50 }), key: fc.uint8Array({ maxLength: 20 }) })
-    fc.assert(
-      fc.property(record, ({ payload, key }) => {
-        const hex = { payload_hex: Buffer.from(payload).toString('hex'), key_hex: Buffer.from(key).toString('hex') }
-        const parsed = parsePublish({ message_id: 'm', ...hex })
-        assert.deepEqual(bytesOf(parsed.payload), Buffer.from(payload))
-        assert.deepEqual(bytesOf(parsed.key!), Buffer.from(key))
-      }),
-    )
-    fc.assert(
-      fc.property(anyText, (text) => {
-        const parsed = tryParsePublish({ message_id: 'm', payload: text })
-        if (parsed instanceof BrokerError) assert.equal(text.isWellFormed(), false)
-        else assert.equal(bytesOf(parsed.payload).toString('utf8'), text)
-      }),
-    )
-  })
-})
-
 const bytesOf = ({ text, encoding }: PublishInput['payload']): Buffer => Buffer.from(text, encoding)
 const mapped = <T, U>(object: Record<string, T>, to: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name, to(value)]))
+
+describe('the broker over HTTP, whatever is sent,', () => {
+  before(async () => {
+    broker = await TestBroker.start()
+  })
+  after(() => broker.stop())
+
+  describe('any request', () => {
+    it('with any body is taken or refused', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.constantFrom(...withBody), bytes, async ({ method, path }, body) => {
+          await ask(method, path, { body })
+        }),
+        { numRuns: 1500 },
+      )
+      broker.calls.length = 0
+    })
+
+    it('with any query is taken or refused, and what is taken was said once', async () => {
+      const names = [
+        'start_offset',
+        'event_time_ms',
+        'max_records',
+        'max_payload_bytes',
+        'consumer_group',
+        'consumer_id',
+      ]
+      const pieces = fc.constantFrom(
+        ...names,
+        '=',
+        '&',
+        '1',
+        '100',
+        '-',
+        '%',
+        '%20',
+        '%31',
+        '%ff',
+        '+',
+        'a',
+        'é',
+        '/',
+        '?',
+        '',
+      )
+      await fc.assert(
+        fc.asyncProperty(fc.constantFrom(...withoutBody), fc.array(pieces, { maxLength: 9 }), async (route, parts) => {
+          const query = parts.join('')
+          const answer = await ask(route.method, `${route.path}?${query}`)
+          const [call] = broker.calls.splice(0)
+          if (answer.status !== 200 || call?.name !== 'replay') return
+          const said = [...new URLSearchParams(query).keys()]
+          assert.equal(new Set(said).size, said.length)
+          assert(said.every((name) => names.includes(name) || name === 'ingest_time_ms'))
+        }),
+        { numRuns: 1000 },
+      )
+    })
+
+    it('with any name in its path is taken as decodeURIComponent reads it, or refused', async () => {
+      const pieces = fc.oneof(
+        fc.constantFrom('a', '%20', '%2F', '%00', '%C3%A9', '%C3', '%ff', '%', '%zz', '+', '.', '..', 'é', ';', '😀'),
+        fc.integer({ min: 0, max: 255 }).map((byte) => `%${byte.toString(16).padStart(2, '0')}`),
+      )
+      await fc.assert(
+        fc.asyncProperty(fc.array(pieces, { minLength: 1, maxLength: 6 }), async (parts) => {
+          const raw = parts.join('')
+          const answer = await ask('GET', `/v1/streams/${raw}`)
+          const [call] = broker.calls.splice(0)
+          assert.equal(answer.status === 200, call !== undefined)
+          if (call) assert.equal(call.args[1], decodeURIComponent(raw))
+        }),
+        { numRuns: 800 },
+      )
+    })
+
+    it('with any content type and encoding is taken or refused', async () => {
+      const words = fc.constantFrom(
+        'application/json',
+        'text/plain',
+        ';',
+        'charset',
+        '=',
+        '"',
+        'utf-8',
+        'UTF8',
+        'latin1',
+        ' ',
+        ',',
+      )
+      const value = fc.array(words, { maxLength: 6 }).map((words) => words.join(''))
+      await fc.assert(
+        fc.asyncProperty(value, fc.constantFrom('', 'identity', 'IDENTITY', 'gzip', 'x'), async (type, encoding) => {
+          const headers = { 'content-type': type, 'content-encoding': encoding }
+          await ask('POST', '/v1/streams/x/records', { body: { message_id: 'm', payload: '' }, headers })
+        }),
+        { numRuns: 200 },
+      )
+      broker.calls.length = 0
+    })
+  })
+
+  describe('a published record', () => {
+    it('is taken when all its fields are, and else refused by the code of one that is not', () => {
+      fc.assert(
+        fc.property(fields, (given) => {
+          const body = JSON.parse(JSON.stringify(mapped(given, ([value]) => value))) as Record<string, unknown>
+          const codes = Object.values(given).flatMap(([, code]) => code ?? [])
+          const hasPayload = (body['payload'] ?? body['payload_hex'] ?? null) !== null
+          if (!hasPayload) codes.push(PAYLOAD)
+          const parsed = tryParsePublish(body)
+          if (parsed instanceof BrokerError) assert(codes.includes(parsed.code), `${parsed.code}: ${parsed.message}`)
+          else assert.deepEqual(codes, [])
+        }),
+        { numRuns: 3000 },
+      )
+    })
+
+    it('has the bytes that were sent, in either form', () => {
+      const record = fc.record({ payload: fc.uint8Array({ maxLength: 50 }), key: fc.uint8Array({ maxLength: 20 }) })
+      fc.assert(
+        fc.property(record, ({ payload, key }) => {
+          const hex = { payload_hex: Buffer.from(payload).toString('hex'), key_hex: Buffer.from(key).toString('hex') }
+          const parsed = parsePublish({ message_id: 'm', ...hex })
+          assert.deepEqual(bytesOf(parsed.payload), Buffer.from(payload))
+          assert.deepEqual(bytesOf(parsed.key!), Buffer.from(key))
+        }),
+      )
+      fc.assert(
+        fc.property(anyText, (text) => {
+          const parsed = tryParsePublish({ message_id: 'm', payload: text })
+          if (parsed instanceof BrokerError) assert.equal(text.isWellFormed(), false)
+          else assert.equal(bytesOf(parsed.payload).toString('utf8'), text)
+        }),
+      )
+    })
+  })
+})

@@ -6,10 +6,6 @@ import type { BrokerHttpParts } from '../../../src/broker/http/parts.ts'
 import { TestBroker, assertRefused } from './support.ts'
 
 let broker: TestBroker
-before(async () => {
-  broker = await TestBroker.start()
-})
-after(() => broker.stop())
 
 const BAD = [
   '%20',
@@ -48,6 +44,11 @@ const parameters = (path: string): string[] => [...path.matchAll(/:\w+/g)].map((
 const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
 
 describe('a name in a path', () => {
+  before(async () => {
+    broker = await TestBroker.start()
+  })
+  after(() => broker.stop())
+
   for (const [method, path] of brokerRoutes(enough).filter(([, path]) => path.includes(':'))) {
     it(`${method} ${path}: what it must not be is invalid_request`, async () => {
       for (const name of parameters(path)) {

@@ -8,14 +8,6 @@ import { TestBroker, assertRefused, json } from './support.ts'
 import type { Answer } from './support.ts'
 
 let broker: TestBroker
-before(async () => {
-  broker = await TestBroker.start()
-})
-after(() => broker.stop())
-afterEach(() => {
-  broker.instead = null
-  broker.calls.length = 0
-})
 
 const ROWS: readonly (readonly [status: number, ...codes: RefusalCode[]])[] = [
   [400, 'invalid_request'],
@@ -47,115 +39,126 @@ async function answerTo(error: unknown): Promise<Answer> {
   return broker.ask('GET', '/v1/streams')
 }
 
-describe('a refusal', () => {
-  for (const [status, ...codes] of ROWS) {
-    for (const code of codes)
-      it(`${code} is ${status}`, async () => {
-        const answer = await answerTo(refuse(code, 'what "is" wrong'))
-        const retryable = RETRYABLE.has(code)
-        assert.equal(answer.status, status)
-        assert.deepEqual(json(answer), {
-          api_version: 'v1',
-          error: { code, message: 'what "is" wrong', action: REFUSALS[code].action, retryable },
+describe('the broker’s refusals', () => {
+  before(async () => {
+    broker = await TestBroker.start()
+  })
+  after(() => broker.stop())
+  afterEach(() => {
+    broker.instead = null
+    broker.calls.length = 0
+  })
+
+  describe('a refusal', () => {
+    for (const [status, ...codes] of ROWS) {
+      for (const code of codes)
+        it(`${code} is ${status}`, async () => {
+          const answer = await answerTo(refuse(code, 'what "is" wrong'))
+          const retryable = RETRYABLE.has(code)
+          assert.equal(answer.status, status)
+          assert.deepEqual(json(answer), {
+            api_version: 'v1',
+            error: { code, message: 'what "is" wrong', action: REFUSALS[code].action, retryable },
+          })
+          const saysWhen = retryable && status !== 408
+          assert.equal(answer.headers['retry-after'], saysWhen ? '1' : undefined)
         })
-        const saysWhen = retryable && status !== 408
-        assert.equal(answer.headers['retry-after'], saysWhen ? '1' : undefined)
+    }
+
+    it('is in the table when it is anywhere', () => {
+      assert.deepEqual(ROWS.flatMap(([, ...codes]) => codes).sort(), Object.keys(REFUSALS).sort())
+    })
+
+    it('says how long to wait, in whole seconds and 1 at least', async () => {
+      for (const [retryAfterSeconds, header] of [
+        [0, '1'],
+        [0.2, '1'],
+        [7.1, '8'],
+      ] as const) {
+        const answer = await answerTo(refuse('quota_exceeded', 'wait', { retryAfterSeconds }))
+        assert.equal(answer.headers['retry-after'], header)
+      }
+    })
+
+    it('may know better than its code whether it can be retried', async () => {
+      const never = await answerTo(refuse('quota_exceeded', 'can never fit', { retryable: false }))
+      assert.match(never.text, /"retryable":false/)
+      assert.equal(never.headers['retry-after'], undefined)
+      const once = await answerTo(refuse('internal_error', 'did not happen', { retryable: true }))
+      assert.match(once.text, /"retryable":true/)
+      assert.equal(once.headers['retry-after'], undefined)
+    })
+
+    it('is a StoreError whose kind says what a caller inside the process should do', () => {
+      const kinds = (
+        ['invalid_request', 'missing_stream', 'lease_expired', 'quota_exceeded', 'internal_error'] as const
+      ).map((code) => refuse(code, 'x').kind)
+      assert.deepEqual(kinds, ['invalid', 'notFound', 'conflict', 'overloaded', 'unavailable'])
+      assert(refuse('not_found', 'x') instanceof BrokerError)
+    })
+
+    it('is counted by its code', async () => {
+      const before = broker.counters.refusals.get('lease_expired') ?? 0
+      await answerTo(refuse('lease_expired', 'late'))
+      assert.equal(broker.counters.refusals.get('lease_expired'), before + 1)
+    })
+
+    it('of the credentials comes first', async () => {
+      const closed = await TestBroker.start({
+        authenticate: () => {
+          throw refuse('authentication_required', 'who are you?')
+        },
       })
-  }
-
-  it('is in the table when it is anywhere', () => {
-    assert.deepEqual(ROWS.flatMap(([, ...codes]) => codes).sort(), Object.keys(REFUSALS).sort())
-  })
-
-  it('says how long to wait, in whole seconds and 1 at least', async () => {
-    for (const [retryAfterSeconds, header] of [
-      [0, '1'],
-      [0.2, '1'],
-      [7.1, '8'],
-    ] as const) {
-      const answer = await answerTo(refuse('quota_exceeded', 'wait', { retryAfterSeconds }))
-      assert.equal(answer.headers['retry-after'], header)
-    }
-  })
-
-  it('may know better than its code whether it can be retried', async () => {
-    const never = await answerTo(refuse('quota_exceeded', 'can never fit', { retryable: false }))
-    assert.match(never.text, /"retryable":false/)
-    assert.equal(never.headers['retry-after'], undefined)
-    const once = await answerTo(refuse('internal_error', 'did not happen', { retryable: true }))
-    assert.match(once.text, /"retryable":true/)
-    assert.equal(once.headers['retry-after'], undefined)
-  })
-
-  it('is a StoreError whose kind says what a caller inside the process should do', () => {
-    const kinds = (
-      ['invalid_request', 'missing_stream', 'lease_expired', 'quota_exceeded', 'internal_error'] as const
-    ).map((code) => refuse(code, 'x').kind)
-    assert.deepEqual(kinds, ['invalid', 'notFound', 'conflict', 'overloaded', 'unavailable'])
-    assert(refuse('not_found', 'x') instanceof BrokerError)
-  })
-
-  it('is counted by its code', async () => {
-    const before = broker.counters.refusals.get('lease_expired') ?? 0
-    await answerTo(refuse('lease_expired', 'late'))
-    assert.equal(broker.counters.refusals.get('lease_expired'), before + 1)
-  })
-
-  it('of the credentials comes first', async () => {
-    const closed = await TestBroker.start({
-      authenticate: () => {
-        throw refuse('authentication_required', 'who are you?')
-      },
+      for (const [method, path] of [
+        ['GET', '/v1/streams/%ff?x'],
+        ['POST', '/v1/streams/a/records'],
+        ['GET', '/metrics'],
+      ] as const) {
+        assertRefused(await closed.ask(method, path), 401, 'authentication_required')
+      }
+      await closed.stop()
     })
-    for (const [method, path] of [
-      ['GET', '/v1/streams/%ff?x'],
-      ['POST', '/v1/streams/a/records'],
-      ['GET', '/metrics'],
-    ] as const) {
-      assertRefused(await closed.ask(method, path), 401, 'authentication_required')
-    }
-    await closed.stop()
   })
-})
 
-describe('a failure that is our own', () => {
-  for (const error of [
-    new TypeError('no such thing'),
-    new StoreError('corrupt', 'checkpoint_unreadable', 'details'),
-    'text',
-  ])
-    it(`(${String(error)}) is internal_error, and logged by the id of the request`, async () => {
+  describe('a failure that is our own', () => {
+    for (const error of [
+      new TypeError('no such thing'),
+      new StoreError('corrupt', 'checkpoint_unreadable', 'details'),
+      'text',
+    ])
+      it(`(${String(error)}) is internal_error, and logged by the id of the request`, async () => {
+        broker.logged.length = 0
+        broker.instead = () => Promise.reject(error) // oxlint-disable-line prefer-promise-reject-errors -- also what is no error
+        const answer = await broker.ask('GET', '/v1/streams', { headers: { 'x-request-id': 'id-1' } })
+        assertRefused(answer, 500, 'internal_error', 'the broker failed to handle the request; its log says more')
+        assert.deepEqual(broker.logged, [{ details: { request_id: 'id-1', err: error }, message: 'request failed' }])
+      })
+
+    it('of a thread or a disk may pass: internal_error that can be repeated, and logged', async () => {
       broker.logged.length = 0
-      broker.instead = () => Promise.reject(error) // oxlint-disable-line prefer-promise-reject-errors -- also what is no error
-      const answer = await broker.ask('GET', '/v1/streams', { headers: { 'x-request-id': 'id-1' } })
-      assertRefused(answer, 500, 'internal_error', 'the broker failed to handle the request; its log says more')
-      assert.deepEqual(broker.logged, [{ details: { request_id: 'id-1', err: error }, message: 'request failed' }])
+      broker.instead = () => Promise.reject(new StoreError('unavailable', 'job_failed', 'details'))
+      const answer = await broker.ask('GET', '/v1/streams')
+      assertRefused(answer, 500, 'internal_error', 'the broker cannot serve this now: repeat the request', true)
+      assert.equal(broker.logged.length, 1)
     })
 
-  it('of a thread or a disk may pass: internal_error that can be repeated, and logged', async () => {
-    broker.logged.length = 0
-    broker.instead = () => Promise.reject(new StoreError('unavailable', 'job_failed', 'details'))
-    const answer = await broker.ask('GET', '/v1/streams')
-    assertRefused(answer, 500, 'internal_error', 'the broker cannot serve this now: repeat the request', true)
-    assert.equal(broker.logged.length, 1)
-  })
-
-  it('by too much work at once passes too, and is nothing to log', async () => {
-    broker.logged.length = 0
-    broker.instead = () => Promise.reject(new StoreError('overloaded', 'reads_queue_full', 'details'))
-    const answer = await broker.ask('GET', '/v1/streams')
-    assertRefused(answer, 500, 'internal_error', 'the broker cannot serve this now: repeat the request', true)
-    assert.equal(broker.logged.length, 0)
-  })
-
-  it('while a request begins is answered as well', async () => {
-    const broken = await TestBroker.start({
-      authenticate: () => {
-        throw new Error('bug')
-      },
+    it('by too much work at once passes too, and is nothing to log', async () => {
+      broker.logged.length = 0
+      broker.instead = () => Promise.reject(new StoreError('overloaded', 'reads_queue_full', 'details'))
+      const answer = await broker.ask('GET', '/v1/streams')
+      assertRefused(answer, 500, 'internal_error', 'the broker cannot serve this now: repeat the request', true)
+      assert.equal(broker.logged.length, 0)
     })
-    assertRefused(await broken.ask('GET', '/v1/streams'), 500, 'internal_error')
-    assert.equal(broken.logged.length, 1)
-    await broken.stop()
+
+    it('while a request begins is answered as well', async () => {
+      const broken = await TestBroker.start({
+        authenticate: () => {
+          throw new Error('bug')
+        },
+      })
+      assertRefused(await broken.ask('GET', '/v1/streams'), 500, 'internal_error')
+      assert.equal(broken.logged.length, 1)
+      await broken.stop()
+    })
   })
 })

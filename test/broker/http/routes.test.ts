@@ -8,10 +8,6 @@ import { REPLIES, TestBroker, assertRefused, json } from './support.ts'
 import type { Asked, OperationName } from './support.ts'
 
 let broker: TestBroker
-before(async () => {
-  broker = await TestBroker.start()
-})
-after(() => broker.stop())
 
 const GROUP = '/v1/streams/orders/consumer-groups/workers'
 const DELIVERY = '/v1/streams/orders/subscriptions/sub-1/deliveries/dlv-1'
@@ -145,152 +141,167 @@ const rows: readonly Row[] = [
 const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts
 const asked = (body: object | undefined): Asked => (body === undefined ? {} : { body })
 
-describe('a route', () => {
-  for (const [method, path, body, operation, args, status, type = 'application/json'] of rows) {
-    it(`${method} ${path} asks for ${operation} and answers ${status} with all that it said`, async () => {
-      const answer = await broker.ask(method, path, asked(body))
-      assert.deepEqual(broker.taken(operation), args)
-      assert.deepEqual([answer.status, answer.headers['content-type']], [status, type])
-      const reply = REPLIES[operation]
-      if (reply instanceof Uint8Array) assert.equal(answer.text, Buffer.from(reply).toString())
-      else assert.deepEqual(json(answer), reply)
+describe('the broker’s routes', () => {
+  before(async () => {
+    broker = await TestBroker.start()
+  })
+  after(() => broker.stop())
+
+  describe('a route', () => {
+    for (const [method, path, body, operation, args, status, type = 'application/json'] of rows) {
+      it(`${method} ${path} asks for ${operation} and answers ${status} with all that it said`, async () => {
+        const answer = await broker.ask(method, path, asked(body))
+        assert.deepEqual(broker.taken(operation), args)
+        assert.deepEqual([answer.status, answer.headers['content-type']], [status, type])
+        const reply = REPLIES[operation]
+        if (reply instanceof Uint8Array) assert.equal(answer.text, Buffer.from(reply).toString())
+        else assert.deepEqual(json(answer), reply)
+      })
+    }
+
+    it(`POST ${GROUP}/claims asks for claim with a patience, and answers 200 with the bytes it was given`, async () => {
+      const answer = await broker.ask('POST', `${GROUP}/claims`, { body: { max_messages: 2, wait_millis: 0 } })
+      const [path, body] = broker.taken('claim')
+      assert.deepEqual([path, body], [group, { max_messages: 2, wait_millis: 0 }])
+      assert.deepEqual([answer.status, answer.text], [200, '{"claimed":true}'])
     })
-  }
 
-  it(`POST ${GROUP}/claims asks for claim with a patience, and answers 200 with the bytes it was given`, async () => {
-    const answer = await broker.ask('POST', `${GROUP}/claims`, { body: { max_messages: 2, wait_millis: 0 } })
-    const [path, body] = broker.taken('claim')
-    assert.deepEqual([path, body], [group, { max_messages: 2, wait_millis: 0 }])
-    assert.deepEqual([answer.status, answer.text], [200, '{"claimed":true}'])
+    it('is in the table once, with a permission', () => {
+      const table = brokerRoutes(enough).map(([method, path, permission]) => `${method} ${path} ${permission}`)
+      assert.deepEqual(new Set(table).size, table.length)
+      assert.equal(table.length, rows.length + ['health', 'claims', 'poll', 'pause', 'resume', 'metrics'].length)
+      assert.deepEqual(
+        table.filter((line) => line.endsWith(' public')),
+        ['GET /health public'],
+      )
+    })
+
+    it('that reads answers HEAD without a body', async () => {
+      const answer = await broker.ask('HEAD', '/v1/streams')
+      assert.deepEqual([answer.status, answer.text], [200, ''])
+      broker.taken('listStreams')
+    })
   })
 
-  it('is in the table once, with a permission', () => {
-    const table = brokerRoutes(enough).map(([method, path, permission]) => `${method} ${path} ${permission}`)
-    assert.deepEqual(new Set(table).size, table.length)
-    assert.equal(table.length, rows.length + ['health', 'claims', 'poll', 'pause', 'resume', 'metrics'].length)
-    assert.deepEqual(
-      table.filter((line) => line.endsWith(' public')),
-      ['GET /health public'],
-    )
+  describe('a claim that waits', () => {
+    it('is given up when its client leaves', async () => {
+      const client = await broker.connect()
+      const abandoned = new Promise<void>((resolve, reject) => {
+        broker.instead = ({ args }) => {
+          const patience = args[3] as { onAbandoned(listener: () => void): void }
+          patience.onAbandoned(resolve)
+          client.destroy()
+          return new Promise(() => {})
+        }
+        client.send(`POST ${GROUP}/claims HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`).catch(reject)
+      })
+      await abandoned
+      broker.instead = null
+      broker.calls.length = 0
+    })
   })
 
-  it('that reads answers HEAD without a body', async () => {
-    const answer = await broker.ask('HEAD', '/v1/streams')
-    assert.deepEqual([answer.status, answer.text], [200, ''])
-    broker.taken('listStreams')
-  })
-})
+  describe('outside the table', () => {
+    for (const path of [
+      '/',
+      '/v1',
+      '/v1/streams/',
+      '/v1/streams//records',
+      '/health/',
+      '/v1/streams/a/b',
+      '/v2/streams',
+    ])
+      it(`${path} is not_found`, async () => {
+        assertRefused(await broker.ask('GET', path), 404, 'not_found')
+        assertRefused(await broker.ask('POST', path, { body: {} }), 404, 'not_found')
+      })
 
-describe('a claim that waits', () => {
-  it('is given up when its client leaves', async () => {
-    const client = await broker.connect()
-    const abandoned = new Promise<void>((resolve, reject) => {
-      broker.instead = ({ args }) => {
-        const patience = args[3] as { onAbandoned(listener: () => void): void }
-        patience.onAbandoned(resolve)
-        client.destroy()
-        return new Promise(() => {})
+    for (const [method, path, allow] of [
+      ['DELETE', '/v1/streams/orders', 'GET, HEAD, PUT'],
+      ['POST', '/v1/streams', 'GET, HEAD'],
+      ['PUT', '/v1/streams/orders/records', 'GET, HEAD, POST'],
+      ['GET', `${GROUP}/claims`, 'POST'],
+      ['GET', `${GROUP}/cursors/main`, 'PUT'],
+      ['GET', `${DELIVERY}/ack`, 'POST'],
+      ['POST', '/health', 'GET, HEAD'],
+      ['GET', '/v1/replication/workers/poll', 'POST'],
+      ['PATCH', '/streams/orders/quarantine', 'GET, HEAD'],
+    ] as const)
+      it(`${method} ${path} is method_not_allowed, and Allow says ${allow}`, async () => {
+        const answer = await broker.ask(method, path)
+        assertRefused(answer, 405, 'method_not_allowed')
+        assert.equal(answer.headers['allow'], allow)
+      })
+  })
+
+  describe('GET /health', () => {
+    it('says who the node is and how it is, to anybody and whatever the query', async () => {
+      const closed = await TestBroker.start({
+        authenticate: () => assert.fail('health is public'),
+        storageStatus: () => 'read-only',
+      })
+      const answer = await closed.ask('GET', '/health?x=1')
+      assert.equal(answer.status, 200)
+      assert.deepEqual(json(answer), {
+        status: 'read-only',
+        service: 'mq',
+        version: '1.2.3',
+        node_id: 'node-1',
+        http_bind: `127.0.0.1:${closed.port}`,
+        storage: { status: 'read-only' },
+        security: { auth_mode: 'insecure-local' },
+        audit: { status: 'read-only' },
+        metrics: { exposure: 'disabled' },
+        release: { channel: 'private-beta', version: '1.2.3' },
+      })
+      await closed.stop()
+    })
+  })
+
+  describe('replication without a binding', () => {
+    const control = { stream: 'orders', source_site: 'a', target_site: 'b', tenant: 'local', reason: 'maintenance' }
+    for (const verb of ['pause', 'resume'])
+      it(`answers replication_not_configured to ${verb}, once the request is right`, async () => {
+        const path = `/v1/replication/workers/${verb}`
+        assertRefused(await broker.ask('POST', path, { body: control }), 409, 'replication_not_configured')
+        for (const field of ['stream', 'source_site', 'target_site']) {
+          const body = { ...control, [field]: null }
+          assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_request')
+        }
+        assertRefused(await broker.ask('POST', path), 400, 'invalid_request')
+      })
+    it('answers replication_not_configured to poll, and invalid_payload when it has a body', async () => {
+      const path = '/v1/replication/workers/poll'
+      assertRefused(await broker.ask('POST', path), 409, 'replication_not_configured')
+      assertRefused(await broker.ask('POST', path, { body: '' }), 409, 'replication_not_configured')
+      assertRefused(await broker.ask('POST', path, { body: {} }), 409, 'replication_not_configured')
+      for (const body of ['{"a":1}', '[]', 'x', 'null']) {
+        assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_payload')
       }
-      client.send(`POST ${GROUP}/claims HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`).catch(reject)
     })
-    await abandoned
-    broker.instead = null
-    broker.calls.length = 0
   })
-})
 
-describe('outside the table', () => {
-  for (const path of ['/', '/v1', '/v1/streams/', '/v1/streams//records', '/health/', '/v1/streams/a/b', '/v2/streams'])
-    it(`${path} is not_found`, async () => {
-      assertRefused(await broker.ask('GET', path), 404, 'not_found')
-      assertRefused(await broker.ask('POST', path, { body: {} }), 404, 'not_found')
-    })
-
-  for (const [method, path, allow] of [
-    ['DELETE', '/v1/streams/orders', 'GET, HEAD, PUT'],
-    ['POST', '/v1/streams', 'GET, HEAD'],
-    ['PUT', '/v1/streams/orders/records', 'GET, HEAD, POST'],
-    ['GET', `${GROUP}/claims`, 'POST'],
-    ['GET', `${GROUP}/cursors/main`, 'PUT'],
-    ['GET', `${DELIVERY}/ack`, 'POST'],
-    ['POST', '/health', 'GET, HEAD'],
-    ['GET', '/v1/replication/workers/poll', 'POST'],
-    ['PATCH', '/streams/orders/quarantine', 'GET, HEAD'],
-  ] as const)
-    it(`${method} ${path} is method_not_allowed, and Allow says ${allow}`, async () => {
-      const answer = await broker.ask(method, path)
-      assertRefused(answer, 405, 'method_not_allowed')
-      assert.equal(answer.headers['allow'], allow)
-    })
-})
-
-describe('GET /health', () => {
-  it('says who the node is and how it is, to anybody and whatever the query', async () => {
-    const closed = await TestBroker.start({
-      authenticate: () => assert.fail('health is public'),
-      storageStatus: () => 'read-only',
-    })
-    const answer = await closed.ask('GET', '/health?x=1')
-    assert.equal(answer.status, 200)
-    assert.deepEqual(json(answer), {
-      status: 'read-only',
-      service: 'mq',
-      version: '1.2.3',
-      node_id: 'node-1',
-      http_bind: `127.0.0.1:${closed.port}`,
-      storage: { status: 'read-only' },
-      security: { auth_mode: 'insecure-local' },
-      audit: { status: 'read-only' },
-      metrics: { exposure: 'disabled' },
-      release: { channel: 'private-beta', version: '1.2.3' },
-    })
-    await closed.stop()
-  })
-})
-
-describe('replication without a binding', () => {
-  const control = { stream: 'orders', source_site: 'a', target_site: 'b', tenant: 'local', reason: 'maintenance' }
-  for (const verb of ['pause', 'resume'])
-    it(`answers replication_not_configured to ${verb}, once the request is right`, async () => {
-      const path = `/v1/replication/workers/${verb}`
-      assertRefused(await broker.ask('POST', path, { body: control }), 409, 'replication_not_configured')
-      for (const field of ['stream', 'source_site', 'target_site']) {
-        const body = { ...control, [field]: null }
-        assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_request')
+  describe('GET /openapi.json', () => {
+    it('describes every route of the table', async () => {
+      const answer = await broker.ask('GET', '/openapi.json')
+      const { openapi, paths } = json(answer) as { openapi: string; paths: Record<string, Record<string, object>> }
+      assert.equal(openapi, '3.1.0')
+      for (const [method, path] of brokerRoutes(enough)) {
+        const operation = paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()]
+        assert(operation, `${method} ${path}`)
       }
-      assertRefused(await broker.ask('POST', path), 400, 'invalid_request')
+      const replayed = JSON.stringify(paths['/v1/streams/{stream}/records']!['get'])
+      assert.match(replayed, /"name":"max_records","in":"query"/)
     })
-  it('answers replication_not_configured to poll, and invalid_payload when it has a body', async () => {
-    const path = '/v1/replication/workers/poll'
-    assertRefused(await broker.ask('POST', path), 409, 'replication_not_configured')
-    assertRefused(await broker.ask('POST', path, { body: '' }), 409, 'replication_not_configured')
-    assertRefused(await broker.ask('POST', path, { body: {} }), 409, 'replication_not_configured')
-    for (const body of ['{"a":1}', '[]', 'x', 'null']) {
-      assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_payload')
-    }
   })
-})
 
-describe('GET /openapi.json', () => {
-  it('describes every route of the table', async () => {
-    const answer = await broker.ask('GET', '/openapi.json')
-    const { openapi, paths } = json(answer) as { openapi: string; paths: Record<string, Record<string, object>> }
-    assert.equal(openapi, '3.1.0')
-    for (const [method, path] of brokerRoutes(enough)) {
-      const operation = paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()]
-      assert(operation, `${method} ${path}`)
-    }
-    const replayed = JSON.stringify(paths['/v1/streams/{stream}/records']!['get'])
-    assert.match(replayed, /"name":"max_records","in":"query"/)
-  })
-})
-
-describe('a request id', () => {
-  it('of the client is kept, else one is made, in refusals as well', async () => {
-    const mine = { headers: { 'x-request-id': 'mine' } }
-    for (const path of ['/health', '/nothing', '/v1/streams?x']) {
-      assert.equal((await broker.ask('GET', path, mine)).headers['x-request-id'], 'mine')
-      assert.match((await broker.ask('GET', path)).headers['x-request-id']!, /^req-[0-9a-f]{24}$/)
-    }
+  describe('a request id', () => {
+    it('of the client is kept, else one is made, in refusals as well', async () => {
+      const mine = { headers: { 'x-request-id': 'mine' } }
+      for (const path of ['/health', '/nothing', '/v1/streams?x']) {
+        assert.equal((await broker.ask('GET', path, mine)).headers['x-request-id'], 'mine')
+        assert.match((await broker.ask('GET', path)).headers['x-request-id']!, /^req-[0-9a-f]{24}$/)
+      }
+    })
   })
 })

@@ -16,276 +16,279 @@ const replaced: Handlers = {
 }
 
 let gateway: TestGateway
-before(async () => {
-  gateway = await TestGateway.start({ handlers: replaced, concurrentRequestsMax: 3 })
-  await gateway.ask('PUT', '/bkt')
-})
-after(() => gateway.stop())
 
 const located = (headers: Record<string, string> = {}) => gateway.ask('GET', '/bkt?location', { headers })
 
-describe('every answer', () => {
-  it('says what the gateway made of the request', async () => {
-    const { headers } = await gateway.ask('HEAD', '/bkt', { headers: { host: 'bkt.s3.local' } })
-    const path = await gateway.ask('HEAD', '/bkt')
-    assert.equal(path.status, 200)
-    assert.deepEqual(
-      Object.entries(path.headers).filter(([name]) => name.startsWith('x-')),
-      [
-        ['x-obj-request-id', 'objreq-070707070707070707070707'],
-        ['x-obj-profile', 'objapi-core-v1'],
-        ['x-obj-gateway-contract', 'v1'],
-        ['x-obj-operation', 'HeadBucket'],
-        ['x-obj-handler', 'headBucket'],
-        ['x-obj-addressing-contract', 'v1'],
-        ['x-obj-endpoint-style', 'path'],
-        ['x-obj-body-disposition', 'none'],
-        ['x-obj-bucket-id', 'bkt-00000001'],
-        ['x-obj-bucket-region', 'us-east-1'],
-      ],
-    )
-    assert.equal(headers['x-obj-endpoint-style'], 'virtual-host')
-    assert.equal(headers['x-obj-operation'], 'HeadObject') // the host's bucket wins: the path is a key
+describe('the gateway', () => {
+  before(async () => {
+    gateway = await TestGateway.start({ handlers: replaced, concurrentRequestsMax: 3 })
+    await gateway.ask('PUT', '/bkt')
   })
+  after(() => gateway.stop())
 
-  it('keeps the client’s request id, which is that of the error too', async () => {
-    const own = 'a'.repeat(128)
-    const reply = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': own } })
-    assert.equal(reply.headers['x-obj-request-id'], own)
-    assert.equal(textOf(reply.text, 'RequestId'), own)
-    const alias = await gateway.ask('GET', '/none?location', { headers: { 'x-amz-request-id': own } })
-    assert.equal(alias.headers['x-obj-request-id'], own)
-    const long = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': `${own}a` } })
-    assert.match(long.headers['x-obj-request-id']!, /^objreq-/)
-  })
-
-  it('has S3’s names as well for who speaks S3, but for what S3 does not have', async () => {
-    instead = () => ({
-      status: 200,
-      headers: [
-        ['x-obj-version-id', 'ver-1'],
-        ['x-obj-tagging-count', '2'],
-      ],
+  describe('every answer', () => {
+    it('says what the gateway made of the request', async () => {
+      const { headers } = await gateway.ask('HEAD', '/bkt', { headers: { host: 'bkt.s3.local' } })
+      const path = await gateway.ask('HEAD', '/bkt')
+      assert.equal(path.status, 200)
+      assert.deepEqual(
+        Object.entries(path.headers).filter(([name]) => name.startsWith('x-')),
+        [
+          ['x-obj-request-id', 'objreq-070707070707070707070707'],
+          ['x-obj-profile', 'objapi-core-v1'],
+          ['x-obj-gateway-contract', 'v1'],
+          ['x-obj-operation', 'HeadBucket'],
+          ['x-obj-handler', 'headBucket'],
+          ['x-obj-addressing-contract', 'v1'],
+          ['x-obj-endpoint-style', 'path'],
+          ['x-obj-body-disposition', 'none'],
+          ['x-obj-bucket-id', 'bkt-00000001'],
+          ['x-obj-bucket-region', 'us-east-1'],
+        ],
+      )
+      assert.equal(headers['x-obj-endpoint-style'], 'virtual-host')
+      assert.equal(headers['x-obj-operation'], 'HeadObject') // the host's bucket wins: the path is a key
     })
-    for (const speaking of [{ 'x-amz-date': 'x' }, { authorization: 'AWS4-HMAC-SHA256 x' }]) {
-      const { headers } = await located(speaking)
-      assert.equal(headers['x-obj-tagging-count'], '2')
-      assert.equal(headers['x-amz-tagging-count'], '2')
-      assert.equal(headers['x-amz-request-id'], headers['x-obj-request-id'])
-      assert.equal(headers['x-amz-id-2'], 'objstore')
-      assert.equal(headers['x-amz-version-id'], undefined)
-      assert.equal(headers['x-amz-profile'], undefined)
-    }
-    const { headers } = await located()
-    assert.deepEqual(
-      Object.keys(headers).filter((name) => name.startsWith('x-amz-')),
-      [],
-    )
-    const presigned = await gateway.ask('GET', '/bkt?location&X-Amz-Signature=1')
-    assert.equal(presigned.headers['x-amz-tagging-count'], '2')
-  })
 
-  it('is not ended by what a header has in it', async () => {
-    instead = () => ({
-      status: 200,
-      headers: [['x-obj-meta-a', 'b\r\nx-evil: 1\0']],
-      body: { contentType: 'text/plain\r\nx-evil: 1', bytes: 'hello' },
+    it('keeps the client’s request id, which is that of the error too', async () => {
+      const own = 'a'.repeat(128)
+      const reply = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': own } })
+      assert.equal(reply.headers['x-obj-request-id'], own)
+      assert.equal(textOf(reply.text, 'RequestId'), own)
+      const alias = await gateway.ask('GET', '/none?location', { headers: { 'x-amz-request-id': own } })
+      assert.equal(alias.headers['x-obj-request-id'], own)
+      const long = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': `${own}a` } })
+      assert.match(long.headers['x-obj-request-id']!, /^objreq-/)
     })
-    const reply = await located()
-    assert.equal(reply.headers['x-evil'], undefined)
-    assert.equal(reply.headers['content-type'], 'text/plain  x-evil: 1')
-    assert.equal(reply.text, 'hello')
+
+    it('has S3’s names as well for who speaks S3, but for what S3 does not have', async () => {
+      instead = () => ({
+        status: 200,
+        headers: [
+          ['x-obj-version-id', 'ver-1'],
+          ['x-obj-tagging-count', '2'],
+        ],
+      })
+      for (const speaking of [{ 'x-amz-date': 'x' }, { authorization: 'AWS4-HMAC-SHA256 x' }]) {
+        const { headers } = await located(speaking)
+        assert.equal(headers['x-obj-tagging-count'], '2')
+        assert.equal(headers['x-amz-tagging-count'], '2')
+        assert.equal(headers['x-amz-request-id'], headers['x-obj-request-id'])
+        assert.equal(headers['x-amz-id-2'], 'objstore')
+        assert.equal(headers['x-amz-version-id'], undefined)
+        assert.equal(headers['x-amz-profile'], undefined)
+      }
+      const { headers } = await located()
+      assert.deepEqual(
+        Object.keys(headers).filter((name) => name.startsWith('x-amz-')),
+        [],
+      )
+      const presigned = await gateway.ask('GET', '/bkt?location&X-Amz-Signature=1')
+      assert.equal(presigned.headers['x-amz-tagging-count'], '2')
+    })
+
+    it('is not ended by what a header has in it', async () => {
+      instead = () => ({
+        status: 200,
+        headers: [['x-obj-meta-a', 'b\r\nx-evil: 1\0']],
+        body: { contentType: 'text/plain\r\nx-evil: 1', bytes: 'hello' },
+      })
+      const reply = await located()
+      assert.equal(reply.headers['x-evil'], undefined)
+      assert.equal(reply.headers['content-type'], 'text/plain  x-evil: 1')
+      assert.equal(reply.text, 'hello')
+    })
+
+    it('without a body says that it is empty, unless there can be none', async () => {
+      instead = () => ({ status: 200 })
+      assert.equal((await located()).headers['content-length'], '0')
+      instead = () => ({ status: 204 })
+      assert.equal((await located()).headers['content-length'], undefined)
+    })
+
+    it('streams what comes from a source, and only tells its length to a HEAD', async () => {
+      await gateway.ask('PUT', '/bkt/key', { body: 'hello' })
+      const got = await gateway.ask('GET', '/bkt/key')
+      assert.deepEqual([got.status, got.text], [200, 'hello'])
+      const head = await gateway.ask('HEAD', '/bkt/key')
+      assert.deepEqual([head.status, head.headers['content-length'], head.text], [200, '5', ''])
+      assert.equal(gateway.store.open.sources, 0)
+    })
+
+    it('is sent whole when it is longer than what any buffer on the way takes', async () => {
+      const large = Buffer.alloc(16 << 20, 'abcdefg')
+      await gateway.ask('PUT', '/bkt/large', { body: large })
+      const got = await fetch(`${gateway.url}/bkt/large`)
+      assert.ok(large.equals(Buffer.from(await got.arrayBuffer())))
+      assert.equal(gateway.store.open.sources, 0)
+    })
+
+    it('says what became of the body', async () => {
+      const disposition = async (method: string, target: string, body?: string) =>
+        (await gateway.ask(method, target, body === undefined ? {} : { body })).headers['x-obj-body-disposition']
+      assert.equal(await disposition('PUT', '/bkt/key', 'hello'), 'streamed')
+      assert.equal(await disposition('PUT', '/bkt?cors', '<no>'), 'buffered')
+      assert.equal(await disposition('PUT', '/none/key', 'hello'), 'discarded')
+      assert.equal(await disposition('GET', '/bkt/key'), 'none')
+      assert.equal(await disposition('PATCH', '/bkt/key', 'hello'), 'discarded')
+    })
   })
 
-  it('without a body says that it is empty, unless there can be none', async () => {
-    instead = () => ({ status: 200 })
-    assert.equal((await located()).headers['content-length'], '0')
-    instead = () => ({ status: 204 })
-    assert.equal((await located()).headers['content-length'], undefined)
+  describe('a refusal', () => {
+    it('is S3’s XML, and headers that say what to do', async () => {
+      const reply = await gateway.ask('GET', '/none?location')
+      assertRefused(reply, 404, 'NoSuchBucket')
+      assert.equal(reply.headers['content-type'], 'application/xml')
+      assert.equal(reply.headers['x-obj-error-category'], 'not-found')
+      assert.equal(reply.headers['x-obj-error-retryable'], 'false')
+      assert.equal(reply.headers['x-obj-error-redacted'], 'false')
+      assert.equal(textOf(reply.text, 'BucketName'), 'none')
+      assert.equal(textOf(reply.text, 'HostId'), 'objstore')
+      assert.equal(reply.headers['x-obj-operation'], 'GetBucketLocation')
+    })
+
+    it('of a HEAD has headers only', async () => {
+      const reply = await gateway.ask('HEAD', '/none')
+      assertRefused(reply, 404, 'NoSuchBucket')
+      assert.equal(reply.text, '')
+      assert.equal((await gateway.ask('GET', '/bkt?location')).status, 204) // the connection goes on
+    })
+
+    it('of what is outside the profile says so', async () => {
+      for (const [method, target] of [
+        ['GET', '/bkt?versioning'],
+        ['PATCH', '/bkt/key'],
+        ['POST', '/'],
+      ] as const) {
+        const reply = await gateway.ask(method, target)
+        assertRefused(reply, 501, 'NotImplemented')
+        assert.equal(reply.headers['x-obj-operation'], 'Unsupported')
+      }
+    })
+
+    it('of what is outside the profile or cannot be read says how the bucket was addressed', async () => {
+      for (const [method, target, status, code] of [
+        ['GET', '/?versioning', 501, 'NotImplemented'],
+        ['GET', '/k?acl', 501, 'NotImplemented'],
+        ['GET', `/${'k'.repeat(1025)}`, 400, 'KeyTooLongError'],
+        ['GET', '/%zz', 400, 'InvalidURI'],
+        ['GET', `/?${'p&'.repeat(65)}`, 400, 'InvalidURI'],
+        ['PATCH', '/', 501, 'NotImplemented'],
+      ] as const) {
+        const inHost = await gateway.ask(method, target, { headers: { host: 'bkt.s3.local' } })
+        assertRefused(inHost, status, code)
+        assert.equal(inHost.headers['x-obj-endpoint-style'], 'virtual-host')
+        const inPath = await gateway.ask(method, `/bkt${target}`)
+        assertRefused(inPath, status, code)
+        assert.equal(inPath.headers['x-obj-endpoint-style'], 'path')
+      }
+    })
+
+    it('brings the headers that it was given', async () => {
+      instead = () => {
+        throw refuse('NotModified', undefined, { headers: [['ETag', '"e"']] })
+      }
+      const reply = await located()
+      assert.deepEqual([reply.status, reply.headers['etag'], reply.text], [304, '"e"', ''])
+    })
+
+    it('for want of a thread or a disk can be tried again, and the log says why', async () => {
+      instead = () => {
+        throw new StoreError('unavailable', 'wal_unavailable', 'secret path')
+      }
+      const reply = await located()
+      assertRefused(reply, 503, 'ServiceUnavailable')
+      assert.equal(reply.headers['x-obj-error-redacted'], 'true')
+      assert.doesNotMatch(reply.text, /secret/)
+      assert.equal(gateway.logged.splice(0).length, 1)
+      instead = () => {
+        throw new StoreError('overloaded', 'full', 'full')
+      }
+      const busy = await located()
+      assertRefused(busy, 503, 'SlowDown')
+      assert.equal(busy.headers['retry-after'], '1')
+      assert.deepEqual(gateway.logged, [])
+    })
+
+    it('of our own making is logged and tells nothing', async () => {
+      instead = () => {
+        throw new Error('secret')
+      }
+      const reply = await located()
+      assertRefused(reply, 500, 'InternalError')
+      assert.doesNotMatch(reply.text, /secret/)
+      assert.equal(gateway.logged.splice(0).length, 1)
+    })
   })
 
-  it('streams what comes from a source, and only tells its length to a HEAD', async () => {
-    await gateway.ask('PUT', '/bkt/key', { body: 'hello' })
-    const got = await gateway.ask('GET', '/bkt/key')
-    assert.deepEqual([got.status, got.text], [200, 'hello'])
-    const head = await gateway.ask('HEAD', '/bkt/key')
-    assert.deepEqual([head.status, head.headers['content-length'], head.text], [200, '5', ''])
-    assert.equal(gateway.store.open.sources, 0)
+  describe('the places of the gateway', () => {
+    it('are given back, and who finds none is told to slow down', async () => {
+      const waiting: (() => void)[] = []
+      instead = () => new Promise((resolve) => waiting.push(() => resolve({ status: 200 })))
+      const clients = await Promise.all([1, 2, 3].map(() => gateway.connect()))
+      for (const client of clients) await client.send('GET /bkt?location HTTP/1.1\r\nhost: x\r\n\r\n')
+      await until(() => waiting.length === 3)
+      const refused = await gateway.ask('GET', '/bkt?location')
+      assertRefused(refused, 503, 'SlowDown')
+      assert.equal(refused.headers['retry-after'], '1')
+      assert.equal(refused.headers['x-obj-error-retryable'], 'true')
+      assert.equal(refused.headers['x-obj-operation'], 'GetBucketLocation')
+      for (const answer of waiting) answer()
+      for (const client of clients) assert.equal((await client.reply())?.status, 200)
+      instead = () => ({ status: 200 })
+      assert.equal((await located()).status, 200)
+      for (const client of clients) client.destroy()
+    })
   })
 
-  it('is sent whole when it is longer than what any buffer on the way takes', async () => {
-    const large = Buffer.alloc(16 << 20, 'abcdefg')
-    await gateway.ask('PUT', '/bkt/large', { body: large })
-    const got = await fetch(`${gateway.url}/bkt/large`)
-    assert.ok(large.equals(Buffer.from(await got.arrayBuffer())))
-    assert.equal(gateway.store.open.sources, 0)
-  })
+  describe('a body that nobody takes', () => {
+    it('is dropped, and the connection goes on', async () => {
+      const large = 'x'.repeat(1 << 20)
+      assertRefused(await gateway.ask('PUT', '/none/key', { body: large }), 404, 'NoSuchBucket')
+      assertRefused(await gateway.ask('POST', '/bkt/key', { body: large }), 501, 'NotImplemented')
+      assert.equal((await gateway.ask('PUT', '/bkt/key', { body: large })).status, 200)
+      assert.equal((await gateway.ask('GET', '/bkt/key')).text, large)
+      assert.equal(gateway.store.open.bodies, 0)
+    })
 
-  it('says what became of the body', async () => {
-    const disposition = async (method: string, target: string, body?: string) =>
-      (await gateway.ask(method, target, body === undefined ? {} : { body })).headers['x-obj-body-disposition']
-    assert.equal(await disposition('PUT', '/bkt/key', 'hello'), 'streamed')
-    assert.equal(await disposition('PUT', '/bkt?cors', '<no>'), 'buffered')
-    assert.equal(await disposition('PUT', '/none/key', 'hello'), 'discarded')
-    assert.equal(await disposition('GET', '/bkt/key'), 'none')
-    assert.equal(await disposition('PATCH', '/bkt/key', 'hello'), 'discarded')
-  })
-})
+    it('in chunks that come at once is whole, and the connection goes on', async () => {
+      const client = await gateway.connect()
+      const chunks = '3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n'
+      for (const target of ['/none/key', '/bkt/chunked']) {
+        await client.send(`PUT ${target} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
+        assert.equal((await client.reply())?.status, target === '/none/key' ? 404 : 200)
+      }
+      let answer = (): void => {}
+      instead = () => new Promise((resolve) => (answer = () => resolve({ status: 200 })))
+      await client.send(`GET /bkt?location HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
+      await until(() => gateway.inFlight > 0)
+      for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setImmediate(resolve)) // the body is in
+      answer()
+      assert.equal((await client.reply())?.headers['x-obj-body-disposition'], 'discarded')
+      await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: x\r\n\r\n')
+      assert.equal((await client.reply())?.body, 'onetwo')
+      client.destroy()
+    })
 
-describe('a refusal', () => {
-  it('is S3’s XML, and headers that say what to do', async () => {
-    const reply = await gateway.ask('GET', '/none?location')
-    assertRefused(reply, 404, 'NoSuchBucket')
-    assert.equal(reply.headers['content-type'], 'application/xml')
-    assert.equal(reply.headers['x-obj-error-category'], 'not-found')
-    assert.equal(reply.headers['x-obj-error-retryable'], 'false')
-    assert.equal(reply.headers['x-obj-error-redacted'], 'false')
-    assert.equal(textOf(reply.text, 'BucketName'), 'none')
-    assert.equal(textOf(reply.text, 'HostId'), 'objstore')
-    assert.equal(reply.headers['x-obj-operation'], 'GetBucketLocation')
-  })
+    it('that stalls while it is taken is a RequestTimeout', async () => {
+      const client = await gateway.connect()
+      await client.send('PUT /bkt/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
+      await until(() => gateway.store.open.bodies === 1)
+      gateway.clock.advanceMs(40_000)
+      const reply = await client.reply()
+      assert.equal(reply?.status, 400)
+      assert.equal(reply.headers['x-obj-error-code'], 'RequestTimeout')
+      await client.closed()
+      assert.equal(gateway.store.open.bodies, 0)
+    })
 
-  it('of a HEAD has headers only', async () => {
-    const reply = await gateway.ask('HEAD', '/none')
-    assertRefused(reply, 404, 'NoSuchBucket')
-    assert.equal(reply.text, '')
-    assert.equal((await gateway.ask('GET', '/bkt?location')).status, 204) // the connection goes on
-  })
-
-  it('of what is outside the profile says so', async () => {
-    for (const [method, target] of [
-      ['GET', '/bkt?versioning'],
-      ['PATCH', '/bkt/key'],
-      ['POST', '/'],
-    ] as const) {
-      const reply = await gateway.ask(method, target)
-      assertRefused(reply, 501, 'NotImplemented')
-      assert.equal(reply.headers['x-obj-operation'], 'Unsupported')
-    }
-  })
-
-  it('of what is outside the profile or cannot be read says how the bucket was addressed', async () => {
-    for (const [method, target, status, code] of [
-      ['GET', '/?versioning', 501, 'NotImplemented'],
-      ['GET', '/k?acl', 501, 'NotImplemented'],
-      ['GET', `/${'k'.repeat(1025)}`, 400, 'KeyTooLongError'],
-      ['GET', '/%zz', 400, 'InvalidURI'],
-      ['GET', `/?${'p&'.repeat(65)}`, 400, 'InvalidURI'],
-      ['PATCH', '/', 501, 'NotImplemented'],
-    ] as const) {
-      const inHost = await gateway.ask(method, target, { headers: { host: 'bkt.s3.local' } })
-      assertRefused(inHost, status, code)
-      assert.equal(inHost.headers['x-obj-endpoint-style'], 'virtual-host')
-      const inPath = await gateway.ask(method, `/bkt${target}`)
-      assertRefused(inPath, status, code)
-      assert.equal(inPath.headers['x-obj-endpoint-style'], 'path')
-    }
-  })
-
-  it('brings the headers that it was given', async () => {
-    instead = () => {
-      throw refuse('NotModified', undefined, { headers: [['ETag', '"e"']] })
-    }
-    const reply = await located()
-    assert.deepEqual([reply.status, reply.headers['etag'], reply.text], [304, '"e"', ''])
-  })
-
-  it('for want of a thread or a disk can be tried again, and the log says why', async () => {
-    instead = () => {
-      throw new StoreError('unavailable', 'wal_unavailable', 'secret path')
-    }
-    const reply = await located()
-    assertRefused(reply, 503, 'ServiceUnavailable')
-    assert.equal(reply.headers['x-obj-error-redacted'], 'true')
-    assert.doesNotMatch(reply.text, /secret/)
-    assert.equal(gateway.logged.splice(0).length, 1)
-    instead = () => {
-      throw new StoreError('overloaded', 'full', 'full')
-    }
-    const busy = await located()
-    assertRefused(busy, 503, 'SlowDown')
-    assert.equal(busy.headers['retry-after'], '1')
-    assert.deepEqual(gateway.logged, [])
-  })
-
-  it('of our own making is logged and tells nothing', async () => {
-    instead = () => {
-      throw new Error('secret')
-    }
-    const reply = await located()
-    assertRefused(reply, 500, 'InternalError')
-    assert.doesNotMatch(reply.text, /secret/)
-    assert.equal(gateway.logged.splice(0).length, 1)
-  })
-})
-
-describe('the places of the gateway', () => {
-  it('are given back, and who finds none is told to slow down', async () => {
-    const waiting: (() => void)[] = []
-    instead = () => new Promise((resolve) => waiting.push(() => resolve({ status: 200 })))
-    const clients = await Promise.all([1, 2, 3].map(() => gateway.connect()))
-    for (const client of clients) await client.send('GET /bkt?location HTTP/1.1\r\nhost: x\r\n\r\n')
-    await until(() => waiting.length === 3)
-    const refused = await gateway.ask('GET', '/bkt?location')
-    assertRefused(refused, 503, 'SlowDown')
-    assert.equal(refused.headers['retry-after'], '1')
-    assert.equal(refused.headers['x-obj-error-retryable'], 'true')
-    assert.equal(refused.headers['x-obj-operation'], 'GetBucketLocation')
-    for (const answer of waiting) answer()
-    for (const client of clients) assert.equal((await client.reply())?.status, 200)
-    instead = () => ({ status: 200 })
-    assert.equal((await located()).status, 200)
-    for (const client of clients) client.destroy()
-  })
-})
-
-describe('a body that nobody takes', () => {
-  it('is dropped, and the connection goes on', async () => {
-    const large = 'x'.repeat(1 << 20)
-    assertRefused(await gateway.ask('PUT', '/none/key', { body: large }), 404, 'NoSuchBucket')
-    assertRefused(await gateway.ask('POST', '/bkt/key', { body: large }), 501, 'NotImplemented')
-    assert.equal((await gateway.ask('PUT', '/bkt/key', { body: large })).status, 200)
-    assert.equal((await gateway.ask('GET', '/bkt/key')).text, large)
-    assert.equal(gateway.store.open.bodies, 0)
-  })
-
-  it('in chunks that come at once is whole, and the connection goes on', async () => {
-    const client = await gateway.connect()
-    const chunks = '3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n'
-    for (const target of ['/none/key', '/bkt/chunked']) {
-      await client.send(`PUT ${target} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
-      assert.equal((await client.reply())?.status, target === '/none/key' ? 404 : 200)
-    }
-    let answer = (): void => {}
-    instead = () => new Promise((resolve) => (answer = () => resolve({ status: 200 })))
-    await client.send(`GET /bkt?location HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
-    await until(() => gateway.inFlight > 0)
-    for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setImmediate(resolve)) // the body is in
-    answer()
-    assert.equal((await client.reply())?.headers['x-obj-body-disposition'], 'discarded')
-    await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: x\r\n\r\n')
-    assert.equal((await client.reply())?.body, 'onetwo')
-    client.destroy()
-  })
-
-  it('that stalls while it is taken is a RequestTimeout', async () => {
-    const client = await gateway.connect()
-    await client.send('PUT /bkt/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
-    await until(() => gateway.store.open.bodies === 1)
-    gateway.clock.advanceMs(40_000)
-    const reply = await client.reply()
-    assert.equal(reply?.status, 400)
-    assert.equal(reply.headers['x-obj-error-code'], 'RequestTimeout')
-    await client.closed()
-    assert.equal(gateway.store.open.bodies, 0)
-  })
-
-  it('whose client goes away leaves nothing', async () => {
-    const client = await gateway.connect()
-    await client.send('PUT /bkt/gone HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
-    await until(() => gateway.store.open.bodies === 1)
-    client.destroy()
-    await until(() => gateway.store.open.bodies === 0)
-    assertRefused(await gateway.ask('GET', '/bkt/gone'), 404, 'NoSuchKey')
+    it('whose client goes away leaves nothing', async () => {
+      const client = await gateway.connect()
+      await client.send('PUT /bkt/gone HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
+      await until(() => gateway.store.open.bodies === 1)
+      client.destroy()
+      await until(() => gateway.store.open.bodies === 0)
+      assertRefused(await gateway.ask('GET', '/bkt/gone'), 404, 'NoSuchKey')
+    })
   })
 })

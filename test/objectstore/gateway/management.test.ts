@@ -3,15 +3,16 @@ import { after, before, describe, it } from 'node:test'
 import { CAPABILITIES, TestGateway, assertRefused } from './support.ts'
 
 let gateway: TestGateway
-before(async () => {
-  gateway = await TestGateway.start()
-})
-after(() => gateway.stop())
 
 const json = (body: object) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
 const STORED = { url: 'http://a', latency: 1.5, activation_id: 'a-1' }
 
 describe('the management routes', () => {
+  before(async () => {
+    gateway = await TestGateway.start()
+  })
+  after(() => gateway.stop())
+
   it('say that the service is healthy, or what is wrong', async () => {
     const health = await gateway.ask('GET', '/health')
     assert.deepEqual([health.status, health.text], [200, '"Healthy"'])

@@ -16,12 +16,6 @@ const credentials = parseCredentials(
 )
 
 let gateway: TestGateway
-before(async () => {
-  gateway = await TestGateway.start({ authenticator: signedAuthenticator({ credentials, region: REGION }) })
-  gateway.store.nowMs = NOW_MS
-  assert.equal((await send({ method: 'PUT', path: '/bkt' })).status, 200)
-})
-after(() => gateway.stop())
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -35,85 +29,96 @@ function send(draft: Draft, body?: string): Promise<Reply> {
   return gateway.ask(method, target, { headers: Object.fromEntries(headers), ...(body !== undefined && { body }) })
 }
 
-describe('a signed request', () => {
-  it('is its principal’s, under any key, with S3’s names in its answer', async () => {
-    const path = '/bkt/a b/../+ü%2F//x'
-    const put = await send({ method: 'PUT', path }, 'hello')
-    assert.equal(put.status, 200, put.text)
-    assert.equal(put.headers['x-amz-request-id'], put.headers['x-obj-request-id'])
-    assert.ok(put.headers['x-amz-checksum-crc64nvme'])
-    const got = await send({ path })
-    assert.deepEqual([got.status, got.text], [200, 'hello'])
-    const list = await send({
-      path: '/bkt',
-      query: [
-        ['list-type', '2'],
-        ['fetch-owner', 'true'],
-      ],
+describe('a gateway that asks for signatures', () => {
+  before(async () => {
+    gateway = await TestGateway.start({ authenticator: signedAuthenticator({ credentials, region: REGION }) })
+    gateway.store.nowMs = NOW_MS
+    assert.equal((await send({ method: 'PUT', path: '/bkt' })).status, 200)
+  })
+  after(() => gateway.stop())
+
+  describe('a signed request', () => {
+    it('is its principal’s, under any key, with S3’s names in its answer', async () => {
+      const path = '/bkt/a b/../+ü%2F//x'
+      const put = await send({ method: 'PUT', path }, 'hello')
+      assert.equal(put.status, 200, put.text)
+      assert.equal(put.headers['x-amz-request-id'], put.headers['x-obj-request-id'])
+      assert.ok(put.headers['x-amz-checksum-crc64nvme'])
+      const got = await send({ path })
+      assert.deepEqual([got.status, got.text], [200, 'hello'])
+      const list = await send({
+        path: '/bkt',
+        query: [
+          ['list-type', '2'],
+          ['fetch-owner', 'true'],
+        ],
+      })
+      assert.deepEqual([textOf(list.text, 'Key'), textOf(list.text, 'ID')], ['a b/../+ü%2F//x', 'alice'])
     })
-    assert.deepEqual([textOf(list.text, 'Key'), textOf(list.text, 'ID')], ['a b/../+ü%2F//x', 'alice'])
-  })
 
-  it('is refused before its body is looked at when the signature is wrong', async () => {
-    const reply = await send({ method: 'PUT', path: '/bkt/key', secret: 'wrong' }, 'hello')
-    assertRefused(reply, 403, 'SignatureDoesNotMatch')
-    assert.equal(reply.headers['x-obj-body-disposition'], 'discarded')
-    assert.equal(reply.headers['x-obj-error-category'], 'auth')
-  })
+    it('is refused before its body is looked at when the signature is wrong', async () => {
+      const reply = await send({ method: 'PUT', path: '/bkt/key', secret: 'wrong' }, 'hello')
+      assertRefused(reply, 403, 'SignatureDoesNotMatch')
+      assert.equal(reply.headers['x-obj-body-disposition'], 'discarded')
+      assert.equal(reply.headers['x-obj-error-category'], 'auth')
+    })
 
-  it('is refused when the body is another than was signed', async () => {
-    const reply = await send({ method: 'PUT', path: '/bkt/key', payloadHash: sha256('other') }, 'hello')
-    assertRefused(reply, 400, 'XAmzContentSHA256Mismatch')
-    const cors = await send({ method: 'PUT', path: '/bkt', query: [['policy', '']], payloadHash: sha256('x') }, '{}')
-    assertRefused(cors, 400, 'XAmzContentSHA256Mismatch')
-    assert.equal(gateway.store.open.bodies, 0)
-  })
+    it('is refused when the body is another than was signed', async () => {
+      const reply = await send({ method: 'PUT', path: '/bkt/key', payloadHash: sha256('other') }, 'hello')
+      assertRefused(reply, 400, 'XAmzContentSHA256Mismatch')
+      const cors = await send({ method: 'PUT', path: '/bkt', query: [['policy', '']], payloadHash: sha256('x') }, '{}')
+      assertRefused(cors, 400, 'XAmzContentSHA256Mismatch')
+      assert.equal(gateway.store.open.bodies, 0)
+    })
 
-  it('is refused when it was signed with a body, and comes without one', async () => {
-    await send({ method: 'PUT', path: '/bkt/kept' }, 'hello')
-    for (const draft of [
-      { path: '/bkt/kept' },
-      { method: 'HEAD', path: '/bkt/kept' },
-      { method: 'DELETE', path: '/bkt/kept' },
-      { method: 'PUT', path: '/bkt/copy', headers: { 'x-amz-copy-source': 'bkt/kept' } },
-      { path: '/' },
-    ]) {
-      for (const payloadHash of [sha256('other'), sha256('other').toUpperCase()]) {
-        assertRefused(await send({ ...draft, payloadHash }), 400, 'XAmzContentSHA256Mismatch')
+    it('is refused when it was signed with a body, and comes without one', async () => {
+      await send({ method: 'PUT', path: '/bkt/kept' }, 'hello')
+      for (const draft of [
+        { path: '/bkt/kept' },
+        { method: 'HEAD', path: '/bkt/kept' },
+        { method: 'DELETE', path: '/bkt/kept' },
+        { method: 'PUT', path: '/bkt/copy', headers: { 'x-amz-copy-source': 'bkt/kept' } },
+        { path: '/' },
+      ]) {
+        for (const payloadHash of [sha256('other'), sha256('other').toUpperCase()]) {
+          assertRefused(await send({ ...draft, payloadHash }), 400, 'XAmzContentSHA256Mismatch')
+        }
       }
-    }
-    for (const payloadHash of [sha256(''), 'UNSIGNED-PAYLOAD', 'STREAMING-UNSIGNED-PAYLOAD-TRAILER']) {
-      assert.equal((await send({ path: '/bkt/kept', payloadHash })).text, 'hello')
-    }
-    const dropped = await send({ path: '/bkt/kept', payloadHash: sha256('other') }, 'another')
-    assert.deepEqual([dropped.status, dropped.headers['x-obj-body-disposition']], [200, 'discarded'])
+      for (const payloadHash of [sha256(''), 'UNSIGNED-PAYLOAD', 'STREAMING-UNSIGNED-PAYLOAD-TRAILER']) {
+        assert.equal((await send({ path: '/bkt/kept', payloadHash })).text, 'hello')
+      }
+      const dropped = await send({ path: '/bkt/kept', payloadHash: sha256('other') }, 'another')
+      assert.deepEqual([dropped.status, dropped.headers['x-obj-body-disposition']], [200, 'discarded'])
+    })
+
+    it('brings its body in chunks with a checksum behind them, as SDKs do by default', async () => {
+      const body = '5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n'
+      const headers = {
+        'content-encoding': 'aws-chunked',
+        'x-amz-decoded-content-length': '5',
+        'x-amz-trailer': 'x-amz-checksum-crc32',
+      }
+      const draft = { method: 'PUT', path: '/bkt/chunked', headers, payloadHash: 'STREAMING-UNSIGNED-PAYLOAD-TRAILER' }
+      const put = await send(draft, body)
+      assert.deepEqual([put.status, put.headers['x-amz-checksum-crc32']], [200, 'NhCmhg=='])
+      const got = await send({ path: '/bkt/chunked' })
+      assert.deepEqual([got.text, got.headers['content-encoding']], ['hello', undefined])
+    })
+
+    it('that is not signed is nobody’s', async () => {
+      assertRefused(await gateway.ask('GET', '/bkt/key'), 403, 'AccessDenied')
+      assertRefused(await gateway.askAs('alice', 'GET', '/bkt/key'), 403, 'AccessDenied')
+    })
   })
 
-  it('brings its body in chunks with a checksum behind them, as SDKs do by default', async () => {
-    const body = '5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n'
-    const headers = {
-      'content-encoding': 'aws-chunked',
-      'x-amz-decoded-content-length': '5',
-      'x-amz-trailer': 'x-amz-checksum-crc32',
-    }
-    const draft = { method: 'PUT', path: '/bkt/chunked', headers, payloadHash: 'STREAMING-UNSIGNED-PAYLOAD-TRAILER' }
-    const put = await send(draft, body)
-    assert.deepEqual([put.status, put.headers['x-amz-checksum-crc32']], [200, 'NhCmhg=='])
-    const got = await send({ path: '/bkt/chunked' })
-    assert.deepEqual([got.text, got.headers['content-encoding']], ['hello', undefined])
-  })
-
-  it('that is not signed is nobody’s', async () => {
-    assertRefused(await gateway.ask('GET', '/bkt/key'), 403, 'AccessDenied')
-    assertRefused(await gateway.askAs('alice', 'GET', '/bkt/key'), 403, 'AccessDenied')
-  })
-})
-
-describe('a form', () => {
-  const FORM = { 'content-type': 'multipart/form-data; boundary=limit' }
-  const FILE = ['file', 'hello', 'a.txt'] as const
-  const forms: readonly (readonly [what: string, body: string | Buffer, headers: Readonly<Record<string, string>>])[] =
-    [
+  describe('a form', () => {
+    const FORM = { 'content-type': 'multipart/form-data; boundary=limit' }
+    const FILE = ['file', 'hello', 'a.txt'] as const
+    const forms: readonly (readonly [
+      what: string,
+      body: string | Buffer,
+      headers: Readonly<Record<string, string>>,
+    ])[] = [
       ['that is none', 'x', { 'content-type': 'text/plain' }],
       ['without a boundary', 'x', { 'content-type': 'multipart/form-data' }],
       ['that is too large', 'x', { ...FORM, 'content-length': String(1 << 30) }],
@@ -135,22 +140,23 @@ describe('a form', () => {
         { ...FORM, 'x-amz-expected-bucket-owner': 'x' },
       ],
     ]
-  for (const [what, body, headers] of forms) {
-    it(`${what} is refused alike for a bucket of somebody and for none`, async () => {
-      const answers = []
-      for (const target of ['/bkt', '/none']) {
-        const client = await gateway.connect()
-        const lines = { host: 'localhost', 'content-length': String(body.length), ...headers }
-        const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
-        await client.send(
-          Buffer.concat([Buffer.from(`POST ${target} HTTP/1.1\r\n${head.join('')}\r\n`), Buffer.from(body)]),
-        )
-        const reply = await client.reply()
-        answers.push([reply?.status, reply?.headers['x-obj-error-code'], textOf(reply?.body ?? '', 'Message')])
-        client.destroy()
-      }
-      assert.deepEqual(answers[0], answers[1])
-      assert.notEqual(answers[0]![1], 'NoSuchBucket')
-    })
-  }
+    for (const [what, body, headers] of forms) {
+      it(`${what} is refused alike for a bucket of somebody and for none`, async () => {
+        const answers = []
+        for (const target of ['/bkt', '/none']) {
+          const client = await gateway.connect()
+          const lines = { host: 'localhost', 'content-length': String(body.length), ...headers }
+          const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
+          await client.send(
+            Buffer.concat([Buffer.from(`POST ${target} HTTP/1.1\r\n${head.join('')}\r\n`), Buffer.from(body)]),
+          )
+          const reply = await client.reply()
+          answers.push([reply?.status, reply?.headers['x-obj-error-code'], textOf(reply?.body ?? '', 'Message')])
+          client.destroy()
+        }
+        assert.deepEqual(answers[0], answers[1])
+        assert.notEqual(answers[0]![1], 'NoSuchBucket')
+      })
+    }
+  })
 })
