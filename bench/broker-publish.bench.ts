@@ -9,7 +9,8 @@ import { Compile } from 'typebox/schema'
 import { publish } from '../src/broker/http/records.ts'
 import type { BrokerHttpParts } from '../src/broker/http/parts.ts'
 import { parsePublish } from '../src/broker/publish-input.ts'
-import { PublishBody, PublishReply } from '../src/broker/wire.ts'
+import { PublishReply } from '../src/broker/wire/record-answers.ts'
+import { PublishBody } from '../src/broker/wire/requests.ts'
 import type { BodySink, Exchange, RequestHead } from '../src/http/exchange.ts'
 
 const smoke = process.argv.includes('--smoke')

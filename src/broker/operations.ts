@@ -2,47 +2,54 @@
  * What the broker does, apart from how it is asked: the HTTP routes and the in-process client call this.
  *
  * Every promise settles when what it says is durable in its class. A refusal rejects with a StoreError whose code is the specification's:
- * see `refusals.ts`. Shapes are those of `wire.ts`; pages come as finished JSON, because reader threads render them.
+ * see `refusals.ts`. Shapes are those of `wire/`; pages come as finished JSON, because reader threads render them.
  */
 import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
 import type {
-  AckReply,
-  ArchiveManifestReply,
-  BatchAckBody,
-  BatchAckReply,
-  ClaimBody,
-  CreateStreamBody,
-  CreateStreamReply,
   CursorCommitReply,
   CursorListReply,
-  CursorRewindBody,
   CursorRewindReply,
-  DeadLetterBody,
-  DeadLetterReply,
   DelayedListReply,
   GroupReply,
   LeaseListReply,
-  NackBody,
+  ReplayConsumerListReply,
+} from './wire/group-answers.ts'
+import type { ReplicaApplyReply, ReplicationStatusReply } from './wire/node-answers.ts'
+import type {
+  AckReply,
+  BatchAckReply,
+  DeadLetterReply,
   NackReply,
+  RenewReply,
+  RetryReply,
+} from './wire/queue-answers.ts'
+import type {
+  CreateStreamReply,
   PublishBatchReply,
   PublishReply,
-  QuarantineAcknowledgeBody,
-  QuarantineAcknowledgeReply,
-  QuarantineListReply,
-  RenewBody,
-  RenewReply,
-  ReplayConsumerListReply,
-  ReplicaApplyBody,
-  ReplicaApplyReply,
-  ReplicationStatusReply,
-  RetentionPlanReply,
-  RetryBody,
-  RetryReply,
   StreamListReply,
   StreamReply,
+} from './wire/record-answers.ts'
+import type {
+  BatchAckBody,
+  ClaimBody,
+  CreateStreamBody,
+  CursorRewindBody,
+  DeadLetterBody,
+  NackBody,
+  QuarantineAcknowledgeBody,
+  RenewBody,
+  ReplicaApplyBody,
+  RetryBody,
+} from './wire/requests.ts'
+import type {
+  ArchiveManifestReply,
+  QuarantineAcknowledgeReply,
+  QuarantineListReply,
+  RetentionPlanReply,
   TieringReadinessReply,
-} from './wire.ts'
+} from './wire/storage-answers.ts'
 
 /** On whose behalf. A stream of another tenant does not exist for it. */
 export interface Caller {

@@ -8,8 +8,8 @@
 import { unknownField } from '../validation.ts'
 import { NAME_RULE, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
-import { RECORD_DURABILITIES } from './wire.ts'
-import type { RecordDurability } from './wire.ts'
+import { RECORD_DURABILITIES } from './wire/requests.ts'
+import type { RecordDurability } from './wire/requests.ts'
 
 /** Bytes, in the text they came in: encoded straight into a frame. */
 interface EncodedText {

@@ -6,29 +6,30 @@
  */
 import type { Static } from 'typebox'
 import type {
-  AckReply,
-  ClaimBody,
-  ClaimReply,
-  CreateStreamBody,
-  CreateStreamReply,
   CursorCommitReply,
-  DeadLetterBody,
-  DeadLetterReply,
   DelayedListReply,
   GroupReply,
   LeaseListReply,
-  NackBody,
+  ReplayConsumerListReply,
+} from '../broker/wire/group-answers.ts'
+import type {
+  AckReply,
+  ClaimReply,
+  DeadLetterReply,
   NackReply,
-  PublishReply,
+  RenewReply,
+  RetryReply,
+} from '../broker/wire/queue-answers.ts'
+import type { CreateStreamReply, PublishReply, ReplayReply, StreamReply } from '../broker/wire/record-answers.ts'
+import type {
+  ClaimBody,
+  CreateStreamBody,
+  DeadLetterBody,
+  NackBody,
   RecordDurability,
   RenewBody,
-  RenewReply,
-  ReplayConsumerListReply,
-  ReplayReply,
   RetryBody,
-  RetryReply,
-  StreamReply,
-} from '../broker/wire.ts'
+} from '../broker/wire/requests.ts'
 import type { Headers } from './client-config.ts'
 import type { RetryPolicy } from './retry.ts'
 

@@ -5,8 +5,8 @@
  * suppresses none. A header of the record wins over a default one of the same name, and neither can name another producer.
  */
 import { NAME_RULE, isName, isText } from '../broker/names.ts'
-import { RECORD_DURABILITIES } from '../broker/wire.ts'
-import type { RecordDurability } from '../broker/wire.ts'
+import { RECORD_DURABILITIES } from '../broker/wire/requests.ts'
+import type { RecordDurability } from '../broker/wire/requests.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export type Headers = Readonly<Record<string, string>>

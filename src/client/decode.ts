@@ -1,6 +1,7 @@
 /** Answers of the broker in JSON, as the client gives them out. */
 import type { Static } from 'typebox'
-import type { ClaimReply, ReplayReply } from '../broker/wire.ts'
+import type { ClaimReply } from '../broker/wire/queue-answers.ts'
+import type { ReplayReply } from '../broker/wire/record-answers.ts'
 import type { ClaimedDeliveries, ReplayPage, StoredRecord, WireRecord } from './broker-client.ts'
 
 export function pageFrom(json: Uint8Array): ReplayPage {

@@ -11,22 +11,16 @@ import {
   NackBody,
   RenewBody,
   RetryBody,
-} from '../broker/wire.ts'
+} from '../broker/wire/requests.ts'
 import type {
-  AckReply,
-  CreateStreamReply,
   CursorCommitReply,
-  DeadLetterReply,
   DelayedListReply,
   GroupReply,
   LeaseListReply,
-  NackReply,
-  PublishReply,
-  RenewReply,
   ReplayConsumerListReply,
-  RetryReply,
-  StreamReply,
-} from '../broker/wire.ts'
+} from '../broker/wire/group-answers.ts'
+import type { AckReply, DeadLetterReply, NackReply, RenewReply, RetryReply } from '../broker/wire/queue-answers.ts'
+import type { CreateStreamReply, PublishReply, StreamReply } from '../broker/wire/record-answers.ts'
 import type {
   BrokerClient,
   ClaimedDeliveries,

@@ -6,7 +6,7 @@
  * U3  a subscription that ends gives back what it claimed and did not give out
  */
 import { CLAIM_WAIT_MS_MAX } from '../broker/limits.ts'
-import type { ClaimBody } from '../broker/wire.ts'
+import type { ClaimBody } from '../broker/wire/requests.ts'
 import type {
   BrokerClient,
   ClaimedDeliveries,

@@ -7,19 +7,21 @@ import type { Validator } from 'typebox/schema'
 import { REFUSALS } from '../../src/broker/refusals.ts'
 import type { RefusalCode, RefusalDetail } from '../../src/broker/refusals.ts'
 import {
-  ClaimReply,
-  CreateStreamReply,
   CursorListReply,
   DelayedListReply,
   GroupReply,
   LeaseListReply,
+  ReplayConsumerListReply,
+} from '../../src/broker/wire/group-answers.ts'
+import { ClaimReply } from '../../src/broker/wire/queue-answers.ts'
+import {
+  CreateStreamReply,
   PublishBatchReply,
   PublishReply,
-  ReplayConsumerListReply,
   ReplayReply,
   StreamReply,
-} from '../../src/broker/wire.ts'
-import type { ClaimBody, CreateStreamBody, PublishBody } from '../../src/broker/wire.ts'
+} from '../../src/broker/wire/record-answers.ts'
+import type { ClaimBody, CreateStreamBody, PublishBody } from '../../src/broker/wire/requests.ts'
 import { Connection, HttpReply, JSON_TYPE, send } from './http.ts'
 import type { RequestBody } from './http.ts'
 import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'

@@ -11,15 +11,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../../../bench/load/random.ts'
-import {
-  BatchAckReply,
-  ClaimReply,
-  CursorListReply,
-  GroupReply,
-  LeaseListReply,
-  StreamListReply,
-  StreamReply,
-} from '../../../src/broker/wire.ts'
+import { CursorListReply, GroupReply, LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
+import { BatchAckReply, ClaimReply } from '../../../src/broker/wire/queue-answers.ts'
+import { StreamListReply, StreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { BLOCK_OFFSETS, digestOf } from './block-digests.ts'
 import type { Client } from './client.ts'
 import type { GroupLedger } from './group-ledger.ts'

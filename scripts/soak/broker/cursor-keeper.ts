@@ -1,6 +1,7 @@
 /** Commits and rewinds the cursors of one group, which nobody else sets, and creates a stream now and then. */
 import assert from 'node:assert/strict'
-import { CreateStreamReply, CursorCommitReply, CursorRewindReply, StreamReply } from '../../../src/broker/wire.ts'
+import { CursorCommitReply, CursorRewindReply } from '../../../src/broker/wire/group-answers.ts'
+import { CreateStreamReply, StreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { Actor } from './actor.ts'
 import type { CursorLedger } from './cursor-ledger.ts'
 import type { Scene } from './scene.ts'

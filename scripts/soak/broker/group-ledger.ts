@@ -8,7 +8,7 @@
  * G4  a request without an answer may have done all, or nothing: `asked` says what is possible, what is shown later decides
  */
 import assert from 'node:assert/strict'
-import type { LeaseListReply } from '../../../src/broker/wire.ts'
+import type { LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
 import { OffsetColumn } from './offset-column.ts'
 import type { StreamLedger } from './stream-ledger.ts'
 

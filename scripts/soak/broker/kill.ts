@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { TieringReadinessReply } from '../../../src/broker/wire.ts'
+import { TieringReadinessReply } from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer } from '../../../test/support/broker.ts'
 import { temporaryDirectory } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'

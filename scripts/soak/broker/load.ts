@@ -1,7 +1,7 @@
 /** Everybody who works on the broker, and who looks after them. */
 import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
-import { CreateStreamReply } from '../../../src/broker/wire.ts'
+import { CreateStreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { eventually } from '../../../test/support/process.ts'
 import type { Actor } from './actor.ts'
 import { Checks } from './checks.ts'

@@ -1,5 +1,5 @@
 /** What the broker is loaded with: streams of every kind, and the groups that work on them. */
-import type { CreateStreamBody } from '../../../src/broker/wire.ts'
+import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 
 export interface StreamPlan {
   readonly name: string

@@ -1,8 +1,9 @@
 /** Publishes to one stream, one record at a time and in batches, in every class of durability. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PublishBatchReply, PublishReply } from '../../../src/broker/wire.ts'
-import type { Acknowledgement, RecordDurability } from '../../../src/broker/wire.ts'
+import { PublishBatchReply, PublishReply } from '../../../src/broker/wire/record-answers.ts'
+import type { Acknowledgement } from '../../../src/broker/wire/answers.ts'
+import type { RecordDurability } from '../../../src/broker/wire/requests.ts'
 import { Actor } from './actor.ts'
 import type { Scene } from './scene.ts'
 import type { StreamLedger } from './stream-ledger.ts'

@@ -1,7 +1,7 @@
 /** Records of one stream that follow from their numbers: nothing is remembered but the number, and all of it can be compared. */
 import assert from 'node:assert/strict'
 import { mix32 } from '../../../bench/load/random.ts'
-import type { PublishBody } from '../../../src/broker/wire.ts'
+import type { PublishBody } from '../../../src/broker/wire/requests.ts'
 import type { StreamPlan } from './plan.ts'
 
 /** As replay and claims show it. */

@@ -15,8 +15,8 @@ import {
   NackReply,
   RenewReply,
   RetryReply,
-  StreamReply,
-} from '../../../src/broker/wire.ts'
+} from '../../../src/broker/wire/queue-answers.ts'
+import { StreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { Actor } from './actor.ts'
 import type { Answer } from './client.ts'
 import { NOTHING_ASKED } from './group-ledger.ts'

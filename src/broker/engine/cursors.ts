@@ -1,7 +1,8 @@
 /** Cursors: named offsets that a group keeps with the broker. They only go forward; going back is a rewind, which is audited. */
 import type { Caller, GroupPath } from '../operations.ts'
 import { refuse } from '../refusals.ts'
-import type { CursorCommitReply, CursorRewindBody, CursorRewindReply } from '../wire.ts'
+import type { CursorCommitReply, CursorRewindReply } from '../wire/group-answers.ts'
+import type { CursorRewindBody } from '../wire/requests.ts'
 import type { Core } from './core.ts'
 import { ensureGroup, refuseAuditStream } from './groups.ts'
 import type { StreamState } from './state.ts'

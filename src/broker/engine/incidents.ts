@@ -6,7 +6,7 @@
  */
 import type { QuarantineIncident } from '../../log/quarantine.ts'
 import { Places } from '../records/places.ts'
-import type { IncidentEntry } from '../wire.ts'
+import type { IncidentEntry } from '../wire/storage-answers.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { StreamState } from './state.ts'

@@ -3,7 +3,13 @@ import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX } from '../limits.ts'
 import type { Caller, GroupPath } from '../operations.ts'
 import { GroupState } from '../state/group.ts'
 import type { DelayedEntry } from '../state/group-listing.ts'
-import type { CursorListReply, DelayedListReply, GroupReply, LeaseListReply, ReplayConsumerListReply } from '../wire.ts'
+import type {
+  CursorListReply,
+  DelayedListReply,
+  GroupReply,
+  LeaseListReply,
+  ReplayConsumerListReply,
+} from '../wire/group-answers.ts'
 import type { Core } from './core.ts'
 import { streamOfGroup } from './groups.ts'
 import type { Group, StreamState } from './state.ts'

@@ -19,18 +19,13 @@ import type { LeaseRun } from '../state/group.ts'
 import type { DeliveryName, SubscriptionName } from '../tokens.ts'
 import type {
   AckReply,
-  BatchAckBody,
   BatchAckReply,
-  ClaimBody,
-  DeadLetterBody,
   DeadLetterReply,
-  NackBody,
   NackReply,
-  RenewBody,
   RenewReply,
-  RetryBody,
   RetryReply,
-} from '../wire.ts'
+} from '../wire/queue-answers.ts'
+import type { BatchAckBody, ClaimBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
 import { claimReply, emptyClaimReply } from './claim-reply.ts'
 import type { Core } from './core.ts'
 import { Endings } from './endings.ts'

@@ -10,7 +10,7 @@ import type { Position } from '../../log/log-writer.ts'
 import { LIST_ENTRIES_MAX } from '../limits.ts'
 import type { Resolution } from '../frames.ts'
 import { RecordIndex } from '../records/record-index.ts'
-import type { StreamSummary } from '../wire.ts'
+import type { StreamSummary } from '../wire/record-answers.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../state/interval-set.ts'
 

@@ -2,15 +2,15 @@
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import type { Caller, RetentionLimits } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
 import type {
   ArchiveManifestReply,
   IncidentEntry,
-  QuarantineAcknowledgeBody,
   QuarantineAcknowledgeReply,
   QuarantineListReply,
   RetentionPlanReply,
   TieringReadinessReply,
-} from '../wire.ts'
+} from '../wire/storage-answers.ts'
 import type { Core } from './core.ts'
 import { incidentsOf, segmentId } from './incidents.ts'
 import { planRetention } from './retention-plan.ts'

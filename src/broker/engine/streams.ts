@@ -5,17 +5,16 @@ import type { Caller } from '../operations.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import type { TenantQuotas } from '../quotas.ts'
+import type { Acknowledgement } from '../wire/answers.ts'
 import type {
-  Acknowledgement,
-  CreateStreamBody,
   CreateStreamReply,
   PublishBatchReply,
   PublishReply,
-  RecordDurability,
   StreamListReply,
   StreamReply,
   StreamSummary,
-} from '../wire.ts'
+} from '../wire/record-answers.ts'
+import type { CreateStreamBody, RecordDurability } from '../wire/requests.ts'
 import type { Core, PersistFailure } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { StreamConfig, StreamState } from './state.ts'

@@ -3,7 +3,7 @@ import type { Exchange } from '../../http/exchange.ts'
 import { serializer } from '../../http/serializer.ts'
 import { isFailure, refusalOf } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
-import { ErrorReply } from '../wire.ts'
+import { ErrorReply } from '../wire/answers.ts'
 import type { BrokerHttpParts } from './parts.ts'
 
 export const JSON_TYPE = 'application/json'

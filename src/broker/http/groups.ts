@@ -4,16 +4,15 @@ import type { Endpoint } from '../../http/routes.ts'
 import { refuse } from '../refusals.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {
-  CursorCommitBody,
   CursorCommitReply,
   CursorListReply,
-  CursorRewindBody,
   CursorRewindReply,
   DelayedListReply,
   GroupReply,
   LeaseListReply,
   ReplayConsumerListReply,
-} from '../wire.ts'
+} from '../wire/group-answers.ts'
+import { CursorCommitBody, CursorRewindBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import type { QueryRules } from './query.ts'

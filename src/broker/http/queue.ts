@@ -4,21 +4,15 @@ import type { Endpoint } from '../../http/routes.ts'
 import type { Patience } from '../operations.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {
-  AckBody,
   AckReply,
-  BatchAckBody,
   BatchAckReply,
-  ClaimBody,
   ClaimReply,
-  DeadLetterBody,
   DeadLetterReply,
-  NackBody,
   NackReply,
-  RenewBody,
   RenewReply,
-  RetryBody,
   RetryReply,
-} from '../wire.ts'
+} from '../wire/queue-answers.ts'
+import { AckBody, BatchAckBody, ClaimBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { deliveryOf, groupOf, subscriptionOf } from './request.ts'

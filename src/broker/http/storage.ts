@@ -2,14 +2,14 @@
 import type { Endpoint } from '../../http/routes.ts'
 import type { RetentionLimits } from '../operations.ts'
 import type { RefusalCode } from '../refusals.ts'
+import { QuarantineAcknowledgeBody } from '../wire/requests.ts'
 import {
   ArchiveManifestReply,
-  QuarantineAcknowledgeBody,
   QuarantineAcknowledgeReply,
   QuarantineListReply,
   RetentionPlanReply,
   TieringReadinessReply,
-} from '../wire.ts'
+} from '../wire/storage-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { UNSIGNED, integerOf, integerSchema } from './query.ts'

@@ -1,6 +1,7 @@
 /** Routes of streams themselves. */
 import type { Endpoint } from '../../http/routes.ts'
-import { CreateStreamBody, CreateStreamReply, StreamListReply, StreamReply } from '../wire.ts'
+import { CreateStreamReply, StreamListReply, StreamReply } from '../wire/record-answers.ts'
+import { CreateStreamBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noPath, streamOf } from './request.ts'

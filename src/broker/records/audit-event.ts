@@ -1,5 +1,5 @@
 /**
- * The audit event that a frame is: see wire.ts `AuditEventReply`. Made of the frame alone, so the same for ever.
+ * The audit event that a frame is: see `AuditEventReply`. Made of the frame alone, so the same for ever.
  *
  * U1  an event is named by the position of the frame it was first in; one that is written again brings its name along
  * U2  no event holds a payload, a key or a header
@@ -7,7 +7,7 @@
 import type { Static } from 'typebox'
 import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeDeadLetter } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
-import type { AuditEventReply } from '../wire.ts'
+import type { AuditEventReply } from '../wire/storage-answers.ts'
 
 export type AuditEvent = Static<typeof AuditEventReply>
 type EventFacts = Omit<AuditEvent, 'event_id'>

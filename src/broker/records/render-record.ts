@@ -1,4 +1,4 @@
-/** A record as users see it: see wire.ts `RecordReply`. */
+/** A record as users see it: see `RecordReply`. */
 import type { RecordCursor } from '../frames.ts'
 import { ESCAPED_BYTES_MAX, NUMBER_BYTES_MAX } from './json-text.ts'
 import type { JsonText } from './json-text.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { HealthReply } from '../../../src/broker/wire.ts'
+import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { BrokerServer } from '../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../support/broker.ts'
 

@@ -1,7 +1,7 @@
 /** Claims of more than one answer can hold: specification "Shared queue" and "States and transitions", where attempts are counted. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { NackReply } from '../../../src/broker/wire.ts'
+import { NackReply } from '../../../src/broker/wire/queue-answers.ts'
 import { BrokerServer, Delivery } from '../../support/broker.ts'
 import type { Stream } from '../../support/broker.ts'
 

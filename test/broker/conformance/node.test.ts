@@ -1,7 +1,7 @@
 /** The node itself: specification "Endpoints" (/health, /metrics), "Errors", and the contract's lines for all services. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { HealthReply } from '../../../src/broker/wire.ts'
+import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 
 let broker: BrokerServer

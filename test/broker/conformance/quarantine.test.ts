@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import type { Static } from 'typebox'
+import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
+import { NackReply } from '../../../src/broker/wire/queue-answers.ts'
 import {
   AuditPageReply,
-  HealthReply,
-  NackReply,
   QuarantineAcknowledgeReply,
   QuarantineListReply,
   TieringReadinessReply,
-} from '../../../src/broker/wire.ts'
+} from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { Delivery, Stream } from '../../support/broker.ts'
 import type { RequestBody } from '../../support/http.ts'

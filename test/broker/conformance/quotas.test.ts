@@ -1,7 +1,7 @@
 /** Specification "Limits" (tenant quotas) and contract "Broker" (--quotas-file). Waits are those that the broker tells. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { PublishBatchReply } from '../../../src/broker/wire.ts'
+import { PublishBatchReply } from '../../../src/broker/wire/record-answers.ts'
 import { BrokerServer, assertRefused, failToStartBroker } from '../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../support/broker.ts'
 import { eventually } from '../../support/process.ts'

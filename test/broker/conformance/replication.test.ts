@@ -1,7 +1,8 @@
 /** Specification "Replication": the routes of a node without a binding, and applying another site's records. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { AuditPageReply, ReplicaApplyReply, ReplicationStatusReply } from '../../../src/broker/wire.ts'
+import { ReplicaApplyReply, ReplicationStatusReply } from '../../../src/broker/wire/node-answers.ts'
+import { AuditPageReply } from '../../../src/broker/wire/storage-answers.ts'
 import type { Static } from 'typebox'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { BrokerReply } from '../../support/broker.ts'

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import type { Static } from 'typebox'
-import { ArchiveManifestReply, RetentionPlanReply, TieringReadinessReply } from '../../../src/broker/wire.ts'
+import {
+  ArchiveManifestReply,
+  RetentionPlanReply,
+  TieringReadinessReply,
+} from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { Delivery, Stream } from '../../support/broker.ts'
 import { eventually } from '../../support/process.ts'

@@ -4,14 +4,9 @@ import type { Random } from '../../../bench/load/random.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { StoreError } from '../../../src/errors.ts'
-import type {
-  CreateStreamBody,
-  CursorListReply,
-  GroupReply,
-  LeaseListReply,
-  ReplayDiagnostics,
-  StreamSummary,
-} from '../../../src/broker/wire.ts'
+import type { CursorListReply, GroupReply, LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
+import type { ReplayDiagnostics, StreamSummary } from '../../../src/broker/wire/record-answers.ts'
+import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../engine/world.ts'
 
 const SEGMENT_BYTES = 8192

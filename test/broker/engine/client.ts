@@ -1,7 +1,7 @@
 /** Asks a simulated broker as one client does. What is asked here is under way at once; `now` waits for the answer, with everything flushed. */
 import type { Patience } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
-import type { ClaimBody, CreateStreamBody, RecordDurability } from '../../../src/broker/wire.ts'
+import type { ClaimBody, CreateStreamBody, RecordDurability } from '../../../src/broker/wire/requests.ts'
 import type { RefEvent, RefRecord } from './reference.ts'
 import { CALLER, PATIENT, Pending, jsonOf } from './world.ts'
 import type { BrokerWorld } from './world.ts'

@@ -5,9 +5,9 @@ import type {
   GroupReply,
   LeaseListReply,
   ReplayConsumerListReply,
-  ReplicationStatusReply,
-  StreamSummary,
-} from '../../../src/broker/wire.ts'
+} from '../../../src/broker/wire/group-answers.ts'
+import type { ReplicationStatusReply } from '../../../src/broker/wire/node-answers.ts'
+import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'
 import type { RefEvent, RefGroup, RefRecord, RefStream, Reference } from './reference.ts'
 import { CALLER, Pending, jsonOf } from './world.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { DURATION_MS_MAX } from '../../../src/broker/limits.ts'
-import type { CreateStreamBody } from '../../../src/broker/wire.ts'
+import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
 import { BrokerWorld, RESERVE_BYTES } from './world.ts'

@@ -23,7 +23,7 @@ import type { Change } from '../../../src/broker/frames/change.ts'
 import { JsonText } from '../../../src/broker/records/json-text.ts'
 import { renderRecord } from '../../../src/broker/records/render-record.ts'
 import { Tokens } from '../../../src/broker/tokens.ts'
-import type { StreamSummary } from '../../../src/broker/wire.ts'
+import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 
 type ChangeOf<Kind extends Change['kind']> = Extract<Change, { readonly kind: Kind }>
 
@@ -35,7 +35,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** A record, as wire.ts `RecordReply` says. */
+/** A record, as `RecordReply` says. */
 export interface RefRecord {
   readonly offset: number
   readonly message_id: string

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test'
 import { testSeed } from '../../support/seed.ts'
 import { Load } from '../../../scripts/soak/broker/load.ts'
 import type { LoadOptions } from '../../../scripts/soak/broker/load.ts'
-import { HealthReply } from '../../../src/broker/wire.ts'
+import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { Faults } from '../../faults/faults.ts'
 import { BrokerServer } from '../../support/broker.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Load } from '../../../scripts/soak/broker/load.ts'
-import { AuditPageReply } from '../../../src/broker/wire.ts'
+import { AuditPageReply } from '../../../src/broker/wire/storage-answers.ts'
 import { assertRefused } from '../../support/broker.ts'
 import type { BrokerReply, BrokerServer, Delivery, Group, Stream } from '../../support/broker.ts'
 import { eventually } from '../../support/process.ts'

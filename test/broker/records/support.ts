@@ -51,7 +51,7 @@ export function bytesOf(from: Content): Buffer {
   return from instanceof Uint8Array ? Buffer.from(from) : Buffer.from(from.text, from.encoding)
 }
 
-/** What a user sees of a record, as wire.ts `RecordReply` says. */
+/** What a user sees of a record, as `RecordReply` says. */
 export const shownRecord = (record: NewRecord, offset: number, ingestTimeMs: number): object => ({
   offset,
   message_id: record.messageId,

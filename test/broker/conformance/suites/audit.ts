@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Static } from 'typebox'
-import { AuditPageReply, RetentionPlanReply } from '../../../../src/broker/wire.ts'
+import { AuditPageReply, RetentionPlanReply } from '../../../../src/broker/wire/storage-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import { eventually } from '../../../support/process.ts'
 import { broker } from './shared-node.ts'

@@ -1,7 +1,7 @@
 /** Specification "Shared queue" and "Queue delivery and lease": claiming records, and what ends a lease by time. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ClaimReply } from '../../../../src/broker/wire.ts'
+import { ClaimReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { Claimed, Delivery, Group, Stream } from '../../../support/broker.ts'
 import { eventually } from '../../../support/process.ts'

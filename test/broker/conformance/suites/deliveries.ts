@@ -8,8 +8,8 @@ import {
   NackReply,
   RenewReply,
   RetryReply,
-} from '../../../../src/broker/wire.ts'
-import type { CreateStreamBody } from '../../../../src/broker/wire.ts'
+} from '../../../../src/broker/wire/queue-answers.ts'
+import type { CreateStreamBody } from '../../../../src/broker/wire/requests.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../../support/broker.ts'
 import { eventually } from '../../../support/process.ts'

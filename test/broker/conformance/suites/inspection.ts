@@ -1,7 +1,8 @@
 /** Specification "Cursors and inspection": group descriptions, leases, delayed retries, cursors and their rewind. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CursorCommitReply, CursorRewindReply, RetryReply } from '../../../../src/broker/wire.ts'
+import { CursorCommitReply, CursorRewindReply } from '../../../../src/broker/wire/group-answers.ts'
+import { RetryReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { Group, Stream } from '../../../support/broker.ts'
 import { eventually } from '../../../support/process.ts'

@@ -1,8 +1,8 @@
 /** Specification "Record publish body", contract "Broker": publishing, one by one and, as an extension, in batches. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { PublishBatchReply, PublishReply } from '../../../../src/broker/wire.ts'
-import type { PublishBody } from '../../../../src/broker/wire.ts'
+import { PublishBatchReply, PublishReply } from '../../../../src/broker/wire/record-answers.ts'
+import type { PublishBody } from '../../../../src/broker/wire/requests.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { ReplayedRecord, Stream } from '../../../support/broker.ts'
 import type { RequestBody } from '../../../support/http.ts'

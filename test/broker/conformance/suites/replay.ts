@@ -1,7 +1,7 @@
 /** Specification "Replay query parameters", and the legacy fetch that shares them. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { ReplayReply } from '../../../../src/broker/wire.ts'
+import { ReplayReply } from '../../../../src/broker/wire/record-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { ReplayPage, Stream } from '../../../support/broker.ts'
 import { broker } from './shared-node.ts'

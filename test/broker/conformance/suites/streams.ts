@@ -1,7 +1,7 @@
 /** Specification "Stream creation body" and "Streams and records": creating, listing and describing streams. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CreateStreamReply, StreamListReply } from '../../../../src/broker/wire.ts'
+import { CreateStreamReply, StreamListReply } from '../../../../src/broker/wire/record-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { RequestBody } from '../../../support/http.ts'
 import { broker } from './shared-node.ts'

@@ -1,0 +1,90 @@
+/** What the broker answers about consumer groups: cursors, leases, what is delayed, who reads. */
+import { Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
+
+const groupFields = { api_version: ApiVersion, stream: Type.String(), consumer_group: Type.String() }
+const CursorEntry = Type.Object({
+  cursor: Type.String(),
+  offset: Type.Integer(),
+  updated_at_ms: Type.Integer(),
+})
+const DelayedEntry = Type.Object({
+  offset: Type.Integer(),
+  attempt: Type.Integer(),
+  available_at_ms: Type.Integer(),
+})
+export const CursorCommitReply = Type.Object({
+  ...groupFields,
+  cursor: Type.String(),
+  offset: Type.Integer(),
+  committed_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type CursorCommitReply = Static<typeof CursorCommitReply>
+export const CursorRewindReply = Type.Object({
+  ...groupFields,
+  cursor: Type.String(),
+  offset: Type.Integer(),
+  previous_offset: nullable(Type.Integer()),
+  reason: Type.String(),
+  rewound_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type CursorRewindReply = Static<typeof CursorRewindReply>
+export const CursorListReply = Type.Object({
+  ...groupFields,
+  cursor_count: Type.Integer(),
+  cursors: Type.Array(CursorEntry),
+})
+export type CursorListReply = Static<typeof CursorListReply>
+export const GroupReply = Type.Object({
+  ...groupFields,
+  mode: Type.Literal('shared_queue'),
+  highest_next_offset: Type.Integer(),
+  progress_offset: Type.Integer({ description: 'first offset that is not finished' }),
+  lag_messages: Type.Integer({ description: 'records that are not finished' }),
+  in_flight_count: Type.Integer({ description: 'active leases' }),
+  delayed_count: Type.Integer({ description: 'all of them' }),
+  cursors: Type.Array(CursorEntry),
+  delayed_retries: Type.Array(DelayedEntry, { description: 'at most 1000' }),
+})
+export type GroupReply = Static<typeof GroupReply>
+export const LeaseListReply = Type.Object({
+  ...groupFields,
+  lease_count: Type.Integer({ description: 'those of this answer' }),
+  leases: Type.Array(
+    Type.Object({
+      offset: Type.Integer(),
+      attempt: Type.Integer(),
+      state: Type.String({ description: 'active, expired, acked, nacked, dead_lettered or stopped' }),
+      subscription_id: nullable(Type.String()),
+      delivery_id: Type.String(),
+      leased_at_ms: nullable(Type.Integer()),
+      lease_expires_at_ms: nullable(Type.Integer()),
+    }),
+  ),
+  truncated: Type.Boolean(),
+})
+export type LeaseListReply = Static<typeof LeaseListReply>
+export const DelayedListReply = Type.Object({
+  ...groupFields,
+  delayed_count: Type.Integer({ description: 'all of them, shown or not' }),
+  delayed: Type.Array(DelayedEntry),
+  truncated: Type.Boolean(),
+})
+export type DelayedListReply = Static<typeof DelayedListReply>
+export const ReplayConsumerListReply = Type.Object({
+  ...groupFields,
+  replay_consumer_count: Type.Integer(),
+  replay_consumers: Type.Array(
+    Type.Object({
+      consumer_id: Type.String(),
+      returned_records: Type.Integer({ description: 'of the last page' }),
+      end_of_stream: Type.Boolean(),
+      next_offset: Type.Integer(),
+      observed_at_ms: Type.Integer(),
+    }),
+  ),
+})
+export type ReplayConsumerListReply = Static<typeof ReplayConsumerListReply>

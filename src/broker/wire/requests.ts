@@ -1,0 +1,175 @@
+/**
+ * Bodies of the broker's requests, as schemas: they validate, give the types and document.
+ *
+ * An optional field that is null counts as absent, and unknown fields are refused. Sources: specification "Resources and their fields",
+ * "Shared queue", contract "Broker". What is ours, beside the specification: `records/batch`, `batch-ack`, `wait_millis`.
+ */
+import { Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
+import {
+  BATCH_RECORDS_MAX,
+  CLAIM_MESSAGES_MAX,
+  CLAIM_WAIT_MS_MAX,
+  DURATION_MS_MAX,
+  OFFSET_MAX,
+  REPLICA_APPLY_RECORDS_MAX,
+} from '../limits.ts'
+import {
+  NAME_RULE,
+  REASON_RULE,
+  REMARK_RULE,
+  STREAM_NAME_RULE,
+  isHex,
+  isName,
+  isRemark,
+  isStreamName,
+  isText,
+} from '../names.ts'
+
+const closed = { additionalProperties: false }
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const text = (rule: string, isValid: (text: string) => boolean) =>
+  Type.Refine(Type.String({ description: rule }), isValid, () => rule)
+const Name = text(NAME_RULE, isName)
+const StreamName = text(STREAM_NAME_RULE, isStreamName)
+const Remark = text(REMARK_RULE, isRemark)
+const Reason = text(REASON_RULE, (reason) => reason !== '' && isRemark(reason))
+const Hex = text('must be an even count of hex digits', isHex)
+const HEADERS_RULE = 'must be strings, whose names are not blank and have no control characters'
+const Headers = Type.Refine(
+  Type.Record(Type.String(), Type.String()),
+  (headers) => Object.entries(headers).every(([name, value]) => isName(name) && isText(value)),
+  () => HEADERS_RULE,
+)
+const Unsigned = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const DurationMs = Type.Integer({ minimum: 0, maximum: DURATION_MS_MAX })
+const PositiveDurationMs = Type.Integer({ minimum: 1, maximum: DURATION_MS_MAX })
+const Offset = Type.Integer({ minimum: 0, maximum: OFFSET_MAX })
+
+export const RECORD_DURABILITIES = ['volatile', 'local-append', 'local-sync'] as const
+export type RecordDurability = (typeof RECORD_DURABILITIES)[number]
+const RecordDurability = Type.Union([
+  Type.Literal('volatile'),
+  Type.Literal('local-append'),
+  Type.Literal('local-sync'),
+])
+
+// Bodies
+
+const RetentionBody = Type.Object(
+  { max_age_millis: optional(Unsigned), max_bytes: optional(Unsigned), min_cursor_name: optional(Name) },
+  closed,
+)
+const FailurePolicyBody = Type.Object(
+  {
+    max_attempts: Type.Integer({ minimum: 1, maximum: 4_294_967_295 }),
+    retry_delay_millis: optional(DurationMs),
+    dead_letter_stream: optional(StreamName),
+    apply_on_expiry: optional(Type.Boolean()),
+  },
+  closed,
+)
+const POLICY_DURABILITY = 'replication-policy:'
+const DURABILITY_RULE = `must be memory, local-disk, local-quorum or ${POLICY_DURABILITY}<name>`
+const isDefaultDurability = (text: string): boolean =>
+  ['memory', 'local-disk', 'local-quorum'].includes(text) ||
+  (text.startsWith(POLICY_DURABILITY) && !text.includes('\\') && isName(text.slice(POLICY_DURABILITY.length)))
+
+export const CreateStreamBody = Type.Object(
+  {
+    default_durability: optional(text(DURABILITY_RULE, isDefaultDurability)),
+    retention: optional(RetentionBody),
+    failure_policy: optional(FailurePolicyBody),
+  },
+  closed,
+)
+export type CreateStreamBody = Static<typeof CreateStreamBody>
+
+export const PublishBody = Type.Object(
+  {
+    message_id: Name,
+    payload: optional(Type.String()),
+    payload_hex: optional(Hex),
+    key: optional(Type.String()),
+    key_hex: optional(Hex),
+    event_time_ms: optional(Unsigned),
+    headers: optional(Headers),
+    durability_mode: optional(RecordDurability),
+  },
+  closed,
+)
+export type PublishBody = Static<typeof PublishBody>
+
+/** The records are checked one by one: a bad one is refused in its result. */
+export const PublishBatchBody = Type.Object(
+  { records: Type.Array(Type.Unknown(), { minItems: 1, maxItems: BATCH_RECORDS_MAX }) },
+  closed,
+)
+export type PublishBatchBody = Static<typeof PublishBatchBody>
+
+export const CursorCommitBody = Type.Object({ offset: Offset }, closed)
+export type CursorCommitBody = Static<typeof CursorCommitBody>
+export const CursorRewindBody = Type.Object({ offset: Offset, reason: Reason }, closed)
+export type CursorRewindBody = Static<typeof CursorRewindBody>
+
+export const ClaimBody = Type.Object(
+  {
+    start_offset: optional(Offset),
+    max_messages: optional(Type.Integer({ minimum: 1, maximum: CLAIM_MESSAGES_MAX })),
+    lease_timeout_millis: optional(PositiveDurationMs),
+    wait_millis: optional(Type.Integer({ minimum: 0, maximum: CLAIM_WAIT_MS_MAX })),
+  },
+  closed,
+)
+export type ClaimBody = Static<typeof ClaimBody>
+export const AckBody = Type.Object({}, closed)
+export const NackBody = Type.Object({ reason: Name, requeue: Type.Boolean() }, closed)
+export type NackBody = Static<typeof NackBody>
+export const RenewBody = Type.Object({ extend_by_millis: PositiveDurationMs }, closed)
+export type RenewBody = Static<typeof RenewBody>
+export const RetryBody = Type.Object({ reason: Remark, delay_millis: DurationMs }, closed)
+export type RetryBody = Static<typeof RetryBody>
+export const DeadLetterBody = Type.Object({ dead_letter_stream: StreamName, reason: Remark }, closed)
+export type DeadLetterBody = Static<typeof DeadLetterBody>
+export const BatchAckBody = Type.Object(
+  { delivery_ids: Type.Array(Type.String(), { minItems: 1, maxItems: CLAIM_MESSAGES_MAX }) },
+  closed,
+)
+export type BatchAckBody = Static<typeof BatchAckBody>
+
+export const QuarantineAcknowledgeBody = Type.Object(
+  { acknowledged_by: optional(Remark), note: optional(Remark) },
+  closed,
+)
+export type QuarantineAcknowledgeBody = Static<typeof QuarantineAcknowledgeBody>
+
+export const ReplicationControlBody = Type.Object(
+  { stream: StreamName, source_site: Name, target_site: Name, tenant: optional(Name), reason: optional(Remark) },
+  closed,
+)
+export type ReplicationControlBody = Static<typeof ReplicationControlBody>
+
+const ReplicatedRecordBody = Type.Object(
+  {
+    origin_offset: Offset,
+    message_id: Name,
+    payload_hex: Hex,
+    key_hex: optional(Hex),
+    headers: optional(Headers),
+    event_time_ms: Unsigned,
+    ingest_time_ms: Unsigned,
+  },
+  closed,
+)
+export const ReplicaApplyBody = Type.Object(
+  {
+    source_site: Name,
+    target_site: Name,
+    policy: Name,
+    tenant: optional(Name),
+    stream: StreamName,
+    records: Type.Array(ReplicatedRecordBody, { minItems: 1, maxItems: REPLICA_APPLY_RECORDS_MAX }),
+  },
+  closed,
+)
+export type ReplicaApplyBody = Static<typeof ReplicaApplyBody>
