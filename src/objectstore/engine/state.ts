@@ -11,6 +11,7 @@ import type { ObjectValue } from '../index/value.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
 import { decodeDetails } from './frames.ts'
 import type { Change, CommitFrame, Content, DeletedFrame, Extent } from './frames.ts'
+import { valueOf } from './summary.ts'
 
 /** What an object takes beside its body, about. */
 const OBJECT_OVERHEAD_BYTES = 400
@@ -112,13 +113,12 @@ export class StoreState {
 
   /** Of an OBJECT frame at a position; `completed` is what there is to remember of an upload that it completes. */
   applyObject(frame: CommitFrame, position: number, completed: CompletedState | null): void {
-    const { bucket, key, size, lastModifiedMs, commitSequence, etag, partNumber: parts, flags, uploadId } = frame
+    const { bucket, key, size, commitSequence, uploadId } = frame
     this.commitSequence = Math.max(this.commitSequence, commitSequence)
     if (uploadId !== null) this.#removeUpload(uploadId)
     if (completed !== null) this.completed.set(completed.uploadId, completed)
     if (!this.#byNumber.has(bucket)) return
-    const value = { position, size, lastModifiedMs, commitSequence, etag, parts, flags }
-    this.#forgetBytes(this.index.put(bucket, key, value))
+    this.#forgetBytes(this.index.put(bucket, key, valueOf(frame, position)))
     this.liveBytes += size + OBJECT_OVERHEAD_BYTES
   }
 

@@ -4,23 +4,9 @@
  * Every change is: wait for room, judge, append, apply, answer when stored. Between judging and applying nothing else happens, so a
  * precondition holds at the moment of its change.
  */
-import type { Checksum } from '../documents/checksums.ts'
 import type { DigestPlan } from '../body/body-digests.ts'
 import type { PartChecksum } from '../body/multipart-checksums.ts'
 import type { Tag } from '../documents/tagging.ts'
-import {
-  FLAG_COMPOSITE,
-  FLAG_CRC32,
-  FLAG_CRC32C,
-  FLAG_CRC64NVME,
-  FLAG_ENCRYPTED_CUSTOMER,
-  FLAG_ENCRYPTED_KMS,
-  FLAG_ENCRYPTED_S3,
-  FLAG_SHA1,
-  FLAG_SHA256,
-  FLAG_TAGS,
-} from '../index/value.ts'
-import type { ObjectValue } from '../index/value.ts'
 import type {
   BodyTarget,
   BodyWriter,
@@ -28,11 +14,9 @@ import type {
   CompletedUpload,
   Completion,
   DeletedObject,
-  Encryption,
   ListOptions,
   NewObject,
   NewUpload,
-  ObjectAttributes,
   ObjectPage,
   ObjectStore,
   ObjectSummary,
@@ -60,20 +44,7 @@ import type { CommitFrame, Content, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
 import { completedOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
-
-const FLAG_OF_ALGORITHM = {
-  CRC32: FLAG_CRC32,
-  CRC32C: FLAG_CRC32C,
-  CRC64NVME: FLAG_CRC64NVME,
-  SHA1: FLAG_SHA1,
-  SHA256: FLAG_SHA256,
-} as const
-const ALGORITHMS = Object.entries(FLAG_OF_ALGORITHM) as [Checksum['algorithm'], number][] // its own keys
-const FLAG_OF_ENCRYPTION = {
-  AES256: FLAG_ENCRYPTED_S3,
-  'aws:kms': FLAG_ENCRYPTED_KMS,
-  customer: FLAG_ENCRYPTED_CUSTOMER,
-} as const satisfies Record<Encryption['kind'], number>
+import { checksumsOf, flagsOf, summaryOf, valueOf } from './summary.ts'
 
 export class Store implements ObjectStore {
   readonly bodies: Bodies
@@ -470,35 +441,4 @@ const noSuchUpload = (uploadId: string): Error => refuse('NoSuchUpload', undefin
 function asReceived(body: ReceivedBody): Received {
   if (body instanceof Received) return body
   throw new TypeError('a body of another store')
-}
-
-const valueOf = (frame: CommitFrame, position: number): ObjectValue => ({
-  position,
-  size: frame.size,
-  lastModifiedMs: frame.lastModifiedMs,
-  commitSequence: frame.commitSequence,
-  etag: frame.etag,
-  parts: frame.partNumber,
-  flags: frame.flags,
-})
-
-const summaryOf = ({ size, lastModifiedMs, etag, parts, commitSequence }: ObjectValue): ObjectSummary => ({
-  size,
-  lastModifiedMs,
-  etag: parts > 0 ? `${etag}-${parts}` : etag,
-  commitSequence,
-})
-
-function checksumsOf({ flags }: ObjectValue) {
-  const checksumAlgorithms = ALGORITHMS.filter(([, flag]) => (flags & flag) !== 0).map(([algorithm]) => algorithm)
-  const type = (flags & FLAG_COMPOSITE) === 0 ? 'FULL_OBJECT' : 'COMPOSITE'
-  return { checksumAlgorithms, checksumType: checksumAlgorithms.length === 0 ? null : type } as const
-}
-
-function flagsOf({ tags, checksums, encryption }: Pick<ObjectDetails, 'checksums'> & ObjectAttributes): number {
-  let flags = tags.length > 0 ? FLAG_TAGS : 0
-  for (const { algorithm, type } of checksums) {
-    flags |= FLAG_OF_ALGORITHM[algorithm] | (type === 'COMPOSITE' ? FLAG_COMPOSITE : 0)
-  }
-  return encryption === null ? flags : flags | FLAG_OF_ENCRYPTION[encryption.kind]
 }
