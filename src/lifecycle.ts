@@ -2,7 +2,8 @@
  * What a process has open, closed last first.
  *
  * C1  `open` runs its opener after the one before; when it throws, everything opened so far is closed, then it throws on
- * C2  `close` closes in reverse order, each part even when another failed; the first failure is thrown at the end
+ * C2  `close` closes in reverse order, parts that were opened beside each other at the same time, each part even when another failed; the
+ *     first failure is thrown at the end
  */
 import { StoreError } from './errors.ts'
 
@@ -14,12 +15,25 @@ export interface Closable {
 const CLOSE_AFTER_FAILED_OPEN_MS = 5000
 
 export class Lifecycle {
-  readonly #opened: Closable[] = []
+  readonly #opened: Closable[][] = []
 
-  async open<Part extends Closable>(opener: () => Part | Promise<Part>): Promise<Part> {
+  open<Part extends Closable>(opener: () => Part | Promise<Part>): Promise<Part> {
+    return this.#open(opener, (part) => this.#opened.push([part]))
+  }
+
+  /** A part that the one before does not need, nor it that one: neither goes on while the other closes. */
+  openBeside<Part extends Closable>(opener: () => Part | Promise<Part>): Promise<Part> {
+    return this.#open(opener, (part) => {
+      const before = this.#opened.at(-1)
+      if (before === undefined) this.#opened.push([part])
+      else before.push(part)
+    })
+  }
+
+  async #open<Part extends Closable>(opener: () => Part | Promise<Part>, keep: (part: Part) => void): Promise<Part> {
     try {
       const part = await opener()
-      this.#opened.push(part)
+      keep(part)
       return part
     } catch (error) {
       await this.close({ withinMs: CLOSE_AFTER_FAILED_OPEN_MS }).catch(() => {}) // the first failure is the one to tell
@@ -27,27 +41,24 @@ export class Lifecycle {
     }
   }
 
-  /** Resolves with the first of these signals. */
+  /**
+   * Resolves with the first of these signals. Those after it change nothing: npm hands on what its whole process group got, so each comes
+   * twice, and closing takes no longer than it may.
+   */
   untilSignal(...signals: readonly NodeJS.Signals[]): Promise<NodeJS.Signals> {
     return new Promise((resolve) => {
-      const stop = (signal: NodeJS.Signals): void => {
-        for (const each of signals) process.off(each, stop)
-        resolve(signal)
-      }
-      for (const each of signals) process.on(each, stop)
+      for (const each of signals) process.on(each, resolve)
     })
   }
 
-  /** @param withinMs for all parts together: each gets what the ones before it left */
+  /** @param withinMs for all parts together: each gets what those closed before it left */
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     const dueMs = performance.now() + withinMs
     const failures: unknown[] = []
-    for (let part = this.#opened.pop(); part; part = this.#opened.pop()) {
-      try {
-        await part.close({ withinMs: Math.max(0, dueMs - performance.now()) })
-      } catch (error) {
-        failures.push(error)
-      }
+    for (let parts = this.#opened.pop(); parts; parts = this.#opened.pop()) {
+      const leftMs = Math.max(0, dueMs - performance.now())
+      const closed = await Promise.allSettled(parts.map(async (part) => part.close({ withinMs: leftMs })))
+      for (const each of closed) if (each.status === 'rejected') failures.push(each.reason)
     }
     if (failures.length > 0) {
       throw new StoreError('unavailable', 'close_failed', `not everything closed cleanly: ${String(failures[0])}`, {

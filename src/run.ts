@@ -20,7 +20,7 @@ export async function run(load: () => Config): Promise<void> {
     const config = load()
     const logger = createLogger(config.logLevel)
     const world = { clock: systemClock, random: randomFillSync, version: release.version }
-    const running = new Lifecycle() // closes what was opened, last first, also when a later open throws
+    const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
     const reloadOnHangUp: (() => void)[] = []
@@ -30,21 +30,21 @@ export async function run(load: () => Config): Promise<void> {
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
       const open = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
-      const service = await running.open(open)
+      const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reloadPolicy())
       announce('logstore', service)
     }
     if (objectstore) {
       const { openObjectStore } = await import('./objectstore/service.ts')
       const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
-      const service = await running.open(open)
+      const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reloadCredentials())
       announce('objectstore', { http: service.http, grpc: null })
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')
       const open = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
-      const service = await running.open(open)
+      const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reloadQuotas())
       announce('broker', { http: service.http, grpc: null })
     }

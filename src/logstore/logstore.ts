@@ -299,7 +299,7 @@ async function openFronts(
   const { grpc: grpcBind } = config
   // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.
   const grpc = grpcBind
-    ? await running.open(async () => {
+    ? await running.openBeside(async () => {
         const { GrpcFront } = await import('./grpc/grpc-front.ts')
         return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts)
       })

@@ -44,11 +44,27 @@ describe('a lifecycle', () => {
     assert.deepEqual(events.slice(2), ['close b', 'close a'])
   })
 
-  it('waits for one of its signals', async () => {
+  it('closes at the same time what was opened beside each other, before what both stand on', async () => {
+    const events: string[] = []
+    const running = new Lifecycle()
+    const { promise: stuck, resolve: goOn } = Promise.withResolvers<void>()
+    await running.openBeside(() => part('a', events))
+    await running.open(() => part('b', events))
+    await running.openBeside(() => ({ close: () => stuck.then(() => void events.push('c goes on')) }))
+    await running.openBeside(() => part('d', events, new Error('stuck')))
+    const closed = running.close({ withinMs: 100 })
+    assert.deepEqual(events.slice(3), ['close b', 'close d'])
+    goOn()
+    await assert.rejects(closed, { code: 'close_failed', message: /stuck/ })
+    assert.deepEqual(events.slice(5), ['c goes on', 'close a'])
+  })
+
+  it('waits for one of its signals, and the same again changes nothing', async () => {
     const running = new Lifecycle()
     const signal = running.untilSignal('SIGUSR2', 'SIGWINCH')
     process.emit('SIGWINCH', 'SIGWINCH')
     assert.equal(await signal, 'SIGWINCH')
-    assert.equal(process.listenerCount('SIGUSR2'), 0)
+    assert.deepEqual([process.listenerCount('SIGUSR2'), process.listenerCount('SIGWINCH')], [1, 1]) // no default action
+    for (const each of ['SIGUSR2', 'SIGWINCH']) process.removeAllListeners(each)
   })
 })

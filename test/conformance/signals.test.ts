@@ -1,7 +1,10 @@
 /** Contract "All three" and "Log store": what SIGTERM, SIGINT and SIGHUP do. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
 import { after, before, describe, it } from 'node:test'
-import { LogStoreServer, eventually, policyTenant, requestHead } from '../support/server.ts'
+import { promisify } from 'node:util'
+import { DEVELOPMENT_CREDENTIALS, LogStoreServer, eventually, policyTenant, requestHead } from '../support/server.ts'
 import type { RawConnection, Reply } from '../support/server.ts'
 import { JSON_LOGS, QUERY, find, jsonLogs, logRecordsOf } from './batches.ts'
 
@@ -45,11 +48,35 @@ describe('a signal to stop', { concurrency: true }, () => {
     await server.stop()
   })
 
+  it('ends both fronts at the same time: one that has to wait for a client keeps none open', async () => {
+    const server = await LogStoreServer.start({ env: { LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0' } })
+    const session = connectHttp2(`http://${server.readyLine.grpc}`)
+    const call = session.request({
+      ':method': 'POST',
+      ':path': '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'x-logstore-tenant': DEVELOPMENT_CREDENTIALS.tenant,
+      authorization: `Bearer ${DEVELOPMENT_CREDENTIALS.token}`,
+    })
+    let isOver = false
+    for (const each of [session, call]) each.on('error', () => {}).once('close', () => (isOver = true))
+    await once(session, 'connect')
+    await promisify(session.ping.bind(session))()
+    server.signal('SIGTERM')
+    await eventually(async () => !(await accepts(server)))
+    const wasOver = isOver
+    session.destroy()
+    assert.equal(wasOver, false)
+    await server.ended()
+  })
+
   async function stopWithBatchInFlight(server: LogStoreServer, signal: NodeJS.Signals): Promise<void> {
     const batch = jsonLogs(logRecordsOf(7))
     const connection = await beginBatch(server, batch)
     server.signal(signal)
     await eventually(async () => !(await accepts(server)))
+    server.signal(signal) // npm hands on what its whole process group got
     connection.write(batch.subarray(9))
     const reply = await connection.reply()
     assert.equal(reply.status, 200, reply.text)
