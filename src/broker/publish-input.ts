@@ -43,6 +43,7 @@ const FIELDS: ReadonlySet<string> = new Set([
 ])
 const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 const NO_HEADERS: Headers = {}
+export const HEADERS_RULE = 'must be an object of strings'
 
 /**
  * @param value parsed JSON
@@ -100,7 +101,7 @@ function timeOf(value: unknown): number | null {
 
 function headersOf(value: unknown): Headers {
   if (value === null) return NO_HEADERS
-  if (!isObject(value)) throw refuse('invalid_request', 'headers must be an object of strings')
+  if (!isObject(value)) throw refuse('invalid_request', `headers ${HEADERS_RULE}`)
   for (const name in value) {
     const text = value[name]
     if (!isName(name)) throw refuse('invalid_request', `the name of a header ${NAME_RULE}`)

@@ -5,12 +5,13 @@ import { unknownParameter } from '../broker/http/query.ts'
 import { replayRules } from '../broker/http/replay-query.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
 import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
-import { parsePublish } from '../broker/publish-input.ts'
+import { HEADERS_RULE, parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
 import { describeProblem } from '../validation.ts'
 import type { DeliveryName, FetchOptions, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
+import { isInstance, isObject } from './objects.ts'
 
 export function streamOf(name: string): string {
   if (typeof name !== 'string' || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
@@ -22,15 +23,26 @@ export const groupOf = (stream: string, group: string): GroupPath => ({
   group: tokenOf(group, 'consumer group'),
 })
 
-export const deliveryOf = ({ stream, subscription_id, delivery_id }: DeliveryName): DeliveryPath => ({
-  stream: streamOf(stream),
-  subscriptionId: tokenOf(subscription_id, 'subscription'),
-  deliveryId: tokenOf(delivery_id, 'delivery'),
-})
+export function deliveryOf(delivery: DeliveryName): DeliveryPath {
+  const { stream, subscription_id, delivery_id } = objectOf(delivery, 'the delivery')
+  return {
+    stream: streamOf(stream),
+    subscriptionId: tokenOf(subscription_id, 'subscription'),
+    deliveryId: tokenOf(delivery_id, 'delivery'),
+  }
+}
 
 export function tokenOf(token: string, what: string): string {
   if (typeof token !== 'string' || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
   return token
+}
+
+export const optionsOf = <Options extends object>(options: Options): Options => objectOf(options, 'the options')
+
+/** For what has no schema, in the words of what has one. */
+function objectOf<Given extends object>(value: Given, what: string): Given {
+  if (isObject(value)) return value
+  throw refuse('invalid_request', `${what} must be object`)
 }
 
 /** For bodies of one schema. */
@@ -46,23 +58,29 @@ export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static
 export function replayOf(options: FetchOptions): ReplayRequest {
   const { parameters } = replayRules
   const query = new Map<string, string>()
-  for (const [name, value] of Object.entries(options)) {
+  for (const [name, value] of Object.entries(optionsOf(options))) {
     if (!Object.hasOwn(parameters, name)) throw refuse('invalid_query', unknownParameter(parameters))
     if (value !== null && value !== undefined) query.set(name, String(value))
   }
   return { ...replayRules.take(query), legacy: false }
 }
 
-/** The record as its body over HTTP would be read. It is complete: sent again, it is the same. */
+/**
+ * The record as its body over HTTP would be read. It is complete: sent again, it is the same. Its headers are checked before they are merged:
+ * anything can be spread.
+ */
 export function publishInputOf(record: RecordToPublish, config: ClientConfig): PublishInput {
+  if (!isObject(record)) return parsePublish(record) // which refuses it
   const { payload, key, headers, durability_mode, ...rest } = record
-  return parsePublish({
+  if (isInstance(headers)) throw refuse('invalid_request', `headers ${HEADERS_RULE}`)
+  const input = parsePublish({
     ...rest,
     ...bytesField('payload', payload),
     ...bytesField('key', key),
-    headers: config.headersOf(headers ?? null),
+    headers,
     durability_mode: durability_mode ?? config.defaultDurability,
   })
+  return { ...input, headers: config.headersOf(input.headers) }
 }
 
 const bytesField = (name: string, value: string | Uint8Array | null | undefined): Readonly<Record<string, unknown>> =>

@@ -7,6 +7,7 @@
 import { NAME_RULE, isName, isText } from '../broker/names.ts'
 import { RECORD_DURABILITIES } from '../broker/wire/requests.ts'
 import type { RecordDurability } from '../broker/wire/requests.ts'
+import { isObject } from './objects.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export type Headers = Readonly<Record<string, string>>
@@ -45,7 +46,9 @@ export class ClientConfig implements ClientSettings {
   readonly traceContext: TraceContext | null
 
   /** @throws SdkError InvalidConfig that names the first bad setting */
-  constructor({ producerId, epoch, defaultDurability, defaultHeaders, traceContext }: ClientSettings) {
+  constructor(settings: ClientSettings) {
+    if (!isObject(settings)) throw invalidConfig('the settings of a client must be an object')
+    const { producerId, epoch, defaultDurability, defaultHeaders, traceContext } = settings
     if (typeof producerId !== 'string' || !isName(producerId)) throw invalidConfig(`producerId ${NAME_RULE}`)
     this.producerId = producerId
     this.epoch = epochOf(epoch ?? null)
@@ -54,7 +57,7 @@ export class ClientConfig implements ClientSettings {
     this.traceContext = traceContextOf(traceContext ?? null)
   }
 
-  /** @param own headers of the record */
+  /** @param own headers of the record, checked */
   headersOf(own: Headers | null): Headers {
     const { producerId, epoch, defaultHeaders, traceContext } = this
     return {

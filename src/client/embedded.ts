@@ -11,6 +11,7 @@ import { systemClock } from '../observability/system-clock.ts'
 import type { ClientSettings } from './client-config.ts'
 import { NativeClient } from './native-client.ts'
 import { NativeConnection } from './native-connection.ts'
+import { isObject } from './objects.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export interface EmbeddedBrokerConfig {
@@ -43,6 +44,7 @@ const RANDOM_STEPS = 2 ** 32
 
 /** @throws SdkError InvalidConfig when a setting cannot work or a directory cannot be used: its message names which */
 export async function openEmbeddedBroker(config: EmbeddedBrokerConfig): Promise<EmbeddedBroker> {
+  if (!isObject(config)) throw invalidConfig('the configuration of a broker must be an object')
   const logger = config.logger ?? loggerOf(createLogger('warn'), 'broker')
   const running = new Lifecycle()
   try {

@@ -35,7 +35,7 @@ import type {
   StoredRecord,
   Subscription,
 } from './broker-client.ts'
-import { bodyCheck, deliveryOf, groupOf, publishInputOf, replayOf, streamOf, tokenOf } from './checks.ts'
+import { bodyCheck, deliveryOf, groupOf, optionsOf, publishInputOf, replayOf, streamOf, tokenOf } from './checks.ts'
 import { ClientConfig } from './client-config.ts'
 import type { ClientSettings } from './client-config.ts'
 import { claimFrom, pageFrom } from './decode.ts'
@@ -93,17 +93,18 @@ export class NativeClient implements BrokerClient {
     return pageFrom(page)
   }
 
-  fetchFromOffset(
+  async fetchFromOffset(
     stream: string,
     startOffset: number,
-    { max_records, max_payload_bytes }: Pick<FetchOptions, 'max_records' | 'max_payload_bytes'> = {},
+    options: Pick<FetchOptions, 'max_records' | 'max_payload_bytes'> = {},
   ): Promise<ReplayPage> {
+    const { max_records, max_payload_bytes } = this.#optionsOf(options)
     return this.fetch(stream, { start_offset: startOffset, max_records, max_payload_bytes })
   }
 
-  subscribeReplay(stream: string, options: ReplaySubscriptionOptions = {}): Subscription<StoredRecord> {
-    const { signal, ...where } = options
-    return replayRecords(this, stream, where, this.#subscription(signal))
+  async *subscribeReplay(stream: string, options: ReplaySubscriptionOptions = {}): Subscription<StoredRecord> {
+    const { signal, ...where } = this.#optionsOf(options)
+    yield* replayRecords(this, stream, where, this.#subscription(signal))
   }
 
   commitCursor(stream: string, group: string, cursor: string, offset: number): Promise<CursorCommitReply> {
@@ -118,8 +119,9 @@ export class NativeClient implements BrokerClient {
     stream: string,
     group: string,
     body: ClaimBody = {},
-    { signal }: Stoppable = {},
+    options: Stoppable = {},
   ): Promise<ClaimedDeliveries> {
+    const { signal } = this.#optionsOf(options)
     const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
     try {
       const claimed = await this.#call((broker, caller) =>
@@ -131,9 +133,9 @@ export class NativeClient implements BrokerClient {
     }
   }
 
-  subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): Subscription<Delivery> {
-    const { signal, ...limits } = options
-    return queueDeliveries(this, stream, group, limits, this.#subscription(signal))
+  async *subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): Subscription<Delivery> {
+    const { signal, ...limits } = this.#optionsOf(options)
+    yield* queueDeliveries(this, stream, group, limits, this.#subscription(signal))
   }
 
   ack(delivery: DeliveryName): Promise<AckReply> {
@@ -158,11 +160,12 @@ export class NativeClient implements BrokerClient {
 
   // Inspection
 
-  inspectLeases(
+  async inspectLeases(
     stream: string,
     group: string,
-    { include_completed = false }: { readonly include_completed?: boolean } = {},
+    options: { readonly include_completed?: boolean } = {},
   ): Promise<LeaseListReply> {
+    const { include_completed = false } = this.#optionsOf(options)
     return this.#call((broker, caller) => broker.leases(caller, groupOf(stream, group), include_completed))
   }
 
@@ -180,6 +183,10 @@ export class NativeClient implements BrokerClient {
 
   #call<T>(operation: (broker: BrokerOperations, caller: Caller) => Promise<T>): Promise<T> {
     return this.#connection.call(operation)
+  }
+
+  #optionsOf<Options extends object>(options: Options): Options {
+    return this.#connection.check(() => optionsOf(options))
   }
 
   #subscription(signal: AbortSignal | undefined): SubscriptionParts {

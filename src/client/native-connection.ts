@@ -47,11 +47,19 @@ export class NativeConnection implements Waiting {
     try {
       return await operation(this.#parts.operations, this.#parts.caller)
     } catch (error) {
-      if (isFailure(error)) this.#parts.logger.error({ err: error }, 'request failed')
-      throw brokerRefused(refusalOf(error), error)
+      throw this.#refusal(error)
     } finally {
       this.#inFlight -= 1
       if (this.#inFlight === 0) this.#idle()
+    }
+  }
+
+  /** N1, of what needs no broker. */
+  check<T>(run: () => T): T {
+    try {
+      return run()
+    } catch (error) {
+      throw this.#refusal(error)
     }
   }
 
@@ -62,5 +70,10 @@ export class NativeConnection implements Waiting {
     const ended = new AbortController()
     this.#idle = () => ended.abort()
     await this.pause(withinMs, ended.signal)
+  }
+
+  #refusal(error: unknown): SdkError {
+    if (isFailure(error)) this.#parts.logger.error({ err: error }, 'request failed')
+    return brokerRefused(refusalOf(error), error)
   }
 }

@@ -5,6 +5,7 @@
  * T2  the n-th wait is a random part of a bound that doubles up to `delayMsMax` (full jitter), so that clients that failed together
  *     do not come together; what the broker says in Retry-After is waited for besides
  */
+import { isObject } from './objects.ts'
 import type { Pause } from './pause.ts'
 import { HttpBrokerError, SdkError, invalidConfig } from './sdk-error.ts'
 
@@ -56,7 +57,9 @@ function delayMsOf(
   return Math.min(askedMs + random() * boundMs, DELAY_MS_CEILING)
 }
 
-function checkPolicy({ attemptsMax, delayMs, delayMsMax }: RetryPolicy): void {
+function checkPolicy(policy: RetryPolicy): void {
+  if (!isObject(policy)) throw invalidConfig('the retry policy must be an object')
+  const { attemptsMax, delayMs, delayMsMax } = policy
   if (!Number.isSafeInteger(attemptsMax) || attemptsMax < 1) throw invalidConfig('attemptsMax must be at least 1')
   for (const [name, value] of Object.entries({ delayMs, delayMsMax })) {
     if (value >= 0 && value <= DELAY_MS_CEILING) continue

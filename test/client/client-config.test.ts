@@ -6,7 +6,10 @@ import type { ClientSettings } from '../../src/client/index.ts'
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 describe('the configuration of a client', () => {
-  const bad: readonly (readonly [what: string, settings: object, named: RegExp])[] = [
+  const bad: readonly (readonly [what: string, settings: unknown, named: RegExp])[] = [
+    ['no settings', undefined, /^the settings /],
+    ['null', null, /^the settings /],
+    ['settings that are a text', 'web', /^the settings /],
     ['no producer id', {}, /^producerId /],
     ['a blank producer id', { producerId: ' \t' }, /^producerId /],
     ['a producer id with control characters', { producerId: 'a\n' }, /^producerId /],

@@ -63,7 +63,9 @@ describe('an embedded broker', () => {
 
   it('refuses bad settings of a client', async () => {
     const broker = await openBroker()
-    assert.throws(() => broker.client({ producerId: ' ' }), { code: 'InvalidConfig' })
+    for (const settings of [{ producerId: ' ' }, null, undefined]) {
+      assert.throws(() => broker.client(settings as never), { code: 'InvalidConfig' })
+    }
   })
 
   it('with append-only answers after the write, and with replicas after a quorum', async () => {
@@ -137,6 +139,14 @@ describe('an embedded broker is not opened, and the field is named', () => {
       )
     })
   }
+
+  it('without a configuration', async () => {
+    for (const config of [null, undefined, 'data']) {
+      const { code, message } = await refusalOf(openEmbeddedBroker(config as never))
+      assert.equal(code, 'InvalidConfig')
+      assert.match(message, /^the configuration /)
+    }
+  })
 
   it('twice on one directory', async () => {
     await openBroker(dataDirectory)

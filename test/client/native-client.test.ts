@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { HttpBrokerError } from '../../src/client/index.ts'
 import type { EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
 import { newStream, openBroker, refusalOf, take } from './support.ts'
@@ -55,6 +56,27 @@ describe('publish and fetch', () => {
     )
   })
 
+  it('take headers of any plain object, null and none', async () => {
+    const stream = await newStream(client)
+    const bare: Record<string, string> = Object.assign(Object.create(null), { a: 'b' })
+    for (const headers of [
+      { a: 'b' },
+      bare,
+      JSON.parse('{"a":"b"}'),
+      runInNewContext('({ a: "b" })'),
+      {},
+      null,
+      undefined,
+    ]) {
+      await client.publish(stream, { message_id: 'm', payload: '', headers })
+    }
+    const { records } = await client.fetch(stream)
+    assert.deepEqual(
+      records.map(({ headers }) => headers['a'] ?? null),
+      ['b', 'b', 'b', 'b', null, null, null],
+    )
+  })
+
   it('take an empty payload, no key, and the durability of the client unless the record has its own', async () => {
     const careless = broker.client({ producerId: 'careless', defaultDurability: 'volatile' })
     const stream = await newStream(careless)
@@ -90,6 +112,15 @@ describe('publish and fetch', () => {
     const { code } = await refusalOf(client.publishWithRetry('nowhere', { message_id: 'm', payload: 'p' }))
     assert.equal(code, 'stream_not_found')
     assert.equal((await client.describeStream(stream)).next_offset, 1)
+  })
+
+  it('are not tried with a policy that is none', async () => {
+    const stream = await newStream(client)
+    for (const policy of [null, 5]) {
+      const call = client.publishWithRetry(stream, { message_id: 'm', payload: 'p' }, policy as never)
+      assert.equal((await refusalOf(call)).kind, 'InvalidConfig')
+    }
+    assert.equal((await client.describeStream(stream)).next_offset, 0)
   })
 })
 

@@ -1,21 +1,30 @@
 /** The same mistakes, made by the client in this process and over HTTP: it must not matter where the broker is. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { inspect } from 'node:util'
 import { HttpBrokerError } from '../../src/client/index.ts'
 import type { NativeClient, RecordToPublish } from '../../src/client/index.ts'
 import { BrokerServer } from '../support/broker.ts'
+import type { RequestBody } from '../support/http.ts'
 import { openClient, refusalOf } from './support.ts'
 
 interface Mistake {
   readonly what: string
   readonly call: (client: NativeClient) => Promise<unknown>
-  readonly request: readonly [method: string, path: string, body?: object]
+  readonly request: readonly [method: string, path: string, body?: RequestBody]
 }
 
 const DELIVERY = { stream: 'orders', subscription_id: 'sub-x', delivery_id: 'dlv-x' }
 const DELIVERY_PATH = '/v1/streams/orders/subscriptions/sub-x/deliveries/dlv-x'
 const GROUP = '/v1/streams/orders/consumer-groups/g'
 const bad = (value: unknown): never => value as never // what TypeScript would not let through
+
+const publishing = (what: string, record: unknown): Mistake => ({
+  what,
+  call: (client) => client.publish('orders', bad(record)),
+  request: ['POST', '/v1/streams/orders/records', JSON.stringify(record)],
+})
+const withHeaders = (headers: unknown): object => ({ message_id: 'm', payload: 'p', headers })
 
 const MISTAKES: readonly Mistake[] = [
   {
@@ -62,6 +71,20 @@ const MISTAKES: readonly Mistake[] = [
     what: 'an unknown field of a record',
     call: (client) => client.publish('orders', { message_id: 'm', payload: 'p', priority: 1 } as RecordToPublish),
     request: ['POST', '/v1/streams/orders/records', { message_id: 'm', payload: 'p', priority: 1 }],
+  },
+  publishing('no record', null),
+  publishing('a record that is a text', 'm'),
+  publishing('a record that is a list', []),
+  publishing('headers that are a text', withHeaders('x')),
+  publishing('headers that are a number', withHeaders(5)),
+  publishing('headers that are a list', withHeaders(['a'])),
+  publishing('headers that are an empty list', withHeaders([])),
+  publishing('a header that is no text', withHeaders({ a: 1 })),
+  publishing('headers that are a text, of a record without an id', { payload: 'p', headers: 'x' }),
+  {
+    what: 'a stream of nothing',
+    call: (client) => client.createStream('a', bad(null)),
+    request: ['PUT', '/v1/streams/a', 'null'],
   },
   {
     what: 'two beginnings',
@@ -129,6 +152,11 @@ const MISTAKES: readonly Mistake[] = [
     request: ['POST', `${DELIVERY_PATH}/nack`, { requeue: true }],
   },
   {
+    what: 'a nack of nothing',
+    call: (client) => client.nack(DELIVERY, bad(null)),
+    request: ['POST', `${DELIVERY_PATH}/nack`, 'null'],
+  },
+  {
     what: 'a lease renewed by nothing',
     call: (client) => client.renewLease(DELIVERY, { extend_by_millis: 0 }),
     request: ['POST', `${DELIVERY_PATH}/renew`, { extend_by_millis: 0 }],
@@ -161,6 +189,101 @@ describe('a mistake is refused in the process as over HTTP', () => {
       assert(error instanceof HttpBrokerError)
       const { status, code, message, action, retryable } = error
       assert.deepEqual({ status, code, message, action, retryable }, { status: reply.status, ...reply.refusal() })
+    })
+  }
+})
+
+interface Misuse {
+  readonly what: string
+  readonly given: readonly unknown[]
+  readonly calls: readonly ((value: never) => Promise<unknown>)[]
+  readonly message: string
+}
+
+/** In place of an object. */
+const NO_OBJECTS: readonly unknown[] = [null, 5, 'x', []]
+const RECORD = { message_id: 'm', payload: 'p' }
+class Tags {
+  readonly a = 'b'
+}
+
+describe('what stands where an object belongs is refused likewise', () => {
+  let client: NativeClient
+  before(async () => {
+    client = await openClient()
+    await client.createStream('orders')
+  })
+
+  const misuses: readonly Misuse[] = [
+    {
+      what: 'a record that is no object',
+      given: [...NO_OBJECTS, undefined, () => {}],
+      calls: [(record) => client.publish('orders', record), (record) => client.publishWithRetry('orders', record)],
+      message: 'a record must be an object',
+    },
+    {
+      what: 'headers that keep elsewhere what they stand for',
+      given: [new Map(), new Map([['a', 'b']]), new Headers({ a: 'b' }), new Date(), new Tags(), () => {}],
+      calls: [
+        (headers) => client.publish('orders', { ...RECORD, headers }),
+        (headers) => client.publishWithRetry('orders', { ...RECORD, headers }),
+      ],
+      message: 'headers must be an object of strings',
+    },
+    {
+      what: 'a delivery that is no object',
+      given: [...NO_OBJECTS, undefined],
+      calls: [
+        (delivery) => client.ack(delivery),
+        (delivery) => client.nack(delivery, { reason: 'r', requeue: true }),
+        (delivery) => client.renewLease(delivery, { extend_by_millis: 1 }),
+        (delivery) => client.retryDelivery(delivery, { reason: 'r', delay_millis: 0 }),
+        (delivery) => client.deadLetter(delivery, { dead_letter_stream: 'orders', reason: 'r' }),
+      ],
+      message: 'the delivery must be object',
+    },
+    {
+      what: 'options that are no object',
+      given: NO_OBJECTS,
+      calls: [
+        (options) => client.fetch('orders', options),
+        (options) => client.fetchFromOffset('orders', 0, options),
+        (options) => client.subscribeReplay('orders', options).next(),
+        (options) => client.claimQueue('orders', 'g', {}, options),
+        (options) => client.subscribeQueue('orders', 'g', options).next(),
+        (options) => client.inspectLeases('orders', 'g', options),
+      ],
+      message: 'the options must be object',
+    },
+    {
+      what: 'a body that is no object',
+      given: NO_OBJECTS,
+      calls: [
+        (body) => client.createStream('a', body),
+        (body) => client.claimQueue('orders', 'g', body),
+        (body) => client.nack(DELIVERY, body),
+        (body) => client.renewLease(DELIVERY, body),
+        (body) => client.retryDelivery(DELIVERY, body),
+        (body) => client.deadLetter(DELIVERY, body),
+      ],
+      message: 'the body must be object',
+    },
+  ]
+  for (const { what, given, calls, message } of misuses) {
+    it(what, async () => {
+      for (const value of given) {
+        for (const call of calls) {
+          const error = await refusalOf(call(bad(value)))
+          assert(error instanceof HttpBrokerError)
+          const { status, code } = error
+          assert.deepEqual(
+            { status, code, message: error.message },
+            { status: 400, code: 'invalid_request', message },
+            `${call.toString()} of ${inspect(value)}`,
+          )
+        }
+      }
+      assert.equal((await client.describeStream('orders')).next_offset, 0)
     })
   }
 })

@@ -66,6 +66,14 @@ describe('trying again', () => {
     assert.equal(attempts.made, 1)
   })
 
+  it('takes no policy that is none', async () => {
+    for (const policy of [null, 5, 'x', []]) {
+      const attempts = new Attempts([])
+      await assert.rejects(attempts.run(policy as never), { code: 'InvalidConfig', message: /^the retry policy / })
+      assert.equal(attempts.made, 0)
+    }
+  })
+
   it('takes no policy without an attempt, or with a wait that is none', async () => {
     for (const policy of [
       { attemptsMax: 0 },
