@@ -33,7 +33,8 @@ export interface AddressedRequest {
 }
 
 /** A name or an IPv4 address, or an IPv6 address in brackets; perhaps with a port. */
-const AUTHORITY = /^([\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+const AUTHORITY = /^([\w.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/i
+const PORT_MAX = 65_535
 
 /** What the HTTP library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
@@ -84,7 +85,11 @@ export class Addressing {
 }
 
 /** In lower case, without its port; null for no authority at all. */
-const hostOf = (authority: string): string | null => AUTHORITY.exec(authority)?.[1]?.toLowerCase() ?? null
+function hostOf(authority: string): string | null {
+  const [, host, port] = AUTHORITY.exec(authority) ?? []
+  if (host === undefined || Number(port ?? 0) > PORT_MAX) return null
+  return host.toLowerCase()
+}
 
 /** Null when it is empty, or not UTF-8 in percent-encoding. */
 function firstSegment(path: string): string | null {

@@ -9,6 +9,7 @@ import { checkCopySource } from './objects/conditions.ts'
 import { checkCopySourceKey } from './objects/encryption.ts'
 import { existingObject } from './objects/existing-object.ts'
 import { headerNotImplemented, invalidHeader } from './objects/header-refusals.ts'
+import { checkKey } from './objects/object-key.ts'
 
 const HEADER = 'x-amz-copy-source'
 /** Without versions, what is there is the only one. */
@@ -19,7 +20,7 @@ export interface CopySourceName {
   readonly key: string
 }
 
-/** @throws S3Error InvalidArgument, NotImplemented for a version */
+/** @throws S3Error InvalidArgument, KeyTooLongError, NotImplemented for a version */
 export function copySourceName(headers: ReadonlyMap<string, string>): CopySourceName {
   const header = eitherHeader(headers, 'copy-source') ?? ''
   const [, path = '', version] = /^\/?(.*?)(?:\?versionId=(.*))?$/s.exec(header) ?? []
@@ -30,6 +31,7 @@ export function copySourceName(headers: ReadonlyMap<string, string>): CopySource
   const key = slash < 0 ? '' : name.slice(slash + 1)
   if (bucketName === '') throw invalid('Invalid copy source bucket name', header)
   if (key === '') throw invalid('Invalid copy source object key', header)
+  checkKey(key)
   return { bucketName, key }
 }
 

@@ -25,6 +25,7 @@ describe('path-style addressing', () => {
   it('holds for the base domain itself, for addresses, and without a base domain', () => {
     assert.deepEqual(named(addressOf('s3.local:9000', '/bkt/key')), ['path', 'bkt', 'key'])
     assert.deepEqual(named(addressOf('[::1]:9000', '/bkt/key')), ['path', 'bkt', 'key'])
+    assert.deepEqual(named(addressOf('localhost:65535', '/bkt/key')), ['path', 'bkt', 'key'])
     assert.deepEqual(named(addressOf('bkt.s3.local', '/a/b', {}, null)), ['path', 'a', 'b'])
     assert.deepEqual(named(addressOf('bkts3.local', '/a/b')), ['path', 'a', 'b'])
   })
@@ -72,7 +73,18 @@ describe('the URL of an address', () => {
 })
 
 describe('an address is an invalid URI', () => {
-  for (const host of ['', 'a b', 'host:port', 'host:123456', '[::1', 'user@host', 'a/b', '.s3.local']) {
+  for (const host of [
+    '',
+    'a b',
+    'host:port',
+    'host:65536',
+    'host:123456',
+    '[::1]:99999',
+    '[::1',
+    'user@host',
+    'a/b',
+    '.s3.local',
+  ]) {
     it(`with the authority ${JSON.stringify(host)}`, () => {
       assert.throws(() => addressOf(host, '/bkt/key'), { code: 'InvalidURI', status: 400 })
     })

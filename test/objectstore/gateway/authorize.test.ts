@@ -238,10 +238,56 @@ describe('authorization', () => {
       })
     }
 
+    describe('that takes over the tags of its source', () => {
+      const reads = { Action: ['s3:GetObject', 's3:PutObject'] }
+      const readsTags = { Action: 's3:GetObjectTagging', Resource: 'arn:aws:s3:::bkt/red' }
+      const putsTags = { Action: 's3:PutObjectTagging', Resource: 'arn:aws:s3:::bkt/w' }
+      const ifTagged = (colour: string) => ({
+        ...putsTags,
+        Condition: { StringEquals: { 's3:RequestObjectTag/colour': colour } },
+      })
+      const cases: readonly (readonly [statements: readonly Statement[], ofBob: number, ofOwner: number])[] = [
+        [[reads], 403, 200],
+        [[reads, readsTags], 403, 200],
+        [[reads, putsTags], 403, 200],
+        [[reads, readsTags, putsTags], 200, 200],
+        [[reads, readsTags, ifTagged('red')], 200, 200],
+        [[reads, readsTags, ifTagged('blue')], 403, 200],
+        [[reads, readsTags, putsTags, { ...ifTagged('red'), Effect: 'Deny' }], 403, 403],
+        [[reads, readsTags, putsTags, { ...readsTags, Effect: 'Deny' }], 403, 403],
+      ]
+      for (const [statements, ofBob, ofOwner] of cases) {
+        const names = statements.map(({ Effect = 'Allow', Action, Condition }) =>
+          [Effect, Action, JSON.stringify(Condition)].join(' ').trim(),
+        )
+        it(`is judged by what it reads and sets: ${names.join('; ')}`, async () => {
+          await policy(...statements)
+          // The header says nothing where tags are taken over.
+          for (const headers of [copied, { ...copied, 'x-amz-tagging-directive': 'COPY', ...tagged }]) {
+            const bob = await gateway.askAs('bob', 'PUT', '/bkt/w', { headers })
+            if (ofBob === 403) assertRefused(bob, 403, 'AccessDenied')
+            else assert.equal(bob.status, ofBob, bob.text)
+            const owner = await gateway.ask('PUT', '/bkt/w', { headers })
+            assert.equal(owner.status, ofOwner, owner.text)
+          }
+        })
+      }
+    })
+
+    it('that takes over tags from a bucket of another principal needs to read them there', async () => {
+      await gateway.askAs('bob', 'PUT', '/of-bob')
+      const copy = () => gateway.askAs('bob', 'PUT', '/of-bob/w', { headers: copied })
+      assertRefused(await copy(), 404, 'NoSuchBucket')
+      await policy({ Action: 's3:GetObject' })
+      assertRefused(await copy(), 403, 'AccessDenied')
+      await policy({ Action: ['s3:GetObject', 's3:GetObjectTagging'] })
+      assert.equal((await copy()).status, 200)
+    })
+
     it('that sets none does not', async () => {
       await policy({ Action: ['s3:PutObject', 's3:GetObject'] })
       const statuses = []
-      for (const headers of [{}, { 'x-obj-tagging': '' }, copied, replaced]) {
+      for (const headers of [{}, { 'x-obj-tagging': '' }, { 'x-amz-copy-source': 'bkt/key' }, replaced]) {
         statuses.push((await gateway.askAs('bob', 'PUT', '/bkt/w', { headers, body: '' })).status)
       }
       assert.deepEqual(statuses, [200, 200, 200, 200])
@@ -257,7 +303,7 @@ describe('authorization', () => {
       const writes: readonly (readonly [method: string, target: string, asked: Asked])[] = [
         ['PUT', '/bkt/w', { body: 'y', headers }],
         ['PUT', '/bkt/absent', { body: 'y', headers }],
-        ['PUT', '/bkt/w', { headers: { ...copied, ...headers } }],
+        ['PUT', '/bkt/w', { headers: { ...replaced, ...headers } }],
         ['POST', `/bkt/w?uploadId=${uploadId}`, { body: 'y', headers }],
         ['POST', '/bkt', form('w', headers)],
         ['DELETE', '/bkt/w', { headers }],
@@ -287,6 +333,18 @@ describe('authorization', () => {
       assert.equal(known.status, 200, known.text)
       assertRefused(await gateway.ask('PUT', '/bkt/w', { body: 'y', headers: writer }), 412, 'PreconditionFailed')
     })
+  })
+
+  it('of reading tags decides who is told that there are any', async () => {
+    const countFor = async (principal: string) =>
+      (await gateway.askAs(principal, 'HEAD', '/bkt/red')).headers['x-obj-tagging-count']
+    await policy({ Action: 's3:GetObject' })
+    assert.deepEqual(
+      [await countFor('bob'), await countFor('nobody'), await countFor('local')],
+      [undefined, undefined, '1'],
+    )
+    await policy({ Action: 's3:GetObject' }, { Action: 's3:GetObjectTagging', Principal: { AWS: 'bob' } })
+    assert.deepEqual([await countFor('bob'), await countFor('nobody')], ['1', undefined])
   })
 
   describe('nobody in particular', () => {

@@ -151,6 +151,40 @@ describe('encryption', () => {
     assertRefuses(() => encryption({ ...customer(KEY), 'x-amz-server-side-encryption': 'AES256' }), 'InvalidArgument')
   })
 
+  it('takes a context that is a map of strings, whatever the method', () => {
+    const context = (text: string): Headers => ({
+      'x-amz-server-side-encryption-context': Buffer.from(text).toString('base64'),
+    })
+    for (const text of ['{}', '{"a":"1","ü":""}', ' { "a" : "b" } ']) {
+      for (const method of [{}, { 'x-amz-server-side-encryption': 'aws:kms' }, customer(KEY)]) {
+        assert.doesNotThrow(() => encryption({ ...method, ...context(text) }))
+      }
+    }
+    const about = { ArgumentName: 'x-amz-server-side-encryption-context' }
+    for (const text of ['', 'a', '[]', 'null', '"a"', '{"a":1}', '{"a":{"b":"c"}}', '{"a":null}', '{"a":"b"']) {
+      const headers = context(text)
+      const [value] = Object.values(headers)
+      assertRefuses(() => encryption(headers), 'InvalidArgument', { fields: { ...about, ArgumentValue: value! } })
+    }
+    for (const value of ['{"a":"b"}', 'e30', 'e30=\n', Buffer.from('{"a":"\xff"}', 'latin1').toString('base64')]) {
+      assertRefuses(() => encryption({ 'x-obj-server-side-encryption-context': value }), 'InvalidArgument', {
+        fields: { ...about, ArgumentValue: value },
+      })
+    }
+  })
+
+  it('with a bucket key or without says true or false', () => {
+    const name = 'x-amz-server-side-encryption-bucket-key-enabled'
+    for (const method of [{}, { 'x-amz-server-side-encryption': 'AES256' }]) {
+      for (const value of ['true', 'false']) assert.doesNotThrow(() => encryption({ ...method, [name]: value }))
+    }
+    for (const value of ['', 'yes', '1', 'TRUE']) {
+      assertRefuses(() => encryption({ 'x-amz-server-side-encryption': 'aws:kms', [name]: value }), 'InvalidArgument', {
+        fields: { ArgumentName: name, ArgumentValue: value },
+      })
+    }
+  })
+
   it('with a customer key needs all three headers, and that they fit', () => {
     for (const missing of Object.keys(customer(KEY))) {
       const { [missing]: _, ...rest } = customer(KEY)
@@ -218,6 +252,6 @@ describe('the key of a customer', () => {
     assert.doesNotThrow(() => checkPartKey(mapOf({}), null))
     assertRefuses(() => checkPartKey(mapOf({}), withKey), 'InvalidRequest')
     assertRefuses(() => checkPartKey(mapOf(customer(KEY)), null), 'InvalidRequest')
-    assertRefuses(() => checkPartKey(mapOf(customer(OTHER_KEY)), withKey), 'InvalidRequest')
+    assertRefuses(() => checkPartKey(mapOf(customer(OTHER_KEY)), withKey), 'AccessDenied')
   })
 })

@@ -49,7 +49,11 @@ describe('CopyObject', () => {
     assert.deepEqual(target.metadata, { a: '1' })
     assert.deepEqual(target.tags, [{ key: 't', value: '1' }])
     assert.equal(await gateway.bytesOf('target'), 'hello')
-    assert.deepEqual(gateway.asked, ['s3:GetObject photos/source alice'])
+    assert.deepEqual(gateway.asked, [
+      's3:GetObject photos/source alice',
+      's3:GetObjectTagging photos/source alice',
+      's3:PutObjectTagging photos/target alice',
+    ])
     gateway.assertClean()
   })
 
@@ -70,6 +74,36 @@ describe('CopyObject', () => {
     await copy(gateway, 'third', { 'x-amz-meta-b': '2', 'x-amz-tagging': 'u=2', 'content-type': 'image/png' })
     const third = await gateway.store.object(gateway.bucket, 'third')
     assert.deepEqual([third?.contentType, third?.metadata, third?.tags[0]?.key], ['text/plain', { a: '1' }, 't'])
+  })
+
+  it('asks for tags only where it takes some over, or brings some', async () => {
+    const gateway = await TestGateway.open()
+    await gateway.put('source', 'hello', { 'x-amz-tagging': 't=1' })
+    await gateway.put('untagged', 'hello')
+    const replace = { 'x-amz-tagging-directive': 'REPLACE' }
+    for (const [headers, actions] of [
+      [{}, ['s3:GetObjectTagging photos/source alice', 's3:PutObjectTagging photos/target alice']],
+      [{ 'x-amz-copy-source': 'photos/untagged' }, []],
+      [replace, []],
+      [{ ...replace, 'x-amz-tagging': 'u=2' }, ['s3:PutObjectTagging photos/target alice']],
+    ] as const) {
+      gateway.asked.length = 0
+      await copy(gateway, 'target', headers)
+      assert.deepEqual(
+        gateway.asked.filter((asked) => asked.includes('Tagging')),
+        actions,
+      )
+    }
+  })
+
+  it('of tags that the caller may not read there, or may not put here, is none', async () => {
+    for (const refused of ['s3:GetObjectTagging source', 's3:PutObjectTagging target']) {
+      const gateway = await withSource()
+      gateway.refused.add(refused)
+      await assertRefusal(copy(gateway, 'target'), 'AccessDenied')
+      assert.equal(await gateway.bytesOf('target'), null)
+      gateway.assertClean()
+    }
   })
 
   it('knows no other directives', async () => {

@@ -49,12 +49,12 @@ describe('GetObject and HeadObject', () => {
       ['Content-Language', 'de'],
       ['Expires', 'Fri, 20 Nov 2026 09:30:05 GMT'],
       ['x-obj-meta-colour', 'blue'],
-      ['x-obj-tagging-count', '2'],
       ['x-obj-server-side-encryption', 'AES256'],
       ['x-obj-bucket-id', 'bkt-00000001'],
       ['x-obj-object-id', 'obj-000000000001'],
       ['x-obj-version-id', 'ver-000000000001'],
       ['x-obj-commit-sequence', '1'],
+      ['x-obj-tagging-count', '2'],
     ])
     assert.equal(await textOf(got), 'hello')
     const { text, type } = await readBoth(gateway, 'k')
@@ -219,6 +219,22 @@ describe('GetObject and HeadObject', () => {
       await assertRefusal(gateway.object(getObject, 'k', { principal }), 'AccessDenied')
     }
     await assertRefusal(gateway.object(getObject, 'k'), 'NoSuchKey')
+  })
+
+  it('tell how many tags there are whom a policy lets read them, and the owner without asking it', async () => {
+    const gateway = await TestGateway.open()
+    await gateway.put('k', 'hello', { 'x-amz-tagging': 'a=1&b=2' })
+    await gateway.put('untagged', 'hello')
+    gateway.asked.length = 0
+    const countFor = async (principal: string | null, key = 'k') =>
+      (await readBoth(gateway, key, { principal })).header('x-obj-tagging-count')
+    assert.equal(await countFor('alice'), '2')
+    assert.equal(await countFor('bob', 'untagged'), undefined)
+    assert.deepEqual(gateway.asked, [])
+    assert.equal(await countFor('bob'), '2')
+    gateway.refused.add('s3:GetObjectTagging')
+    for (const principal of ['bob', null]) assert.equal(await countFor(principal), undefined)
+    assert.equal(await countFor('alice'), '2')
   })
 
   it('do not take a failure for a refusal', async () => {

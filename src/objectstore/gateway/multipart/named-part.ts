@@ -1,19 +1,11 @@
 /** The part that a request uploads: its number, the upload it is of, and what is answered. */
 import assert from 'node:assert/strict'
 import { PARTS_MAX } from '../../documents/limits.ts'
-import type {
-  BodyTarget,
-  Bucket,
-  Encryption,
-  ObjectStore,
-  ReceivedBody,
-  Upload,
-  UploadedPart,
-} from '../../operations.ts'
+import type { BodyTarget, Bucket, ObjectStore, ReceivedBody, Upload, UploadedPart } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { GatewayRequest, HeaderLine } from '../handler.ts'
 import { bucketIdHeader, SYNCED } from '../ids.ts'
-import { encryptionHeaders, encryptionOf } from '../objects/encryption.ts'
+import { checkPartKey, encryptionHeaders } from '../objects/encryption.ts'
 import { namedUpload, uploadIdHeader } from './named-upload.ts'
 
 export interface NamedPart {
@@ -21,11 +13,11 @@ export interface NamedPart {
   readonly partNumber: number
 }
 
-/** @throws S3Error InvalidArgument, NoSuchUpload, InvalidRequest when it comes with another customer key than the upload's */
+/** @throws S3Error InvalidArgument, NoSuchUpload, and what is wrong with a customer's key */
 export function namedPart(request: GatewayRequest, bucket: Bucket, key: string, store: ObjectStore): NamedPart {
   const partNumber = partNumberOf(request)
   const upload = namedUpload(request, bucket, key, store)
-  checkCustomerKey(upload.encryption, encryptionOf(request.headers))
+  checkPartKey(request.headers, upload.encryption)
   return { upload, partNumber }
 }
 
@@ -70,20 +62,3 @@ function partNumberOf({ query }: GatewayRequest): number {
     fields: { ArgumentName: 'partNumber', ArgumentValue: text.slice(0, 128) },
   })
 }
-
-/** It has to come with every part; what else there is of encryption is known of the upload. */
-function checkCustomerKey(ofUpload: Encryption | null, ofPart: Encryption | null): void {
-  const expected = keyMd5Of(ofUpload)
-  const actual = keyMd5Of(ofPart)
-  if (expected === actual) return
-  throw refuse('InvalidRequest', expected === null ? NOT_ENCRYPTED : actual === null ? ENCRYPTED : OTHERWISE_ENCRYPTED)
-}
-
-const keyMd5Of = (encryption: Encryption | null): string | null =>
-  encryption?.kind === 'customer' ? encryption.keyMd5 : null
-
-const NOT_ENCRYPTED =
-  'The multipart upload initiate did not request encryption. Please resend the request without sending encryption parameters.'
-const ENCRYPTED =
-  'The multipart upload initiate requested encryption. Subsequent part requests must include the appropriate encryption parameters.'
-const OTHERWISE_ENCRYPTED = 'The provided encryption parameters did not match the ones used originally.'

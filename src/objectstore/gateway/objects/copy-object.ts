@@ -20,7 +20,7 @@ import type { ObjectHandler } from '../handler.ts'
 import { checkStorage, contentOf, metadataOf, tagsOf } from './attributes.ts'
 import { writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
-import { demandConditions, demandTagging } from './further-actions.ts'
+import { demandConditions, demandSourceTagging, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
 import { demandClaimed, keepObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
@@ -44,6 +44,10 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   await demandConditions(request, bucket, key, context)
   const source = await openCopySource(request, context)
   const name = copySourceName(headers)
+  if (tags === null) {
+    await demandSourceTagging(request, name, source.tags, context)
+    await demandTagging({ ...request, requestTags: source.tags }, bucket, key, source.tags, context)
+  }
   if (source.size > COPY_BYTES_MAX) {
     throw refuse(
       'InvalidRequest',

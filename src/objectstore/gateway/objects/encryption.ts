@@ -8,6 +8,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { eitherHeader } from '../../auth/request-identity.ts'
 import { parseBase64 } from '../../body/checksum-algorithms.ts'
+import { isObject } from '../../documents/json.ts'
 import type { Encryption } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -20,13 +21,17 @@ type CustomerEncryption = Extract<Encryption, { kind: 'customer' }>
 const METHOD = 'server-side-encryption'
 const KMS_KEY_ID = `${METHOD}-aws-kms-key-id`
 const BUCKET_KEY = `${METHOD}-bucket-key-enabled`
+const CONTEXT = `${METHOD}-context`
 const CUSTOMER = `${METHOD}-customer`
 const CUSTOMER_KEY_BYTES = 32
 const CUSTOMER_ONLY = 'Requests specifying Server Side Encryption with Customer provided keys must provide'
 
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 /** What a request that stores an object asks for; null: nothing. @throws S3Error InvalidArgument, InvalidEncryptionAlgorithmError */
 export function encryptionOf(headers: Headers): Encryption | null {
   const method = eitherHeader(headers, METHOD)
+  checkKeyManagement(headers)
   const customer = customerKey(headers, CUSTOMER)
   if (customer === null) return managedEncryption(headers, method)
   if (method === undefined) return customer
@@ -55,9 +60,14 @@ export function checkCopySourceKey(headers: Headers, encryption: Encryption | nu
   checkKey(customerKey(headers, `copy-source-${CUSTOMER}`), encryption)
 }
 
-/** Of a part: it comes with the key that its upload was begun with. @throws S3Error InvalidRequest, InvalidArgument */
+/**
+ * Of a part: it comes with the key that its upload was begun with. What else there is of encryption is known of the upload.
+ *
+ * @throws S3Error as `encryptionOf`, and InvalidRequest, AccessDenied
+ */
 export function checkPartKey(headers: Headers, encryption: Encryption | null): void {
-  const key = customerKey(headers, CUSTOMER)
+  const asked = encryptionOf(headers)
+  const key = asked?.kind === 'customer' ? asked : null
   const expected = encryption?.kind === 'customer' ? encryption : null
   if (key === null && expected === null) return
   if (key === null) {
@@ -73,7 +83,7 @@ export function checkPartKey(headers: Headers, encryption: Encryption | null): v
     )
   }
   if (!isSameKey(key, expected)) {
-    throw refuse('InvalidRequest', 'The provided encryption parameters did not match the ones used originally.')
+    throw refuse('AccessDenied', 'The provided encryption parameters did not match the ones used originally.')
   }
 }
 
@@ -120,6 +130,33 @@ function managedEncryption(headers: Headers, method: string | undefined): Encryp
       throw headerNotImplemented(`x-amz-${METHOD}`)
     default:
       throw invalidHeader(`x-amz-${METHOD}`, method, 'The encryption method specified is not supported')
+  }
+}
+
+/** What is for a key management only changes nothing for another method, but has to be what it is. @throws S3Error InvalidArgument */
+function checkKeyManagement(headers: Headers): void {
+  const bucketKey = eitherHeader(headers, BUCKET_KEY)
+  if (bucketKey !== undefined && bucketKey !== 'true' && bucketKey !== 'false') {
+    throw invalidHeader(`x-amz-${BUCKET_KEY}`, bucketKey, `The value of x-amz-${BUCKET_KEY} must be true or false`)
+  }
+  const context = eitherHeader(headers, CONTEXT)
+  if (context !== undefined && !isContext(context)) {
+    throw invalidHeader(
+      `x-amz-${CONTEXT}`,
+      context,
+      `The header 'x-amz-${CONTEXT}' shall be Base64-encoded UTF-8 string holding JSON which represents a string-string map`,
+    )
+  }
+}
+
+function isContext(text: string): boolean {
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.toString('base64') !== text) return false
+  try {
+    const context: unknown = JSON.parse(utf8.decode(bytes))
+    return isObject(context) && Object.values(context).every((value) => typeof value === 'string')
+  } catch {
+    return false
   }
 }
 

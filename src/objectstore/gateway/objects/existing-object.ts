@@ -1,7 +1,9 @@
 /** The object that a request is about, which must be there. */
 import type { Bucket, StoredObject } from '../../operations.ts'
-import { S3Error, refuse } from '../../refusals.ts'
+import { refuse } from '../../refusals.ts'
+import type { S3Error } from '../../refusals.ts'
 import type { GatewayContext, GatewayRequest } from '../handler.ts'
+import { refusalOfAction } from './further-actions.ts'
 
 /** @throws S3Error NoSuchKey */
 export async function existingObject(
@@ -32,14 +34,8 @@ async function absence(
   key: string,
   context: GatewayContext,
 ): Promise<S3Error> {
-  const noSuchKey = refuse('NoSuchKey', undefined, { fields: { Key: key } })
-  if (request.caller.principal?.id === bucket.owner) return noSuchKey
-  try {
-    await context.authorize(request, 's3:ListBucket', bucket.name, null)
-    return noSuchKey
-  } catch (error) {
-    const isRefused = error instanceof S3Error && (error.code === 'AccessDenied' || error.code === 'NoSuchBucket')
-    if (isRefused) return refuse('AccessDenied', undefined, { cause: error })
-    throw error
-  }
+  const refused = await refusalOfAction('s3:ListBucket', request, bucket, null, context)
+  return refused === null
+    ? refuse('NoSuchKey', undefined, { fields: { Key: key } })
+    : refuse('AccessDenied', undefined, { cause: refused })
 }

@@ -10,7 +10,7 @@ import { encryptionHeaders } from './encryption.ts'
 /** Of objects that are in memory: most are read more than once. */
 const known = new WeakMap<StoredObject, readonly HeaderLine[]>()
 
-/** Of GetObject and HeadObject, but for Content-Type, and what depends on the bytes that are asked for. */
+/** Of GetObject and HeadObject, but for Content-Type, and what depends on who asks or on the bytes that are asked for. */
 export function storedObjectHeaders(
   bucket: Bucket,
   object: StoredObject,
@@ -33,7 +33,6 @@ function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<Cont
     ...present('Content-Language', content.contentLanguage),
     ...present('Expires', content.expires),
     ...Object.entries(object.metadata).map(([name, value]): HeaderLine => [`x-obj-meta-${name}`, value]),
-    ...present('x-obj-tagging-count', object.tags.length === 0 ? null : String(object.tags.length)),
     ...encryptionHeaders(object.encryption),
     bucketIdHeader(bucket.number),
     ...objectIdHeaders(object.commitSequence),

@@ -6,6 +6,7 @@ import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
 import { existingObject } from './existing-object.ts'
+import { refusalOfAction } from './further-actions.ts'
 import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
 import { contentRange, selectionOf } from './ranges.ts'
 import type { Selection } from './ranges.ts'
@@ -34,8 +35,12 @@ export async function readObject(
   checkRead(request.headers, object, shown, context.nowMs())
   const selection = selectionOf(request, object)
   const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
+  // As in S3, who may not read tags is not told that there are any.
+  const showsTags =
+    object.tags.length > 0 && (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
   const headers = [
     ...storedObjectHeaders(bucket, object, overrides),
+    ...(showsTags ? [['x-obj-tagging-count', String(object.tags.length)] as const] : []),
     ...(isPartial ? [['Content-Range', contentRange(selection, object.size)] as const] : []),
     ...(selection.part === null ? [] : [['x-obj-mp-parts-count', String(object.parts?.length)] as const]),
     ...checksumsAsked(request, object, selection),

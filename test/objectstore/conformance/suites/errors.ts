@@ -77,6 +77,14 @@ describe('errors', () => {
     await bucket.put('secret', 'secret', customer('a'))
     ;(await bucket.ask('GET', '/secret', { headers: customer('b') })).refused('AccessDenied')
     ;(await bucket.ask('HEAD', '/secret', { headers: customer('b') })).refused('AccessDenied')
+    const secretly = await bucket.newUpload('secretly', customer('a'))
+    const source = { 'x-amz-copy-source': `${bucket.name}/key` }
+    for (const asked of [{ body: 'x' }, { headers: source }]) {
+      const withKey = (headers: object) => ({ ...asked, headers: { ...asked.headers, ...headers } })
+      ;(await secretly.ask('PUT', '&partNumber=1', withKey(customer('b')))).refused('AccessDenied')
+      ;(await secretly.ask('PUT', '&partNumber=1', withKey({}))).refused('InvalidRequest')
+      ;(await secretly.ask('PUT', '&partNumber=1', withKey(customer('a')))).succeeded(200)
+    }
     ;(await bucket.ask('GET', '/secret')).refused('InvalidRequest')
     const read = await bucket.ask('GET', '/secret', { headers: customer('a') })
     assert.equal(read.succeeded(200).text, 'secret')
@@ -167,7 +175,7 @@ describe('errors', () => {
     for (const target of ['//key', '/%zz', '/bucket/%ff', '/bucket/%c0%af', '/bucket/key?a=%e0%80']) {
       ;(await store.request('GET', target)).refused('InvalidURI')
     }
-    for (const host of ['a b', 'a/b', 'user@a', 'a:port', '[zz]']) {
+    for (const host of ['a b', 'a/b', 'user@a', 'a:port', 'a:99999', '[zz]']) {
       ;(await bucket.ask('GET', '/key', { headers: { host } })).refused('InvalidURI')
     }
   })

@@ -43,6 +43,20 @@ describe('limits', () => {
     )
     assert.deepEqual([refused.text('Size'), refused.text('MaxSizeAllowed')], ['1025', '1024'])
   })
+  it('key of the source of a copy: 1024 bytes of UTF-8', async () => {
+    const key = 'é'.repeat(512)
+    await bucket.put(key, 'long')
+    const upload = await bucket.newUpload('copied')
+    for (const target of ['/copied', `/copied?partNumber=1&uploadId=${upload.id}`]) {
+      const copyOf = (name: string) =>
+        bucket.ask('PUT', target, { headers: { 'x-obj-copy-source': `${bucket.name}/${name}` } })
+      ;(await copyOf(encodeURIComponent(key))).succeeded(200)
+      for (const name of [encodeURIComponent(`${key}x`), 'k'.repeat(1025)]) {
+        const refused = (await copyOf(name)).refused('KeyTooLongError')
+        assert.deepEqual([refused.text('Size'), refused.text('MaxSizeAllowed')], ['1025', '1024'])
+      }
+    }
+  })
   it('PutObject local payload: 16 MiB, refused by its declared length before it is sent', async () => {
     await bucket.put('largest', Buffer.alloc(16 * MIB, 'x'))
     assert.equal((await bucket.ask('HEAD', '/largest')).header('content-length'), String(16 * MIB))

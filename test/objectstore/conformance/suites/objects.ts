@@ -71,6 +71,8 @@ describe('what is kept of an object', () => {
     await bucket.put('sse', 'x', {
       'x-amz-server-side-encryption': 'aws:kms',
       'x-amz-server-side-encryption-aws-kms-key-id': 'key-1',
+      'x-amz-server-side-encryption-context': Buffer.from('{"of":"tests"}').toString('base64'),
+      'x-amz-server-side-encryption-bucket-key-enabled': 'false',
     })
     const head = await bucket.ask('HEAD', '/sse')
     assert.deepEqual(shown(head, ['x-obj-server-side-encryption', 'x-obj-server-side-encryption-aws-kms-key-id']), [
@@ -80,6 +82,8 @@ describe('what is kept of an object', () => {
     const customer = 'x-amz-server-side-encryption-customer-'
     for (const [headers, code] of [
       [{ 'x-amz-server-side-encryption': 'nonsense' }, 'InvalidArgument'],
+      [{ 'x-amz-server-side-encryption-context': 'nonsense' }, 'InvalidArgument'],
+      [{ 'x-amz-server-side-encryption-bucket-key-enabled': 'perhaps' }, 'InvalidArgument'],
       [{ [`${customer}algorithm`]: 'AES256' }, 'InvalidArgument'],
       [{ [`${customer}algorithm`]: 'DES', [`${customer}key`]: 'a' }, 'InvalidEncryptionAlgorithmError'],
       [
