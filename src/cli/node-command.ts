@@ -46,7 +46,7 @@ const KINDS = {
 
 /**
  * @param args after the command's own name
- * @throws StoreError bad_configuration with one line for every mistake
+ * @throws BadConfiguration that names every mistake
  */
 export function nodeCommand(args: readonly string[], env: Environment, release: Release): NodeAnswer {
   const problems = new SettingProblems()

@@ -2,9 +2,8 @@
 import { brokerSettings } from '../config/broker.ts'
 import type { BrokerFlags } from '../config/broker.ts'
 import { processSettings } from '../config/process.ts'
-import { sourceOf, textOf, unknownSettings } from '../config/settings.ts'
+import { BadConfiguration, sourceOf, textOf, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
-import { StoreError } from '../errors.ts'
 import { columns } from './columns.ts'
 
 export interface SettingsReport {
@@ -43,8 +42,8 @@ function problemsOf(load: () => unknown): readonly string[] {
     load()
     return []
   } catch (error) {
-    if (!(error instanceof StoreError)) throw error
-    return error.message.split('\n')
+    if (!(error instanceof BadConfiguration)) throw error
+    return error.problems
   }
 }
 

@@ -165,7 +165,7 @@ export type BrokerFlags = Readonly<Partial<Record<BrokerSettingName, string>>>
 
 /**
  * @param flags null under `npm start`
- * @throws StoreError that has one line for every bad setting
+ * @throws BadConfiguration that names every bad setting
  */
 export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = null): BrokerConfig {
   const names = namesOf(env, flags)
@@ -220,13 +220,12 @@ function checkBind(settings: Settings, problems: SettingProblems): void {
 
 function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: SettingProblems): void {
   const replicas = settings.MQ_REPLICA_DIRS
+  const quorum = settings.MQ_WRITE_QUORUM
   if (replicas.length > REPLICA_DIRECTORIES_MAX) {
     problems.add('MQ_REPLICA_DIRS', `must name at most ${REPLICA_DIRECTORIES_MAX} directories`)
   } else if (!areApart([settings.MQ_DATA_DIR, ...replicas])) {
     problems.add('MQ_REPLICA_DIRS', apartRule(names.MQ_DATA_DIR))
-  }
-  const quorum = settings.MQ_WRITE_QUORUM
-  if (quorum !== null && quorum > 1 + replicas.length) {
+  } else if (quorum !== null && quorum > 1 + replicas.length) {
     problems.add(
       'MQ_WRITE_QUORUM',
       `must be 1 to ${1 + replicas.length}: the data directory and the directories of ${names.MQ_REPLICA_DIRS}`,

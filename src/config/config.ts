@@ -1,7 +1,6 @@
 /** What the process was told: environment and flags → one frozen object. */
 import { parseArgs } from 'node:util'
 import type { LogLevel } from '../observability/logger.ts'
-import { StoreError } from '../errors.ts'
 import { loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
 import { loadLogStoreConfig } from './logstore.ts'
@@ -9,7 +8,7 @@ import type { LogStoreConfig } from './logstore.ts'
 import { loadObjectStoreConfig } from './objectstore.ts'
 import type { ObjectStoreConfig } from './objectstore.ts'
 import { processSettings } from './process.ts'
-import { SettingProblems, readSettings } from './settings.ts'
+import { BadConfiguration, SettingProblems, readSettings } from './settings.ts'
 import type { Environment } from './settings.ts'
 
 /** Exit code of a start that cannot work. */
@@ -32,7 +31,7 @@ export interface Config {
  * What `npm start` was told.
  *
  * @param args after the script's name: `--services logstore` starts some, without it all
- * @throws StoreError bad_configuration with one line for every bad setting
+ * @throws BadConfiguration that names every bad setting
  */
 export function loadConfig(env: Environment, args: readonly string[]): Config {
   const problems = new SettingProblems()
@@ -81,8 +80,8 @@ function collect<T>(problems: SettingProblems, load: () => T): T | null {
   try {
     return load()
   } catch (error) {
-    if (!(error instanceof StoreError) || error.code !== 'bad_configuration') throw error
-    problems.addLines(error.message.split('\n'))
+    if (!(error instanceof BadConfiguration)) throw error
+    problems.addAll(error)
     return null
   }
 }

@@ -175,7 +175,7 @@ const tableWithProcess = {
 }
 type Settings = SettingsOf<typeof tableWithProcess>
 
-/** @throws StoreError that has one line for every bad setting */
+/** @throws BadConfiguration that names every bad setting */
 export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   const problems = new SettingProblems()
   const settings = readSettings(tableWithProcess, env, problems)
@@ -239,8 +239,7 @@ function checkReplicas(settings: Settings, problems: SettingProblems): void {
     )
   } else if (!areApart([settings.LOGSTORE_DATA_DIR, ...replicas])) {
     problems.add('LOGSTORE_WAL_REPLICA_PATHS', apartRule('LOGSTORE_DATA_DIR'))
-  }
-  if (quorum === null || quorum > 1 + replicas.length) {
+  } else if (quorum === null || quorum > 1 + replicas.length) {
     problems.add(
       'LOGSTORE_WAL_WRITE_QUORUM',
       `must be 1 to ${1 + replicas.length}: the data directory and the directories of LOGSTORE_WAL_REPLICA_PATHS`,

@@ -101,7 +101,7 @@ const tableWithProcess = {
 }
 type Settings = SettingsOf<typeof tableWithProcess>
 
-/** @throws StoreError that has one line for every bad setting */
+/** @throws BadConfiguration that names every bad setting */
 export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
   const problems = new SettingProblems()
   const settings = readSettings(tableWithProcess, env, problems)

@@ -1,6 +1,6 @@
 /**
  * Settings from environment variables: a table of them is the schema. It gives the values their types, checks them, and documents
- * them; `readSettings` is the only reader of the environment, and tells every bad one at once.
+ * them; `readSettings` is the only reader of the environment, and tells every bad one at once, in one line.
  */
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
@@ -31,10 +31,21 @@ export interface BindAddress {
 
 class BadSetting extends Error {}
 
+/** A start that cannot work: its message is one line. */
+export class BadConfiguration extends StoreError {
+  /** One sentence each, which begins with the name of the setting. */
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super('invalid', 'bad_configuration', problems.join('; '))
+    this.problems = problems
+  }
+}
+
 /** What is wrong with the settings of one service; a check of several settings together adds to it. */
 export class SettingProblems {
   /** A set: what several services read is told once. */
-  readonly #lines = new Set<string>()
+  readonly #problems = new Set<string>()
   readonly #shown: (name: string) => string
 
   /** @param shown what whoever gave a setting knows it by: its flag, for example */
@@ -44,16 +55,16 @@ export class SettingProblems {
 
   /** @param sentence goes on after the name: 'must be …' */
   add(name: string, sentence: string): void {
-    this.#lines.add(`${this.#shown(name)} ${sentence}`)
+    this.#problems.add(`${this.#shown(name)} ${sentence}`)
   }
 
-  addLines(lines: readonly string[]): void {
-    for (const line of lines) this.#lines.add(line)
+  addAll({ problems }: BadConfiguration): void {
+    for (const problem of problems) this.#problems.add(problem)
   }
 
-  /** @throws StoreError with one line for each problem */
+  /** @throws BadConfiguration with every problem */
   throwIfAny(): void {
-    if (this.#lines.size > 0) throw new StoreError('invalid', 'bad_configuration', [...this.#lines].join('\n'))
+    if (this.#problems.size > 0) throw new BadConfiguration([...this.#problems])
   }
 }
 

@@ -12,7 +12,7 @@
  *     the client would see that instead of the answer
  */
 import assert from 'node:assert/strict'
-import { ANSWER_BYTES_BUFFERED_MAX, REQUEST_ID_CHARACTERS_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
 import { statusLine } from './status.ts'
 import type { UwsRequest, UwsResponse } from './uws.ts'
 
@@ -101,7 +101,8 @@ export interface ExchangeHost {
   /** The server is closing: answers ask the client to open no further request on this connection. */
   readonly closing: boolean
   nowMs(): number
-  generateId(): string
+  /** @param own what the client sent for one */
+  requestIdOf(own: string): string
   /** Outside the present callback of the library. */
   later(task: () => void): void
   bodyBegan(exchange: UwsExchange): void
@@ -110,8 +111,6 @@ export interface ExchangeHost {
   failed(exchange: UwsExchange, error: unknown): void
   ended(): void
 }
-
-const REQUEST_ID = new RegExp(`^[\\x21-\\x7e]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
 
 /** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
@@ -204,7 +203,7 @@ export class UwsExchange implements Exchange {
     this.#declaredBytes = contentLengthOf(request)
     let ownId = request.getHeader(host.requestIdHeader)
     if (ownId === '' && host.requestIdAlias !== null) ownId = request.getHeader(host.requestIdAlias)
-    this.id = REQUEST_ID.test(ownId) ? ownId : host.generateId()
+    this.id = host.requestIdOf(ownId)
     response.onAborted(() => this.#end('aborted'))
     this.#mustReadOn = this.#declaredBytes !== 0 && closesBehindBody(request, this.#declaredBytes)
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))

@@ -1,4 +1,11 @@
-/** Request ids: a prefix and 96 random bits in hexadecimal. Randomness is fetched in pools, as one id needs little of it. */
+/**
+ * Request ids: the client's own, or a prefix and 96 random bits in hexadecimal. Randomness is fetched in pools, as one id needs
+ * little of it.
+ */
+import { REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
+
+const OWN_ID = new RegExp(`^[\\x21-\\x7e]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
+
 const ID_BYTES = 12
 const POOL_BYTES = ID_BYTES * 256
 
@@ -13,7 +20,12 @@ export class RequestIds {
     this.#random = random
   }
 
-  next(): string {
+  /** @param own what the client sent for one, '' when nothing: kept unless it is too long or not visible */
+  of(own: string): string {
+    return OWN_ID.test(own) ? own : this.#next()
+  }
+
+  #next(): string {
     if (this.#used === POOL_BYTES) {
       this.#random(this.#pool)
       this.#used = 0

@@ -178,8 +178,8 @@ class UwsServer implements HttpServer, ExchangeHost {
     return this.#dependencies.clock.nowMs()
   }
 
-  generateId(): string {
-    return this.#ids.next()
+  requestIdOf(own: string): string {
+    return this.#ids.of(own)
   }
 
   later(task: () => void): void {

@@ -1,16 +1,19 @@
 /**
  * Sliding window over what a tenant was admitted: records and bytes of the last `windowMs`.
  *
- * Time is cut into slices of windowMs / 256; what was admitted in a slice leaves the window together when the slice's end is
- * windowMs old. So the window never admits more than its limit in any windowMs, and at most a 256th later than exact.
+ * Time is cut into slices of windowMs / 256; what was admitted in a slice leaves the window together, when the latest of it is
+ * windowMs old. So the window never admits more than its limit in any windowMs, at most a 256th later than exact, and nobody waits
+ * longer than windowMs.
  *
  * W1  usedRecords and usedBytes are the sums over the slices held
- * W2  slices older than the window hold nothing
+ * W2  what is windowMs old is held only with something younger of its slice
+ * W3  the 257 slices held are the present one and those before it, and only the oldest can be due to leave
  */
 import assert from 'node:assert/strict'
 import type { TenantLimits } from './tenant-policy.ts'
 
 const SLICES = 256
+const SLICES_HELD = SLICES + 1
 
 export type WindowVerdict =
   | { readonly kind: 'admitted' }
@@ -21,30 +24,37 @@ const ADMITTED: WindowVerdict = { kind: 'admitted' }
 
 export class AdmissionWindow {
   #limits: TenantLimits
+  #windowMs: number
   #sliceMs: number
-  readonly #records = new Float64Array(SLICES + 1)
-  readonly #bytes = new Float64Array(SLICES + 1)
+  readonly #records = new Float64Array(SLICES_HELD)
+  readonly #bytes = new Float64Array(SLICES_HELD)
+  /** When the latest of a slice was admitted. */
+  readonly #latestMs = new Float64Array(SLICES_HELD)
   #slice = 0
   #usedRecords = 0
   #usedBytes = 0
 
   constructor(limits: TenantLimits) {
     this.#limits = limits
-    this.#sliceMs = (limits.windowSeconds * 1000) / SLICES
+    this.#windowMs = limits.windowSeconds * 1000
+    this.#sliceMs = this.#windowMs / SLICES
   }
 
   /** New limits after a policy reload. What was used stays used; in a window of another length, as if it had all been admitted last. */
   applyLimits(limits: TenantLimits): void {
-    if (limits.windowSeconds !== this.#limits.windowSeconds) {
-      const sliceMs = (limits.windowSeconds * 1000) / SLICES
-      this.#slice = Math.floor(((this.#slice + 1) * this.#sliceMs) / sliceMs)
-      this.#sliceMs = sliceMs
+    const windowMs = limits.windowSeconds * 1000
+    if (windowMs !== this.#windowMs) {
+      const latestMs = Math.max(...this.#latestMs)
+      this.#windowMs = windowMs
+      this.#sliceMs = windowMs / SLICES
+      this.#slice = Math.floor(latestMs / this.#sliceMs)
       for (const [booked, used] of [
         [this.#records, this.#usedRecords],
         [this.#bytes, this.#usedBytes],
+        [this.#latestMs, latestMs],
       ] as const) {
         booked.fill(0)
-        booked[this.#slice % (SLICES + 1)] = used
+        booked[this.#slice % SLICES_HELD] = used
       }
     }
     this.#limits = limits
@@ -56,21 +66,14 @@ export class AdmissionWindow {
     if (records > recordLimit) return { kind: 'never', of: 'records' }
     if (bytes > byteLimit) return { kind: 'never', of: 'bytes' }
     this.#slideTo(nowMs)
-    if (this.#usedRecords + records > recordLimit) {
-      return {
-        kind: 'exceeded',
-        of: 'records',
-        waitMs: this.#waitMs(nowMs, this.#records, this.#usedRecords + records - recordLimit),
-      }
-    }
-    if (this.#usedBytes + bytes > byteLimit) {
-      return {
-        kind: 'exceeded',
-        of: 'bytes',
-        waitMs: this.#waitMs(nowMs, this.#bytes, this.#usedBytes + bytes - byteLimit),
-      }
+    const excessRecords = this.#usedRecords + records - recordLimit
+    const excessBytes = this.#usedBytes + bytes - byteLimit
+    if (excessRecords > 0 || excessBytes > 0) {
+      const of = excessRecords > 0 ? 'records' : 'bytes'
+      return { kind: 'exceeded', of, waitMs: this.#waitMs(nowMs, excessRecords, excessBytes) }
     }
     this.#book(records, bytes)
+    this.#latestMs[this.#slice % SLICES_HELD] = nowMs
     return ADMITTED
   }
 
@@ -80,7 +83,7 @@ export class AdmissionWindow {
   }
 
   #book(records: number, bytes: number): void {
-    const index = this.#slice % (SLICES + 1)
+    const index = this.#slice % SLICES_HELD
     this.#records[index] = this.#records[index]! + records
     this.#bytes[index] = this.#bytes[index]! + bytes
     this.#usedRecords += records
@@ -89,26 +92,32 @@ export class AdmissionWindow {
   }
 
   #slideTo(nowMs: number): void {
-    const slice = Math.max(this.#slice, Math.floor(nowMs / this.#sliceMs))
-    const steps = Math.min(slice - this.#slice, SLICES + 1)
-    for (let step = 0; step < steps; step++) {
-      const index = (slice - step) % (SLICES + 1)
-      this.#usedRecords -= this.#records[index]!
-      this.#usedBytes -= this.#bytes[index]!
-      this.#records[index] = 0
-      this.#bytes[index] = 0
-    }
+    const slice = Math.floor(nowMs / this.#sliceMs)
+    const steps = Math.min(slice - this.#slice, SLICES_HELD)
+    for (let step = 0; step < steps; step++) this.#empty((slice - step) % SLICES_HELD)
     this.#slice = slice
+    const oldest = (slice + 1) % SLICES_HELD // W3
+    if (nowMs - this.#latestMs[oldest]! >= this.#windowMs) this.#empty(oldest)
   }
 
-  /** Time until at least `excess` of what is booked has left the window. */
-  #waitMs(nowMs: number, booked: Float64Array, excess: number): number {
-    let freed = 0
-    for (let age = SLICES; age >= 0; age--) {
-      const slice = this.#slice - age
-      if (slice < 0) continue
-      freed += booked[slice % (SLICES + 1)]!
-      if (freed >= excess) return Math.max(0, (slice + SLICES + 1) * this.#sliceMs - nowMs)
+  #empty(index: number): void {
+    this.#usedRecords -= this.#records[index]!
+    this.#usedBytes -= this.#bytes[index]!
+    this.#records[index] = 0
+    this.#bytes[index] = 0
+    this.#latestMs[index] = 0
+  }
+
+  /** Time until at least both excesses have left the window; the window's length at most. */
+  #waitMs(nowMs: number, excessRecords: number, excessBytes: number): number {
+    let freedRecords = 0
+    let freedBytes = 0
+    for (let slice = Math.max(0, this.#slice - SLICES); slice <= this.#slice; slice++) {
+      const index = slice % SLICES_HELD
+      freedRecords += this.#records[index]!
+      freedBytes += this.#bytes[index]!
+      const isEnough = freedRecords >= excessRecords && freedBytes >= excessBytes
+      if (isEnough) return this.#windowMs - (nowMs - this.#latestMs[index]!)
     }
     assert.fail('what is booked in the slices is what is used (W1)')
   }

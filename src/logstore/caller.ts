@@ -5,6 +5,10 @@ import type { Tenant, TenantPolicy } from './tenant-policy.ts'
 
 export const TENANT_HEADER = 'x-logstore-tenant'
 
+/** Names a request, and its answer. */
+export const REQUEST_ID_HEADER = 'x-request-id'
+export const REQUEST_ID_PREFIX = 'req-'
+
 /** Who sends a request, found in one policy. */
 export interface Caller {
   readonly policy: TenantPolicy

@@ -294,6 +294,7 @@ async function openFronts(
     maxBodyBytes: config.bodyBytesMax,
     counters,
     clock,
+    random,
     logger,
   }
   const { grpc: grpcBind } = config

@@ -4,7 +4,7 @@ import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { FORMAT_JSON, FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from './batch-frame.ts'
-import { TENANT_HEADER } from './caller.ts'
+import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER } from './caller.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Ingest } from './ingest/ingest.ts'
 import { ENCODINGS } from './ingest/messages.ts'
@@ -27,8 +27,8 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
   const routes = logStoreRoutes(parts)
   return {
     name: 'logstore',
-    requestIdHeader: 'x-request-id',
-    requestIdPrefix: 'req-',
+    requestIdHeader: REQUEST_ID_HEADER,
+    requestIdPrefix: REQUEST_ID_PREFIX,
     routes,
     notFound: (_head, exchange) =>
       answerRefusal(exchange, permanentRefusal('not_found', 'there is no such route'), 'json'),

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import type { BrokerConfig } from '../../src/config/broker.ts'
+import { BadConfiguration } from '../../src/config/settings.ts'
 import { nodeCommand } from '../../src/cli/node-command.ts'
 import type { SettingsReport } from '../../src/cli/settings-report.ts'
 
@@ -26,11 +27,12 @@ function started(args: readonly string[], env: Environment = {}): BrokerConfig {
   return answer.config.services.broker
 }
 
-function mistakesOf(args: readonly string[], env: Environment = {}): string[] {
+function mistakesOf(args: readonly string[], env: Environment = {}): readonly string[] {
   try {
     answerTo(args, env)
   } catch (error) {
-    return (error as Error).message.split('\n')
+    assert(error instanceof BadConfiguration)
+    return error.problems
   }
   return []
 }
@@ -67,7 +69,7 @@ describe('mq', () => {
     assert.deepEqual([config.nodeId, config.bodyBytesMax], ['flag', 2048])
   })
 
-  it('tells every mistake of a command line and of its values, one line each', () => {
+  it('tells every mistake of a command line and of its values, one sentence each', () => {
     const line =
       'start --nodeid x -v --version=1 --http-bind --data-dir= --write-quorum 9 --node-id a --node-id b --max-body-bytes'
     assert.deepEqual(mistakesOf(line.split(' '), { MQ_SEGMENT_BYTES: '1', TRILOG_LOG_LEVEL: 'loud' }), [

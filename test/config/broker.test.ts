@@ -5,14 +5,16 @@ import { resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { brokerSettings, loadBrokerConfig } from '../../src/config/broker.ts'
 import type { BrokerFlags } from '../../src/config/broker.ts'
+import { BadConfiguration } from '../../src/config/settings.ts'
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-config-`)
 
-function problemsOf(env: Record<string, string>, flags: BrokerFlags | null = null): string[] {
+function problemsOf(env: Record<string, string>, flags: BrokerFlags | null = null): readonly string[] {
   try {
     loadBrokerConfig(env, flags)
   } catch (error) {
-    return (error as Error).message.split('\n')
+    assert(error instanceof BadConfiguration)
+    return error.problems
   }
   return []
 }
@@ -76,7 +78,7 @@ describe('the broker’s settings', () => {
     assert.equal(loadBrokerConfig(env).names.MQ_HTTP_BIND, 'MQ_HTTP_BIND')
   })
 
-  it('that are bad are all named, one line each', () => {
+  it('that are bad are all named, one sentence each', () => {
     const env = {
       MQ_NODE_ID: 'x'.repeat(129),
       MQ_HTTP_BIND: '7400',
@@ -110,7 +112,7 @@ describe('the broker’s settings', () => {
   })
 
   it('need distinct directories and a quorum that they can give', () => {
-    const replicated = (replicas: string, quorum: string): string[] =>
+    const replicated = (replicas: string, quorum: string): readonly string[] =>
       problemsOf({ MQ_DATA_DIR: '/data', MQ_REPLICA_DIRS: replicas, MQ_WRITE_QUORUM: quorum })
     assert.deepEqual(replicated('', '1'), [])
     assert.deepEqual(replicated('/a,/b', '3'), [])
@@ -119,6 +121,7 @@ describe('the broker’s settings', () => {
     ]
     assert.deepEqual(replicated('/a,/x/../a', '2'), distinct)
     assert.deepEqual(replicated('/a,/data/', '2'), distinct)
+    assert.deepEqual(replicated('/a,/data/', '4'), distinct) // the quorum is judged by directories that are right
     assert.deepEqual(replicated('/a,/data/copy', '2'), distinct)
     assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8', '1'), ['MQ_REPLICA_DIRS must name at most 7 directories'])
     assert.deepEqual(replicated('/a,/b', '4'), [

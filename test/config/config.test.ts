@@ -6,14 +6,15 @@ import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
-import { isLoopback } from '../../src/config/settings.ts'
+import { BadConfiguration, isLoopback } from '../../src/config/settings.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 
-const problemsOf = (env: Record<string, string>): string[] => {
+const problemsOf = (env: Record<string, string>): readonly string[] => {
   try {
     loadLogStoreConfig(env)
   } catch (error) {
-    return (error as Error).message.split('\n')
+    assert(error instanceof BadConfiguration)
+    return error.problems
   }
   return []
 }
@@ -86,7 +87,7 @@ describe('the log store’s settings', () => {
     ])
   })
 
-  it('that are bad are all named, one line each', () => {
+  it('that are bad are all named, one sentence each', () => {
     assert.deepEqual(
       problemsOf({
         LOGSTORE_BIND_ADDRESS: '4318',
@@ -137,6 +138,9 @@ describe('the log store’s settings', () => {
     assert.deepEqual(replicated('/', '2'), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.deepEqual(replicated('/database,/data.copy', '2'), [])
     assert.deepEqual(replicated('', '1'), ['LOGSTORE_WAL_REPLICA_PATHS'])
+    // the quorum is judged by paths that are right
+    assert.deepEqual(replicated('', ''), ['LOGSTORE_WAL_REPLICA_PATHS'])
+    assert.deepEqual(replicated('/a,/data/', '4'), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8,/9', '1'), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.match(problemsOf({ LOGSTORE_WAL_REPLICA_PATHS: '/a' })[0]!, /^LOGSTORE_WAL_REPLICA_PATHS has no meaning/)
     assert.match(problemsOf({ LOGSTORE_WAL_WRITE_QUORUM: '1' })[0]!, /^LOGSTORE_WAL_WRITE_QUORUM has no meaning/)
@@ -179,13 +183,18 @@ describe('the process', () => {
     assert.deepEqual(chosen('--services', 'broker'), ['broker'])
   })
 
-  it('tells the problems of the process and of its services at once', () => {
-    const env = { TRILOG_LOG_LEVEL: 'loud', LOGSTORE_MAX_BODY_BYTES: 'x', MQ_MAX_BODY_BYTES: 'y' }
+  it('tells the problems of the process and of its services at once, in one line', () => {
+    const env = {
+      TRILOG_LOG_LEVEL: 'loud',
+      LOGSTORE_MAX_BODY_BYTES: 'x',
+      OBJSTORE_MAX_PUT_BYTES: 'z',
+      MQ_MAX_BODY_BYTES: 'y',
+    }
     assert.throws(() => loadConfig(env, []), {
       kind: 'invalid',
       code: 'bad_configuration',
       message:
-        /^TRILOG_LOG_LEVEL must be [^\n]+\nLOGSTORE_MAX_BODY_BYTES must be [^\n]+\nMQ_MAX_BODY_BYTES must be [^\n]+$/,
+        /^TRILOG_LOG_LEVEL must be [^;]+; LOGSTORE_MAX_BODY_BYTES must be [^;]+; OBJSTORE_MAX_PUT_BYTES must be [^;]+; MQ_MAX_BODY_BYTES must be .+$/,
     })
   })
 

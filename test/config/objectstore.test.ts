@@ -2,13 +2,15 @@ import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { loadObjectStoreConfig } from '../../src/config/objectstore.ts'
+import { BadConfiguration } from '../../src/config/settings.ts'
 import { EXTENSIONS } from '../../src/objectstore/gateway/operations-table.ts'
 
-function problemsOf(env: Record<string, string>): string[] {
+function problemsOf(env: Record<string, string>): readonly string[] {
   try {
     loadObjectStoreConfig(env)
   } catch (error) {
-    return (error as Error).message.split('\n')
+    assert(error instanceof BadConfiguration)
+    return error.problems
   }
   return []
 }

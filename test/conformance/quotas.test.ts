@@ -66,7 +66,7 @@ describe('the record window of a tenant', () => {
     await refusedAfter('few', 10)
     const refused = await send('few', 10)
     assertRefused(refused, 429, 'record_quota_exceeded', RETRYABLE)
-    assert(retryAfter(refused) <= 2) // a window of one second, and a slice of it
+    assert.equal(retryAfter(refused), 1) // the length of the window
   })
   it('slides: after the wait it told, the same batch fits', async () => {
     await refusedAfter('few', 10)
@@ -86,7 +86,7 @@ describe('the record window of a tenant', () => {
     const refused = await send(tenant, 1)
     assertRefused(refused, 429, 'record_quota_exceeded', RETRYABLE)
     const waitSeconds = retryAfter(refused)
-    assert(waitSeconds > 3500 && waitSeconds <= 3615, String(waitSeconds))
+    assert(waitSeconds > 3500 && waitSeconds <= 3600, String(waitSeconds))
   })
   it('never admits a batch larger than itself: not retryable', async () => {
     const refused = await send('few', 11)
@@ -118,7 +118,7 @@ describe('the byte window of a tenant', () => {
     await eventually(async () => (await sendBatch('small', gzipSync(padded(4000)), 'gzip')).status === 200)
     const refused = await sendBatch('small', gzipSync(padded(1000)), 'gzip')
     assertRefused(refused, 429, 'byte_quota_exceeded', RETRYABLE)
-    assert(retryAfter(refused) <= 2) // a window of one second, and a slice of it
+    assert.equal(retryAfter(refused), 1) // the length of the window
   })
   it('slides: after the wait it told, the same batch fits', async () => {
     const batch = padded(4000)

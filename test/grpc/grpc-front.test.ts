@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { Client, compressionAlgorithms, credentials, status } from '@grpc/grpc-js'
-import type { ClientWritableStream } from '@grpc/grpc-js'
+import type { ClientWritableStream, Metadata } from '@grpc/grpc-js'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE, SOURCE_OTLP_GRPC } from '../../src/logstore/batch-frame.ts'
 import { EXPORT_METHODS } from '../../src/logstore/grpc/export-methods.ts'
 import { GrpcFront, MESSAGE_ARRIVAL_MS } from '../../src/logstore/grpc/grpc-front.ts'
@@ -28,8 +28,8 @@ describe('the gRPC front', () => {
 
   describe('an export call', () => {
     it('hands its message to the ingest byte for byte and is answered with an empty response', async () => {
-      const outcome = await exportOnce(rig.client(), MESSAGE)
-      assert.deepEqual(outcome, { code: status.OK, message: '', status: null, response: Buffer.alloc(0) })
+      const { code, message, response } = await exportOnce(rig.client(), MESSAGE)
+      assert.deepEqual([code, message, response], [status.OK, '', Buffer.alloc(0)])
       const [batch] = rig.ingest.submitted
       assert.deepEqual(batch?.body, MESSAGE)
       assert.deepEqual(
@@ -139,6 +139,77 @@ describe('the gRPC front', () => {
           )
       })
       assert.equal(code, status.UNIMPLEMENTED)
+    })
+  })
+
+  describe('a request id', () => {
+    const answers = [
+      ['an empty response', `Bearer ${DEVELOPMENT_TOKEN}`, status.OK],
+      ['a refusal', 'Bearer wrong', status.UNAUTHENTICATED],
+    ] as const
+    const withId = (authorization: string, id: string): Metadata => {
+      const metadata = metadataOf(DEVELOPMENT_TENANT, authorization)
+      if (id !== '') metadata.set('x-request-id', id)
+      return metadata
+    }
+    for (const [what, authorization, code] of answers) {
+      it(`of up to 128 visible characters is kept in ${what}`, async () => {
+        for (const id of ['a', '!~{}"', 'x'.repeat(128)]) {
+          const outcome = await exportOnce(rig.client(), MESSAGE, withId(authorization, id))
+          assert.deepEqual([outcome.code, outcome.requestId], [code, id])
+        }
+      })
+
+      it(`that is missing, longer or not visible is replaced by one of our own in ${what}`, async () => {
+        const given: string[] = []
+        for (const id of ['', 'x'.repeat(129), 'a b']) {
+          const outcome = await exportOnce(rig.client(), MESSAGE, withId(authorization, id))
+          assert.equal(outcome.code, code)
+          assert.match(outcome.requestId, /^req-[0-9a-f]{24}$/)
+          given.push(outcome.requestId)
+        }
+        assert.equal(new Set(given).size, given.length)
+      })
+    }
+
+    it('is in the refusals of the ingest, and beside their details', async () => {
+      rig.ingest.answer = ({ client: batch }) => batch.refused(refusal('wal_unavailable', 'nothing was stored', 5))
+      const outcome = await exportOnce(rig.client(), MESSAGE, withId(`Bearer ${DEVELOPMENT_TOKEN}`, 'mine'))
+      assert.deepEqual([outcome.requestId, outcome.status?.reason], ['mine', 'wal_unavailable'])
+    })
+
+    it('is logged with what failed', async () => {
+      const broken = new Error('broken')
+      const logged: unknown[] = []
+      rig.logged = (details, message) => logged.push(details, message)
+      rig.ingest.answer = () => {
+        throw broken
+      }
+      const outcome = await exportOnce(rig.client(), MESSAGE, withId(`Bearer ${DEVELOPMENT_TOKEN}`, 'mine'))
+      assert.deepEqual([outcome.requestId, outcome.status?.reason], ['mine', 'internal_error'])
+      assert.deepEqual(logged, [
+        { service: 'logstore', transport: 'grpc', request_id: 'mine', err: broken },
+        'request failed',
+      ])
+    })
+
+    it('does not keep a client that has a retry policy from repeating what was refused', async () => {
+      let batches = 0
+      rig.ingest.answer = ({ client: batch }) => {
+        if (++batches === 1) batch.refused(refusal('wal_unavailable', 'nothing was stored', 1))
+        else batch.accepted(1, 0, Buffer.alloc(0))
+      }
+      const retryPolicy = {
+        maxAttempts: 2,
+        initialBackoff: '0.001s',
+        maxBackoff: '0.001s',
+        backoffMultiplier: 1,
+        retryableStatusCodes: ['UNAVAILABLE'],
+      }
+      const methodConfig = [{ name: [{}], retryPolicy }]
+      const client = rig.client({ 'grpc.service_config': JSON.stringify({ loadBalancingConfig: [], methodConfig }) })
+      const outcome = await exportOnce(client, MESSAGE, withId(`Bearer ${DEVELOPMENT_TOKEN}`, 'mine'))
+      assert.deepEqual([outcome.code, outcome.requestId, batches], [status.OK, 'mine', 2])
     })
   })
 

@@ -1,5 +1,6 @@
 /** A GrpcFront in front of an ingest that the test plays, and clients that speak to it. */
 import assert from 'node:assert/strict'
+import { randomFillSync } from 'node:crypto'
 import { Client, Metadata, credentials, status } from '@grpc/grpc-js'
 import type { CallOptions, ChannelOptions, ServiceError } from '@grpc/grpc-js'
 import type { Caller } from '../../src/logstore/caller.ts'
@@ -77,6 +78,8 @@ export interface Outcome {
   /** Of grpc-status-details-bin; null when there is none. */
   readonly status: DecodedStatus | null
   readonly response: Buffer | null
+  /** Of the answer's metadata; '' when there is none. */
+  readonly requestId: string
 }
 
 export const goodMetadata = (): Metadata => metadataOf(DEVELOPMENT_TENANT, `Bearer ${DEVELOPMENT_TOKEN}`)
@@ -92,6 +95,7 @@ export class GrpcRig {
   readonly ingest = new PlayedIngest()
   readonly clock = new CountingClock()
   readonly refused: RefusalKind[] = []
+  logged: (details: object, message: string) => void = (details) => assert.fail(JSON.stringify(details))
   readonly parts: GrpcParts = {
     ingest: this.ingest,
     arena: this.ingest.arena,
@@ -99,7 +103,8 @@ export class GrpcRig {
     maxBodyBytes: BODY_BYTES_MAX,
     counters: { refused: (kind) => void this.refused.push(kind) },
     clock: this.clock,
-    logger: { error: (details) => assert.fail(JSON.stringify(details)) },
+    random: (bytes) => void randomFillSync(bytes),
+    logger: { error: (details, message) => this.logged(details, message) },
   }
   readonly #clients: Client[] = []
   #front: GrpcFront | null = null
@@ -141,25 +146,32 @@ export function exportOnce(
 ): Promise<Outcome> {
   const { path, requestSerialize, responseDeserialize } = EXPORT_METHODS[method]!.definition
   return new Promise((resolve) => {
-    client.makeUnaryRequest(
+    let headers = new Metadata()
+    const call = client.makeUnaryRequest(
       path,
       requestSerialize,
       responseDeserialize,
       message,
       metadata,
       options,
-      (error, response) => resolve(outcomeOf(error, response ?? null)),
+      (error, response) => resolve(outcomeOf(error, response ?? null, headers)),
     )
+    call.on('metadata', (received: Metadata) => {
+      headers = received
+    })
   })
 }
 
-export function outcomeOf(error: ServiceError | null, response: Buffer | null): Outcome {
-  if (!error) return { code: status.OK, message: '', status: null, response }
+/** @param headers  what came before the response; a refusal has nothing before its status */
+export function outcomeOf(error: ServiceError | null, response: Buffer | null, headers = new Metadata()): Outcome {
+  const requestId = (error?.metadata ?? headers).get('x-request-id').join()
+  if (!error) return { code: status.OK, message: '', status: null, response, requestId }
   const details = error.metadata.get('grpc-status-details-bin')[0]
   return {
     code: error.code,
     message: error.details,
     status: details === undefined ? null : decodeStatus(Buffer.from(details)),
     response: null,
+    requestId,
   }
 }

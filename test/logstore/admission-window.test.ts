@@ -12,8 +12,33 @@ describe('a tenant window', () => {
     assert.deepEqual(window.admit(30_000, 40, 10), { kind: 'admitted' })
     const refused = window.admit(30_000, 1, 10)
     assert.equal(refused.kind, 'exceeded')
-    assert(refused.kind === 'exceeded' && refused.waitMs >= 30_000 && refused.waitMs <= 30_000 + 60_000 / 256)
-    assert.deepEqual(window.admit(30_000 + refused.waitMs, 60, 10), { kind: 'admitted' })
+    assert.deepEqual(refused, { kind: 'exceeded', of: 'records', waitMs: 30_000 })
+    assert.equal(window.admit(59_999, 1, 10).kind, 'exceeded')
+    assert.deepEqual(window.admit(60_000, 60, 10), { kind: 'admitted' })
+  })
+
+  it('that was filled within a moment is free again when it is one window old, and nobody waits longer', () => {
+    for (const windowSeconds of [1, 7, 60, 3600]) {
+      const windowMs = windowSeconds * 1000
+      for (const start of [0, 1, 233, 1_000_003]) {
+        const window = new AdmissionWindow({ ...limits, windowSeconds })
+        window.admit(start, 60, 10)
+        window.admit(start + 3, 40, 10)
+        const waiting = { kind: 'exceeded', of: 'records' }
+        assert.deepEqual(window.admit(start + 3, 100, 1), { ...waiting, waitMs: windowMs })
+        assert.deepEqual(window.admit(start + windowMs + 2, 100, 1), { ...waiting, waitMs: 1 })
+        assert.deepEqual(window.admit(start + windowMs + 3, 100, 1), { kind: 'admitted' })
+      }
+    }
+  })
+
+  it('says when the batch will fit by its records and by its bytes', () => {
+    const window = new AdmissionWindow(limits)
+    window.admit(0, 99, 1)
+    window.admit(30_000, 1, 999)
+    assert.deepEqual(window.admit(40_000, 50, 500), { kind: 'exceeded', of: 'records', waitMs: 50_000 })
+    assert.deepEqual(window.admit(60_000, 50, 500), { kind: 'exceeded', of: 'bytes', waitMs: 30_000 })
+    assert.deepEqual(window.admit(90_000, 50, 500), { kind: 'admitted' })
   })
 
   it('tells what can never fit from what does not fit now', () => {
@@ -49,36 +74,47 @@ describe('a tenant window', () => {
       assert.equal(window.admit(start + 30_000, 11, 1).kind, 'exceeded')
       assert.equal(window.admit(start + 30_000, 1, 91).kind, 'exceeded')
       const verdict = window.admit(start + 30_000, 100, 90)
-      assert(verdict.kind === 'exceeded')
-      const sliceMs = (windowSeconds * 1000) / 256
-      assert(
-        verdict.waitMs >= windowSeconds * 1000 && verdict.waitMs <= windowSeconds * 1000 + 60_000 / 256 + 2 * sliceMs,
-      )
-      assert.equal(window.admit(start + 30_000 + verdict.waitMs, 100, 90).kind, 'admitted')
+      assert.deepEqual(verdict, { kind: 'exceeded', of: 'records', waitMs: windowSeconds * 1000 })
+      assert.equal(window.admit(start + 30_000 + windowSeconds * 1000, 100, 90).kind, 'admitted')
     }
   })
 
-  it('never admits more than its limit in any 60 s, and admits what fits a slice later at most', () => {
+  it('never admits more than its limit in any of its length, admits what fits a slice later at most, and what waited as told', () => {
     const steps = fc.array(
-      fc.record({ afterMs: fc.integer({ min: 0, max: 40_000 }), records: fc.integer({ min: 1, max: 100 }) }),
+      fc.record({
+        afterMs: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 40_000 })),
+        records: fc.integer({ min: 1, max: 100 }),
+        bytes: fc.integer({ min: 1, max: 1000 }),
+        waits: fc.boolean(),
+      }),
       { maxLength: 60 },
     )
+    const windowSeconds = fc.constantFrom(1, 7, 60, 61)
     fc.assert(
-      fc.property(steps, (history) => {
-        const window = new AdmissionWindow(limits)
-        const admitted: { at: number; records: number }[] = []
-        const within = (now: number, ageMs: number) =>
-          admitted.filter(({ at }) => at > now - ageMs).reduce((sum, { records }) => sum + records, 0)
+      fc.property(windowSeconds, steps, (windowSeconds, history) => {
+        const windowMs = windowSeconds * 1000
+        const window = new AdmissionWindow({ ...limits, windowSeconds })
+        const admitted: { at: number; records: number; bytes: number }[] = []
         let now = 0
-        for (const { afterMs, records } of history) {
+        /** Whether the limits hold for what was admitted less than `ageMs` ago, with these as well. */
+        const holds = (ageMs: number, records: number, bytes: number): boolean => {
+          const young = admitted.filter(({ at }) => at > now - ageMs)
+          const sum = (of: 'records' | 'bytes'): number => young.reduce((total, batch) => total + batch[of], 0)
+          return sum('records') + records <= limits.records && sum('bytes') + bytes <= limits.bytes
+        }
+        for (const { afterMs, records, bytes, waits } of history) {
           now += afterMs
-          const verdict = window.admit(now, records, 1)
-          if (verdict.kind === 'admitted') {
-            admitted.push({ at: now, records })
-            assert(within(now, 60_000) <= 100)
-          } else {
-            assert(within(now, 60_000 + 60_000 / 256) + records > 100)
+          let verdict = window.admit(now, records, bytes)
+          if (verdict.kind === 'exceeded') {
+            assert(!holds(windowMs + windowMs / 256, records, bytes))
+            assert(verdict.waitMs > 0 && verdict.waitMs <= windowMs)
+            if (!waits) continue
+            now += verdict.waitMs
+            verdict = window.admit(now, records, bytes)
           }
+          assert.equal(verdict.kind, 'admitted')
+          assert(holds(windowMs, records, bytes))
+          admitted.push({ at: now, records, bytes })
         }
       }),
     )

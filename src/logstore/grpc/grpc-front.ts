@@ -7,8 +7,10 @@
  * G2  the place of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
  *     after `submit`
  * G3  a call is answered at most once; what comes after the answer, or after the client went away, is ignored
+ * G4  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
+ *     that have a retry policy repeat no call once they have headers before its status
  *
- * What the library refuses by itself, without a kind in the message and without RetryInfo, so that no client repeats it: a message
+ * What the library refuses by itself, without request id and kind and without RetryInfo, so that no client repeats it: a message
  * over the body limit, compressed or decompressed (RESOURCE_EXHAUSTED; the decompressor stops there), one that cannot be
  * decompressed (INTERNAL), an encoding other than gzip and deflate and a method that is not served (UNIMPLEMENTED). A call whose
  * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
@@ -17,10 +19,11 @@ import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } fr
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
 import { hostPort } from '../../http/host-port.ts'
 import { StoreError } from '../../errors.ts'
+import { RequestIds } from '../../http/request-ids.ts'
 import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
-import { TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
+import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
 import type { Caller } from '../caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import { BodyGatherer } from '../ingest/body-gatherer.ts'
@@ -40,6 +43,7 @@ export interface GrpcParts {
   readonly maxBodyBytes: number
   readonly counters: Pick<IngestCounters, 'refused'>
   readonly clock: HttpClock
+  readonly random: HttpDependencies['random']
   readonly logger: HttpDependencies['logger']
 }
 
@@ -74,9 +78,10 @@ export class GrpcFront {
       'grpc.keepalive_time_ms': PING_EVERY_MS,
       'grpc.keepalive_timeout_ms': PING_ANSWER_MS,
     })
-    const exports = new Exports(parts)
+    const ids = new RequestIds(REQUEST_ID_PREFIX, parts.random)
     for (const { signal, definition } of EXPORT_METHODS) {
-      const handler = (call: ExportCall, reply: Reply): void => exports.begin(signal, call, reply)
+      const exports = new Exports(signal, ids, parts)
+      const handler = (call: ExportCall, reply: Reply): void => exports.begin(call, reply)
       server.addService({ Export: definition }, { Export: handler })
     }
     return new GrpcFront(bind.host, await bound(server, bind), server, parts.clock)
@@ -117,29 +122,34 @@ function bound(server: Server, { host, port, setting }: HttpBind): Promise<numbe
   })
 }
 
-/** The export calls of one front. */
+/** The calls of one export method. */
 class Exports {
+  readonly #signal: number
+  readonly #ids: RequestIds
   readonly #parts: GrpcParts
 
-  constructor(parts: GrpcParts) {
+  constructor(signal: number, ids: RequestIds, parts: GrpcParts) {
+    this.#signal = signal
+    this.#ids = ids
     this.#parts = parts
   }
 
-  begin(signal: number, call: ExportCall, reply: Reply): void {
+  begin(call: ExportCall, reply: Reply): void {
     const { policy, ingest } = this.#parts
+    const requestId = this.#ids.of(textOf(call.metadata, REQUEST_ID_HEADER))
     const caller = identifyCaller(
       policy(),
       textOf(call.metadata, TENANT_HEADER),
       textOf(call.metadata, 'authorization'),
     )
-    if (isRefusal(caller)) return this.#refuse(reply, caller)
+    if (isRefusal(caller)) return this.#refuse(reply, requestId, caller)
     const full = ingest.takePlace(caller)
-    if (full) return this.#refuse(reply, full)
-    this.#receive(signal, call, reply, caller)
+    if (full) return this.#refuse(reply, requestId, full)
+    this.#receive(call, reply, requestId, caller)
   }
 
   /** Reads the one message of a call that holds a place. */
-  #receive(signal: number, call: ExportCall, reply: Reply, caller: Caller): void {
+  #receive(call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
     let message: Buffer | null = null
     let receiving = true
     const endReceiving = (): void => {
@@ -150,7 +160,7 @@ class Exports {
       if (!receiving) return
       endReceiving()
       this.#parts.ingest.giveBackPlace(caller) // G2
-      if (refused) this.#refuse(reply, refused)
+      if (refused) this.#refuse(reply, requestId, refused)
     }
     const stopWaiting = this.#parts.clock.every(MESSAGE_ARRIVAL_MS, () => abandon(TOO_SLOW))
     call.on('data', (bytes: Buffer) => {
@@ -161,7 +171,7 @@ class Exports {
       if (!receiving) return
       if (message) {
         endReceiving()
-        this.#submit(signal, message, reply, caller)
+        this.#submit(message, call, reply, requestId, caller)
       } else {
         // A client that went away in the middle looks like this too, but then 'cancelled' follows at once.
         setImmediate(() => abandon(NOT_ONE_MESSAGE))
@@ -170,30 +180,37 @@ class Exports {
     call.on('cancelled', () => abandon(null)) // also after every answer
   }
 
-  #submit(signal: number, message: Buffer, reply: Reply, caller: Caller): void {
+  #submit(message: Buffer, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
     const { ingest, arena, logger } = this.#parts
     const client: IngestClient = {
-      signal,
+      signal: this.#signal,
       format: FORMAT_PROTOBUF,
       source: SOURCE_OTLP_GRPC,
-      accepted: () => reply(null, EXPORT_RESPONSE),
-      refused: (refused) => reply(statusOf(refused)),
+      accepted: () => {
+        call.sendMetadata(metadataOf(requestId))
+        reply(null, EXPORT_RESPONSE)
+      },
+      refused: (refused) => reply(statusOf(refused, requestId)),
     }
     try {
       const body = new BodyGatherer(arena, message.byteLength)
       if (body.add(message)) return ingest.submit(client, caller, body, IDENTITY)
       ingest.giveBackPlace(caller)
-      this.#refuse(reply, refusal('concurrency_exceeded', 'the gateway is saturated: the body space is full'))
+      this.#refuse(
+        reply,
+        requestId,
+        refusal('concurrency_exceeded', 'the gateway is saturated: the body space is full'),
+      )
     } catch (error) {
-      logger.error({ service: 'logstore', transport: 'grpc', err: error }, 'request failed')
-      this.#refuse(reply, refusal('internal_error', 'the request failed; the log of the service says why'))
+      logger.error({ service: 'logstore', transport: 'grpc', request_id: requestId, err: error }, 'request failed')
+      this.#refuse(reply, requestId, refusal('internal_error', 'the request failed; the log of the service says why'))
     }
   }
 
   /** Ingest counts its own refusals; these are told here. */
-  #refuse(reply: Reply, refused: Refusal): void {
+  #refuse(reply: Reply, requestId: string, refused: Refusal): void {
     this.#parts.counters.refused(refused.kind)
-    reply(statusOf(refused))
+    reply(statusOf(refused, requestId))
   }
 }
 
@@ -201,10 +218,17 @@ const TOO_SLOW = refusal('request_timeout', 'the message did not arrive in time'
 const NOT_ONE_MESSAGE = refusal('malformed_batch', 'an export call has exactly one message')
 
 /** As the OTLP specification wants it: retryable exactly when the details hold a RetryInfo. */
-function statusOf(refused: Refusal): { code: number; details: string; metadata: Metadata } {
-  const metadata = new Metadata()
+function statusOf(refused: Refusal, requestId: string): { code: number; details: string; metadata: Metadata } {
+  const metadata = metadataOf(requestId)
   metadata.set('grpc-status-details-bin', Buffer.from(encodeRpcStatus(refused)))
   return { code: REFUSALS[refused.kind].grpc, details: `${refused.kind}: ${refused.message}`, metadata }
+}
+
+/** G4 */
+function metadataOf(requestId: string): Metadata {
+  const metadata = new Metadata()
+  metadata.set(REQUEST_ID_HEADER, requestId)
+  return metadata
 }
 
 /** '' when absent. */

@@ -100,7 +100,9 @@ export class DecodeSupervisor {
     lane.drain() // which index the active segment has
     lane.applyPolicy(policy()) // may have been reloaded meanwhile
     this.#lane = lane
-    this.#parts.logger.info({ recoveredRecords }, 'decode lane ready')
+    // The first one is no news: a start says in one line that it is ready, or why it cannot work.
+    const level = this.#replacedAtMs.length === 0 ? 'debug' : 'info'
+    this.#parts.logger[level]({ recoveredRecords }, 'decode lane ready')
   }
 
   /** V1; resolves with the end of the last frame. */
