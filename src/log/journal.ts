@@ -13,6 +13,7 @@
  */
 import assert from 'node:assert/strict'
 import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts'
+import { StoreError } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalTask } from './environment.ts'
@@ -269,6 +270,10 @@ export class Journal {
   /** J4 */
   #openSegment(base: number, epoch: number): void {
     this.#seal()
+    // It was made at the start: where it is gone, what was stored is too, and a new one would only hide that.
+    if (!this.#files.exists(this.#segments)) {
+      throw new StoreError('unavailable', 'ENOENT', `${this.#segments} is gone`)
+    }
     const directory = `${this.#segments}/${segmentName(base)}`
     this.#files.makeDirectory(directory)
     this.#base = base

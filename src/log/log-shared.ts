@@ -181,14 +181,7 @@ export class LogShared {
 
   /** W2; what it was when too few replicas are live is the caller's to remember. */
   committed(): number {
-    const readable = this.written(0)
-    if (this.replicaCount === 1) return Math.min(readable, this.synced(0))
-    const synced: number[] = []
-    for (let replica = 0; replica < this.replicaCount; replica += 1) {
-      if (this.isLive(replica)) synced.push(this.synced(replica))
-    }
-    synced.sort((a, b) => b - a)
-    return Math.min(readable, synced[this.writeQuorum - 1] ?? 0)
+    return this.#reached(SYNCED)
   }
 
   /** Every live replica has taken the frames before it: their external parts may be freed. */
@@ -215,7 +208,7 @@ export class LogShared {
     return goesOn
   }
 
-  // Space: positions up to which frames may be written (the smallest over the live replicas)
+  // Space: positions up to which frames may be written: by the primary and a write quorum. A replica that has less room fails, and is left out.
 
   publishLimits(replica: number, admit: number, finish: number): void {
     this.#store(replica, ADMIT_LIMIT, admit)
@@ -224,11 +217,11 @@ export class LogShared {
   }
 
   admitLimit(): number {
-    return this.#smallest(ADMIT_LIMIT)
+    return this.#reached(ADMIT_LIMIT)
   }
 
   finishLimit(): number {
-    return this.#smallest(FINISH_LIMIT)
+    return this.#reached(FINISH_LIMIT)
   }
 
   // Waking main, and main asking
@@ -329,12 +322,20 @@ export class LogShared {
     Atomics.add(this.#big, replica * WORDS_PER_REPLICA + word, BigInt(value))
   }
 
-  #smallest(word: number): number {
-    let smallest = this.#load(0, word)
-    for (let replica = 1; replica < this.replicaCount; replica += 1) {
-      if (this.isLive(replica)) smallest = Math.min(smallest, this.#load(replica, word))
+  /** By the primary and a write quorum. */
+  #reached(word: number): number {
+    return Math.min(this.#load(0, word), this.#ofQuorum(word))
+  }
+
+  /** What a write quorum of the live replicas has at least; 0 when there is none. */
+  #ofQuorum(word: number): number {
+    if (this.replicaCount === 1) return this.#load(0, word)
+    const values: number[] = []
+    for (let replica = 0; replica < this.replicaCount; replica += 1) {
+      if (this.isLive(replica)) values.push(this.#load(replica, word))
     }
-    return smallest
+    values.sort((a, b) => b - a)
+    return values[this.writeQuorum - 1] ?? 0
   }
 }
 

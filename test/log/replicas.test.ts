@@ -69,6 +69,59 @@ describe('a log in three directories with a write quorum of two', () => {
     assert.equal(log.outcome(third.end, third.generation), 'lost')
   })
 
+  it('takes a directory that vanished for failed: it is not made anew, without what it held', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open(OPTIONS)
+    const writer = openWriter(log)
+    appended(writer, payloadOf(1, 100))
+    world.step()
+    world.files.removeDirectory('/replica-2')
+    log.seal()
+    const behind = appended(writer, payloadOf(2, 100))
+    world.step()
+    assert.deepEqual([log.state.kind, log.committed], ['degraded', behind.end])
+    assert.deepEqual(
+      world.files.paths().filter((path) => path.startsWith('/replica-2/')),
+      [],
+    )
+
+    world.files.removeDirectory('/data')
+    log.seal()
+    const lost = appended(writer, payloadOf(3, 100))
+    world.step()
+    assert.equal(log.state.kind, 'read-only')
+    assert.equal(log.outcome(lost.end, lost.generation), 'lost')
+  })
+
+  it('goes on without a replica whose disk is full, and refuses before a write quorum is without room', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open(OPTIONS)
+    const writer = openWriter(log)
+    const full = new Set<string>()
+    const isFull = (path: string): boolean => full.has(`/${path.split('/')[1]!}`)
+    world.files.faults = {
+      free: (path) => (isFull(path) ? 0 : null),
+      write: (path) => (isFull(path) && path.endsWith('/records.log') ? 'ENOSPC' : null), // other files do not grow
+    }
+    const fill = (directory: string): void => {
+      full.add(directory)
+      world.nowMs += 1000
+      for (const lane of world.lanes) lane.idle()
+    }
+    fill('/replica-2')
+    const first = appended(writer, payloadOf(1, 100))
+    world.step()
+    assert.deepEqual([log.state.kind, log.committed], ['degraded', first.end])
+    fill('/replica-1')
+    assert.equal(append(writer, payloadOf(2, 100)), 'no-space')
+    full.delete('/replica-1')
+    world.nowMs += 1000
+    for (const lane of world.lanes) lane.idle()
+    const second = appended(writer, payloadOf(2, 100))
+    world.step()
+    assert.equal(log.committed, second.end)
+  })
+
   it('drops a replica that does not keep up while the others do', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open(OPTIONS)

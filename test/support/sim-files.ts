@@ -23,6 +23,8 @@ export interface SimFaults {
   write?(path: string): string | null
   /** Changes what a read returns: bits that flipped on the way. */
   read?(path: string, at: number, bytes: Uint8Array): void
+  /** What is free where this path is, or null: as on the disk of all others. */
+  free?(path: string): number | null
 }
 
 interface Inode {
@@ -174,8 +176,8 @@ export class SimFiles implements Files {
     this.#pending.delete(path)
   }
 
-  freeBytes(_path: string): number {
-    return Math.max(0, this.capacityBytes - this.#usedBytes())
+  freeBytes(path: string): number {
+    return this.faults.free?.(path) ?? Math.max(0, this.capacityBytes - this.#usedBytes())
   }
 
   #handle(path: string, inode: Inode): OpenFile {
