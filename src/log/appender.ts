@@ -4,7 +4,7 @@
  * A1  promises settle in the order of the frames, so nobody hears of a change before the ones it was judged on are stored
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' when it is written and all before it are stored
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
- *     goes on from there finds the state as if they had never been, and builds on nothing that is lost
+ *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import type { Log } from './log.ts'
@@ -33,7 +33,7 @@ export class FrameLost extends Error {
 export interface AppenderListener {
   /** The next frame opens a segment; everything appended before ends at `end`, in older ones. */
   segmentOpening(end: Position): void
-  /** A3 */
+  /** A3 @throws what keeps it from finding that state */
   onLost(): void
 }
 
@@ -148,7 +148,7 @@ export class Appender {
 
   #drain(): void {
     const last = this.#waiting.at(-1)
-    if (last !== undefined && this.#outcome(last) === 'lost') this.#listener.onLost() // A3
+    if (last !== undefined && this.#outcome(last) === 'lost') this.#forgetLost()
     while (this.#head < this.#waiting.length) {
       const waiter = this.#waiting[this.#head]!
       const outcome = this.#outcome(waiter)
@@ -162,6 +162,15 @@ export class Appender {
     } else if (this.#head >= COMPACT_FROM) {
       this.#waiting = this.#waiting.slice(this.#head)
       this.#head = 0
+    }
+  }
+
+  /** A3 */
+  #forgetLost(): void {
+    try {
+      this.#listener.onLost()
+    } catch (error) {
+      this.#log.giveUp(error)
     }
   }
 

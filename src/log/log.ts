@@ -248,6 +248,16 @@ export class Log {
     await this.#restart('the producer died while it published a frame')
   }
 
+  /** Whoever stands on the log cannot go on: it is read-only from here on. */
+  giveUp(failure: unknown): void {
+    if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
+    this.#shared.forceProducerState(PRODUCER_READ_ONLY)
+    const message = failure instanceof Error ? failure.message : String(failure)
+    const code = failure instanceof StoreError ? failure.code : 'log_restart_failed'
+    this.#setState({ kind: 'read-only', code, message: `${message}. Nothing more is accepted until a restart` })
+    this.#progressed()
+  }
+
   /** The producer has stopped. Writes and syncs what it left in the rings, ends the lanes, gives the locks back. */
   async close(): Promise<void> {
     this.#shared.forceProducerState(PRODUCER_CLOSED)
@@ -359,7 +369,7 @@ export class Log {
 
   #restart(reason: string): Promise<void> {
     this.#restarting ??= this.#restartNow(reason)
-      .catch((failure: unknown) => this.#giveUp(failure))
+      .catch((failure: unknown) => this.giveUp(failure))
       .finally(() => {
         this.#restarting = null
       })
@@ -389,14 +399,6 @@ export class Log {
         keepUpTo,
       }),
     )
-    this.#progressed()
-  }
-
-  #giveUp(failure: unknown): void {
-    this.#shared.forceProducerState(PRODUCER_READ_ONLY)
-    const message = failure instanceof Error ? failure.message : String(failure)
-    const code = failure instanceof StoreError ? failure.code : 'log_restart_failed'
-    this.#setState({ kind: 'read-only', code, message: `${message}. Nothing more is accepted until a restart` })
     this.#progressed()
   }
 

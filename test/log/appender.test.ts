@@ -92,6 +92,19 @@ describe('the appender', () => {
     assert.deepEqual(opened.heard.slice(2), ['a stored', 'b stored', 'first settled'])
   })
 
+  it('leaves the log read-only when nobody can find the state without what was lost (A3)', async () => {
+    const opened = await new Heard().open()
+    opened.append('a')
+    opened.onNews = (news) => {
+      if (news === 'lost') throw new Error('too many open files')
+    }
+    await opened.die()
+    assert.equal(opened.heard.at(-1), 'a rejected')
+    assert.equal(opened.log.state.kind, 'read-only')
+    assert.match('message' in opened.log.state ? opened.log.state.message : '', /too many open files/)
+    assert.throws(() => opened.append('b'), { reason: 'read-only' })
+  })
+
   it('says so before anybody hears of a frame when frames behind it are lost (A3)', async () => {
     const opened = await new Heard().open({ replicas: ['/replica'] })
     opened.append('a')
