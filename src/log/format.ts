@@ -5,6 +5,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../errors.ts'
+import { readMark } from './durable-mark.ts'
 import { makeDurableDirectory, publishFile, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 import { LOG_VERSION } from './segment-format.ts'
@@ -15,7 +16,7 @@ const FORMAT = 'trilog-log'
 
 /**
  * @returns the id of the log in this directory, or null for a directory that holds none
- * @throws StoreError corrupt: of a newer format, unreadable, or missing beside segments
+ * @throws StoreError corrupt: of a newer format, unreadable, missing beside segments, or beside segments that are missing
  */
 export function readFormat(files: Files, directory: string, segmentsName: string): number | null {
   const bytes = readWhole(files, `${directory}/${FORMAT_NAME}`)
@@ -28,7 +29,14 @@ export function readFormat(files: Files, directory: string, segmentsName: string
       `${directory} holds segments but no ${FORMAT_NAME} file: restore it from a backup or a replica, or start with an empty directory`,
     )
   }
-  return parse(bytes.toString('utf8'), directory)
+  const id = parse(bytes.toString('utf8'), directory)
+  const isEmpty = files.list(`${directory}/${segmentsName}`) === null
+  if (!isEmpty || readMark(files, directory, id).position === 0) return id
+  throw new StoreError(
+    'corrupt',
+    'log_segments_missing',
+    `${directory} holds a log, but not its ${segmentsName}: it is of another service, or they were removed. Choose another directory, or restore it from a backup or a replica`,
+  )
 }
 
 export function writeFormat(files: Files, directory: string, logId: number): void {

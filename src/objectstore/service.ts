@@ -16,7 +16,7 @@ import { hostPort } from '../http/host-port.ts'
 import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
-import { openServiceLog } from '../log/service-log.ts'
+import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
@@ -29,7 +29,7 @@ import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './engine/digest-lanes.ts'
 import { openEngine } from './engine/engine.ts'
-import type { Engine } from './engine/engine.ts'
+import type { Engine, EngineParts } from './engine/engine.ts'
 import { FrameReads } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
@@ -113,7 +113,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
   )
   const background = await running.open(() => startBackground())
   const digests = await running.open(() => startDigests(arena, logger))
-  const engine = openEngine({
+  const parts: EngineParts = {
     log,
     directory: config.dataDirectory,
     files: nodeFiles,
@@ -135,9 +135,18 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
     defer: setImmediate,
     segmentBytes: config.segmentBytes,
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
-  })
+  }
+  const engine = openOrSayWhere(parts)
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
   return engine
+}
+
+function openOrSayWhere(parts: EngineParts): Engine {
+  try {
+    return openEngine(parts)
+  } catch (error) {
+    throw openFailure(`OBJSTORE_DATA_DIR: ${parts.directory}`, error)
+  }
 }
 
 /** Of threads that allocate little that lives: what they throw away would take 5 MiB more in each before it is collected. */

@@ -187,6 +187,13 @@ describe('a log directory', () => {
     )
   })
 
+  it('whose segments are not where this service has them is refused: it may be of another one', async () => {
+    await assert.rejects(
+      opened(({ files }) => files.rename('/data/segments', '/data/wal')),
+      { code: 'log_segments_missing', message: /another service/ },
+    )
+  })
+
   it('whose middle segment is gone opens and reports the missing range', async () => {
     const { world } = await closedLog()
     const [, gone, next] = world.files.list('/data/segments')!

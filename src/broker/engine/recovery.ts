@@ -130,7 +130,7 @@ const placeOf = ({ base }: SegmentInfo, { position }: FrameView): Place => ({
 function refuseUnknown(lost: LostFrames, { position, type }: FrameView): never {
   const problem = lost.mayHaveCreated
     ? 'belongs to a stream or consumer group whose creation is damaged'
-    : 'is none of this version'
+    : 'is none of this version, or of another service'
   throw new StoreError(
     'corrupt',
     'broker_frame_unknown',

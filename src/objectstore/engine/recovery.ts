@@ -85,7 +85,7 @@ function applyFrame(state: StoreState, { type, position, payload }: FrameView): 
       throw new StoreError(
         'corrupt',
         'objectstore_frame_unknown',
-        `the frame of type ${type} at position ${position} of the log is none of this version: use the version that wrote it`,
+        `the frame of type ${type} at position ${position} of the log is none of this version: use the version, or the service, that wrote it`,
       )
   }
 }
