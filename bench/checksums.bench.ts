@@ -61,7 +61,7 @@ const hasher = new Md5Hasher()
 const md5Of = (messages: number) => (bytes: Buffer) => {
   const updates = Array.from({ length: messages }, () => ({ message: new Md5Message(), bytes }))
   hasher.update(updates)
-  return updates.map(({ message }) => hasher.digest(message).toString('hex'))
+  return hasher.digests(updates.map(({ message }) => message)).map((digest) => digest.toString('hex'))
 }
 
 const hashed = (name: string) => (bytes: Buffer) => createHash(name).update(bytes).digest('hex')

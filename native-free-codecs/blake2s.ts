@@ -36,7 +36,7 @@ import {
   add,
   and,
   atMost,
-  compileLoop,
+  loopOf,
   constant,
   doWhile,
   get,
@@ -184,8 +184,8 @@ const compress: Code = [
 ]
 
 /** run(n): the next n blocks of each lane, n >= 1. */
-const newLoop = compileLoop(
-  [
+const newLoop = loopOf(
+  () => [
     set(ADDRESS, load(i32(ADDRESS_AT), 0)),
     set(LEFT, load(i32(LEFT_AT), 0)),
     set(HASHED, load(i32(HASHED_AT), 0)),

@@ -30,7 +30,7 @@
 import assert from 'node:assert/strict'
 import { copyBytes } from './copy-bytes.ts'
 import {
-  compileLoop,
+  loopOf,
   doWhile,
   get,
   i32,
@@ -154,7 +154,7 @@ export class Crc {
     this.#reach = Math.ceil(this.#longest / TURN_BYTES) * TURN_BYTES
     this.#messageAt = BEFORE_AT + this.#reach
     const memoryBytes = this.#messageAt + PIECE_BYTES + 2 * this.#reach // the last vectors of the rest may be behind it
-    const { run, memory } = compileLoop(codeOf(distances, this.#reach), LOCALS, Math.ceil(memoryBytes / PAGE_BYTES))()
+    const { run, memory } = loopOf(() => codeOf(distances, this.#reach), LOCALS, Math.ceil(memoryBytes / PAGE_BYTES))()
     this.#run = run
     this.#bytes = Buffer.from(memory.buffer)
     this.#words = new BigUint64Array(memory.buffer)

@@ -22,7 +22,7 @@ import {
   add,
   and,
   andNot,
-  compileLoop,
+  loopOf,
   doWhile,
   get,
   i32,
@@ -216,8 +216,8 @@ const blocksAlone: Code = [
 ]
 
 /** run(both, first, alone): so many blocks of all lanes, of those of register 0, or of lane 0. */
-const newLoop = compileLoop(
-  [
+const newLoop = loopOf(
+  () => [
     when(get(BOTH), blocksTogether(REGISTERS, BOTH)),
     when(get(FIRST), blocksTogether(1, FIRST)),
     when(get(ALONE), blocksAlone),
@@ -280,16 +280,14 @@ export class Md5Hasher {
     }
   }
 
-  /** Once, at the end. 16 bytes. */
-  digest(message: Md5Message): Buffer {
-    const { bytes, restBytes } = message
-    const padding = Buffer.alloc(BLOCK_BYTES - restBytes + (restBytes < BLOCK_BYTES - 8 ? 0 : BLOCK_BYTES))
-    padding[0] = 0x80
-    padding.writeBigUInt64LE(8n * BigInt(bytes), padding.byteLength - 8)
-    this.update([{ message, bytes: padding }])
-    const digest = Buffer.allocUnsafe(DIGEST_BYTES)
-    message.chain.forEach((word, i) => digest.writeInt32LE(word, 4 * i))
-    return digest
+  /** Once for each message, at the end. 16 bytes each. @param messages MD5_LANES at most */
+  digests(messages: readonly Md5Message[]): Buffer[] {
+    this.update(messages.map((message) => ({ message, bytes: paddingOf(message) })))
+    return messages.map(({ chain }) => {
+      const digest = Buffer.allocUnsafe(DIGEST_BYTES)
+      chain.forEach((word, i) => digest.writeInt32LE(word, 4 * i))
+      return digest
+    })
   }
 
   /** Hashes the block that began before, if it is whole now, and keeps the one that is not whole at the end. */
@@ -324,6 +322,14 @@ export class Md5Hasher {
     else this.#run(blocks, 0, 0)
     for (const [i, { chain }] of lanes.entries()) for (let k = 0; k < 4; k++) chain[k] = words[chainAt(i, k)]!
   }
+}
+
+/** Up to the end of a block, with the length of the message. */
+function paddingOf({ bytes, restBytes }: Md5Message): Buffer {
+  const padding = Buffer.alloc(BLOCK_BYTES - restBytes + (restBytes < BLOCK_BYTES - 8 ? 0 : BLOCK_BYTES))
+  padding[0] = 0x80
+  padding.writeBigUInt64LE(8n * BigInt(bytes), padding.byteLength - 8)
+  return padding
 }
 
 const pieceAt = (index: number): number => PIECES_AT + index * (PIECE_BYTES + GAP_BYTES)

@@ -183,13 +183,18 @@ interface Locals {
 }
 
 /**
- * Compiles one function that takes some i32 and returns nothing.
+ * One function that takes some i32 and returns nothing. It is compiled with its first instance, as that may take as long as loading a
+ * dozen modules.
  *
  * @param memoryPages  of 64 KiB, all zero at first; the memory never grows, so views of it stay valid
- * @returns makes an instance with a memory of its own
- * @throws WebAssembly.CompileError when the body is not valid code
+ * @returns makes an instance with a memory of its own; throws WebAssembly.CompileError when the body is not valid code
  */
-export function compileLoop(body: Code, locals: Locals, memoryPages: number): () => WasmLoop {
+export function loopOf(body: () => Code, locals: Locals, memoryPages: number): () => WasmLoop {
+  let instantiate: (() => WasmLoop) | null = null
+  return () => (instantiate ??= compile(body(), locals, memoryPages))()
+}
+
+function compile(body: Code, locals: Locals, memoryPages: number): () => WasmLoop {
   const { parameters, i32 = 0, i64 = 0, v128 = 0 } = locals
   const localTypes = vector([
     [unsigned(i32), TYPE_I32],

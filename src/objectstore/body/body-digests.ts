@@ -50,12 +50,12 @@ export const checksumsOfObject = ({ checksum }: BodyClaims): readonly ChecksumAl
 export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
   sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
 
-/** Of a body that is there as a whole: one call of node:crypto is the quickest for a message alone. */
-export function digestOfWhole(plan: DigestPlan, body: Uint8Array): BodyDigest {
+/** Of a body that is there as a whole. @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone */
+export function digestOfWhole(plan: DigestPlan, body: Uint8Array, md5 = hash('md5', body, 'hex')): BodyDigest {
   const checksums = plan.checksums.map(beginChecksum)
   const sha256 = beginSha256(plan)
   for (const digest of [...checksums, ...(sha256 ? [sha256] : [])]) digest.update(body)
-  return bodyDigest(plan, body.length, hash('md5', body, 'hex'), checksums, sha256)
+  return bodyDigest(plan, body.length, md5, checksums, sha256)
 }
 
 /** In the order of the plan. */

@@ -46,6 +46,6 @@ export class BodyDigests {
   /** Once. */
   finish(): BodyDigest {
     const { bytes } = this.#md5
-    return bodyDigest(this.#plan, bytes, md5.digest(this.#md5).toString('hex'), this.#checksums, this.#sha256)
+    return bodyDigest(this.#plan, bytes, md5.digests([this.#md5])[0]!.toString('hex'), this.#checksums, this.#sha256)
   }
 }

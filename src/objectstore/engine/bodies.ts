@@ -1,7 +1,7 @@
 /**
  * Bodies on their way in.
  *
- *   small   up to INLINE_BYTES_MAX: held in memory, digested here, stored in the frame that commits it
+ *   small   up to INLINE_BYTES_MAX: held in memory, digested here with others of its turn, stored in the frame that commits it
  *   large   copied into the arena, extent by extent; a lane digests each, then it is appended to the log. What commits it lists them
  *
  * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
@@ -15,8 +15,8 @@ import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Log } from '../../log/log.ts'
-import { digestOfWhole } from '../body/body-digests.ts'
 import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
+import { WholeDigests } from '../body/whole-digests.ts'
 import type { BodyTarget, BodyWriter, ReceivedBody } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { Core } from './core.ts'
@@ -43,6 +43,8 @@ interface Appended {
 
 export class Bodies {
   readonly core: Core
+  /** Of small bodies. */
+  readonly small: WholeDigests
   /** One block of the arena. */
   readonly extentBytes: number
   readonly #open = new Set<LargeBody>()
@@ -55,6 +57,7 @@ export class Bodies {
 
   constructor(core: Core) {
     this.core = core
+    this.small = new WholeDigests(core.defer)
     this.extentBytes = core.arena.blockBytes
     core.log.onProgress(() => this.#giveBack(core.log))
     core.log.onStateChange(() => this.#giveBack(core.log))
@@ -235,7 +238,7 @@ class SmallBody implements BodyWriter {
   async finish(): Promise<Received> {
     if (this.#large !== null) return this.#large.finish()
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    return new Received(digestOfWhole(this.#plan, inline), { inline }, null)
+    return new Received(await this.#bodies.small.of(this.#plan, inline), { inline }, null)
   }
 
   abandon(): void {

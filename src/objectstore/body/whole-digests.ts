@@ -1,0 +1,51 @@
+/** Digests of bodies that are there as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
+import { hash } from 'node:crypto'
+import { MD5_LANES, Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
+import { digestOfWhole } from './body-digests.ts'
+import type { BodyDigest, DigestPlan } from './body-digests.ts'
+
+interface Waiting {
+  readonly plan: DigestPlan
+  readonly body: Uint8Array
+  readonly resolve: (digest: BodyDigest) => void
+}
+
+/** Fewer are quicker one by one. */
+const TOGETHER_MIN = 4
+
+export class WholeDigests {
+  readonly #defer: (run: () => void) => void
+  #waiting: Waiting[] = []
+  /** Not before it is of use: it is compiled then, which takes 20 ms. */
+  #md5: Md5Hasher | null = null
+
+  /** @param defer calls once, after what is under way in this turn of the event loop */
+  constructor(defer: (run: () => void) => void) {
+    this.#defer = defer
+  }
+
+  /** @param body does not change meanwhile */
+  of(plan: DigestPlan, body: Uint8Array): Promise<BodyDigest> {
+    return new Promise((resolve) => {
+      if (this.#waiting.push({ plan, body, resolve }) === 1) this.#defer(() => this.#run())
+    })
+  }
+
+  #run(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (let i = 0; i < waiting.length; i += MD5_LANES) {
+      const group = waiting.slice(i, i + MD5_LANES)
+      const md5s = this.#md5Of(group)
+      for (const [k, { plan, body, resolve }] of group.entries()) resolve(digestOfWhole(plan, body, md5s[k]))
+    }
+  }
+
+  #md5Of(group: readonly Waiting[]): readonly string[] {
+    if (group.length < TOGETHER_MIN) return group.map(({ body }) => hash('md5', body, 'hex'))
+    this.#md5 ??= new Md5Hasher()
+    const updates = group.map(({ body }) => ({ message: new Md5Message(), bytes: body }))
+    this.#md5.update(updates)
+    return this.#md5.digests(updates.map(({ message }) => message)).map((digest) => digest.toString('hex'))
+  }
+}
