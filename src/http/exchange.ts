@@ -9,10 +9,12 @@
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
  *     next request. Only after a time-out it is closed, as the client stopped in the middle of a body
  * E6  who asked for the connection to be closed is answered when its body is over: what is closed with bytes unread is reset, and
- *     the client would see that instead of the answer
+ *     the client would see that instead of the answer. A body that stalls meanwhile, or goes on beyond all measure, is not waited for
+ * E7  a client that is waited for, to send a body or to take an answer, is given up slowClientMs after its last progress and not before:
+ *     the library's own time-out, which is shorter and answers nothing, is put off by every sweep
  */
 import assert from 'node:assert/strict'
-import { ANSWER_BYTES_BUFFERED_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
 import { statusLine } from './status.ts'
 import type { UwsRequest, UwsResponse } from './uws.ts'
 
@@ -105,8 +107,9 @@ export interface ExchangeHost {
   requestIdOf(own: string): string
   /** Outside the present callback of the library. */
   later(task: () => void): void
-  bodyBegan(exchange: UwsExchange): void
-  bodyEnded(exchange: UwsExchange): void
+  /** Sweeps the exchange until `unwatch`. */
+  watch(exchange: UwsExchange): void
+  unwatch(exchange: UwsExchange): void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
   failed(exchange: UwsExchange, error: unknown): void
   ended(): void
@@ -184,17 +187,20 @@ export class UwsExchange implements Exchange {
   #endListener: ((how: 'answered' | 'aborted') => void) | null = null
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
 
+  /** E7: `#sink` or `#offerRest` is set */
+  #watched = false
+  #progressDueMs = 0
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
   #paused = false
+  #offerRest: (() => void) | null = null // null: nothing waits for the reader
   #pieceTaken: (() => void) | null = null
   #limitBytes = 0
   #receivedBytes = 0
   #timedOut = false
   /** E6 */
   #mustReadOn = false
-  #answerBehindBody: { readonly give: () => void; readonly abandon: () => void } | null = null
+  #abandonAnswer: (() => void) | null = null
   #progressFromBytes = 0
-  #progressDueMs = 0
 
   constructor(host: ExchangeHost, response: UwsResponse, request: UwsRequest, isHead: boolean) {
     this.#host = host
@@ -224,13 +230,10 @@ export class UwsExchange implements Exchange {
   }
 
   readBody(limitBytes: number, sink: BodySink): void {
-    assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
     if (this.#state !== 'open') return
+    assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
     if (this.#declaredBytes > limitBytes) return sink.tooLarge()
-    this.#sink = sink
-    this.#limitBytes = limitBytes
-    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
-    this.#host.bodyBegan(this)
+    this.#awaitBody(limitBytes, sink)
     if (!this.#mustReadOn) this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
@@ -272,14 +275,26 @@ export class UwsExchange implements Exchange {
     )
   }
 
-  /** E6 */
+  /** E6: the rest of the body is read like one that is wanted, by a sink that drops it. */
   #whenRead(give: () => void, abandon: () => void = () => {}): void {
-    if (this.#mustReadOn && !this.#timedOut) this.#answerBehindBody = { give, abandon }
-    else give()
+    if (!this.#mustReadOn || this.#timedOut) return give()
+    const over = (): void => {
+      this.#mustReadOn = false
+      this.#abandonAnswer = null
+      give()
+    }
+    this.#abandonAnswer = abandon
+    this.#awaitBody(this.#receivedBytes + DROPPED_BYTES_MAX, {
+      chunk(_bytes, isLast) {
+        if (isLast) over()
+      },
+      tooLarge: over,
+      timedOut: over,
+    })
   }
 
   pauseBody(): void {
-    if (this.#sink === null || this.#paused) return
+    if (this.#sink === null || this.#paused || this.ended) return
     this.#paused = true
     this.#response.pause()
   }
@@ -287,13 +302,19 @@ export class UwsExchange implements Exchange {
   resumeBody(): void {
     if (this.#sink === null || !this.#paused) return
     this.#paused = false
-    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+    this.#progressed()
     this.#response.resume()
   }
 
-  /** The server's clock: keeps a body that is on its way alive in the library, ends one that stalled. */
-  sweep(nowMs: number): void {
-    if (this.#sink === null || this.#paused) return
+  /**
+   * The server's clock (E7).
+   *
+   * @param stoppedMs of the time since the last sweep, during which the server itself did nothing
+   */
+  sweep(nowMs: number, stoppedMs: number): void {
+    this.#progressDueMs += stoppedMs
+    if (this.#paused) return
+    this.#offerRest?.()
     if (nowMs < this.#progressDueMs) {
       // Re-arms the time-out of the library, which is shorter than ours. Without the pause, resume() ends the reading in 20.51.
       this.#response.pause()
@@ -301,8 +322,9 @@ export class UwsExchange implements Exchange {
       return
     }
     const sink = this.#sink
-    this.#endBody()
-    this.#timedOut = true
+    if (sink === null) return this.#response.close() // the reader: ends as aborted
+    this.#unwatch()
+    this.#timedOut = !this.ended // an answer that waits (E6) is closed behind anyway
     try {
       sink.timedOut() // E4
     } catch (error) {
@@ -313,20 +335,15 @@ export class UwsExchange implements Exchange {
   #receive(chunk: ArrayBuffer, isLast: boolean): void {
     const sink = this.#sink
     if (isLast) this.#mustReadOn = false
-    if (sink === null) {
-      if (!isLast) return // E5
-      this.#answerBehindBody?.give()
-      this.#answerBehindBody = null
-      return
-    }
+    if (sink === null) return // E5
     this.#receivedBytes += chunk.byteLength
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
       this.resumeBody() // the pause was the body's: the next request is to be read
-      this.#endBody()
+      this.#unwatch()
     } else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
       this.#progressFromBytes = this.#receivedBytes
-      this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+      this.#progressed()
     }
     try {
       if (isTooLarge) sink.tooLarge() // E4
@@ -336,9 +353,28 @@ export class UwsExchange implements Exchange {
     }
   }
 
-  #endBody(): void {
+  #awaitBody(limitBytes: number, sink: BodySink): void {
+    this.#sink = sink
+    this.#limitBytes = limitBytes
+    this.#progressFromBytes = this.#receivedBytes
+    this.#watch()
+  }
+
+  #watch(): void {
+    this.#watched = true
+    this.#progressed()
+    this.#host.watch(this)
+  }
+
+  #unwatch(): void {
+    this.#watched = false
     this.#sink = null
-    this.#host.bodyEnded(this)
+    this.#offerRest = null
+    this.#host.unwatch(this)
+  }
+
+  #progressed(): void {
+    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
   }
 
   get #isGone(): boolean {
@@ -348,7 +384,7 @@ export class UwsExchange implements Exchange {
   #begunAnswer(): void {
     this.resumeBody() // E5
     this.#state = 'answering'
-    if (this.#sink) this.#endBody()
+    if (this.#watched) this.#unwatch()
   }
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
@@ -385,15 +421,9 @@ export class UwsExchange implements Exchange {
 
   /** Sends a large body at the pace of its reader: the library buffers none of it. */
   #writeAsRead(bytes: Uint8Array): boolean {
-    const response = this.#response
-    const [, done] = response.tryEnd(bytes, bytes.byteLength)
-    if (done) return true
-    response.onWritable((offset) => {
-      const [ok, done] = response.tryEnd(bytes.subarray(offset), bytes.byteLength)
-      if (done) this.#end('answered')
-      return ok
-    })
-    return false
+    const [, done] = this.#response.tryEnd(bytes, bytes.byteLength)
+    if (!done) this.#sendRest(bytes, 0, bytes.byteLength)
+    return done
   }
 
   /** Pieces are asked for one by one: the next when the one before was taken by the connection. */
@@ -435,20 +465,36 @@ export class UwsExchange implements Exchange {
     return new Promise((resolve) => {
       // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
       this.#pieceTaken = () => this.#host.later(resolve)
-      response.onWritable((offset) => {
-        const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
-        if (done) this.#end('answered')
-        else if (ok) this.#pieceTaken?.()
-        return ok
-      })
+      this.#sendRest(piece, beganAtBytes, lengthBytes)
     })
+  }
+
+  /** Of a piece that the connection did not take at once. */
+  #sendRest(piece: Uint8Array, beganAtBytes: number, lengthBytes: number): void {
+    const response = this.#response
+    response.onWritable((offset) => {
+      const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
+      if (ok) this.#unwatch()
+      else this.#progressed()
+      if (done) this.#end('answered')
+      else if (ok) this.#pieceTaken?.()
+      return ok
+    })
+    // The library calls when a third of the connection's buffer is free, which a slow reader may need minutes for: the sweep finds less.
+    // The last byte is left to the call, before which the library stops its time-out: a source may take its time for the next piece.
+    this.#offerRest = () => {
+      const offset = response.getWriteOffset()
+      response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))
+      if (response.getWriteOffset() > offset) this.#progressed()
+    }
+    this.#watch()
   }
 
   #end(how: 'answered' | 'aborted'): void {
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#state = how
-    if (this.#sink) this.#endBody()
-    if (how === 'aborted') this.#answerBehindBody?.abandon()
+    if (this.#watched) this.#unwatch()
+    this.#abandonAnswer?.()
     const first = this.#endListener
     const more = this.#moreEndListeners
     this.#endListener = this.#moreEndListeners = null

@@ -8,13 +8,19 @@ assert(32 * 1024 + 8 * 1024 < HEADER_SECTION_BYTES_MAX) // what the specificatio
 /** A client's own request id of up to this many visible ASCII characters is kept. */
 export const REQUEST_ID_CHARACTERS_MAX = 128
 
-/** A body that brings less than SLOW_CLIENT_BYTES_MIN in this time has stalled. */
+/** A body that brings less than SLOW_CLIENT_BYTES_MIN in this time has stalled, and a reader that takes nothing of an answer is gone. */
 export const SLOW_CLIENT_MS = 30_000
 export const SLOW_CLIENT_BYTES_MIN = 4096
 
-/** How often bodies still on their way are looked at. The library closes after 8 s without a sign of life, so half of it. */
-export const BODY_SWEEP_MS = 4000
-assert(BODY_SWEEP_MS * 2 <= 8000)
+/** How often clients that are waited for are looked at. The library closes after 8 s without a sign of life, so half of it. */
+export const SLOW_CLIENT_SWEEP_MS = 4000
+assert(SLOW_CLIENT_SWEEP_MS * 2 <= 8000)
+
+/**
+ * So much of a body is read and dropped before a refusal that waits for its end is given all the same. Twice what the services take by
+ * default: a body somewhat too large still comes to its end, and the client sees why; one without end costs no more than this.
+ */
+export const DROPPED_BYTES_MAX = 32 * 1024 * 1024
 
 /** Answers above this are handed over piece by piece as the client reads, not copied into the library's buffer. */
 export const ANSWER_BYTES_BUFFERED_MAX = 64 * 1024

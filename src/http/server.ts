@@ -3,7 +3,8 @@
  *
  *  - it refuses HTTP/1.0, a missing Host, a bad Content-Length, more than 48 KiB or about 95 headers with an answer of its own
  *    (505, 400, 431) and closes; no handler sees such a request
- *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, or a reader that takes nothing
+ *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, a body that stalls, or a reader that
+ *    takes nothing; the latter two are kept for our own time (E7)
  *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers)
  *  - it handles pipelined requests one by one while each is answered at once; a second one that arrives while the first is
  *    waiting for its answer makes it close the connection
@@ -14,7 +15,7 @@ import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
 import { UwsExchange, UwsRequestHead } from './exchange.ts'
 import type { ExchangeHost } from './exchange.ts'
-import { BODY_SWEEP_MS, SLOW_CLIENT_MS } from './limits.ts'
+import { SLOW_CLIENT_MS, SLOW_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { RequestIds } from './request-ids.ts'
 import { compileRoutes } from './routes.ts'
@@ -113,7 +114,8 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #dependencies: HttpDependencies
   readonly #head = new UwsRequestHead()
   readonly #ids: RequestIds
-  readonly #bodies = new Set<UwsExchange>()
+  readonly #watched = new Set<UwsExchange>()
+  #sweptAtMs = 0
   #stopListening: () => void = () => {}
   #stopSweeping: () => void = () => {}
   #idle: (() => void) | null = null
@@ -147,7 +149,8 @@ class UwsServer implements HttpServer, ExchangeHost {
   start(port: number, stopListening: () => void): void {
     this.port = port
     this.#stopListening = stopListening
-    this.#stopSweeping = this.#dependencies.clock.every(BODY_SWEEP_MS, () => this.#sweep())
+    this.#sweptAtMs = this.nowMs()
+    this.#stopSweeping = this.#dependencies.clock.every(SLOW_CLIENT_SWEEP_MS, () => this.#sweep())
   }
 
   close({ withinMs }: { readonly withinMs: number }): Promise<void> {
@@ -186,12 +189,12 @@ class UwsServer implements HttpServer, ExchangeHost {
     setImmediate(task)
   }
 
-  bodyBegan(exchange: UwsExchange): void {
-    this.#bodies.add(exchange)
+  watch(exchange: UwsExchange): void {
+    this.#watched.add(exchange)
   }
 
-  bodyEnded(exchange: UwsExchange): void {
-    this.#bodies.delete(exchange)
+  unwatch(exchange: UwsExchange): void {
+    this.#watched.delete(exchange)
   }
 
   ended(): void {
@@ -224,6 +227,9 @@ class UwsServer implements HttpServer, ExchangeHost {
 
   #sweep(): void {
     const nowMs = this.nowMs()
-    for (const exchange of this.#bodies) exchange.sweep(nowMs)
+    // While the process was stopped (a suspended machine, SIGSTOP) it was the server that did not read or write.
+    const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - SLOW_CLIENT_SWEEP_MS)
+    this.#sweptAtMs = nowMs
+    for (const exchange of this.#watched) exchange.sweep(nowMs, stoppedMs)
   }
 }

@@ -37,6 +37,8 @@ export interface UwsResponse {
   endWithoutBody(): void
   tryEnd(body: Uint8Array, totalBytes: number): [ok: boolean, done: boolean]
   onWritable(handler: (offset: number) => boolean): void
+  /** Bytes of the body that tryEnd took so far. */
+  getWriteOffset(): number
   onAborted(handler: () => void): void
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): void
   cork(write: () => void): void

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, test } from 'node:test'
 import * as fc from 'fast-check'
+import { DROPPED_BYTES_MAX } from '../../src/http/limits.ts'
 import { RawClient, ask, measure, until, withServer } from './support.ts'
 
 const post = (headers: string, body = ''): string => `POST /m HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`
@@ -106,6 +107,27 @@ describe('a body', () => {
       },
     ))
 
+  it('without end, of such a client, is read up to a bound, and then refused', () =>
+    withServer(
+      {
+        'POST /limited': measure(10),
+        'POST /refused': (_head, exchange) => exchange.answer(413, 'text/plain', 'too large'),
+      },
+      async ({ server }) => {
+        const piece = 'x'.repeat(DROPPED_BYTES_MAX + (1 << 20)) // the bound counts from the refusal
+        for (const path of ['/limited', '/refused']) {
+          for (const framing of ['Content-Length: 1000000000000', 'Transfer-Encoding: chunked']) {
+            const client = await RawClient.connect(server)
+            await client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${framing}\r\n\r\n`)
+            await client.send(framing.startsWith('C') ? piece : chunked(piece))
+            assert.equal((await client.reply())?.body, 'too large', `${path} ${framing}`)
+            await client.closed()
+          }
+        }
+        assert.equal(server.inFlight, 0)
+      },
+    ))
+
   it('whose refusal waits for it may be given up by its client, and nothing is left of it', () =>
     withServer({ 'POST /refused': (_head, exchange) => exchange.answer(403, null, 'no') }, async ({ server }) => {
       const client = await RawClient.connect(server)
@@ -171,6 +193,44 @@ describe('a slow body', () => {
       const reply = await client.reply()
       assert.deepEqual([reply!.status, reply!.body, reply!.headers['connection']], [408, 'too slow', 'close'])
       await client.closed()
+    }))
+
+  it('that a refusal waits for is waited for no longer than that', () =>
+    withServer(
+      { 'POST /limited': measure(5), 'POST /refused': (_head, exchange) => exchange.answer(413, null, 'too large') },
+      async ({ server, clock }) => {
+        for (const path of ['/limited', '/refused']) {
+          const client = await RawClient.connect(server)
+          const errors: Error[] = []
+          client.socket.on('error', (error) => errors.push(error))
+          await client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\nhalf`)
+          await until(() => server.inFlight === 1)
+          clock.advanceMs(29_000)
+          assert.equal(server.inFlight, 1)
+          clock.advanceMs(4000)
+          assert.equal((await client.reply())!.body, 'too large')
+          await client.closed()
+          assert.deepEqual(errors, [])
+        }
+      },
+    ))
+
+  it('is not to blame for the time in which the server stood still', () =>
+    withServer({ 'POST /m': measure(limitBytes) }, async ({ server, clock }) => {
+      const patient = await RawClient.connect(server)
+      const stalled = await RawClient.connect(server)
+      for (const client of [patient, stalled]) await client.send(post('Content-Length: 10', 'half'))
+      await until(() => server.inFlight === 2)
+      clock.advanceMs(8000)
+      clock.stopMs(40_000)
+      assert.equal(server.inFlight, 2)
+      await patient.send('second')
+      assert.equal((await patient.reply())!.body, '10 bytes')
+      clock.advanceMs(16_000)
+      assert.equal(server.inFlight, 1)
+      clock.advanceMs(8000) // 32 s, and those 40
+      assert.equal((await stalled.reply())!.status, 408)
+      patient.destroy()
     }))
 
   it('that keeps up the least progress is read to its end', async () => {

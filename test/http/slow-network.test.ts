@@ -1,42 +1,103 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { after, before, describe, it } from 'node:test'
 import { listen } from '../../src/http/server.ts'
-import { RawClient, measure } from './support.ts'
+import type { HttpServer } from '../../src/http/server.ts'
+import { Letters, RawClient, measure } from './support.ts'
+
+const PAUSE_MS = 13_000
+const LARGE_BYTES = 24 << 20 // more than the buffers of a connection take
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 
 /** In real time, as it is about a timer inside the library: it closes after 8 to 12 s without a sign of life. */
-test('a body that pauses for 13 s is read to its end, and refused later bodies still get their answer', async () => {
-  const server = await listen(
-    {
-      name: 'test',
-      routes: [{ method: 'POST', path: '/m', endpoint: { begin: measure(100) } }],
-      requestIdHeader: 'x-request-id',
-      requestIdPrefix: 'req-',
-      notFound: () => {},
-      methodNotAllowed: () => {},
-      internalError: () => {},
-    },
-    { host: '127.0.0.1', port: 0, setting: 'TEST' },
-    {
-      logger: { error: () => {} },
-      clock: {
-        nowMs: () => performance.now(),
-        every(ms, run) {
-          const timer = setInterval(run, ms)
-          return () => clearInterval(timer)
-        },
+describe('a client that pauses for 13 s', { concurrency: true }, () => {
+  let server: HttpServer
+
+  before(async () => {
+    server = await listen(
+      {
+        name: 'test',
+        routes: [
+          { method: 'POST', path: '/m', endpoint: { begin: measure(100) } },
+          {
+            method: 'POST',
+            path: '/refused',
+            endpoint: { begin: (_head, exchange) => exchange.answer(403, 'text/plain', 'no') },
+          },
+          {
+            method: 'GET',
+            path: '/whole',
+            endpoint: { begin: (_head, exchange) => exchange.answer(200, null, Buffer.alloc(LARGE_BYTES, 'a')) },
+          },
+          {
+            method: 'GET',
+            path: '/pieces',
+            endpoint: {
+              begin: (_head, exchange) =>
+                exchange.answerFrom(200, null, LARGE_BYTES, new Letters(LARGE_BYTES >> 18, 1 << 18)),
+            },
+          },
+        ],
+        requestIdHeader: 'x-request-id',
+        requestIdPrefix: 'req-',
+        notFound: () => {},
+        methodNotAllowed: () => {},
+        internalError: () => {},
       },
-      random: () => {},
-      slowClientMs: 14_000,
-    },
-  )
-  const patient = await RawClient.connect(server)
-  const stalled = await RawClient.connect(server)
-  for (const client of [patient, stalled])
-    await client.send('POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf')
-  await new Promise((resolve) => setTimeout(resolve, 13_000))
-  await patient.send('second')
-  assert.equal((await patient.reply())!.body, '10 bytes')
-  assert.equal((await stalled.reply())!.status, 408)
-  patient.destroy()
-  await server.close({ withinMs: 1000 })
+      { host: '127.0.0.1', port: 0, setting: 'TEST' },
+      {
+        logger: { error: () => {} },
+        clock: {
+          nowMs: () => performance.now(),
+          every(ms, run) {
+            const timer = setInterval(run, ms)
+            return () => clearInterval(timer)
+          },
+        },
+        random: () => {},
+        slowClientMs: 14_000,
+      },
+    )
+  })
+  after(() => server.close({ withinMs: 1000 }))
+
+  it('in the middle of a body is read to its end, and refused later bodies still get their answer', async () => {
+    const patient = await RawClient.connect(server)
+    const stalled = await RawClient.connect(server)
+    for (const client of [patient, stalled])
+      await client.send('POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf')
+    await pause()
+    await patient.send('second')
+    assert.equal((await patient.reply())!.body, '10 bytes')
+    assert.equal((await stalled.reply())!.status, 408)
+    patient.destroy()
+  })
+
+  it('in the middle of a body whose refusal waits for it gets the refusal, whether the body goes on or not', async () => {
+    const patient = await RawClient.connect(server)
+    const stalled = await RawClient.connect(server)
+    for (const client of [patient, stalled])
+      await client.send('POST /refused HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\nhalf')
+    await pause()
+    await patient.send('second')
+    for (const client of [patient, stalled]) {
+      assert.equal((await client.reply())!.status, 403)
+      await client.closed()
+    }
+  })
+
+  for (const path of ['/whole', '/pieces']) {
+    it(`in the middle of a large answer gets all of it (${path})`, async () => {
+      const socket = connect(server.port, server.host)
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+      await once(socket, 'readable')
+      await pause()
+      const chunks: Buffer[] = []
+      for await (const chunk of socket) chunks.push(chunk as Buffer)
+      const reply = Buffer.concat(chunks)
+      assert.equal(reply.byteLength - reply.indexOf('\r\n\r\n') - 4, LARGE_BYTES)
+    })
+  }
 })

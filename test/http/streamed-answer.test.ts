@@ -1,44 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, it } from 'node:test'
-import type { AnswerSource } from '../../src/http/exchange.ts'
-import { RawClient, ask, until, withServer } from './support.ts'
+import { Letters, RawClient, ask, until, withServer } from './support.ts'
 
 const MEBIBYTE = 1 << 20
 const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'
-
-/** Pieces of `pieceBytes`, each of one letter, the next one of the next. */
-class Letters implements AnswerSource {
-  closed = 0
-  asked = 0
-  readonly #pieces: number
-  readonly #pieceBytes: number
-  readonly #failAt: number
-
-  constructor(pieces: number, pieceBytes: number, failAt = Infinity) {
-    this.#pieces = pieces
-    this.#pieceBytes = pieceBytes
-    this.#failAt = failAt
-  }
-
-  get bytes(): number {
-    return this.#pieces * this.#pieceBytes
-  }
-
-  async next(): Promise<Uint8Array | null> {
-    if (this.asked === this.#failAt) throw new Error('the disk is broken')
-    if (this.asked === this.#pieces) return null
-    this.asked += 1
-    return Buffer.alloc(this.#pieceBytes, 'abcdefghij'[(this.asked - 1) % 10])
-  }
-
-  close(): void {
-    this.closed += 1
-  }
-
-  text(): string {
-    return Array.from({ length: this.#pieces }, (_, i) => 'abcdefghij'[i % 10]!.repeat(this.#pieceBytes)).join('')
-  }
-}
 
 describe('an answer made while it is sent', () => {
   it('arrives whole, in order, with its length and headers, and the connection serves the next request', () => {
@@ -122,6 +89,85 @@ describe('an answer made while it is sent', () => {
           sources.map(({ closed }) => closed),
           [0, 0],
         )
+      },
+    )
+  })
+})
+
+describe('a reader that pauses', () => {
+  it('is given up after 30 s without taking a byte, not before, and nothing is left of it', () => {
+    const source = new Letters(200, MEBIBYTE)
+    return withServer(
+      {
+        'GET /m': (_, exchange) => exchange.answerFrom(200, 'text/plain', source.bytes, source),
+        'GET /whole': (_, exchange) => exchange.answer(200, 'text/plain', Buffer.alloc(32 * MEBIBYTE)),
+      },
+      async ({ server, clock }) => {
+        for (const path of ['/m', '/whole']) {
+          const client = await RawClient.connect(server)
+          client.socket.pause()
+          await client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+          await until(() => server.inFlight === 1)
+          clock.advanceMs(29_000)
+          assert.equal(server.inFlight, 1)
+          await until(() => {
+            clock.advanceMs(4000) // the connection may take a little more before it is full
+            return server.inFlight === 0
+          })
+          client.socket.resume()
+          assert.equal(await client.reply(), null)
+        }
+        await until(() => source.closed === 1)
+      },
+    )
+  })
+
+  it('for less than that, again and again, gets all of the answer', () => {
+    const source = new Letters(24, MEBIBYTE)
+    return withServer(
+      { 'GET /m': (_, exchange) => exchange.answerFrom(200, 'text/plain', source.bytes, source) },
+      async ({ server, clock }) => {
+        const client = connect(server.port, server.host)
+        client.write(get.replace('Host', 'Connection: close\r\nHost'))
+        const chunks: Buffer[] = []
+        client.on('data', (chunk) => chunks.push(chunk))
+        while (source.asked < 24) {
+          const before = source.asked
+          await until(() => source.asked > before)
+          client.pause()
+          clock.advanceMs(24_000)
+          client.resume()
+        }
+        await once(client, 'end')
+        const reply = Buffer.concat(chunks).toString('latin1')
+        assert.equal(reply.slice(reply.indexOf('\r\n\r\n') + 4), source.text())
+      },
+    )
+  })
+
+  it('with room for less than the library tells of, is sent that by the sweeps, every byte once', () => {
+    const body = Buffer.alloc(32 * MEBIBYTE, 'abcdefghijklm')
+    return withServer(
+      { 'GET /m': (_, exchange) => exchange.answer(200, 'text/plain', body) },
+      async ({ server, clock }) => {
+        const client = connect(server.port, server.host)
+        client.write(get.replace('Host', 'Connection: close\r\nHost'))
+        const chunks: Buffer[] = []
+        let received = 0
+        client.on('data', (chunk) => {
+          chunks.push(chunk)
+          received += chunk.byteLength
+        })
+        while (received < body.byteLength) {
+          const enough = Math.min(received + MEBIBYTE, body.byteLength)
+          await until(() => received >= enough)
+          client.pause()
+          clock.advanceMs(4000)
+          client.resume()
+        }
+        await once(client, 'end')
+        const reply = Buffer.concat(chunks)
+        assert.ok(reply.subarray(reply.indexOf('\r\n\r\n') + 4).equals(body))
       },
     )
   })

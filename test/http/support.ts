@@ -1,7 +1,7 @@
 /** A server on a free port with a clock that the test moves, and raw sockets to talk to it. */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
+import type { AnswerSource, Exchange, RequestHead } from '../../src/http/exchange.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
@@ -30,6 +30,16 @@ export class TestClock {
       next.run()
     }
     this.#nowMs = untilMs
+  }
+
+  /** As if the process stood still meanwhile: what was due in that time runs once, late. */
+  stopMs(ms: number): void {
+    this.#nowMs += ms
+    for (const task of this.#tasks) {
+      if (task.dueMs > this.#nowMs) continue
+      task.dueMs = this.#nowMs + task.everyMs
+      task.run()
+    }
   }
 }
 
@@ -96,6 +106,40 @@ export function measure(limitBytes: number): Begin {
       tooLarge: () => exchange.answer(413, 'text/plain', 'too large'),
       timedOut: () => exchange.answer(408, 'text/plain', 'too slow'),
     })
+  }
+}
+
+/** Pieces of `pieceBytes`, each of one letter, the next one of the next. */
+export class Letters implements AnswerSource {
+  closed = 0
+  asked = 0
+  readonly #pieces: number
+  readonly #pieceBytes: number
+  readonly #failAt: number
+
+  constructor(pieces: number, pieceBytes: number, failAt = Infinity) {
+    this.#pieces = pieces
+    this.#pieceBytes = pieceBytes
+    this.#failAt = failAt
+  }
+
+  get bytes(): number {
+    return this.#pieces * this.#pieceBytes
+  }
+
+  async next(): Promise<Uint8Array | null> {
+    if (this.asked === this.#failAt) throw new Error('the disk is broken')
+    if (this.asked === this.#pieces) return null
+    this.asked += 1
+    return Buffer.alloc(this.#pieceBytes, 'abcdefghij'[(this.asked - 1) % 10])
+  }
+
+  close(): void {
+    this.closed += 1
+  }
+
+  text(): string {
+    return Array.from({ length: this.#pieces }, (_, i) => 'abcdefghij'[i % 10]!.repeat(this.#pieceBytes)).join('')
   }
 }
 
