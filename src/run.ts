@@ -7,6 +7,7 @@ import release from '../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
+import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { systemClock } from './observability/system-clock.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
@@ -14,11 +15,13 @@ import { createLogger, loggerOf } from './observability/logger.ts'
 /** A process is gone 10 s after its signal: what a stalled client may take of them leaves time to sync. */
 const CLOSE_MS = 8000
 
-/** Returns never: it ends the process. */
+/** Returns never: it ends the process, or throws what kept it from starting. */
 export async function run(load: () => Config): Promise<void> {
+  process.stdout.on('error', () => {}) // whoever waited for the ready lines may be gone
   try {
     const config = load()
     const logger = createLogger(config.logLevel)
+    demandSerializers()
     const world = { clock: systemClock, random: randomFillSync, version: release.version }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once

@@ -9,6 +9,7 @@ import type { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { createBroker } from './broker.ts'
@@ -60,8 +61,9 @@ export interface HeadlessBroker {
  * @throws StoreError when the data directory cannot be used
  */
 export async function openHeadlessBroker(context: Context): Promise<HeadlessBroker> {
-  const { config, running, clock } = context
+  const { config, running, logger, clock } = context
   const log = await openLog(context)
+  reportLogState(log, logger)
   const { core, checkpoints } = await openStorage(context, log)
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
   const broker = createBroker(core, quotas, config.nodeId)

@@ -15,6 +15,7 @@ import type { Core } from './engine/core.ts'
 import { incidentIdOf } from './engine/incidents.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
+import type { StorageHealth } from './http/parts.ts'
 import { brokerService } from './http/routes.ts'
 import { BrokerMetrics } from './metrics.ts'
 import type { TenantQuotas } from './quotas.ts'
@@ -71,7 +72,7 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
   let http = ''
   const service = brokerService({
     operations: broker,
-    storageStatus: () => storageStatus(core),
+    storage: () => storageHealth(core),
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -99,11 +100,12 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
   }
 }
 
-function storageStatus({ log, state }: Core): 'ok' | 'read-only' | 'degraded' {
+function storageHealth({ log, state }: Core): StorageHealth {
   const { kind } = log.state
-  if (kind === 'read-only' || kind === 'closed') return 'read-only'
+  if (kind === 'closed') return { status: 'read-only' }
+  if (kind !== 'ok') return { status: kind === 'read-only' ? kind : 'degraded', message: log.state.message }
   const isOpen = (incident: QuarantineIncident): boolean => !state.acknowledgedIncidents.has(incidentIdOf(incident))
-  return kind === 'ok' && !log.incidents.some(isOpen) ? 'ok' : 'degraded'
+  return { status: log.incidents.some(isOpen) ? 'degraded' : 'ok' }
 }
 
 function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {

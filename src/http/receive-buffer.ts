@@ -7,15 +7,19 @@
  * the library nor Node sets the option of a TCP socket, so it is set by a call of libc. Connections inherit it.
  */
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { localPort, setReceiveBuffer } from '../libc.ts'
 
 /** The kernel doubles it, for its own bookkeeping, and overshoots by one segment of up to 64 KiB. */
 const RECEIVE_BUFFER_BYTES = 192 * 1024
 
-/** @param port where this process began to listen just now */
-export function limitReceiveBuffer(port: number): void {
-  const descriptors = readdirSync('/proc/self/fd').map(Number)
+/**
+ * @param port where this process began to listen just now
+ * @param openFiles where the kernel shows those of this process; where it does not, nothing is limited
+ */
+export function limitReceiveBuffer(port: number, openFiles = '/proc/self/fd'): void {
+  if (!existsSync(openFiles)) return
+  const descriptors = readdirSync(openFiles).map(Number)
   const listening = descriptors.filter((descriptor) => localPort(descriptor) === port)
   assert(listening.length > 0, 'the listening socket is not among the open files')
   for (const descriptor of listening) assert.equal(setReceiveBuffer(descriptor, RECEIVE_BUFFER_BYTES), null)

@@ -1,6 +1,7 @@
 /** JSON by a schema. */
 import fastJsonStringify from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
+import { StoreError } from '../errors.ts'
 
 type Serializer = (value: unknown) => string
 
@@ -18,5 +19,23 @@ export function serializer(schema: TSchema, formats: readonly string[] = []): Se
       { ajv: { formats: Object.fromEntries(formats.map((each) => [each, true])) } },
     )
     return compiled(value)
+  }
+}
+
+/**
+ * For the start: a serializer is code that is made when it is first used, and a Node may be told to make none.
+ *
+ * @throws StoreError that says so
+ */
+export function demandSerializers(): void {
+  try {
+    fastJsonStringify({ type: 'null' })
+  } catch (error) {
+    throw new StoreError(
+      'invalid',
+      'code_generation_disallowed',
+      'this Node may not make code from strings, which answers are written with: start it without --disallow-code-generation-from-strings',
+      { cause: error },
+    )
   }
 }

@@ -16,6 +16,7 @@ import type { Log } from '../log/log.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
+import { logProblem, reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -121,6 +122,7 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
   }
   const settings = ['LOGSTORE_DATA_DIR', ...(durability.mode === 'local' ? [] : ['LOGSTORE_WAL_REPLICA_PATHS'])]
   const log = await running.open(() => openServiceLog(options, { settings, logger }))
+  reportLogState(log, logger)
   const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
   const jobs = await running.open(
     () =>
@@ -265,7 +267,7 @@ async function openFronts(
   const { log, arena } = storage
   const { ingest, supervisor, counters } = ingestSide
   const health = new Health()
-  health.add('log', () => (log.state.kind === 'ok' || log.state.kind === 'degraded' ? null : log.state.kind))
+  health.add('log', () => logProblem(log))
   health.add('decode lane', () => supervisor.problem)
   const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
   const helper = await running.open(() =>

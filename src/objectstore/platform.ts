@@ -12,16 +12,20 @@ export interface DiskCapabilities {
   readonly directIo: boolean
 }
 
-/** @param directory exists and is writable */
+/**
+ * What cannot be tried, as on a full disk, counts as not there: it is for people, and nothing depends on it.
+ *
+ * @param directory exists
+ */
 export function probeDisk(directory: string): DiskCapabilities {
   const path = `${directory}/${PROBE_NAME}`
   const other = `${path}.new`
   try {
     return {
       device: deviceOf(directory),
-      atomicRename: canReplace(path, other),
-      flushBehavior: canFlush(path) ? 'fdatasync before every answer' : 'none: the file system does not flush',
-      directIo: canWriteDirectly(path),
+      atomicRename: tried(() => canReplace(path, other), false),
+      flushBehavior: tried(() => flushBehaviorOf(path), 'unknown: the disk could not be written'),
+      directIo: tried(() => canWriteDirectly(path), false),
     }
   } finally {
     fs.rmSync(path, { force: true })
@@ -35,6 +39,15 @@ export function freeBytes(directory: string): number {
   return bavail * bsize
 }
 
+function tried<T>(probe: () => T, otherwise: T): T {
+  try {
+    return probe()
+  } catch (error) {
+    if (errorCode(error) === 'unknown') throw error
+    return otherwise
+  }
+}
+
 function canReplace(path: string, other: string): boolean {
   fs.writeFileSync(path, 'old')
   fs.writeFileSync(other, 'new')
@@ -42,15 +55,15 @@ function canReplace(path: string, other: string): boolean {
   return fs.readFileSync(path, 'utf8') === 'new' && !fs.existsSync(other)
 }
 
-function canFlush(path: string): boolean {
+function flushBehaviorOf(path: string): string {
   const file = fs.openSync(path, 'r+')
   try {
     fs.writeSync(file, 'flushed')
-    fs.fdatasyncSync(file)
-    return true
-  } catch (error) {
-    if (errorCode(error) === 'unknown') throw error
-    return false
+    const flush = (): string => {
+      fs.fdatasyncSync(file)
+      return 'fdatasync before every answer'
+    }
+    return tried(flush, 'none: the file system does not flush')
   } finally {
     fs.closeSync(file)
   }
@@ -59,13 +72,8 @@ function canFlush(path: string): boolean {
 /** A file system that cannot refuses to open such a file. */
 function canWriteDirectly(path: string): boolean {
   if (fs.constants.O_DIRECT === undefined) return false
-  try {
-    fs.closeSync(fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_DIRECT))
-    return true
-  } catch (error) {
-    if (errorCode(error) === 'unknown') throw error
-    return false
-  }
+  fs.closeSync(fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_DIRECT))
+  return true
 }
 
 /** As the kernel numbers it, with the name that it was mounted by where that is known. */

@@ -18,6 +18,7 @@ import { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import { logProblem, reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -81,6 +82,7 @@ export async function openObjectStore(
   const context: Context = { config, running: new Lifecycle(), counters: new StoreCounters(), ...dependencies }
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
   const log = await openLog(context, arena)
+  reportLogState(log, context.logger)
   const engine = await openStorage(context, log, arena)
   await startCleaning(context, engine)
   return openFront(context, engine, authentication)
@@ -294,6 +296,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
   }
 }
 
-function problemsOf({ state }: Log): string[] {
-  return state.kind === 'read-only' || state.kind === 'restarting' ? [`the log is ${state.kind}: ${state.message}`] : []
+function problemsOf(log: Log): string[] {
+  const problem = logProblem(log)
+  return problem === null ? [] : [`the log is ${problem}`]
 }

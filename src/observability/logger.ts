@@ -19,10 +19,7 @@ export interface Logger {
 /** Members that would give a secret away if a request, its headers or a credential were logged by mistake. */
 const SECRETS = ['authorization', 'token', 'secret_access_key', 'cookie']
 
-export function createLogger(
-  level: LogLevel,
-  destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
-): PinoLogger & Logger {
+export function createLogger(level: LogLevel, destination: DestinationStream = stderr()): PinoLogger & Logger {
   return pino(
     {
       level,
@@ -33,6 +30,17 @@ export function createLogger(
     },
     destination,
   )
+}
+
+/** A line that cannot be written, as on a full disk, is lost. One destination would keep it, and all that follow, in memory. */
+function stderr(): DestinationStream {
+  let destination: ReturnType<typeof pino.destination>
+  const begin = (): void => {
+    destination = pino.destination({ dest: 2, sync: true })
+    destination.on('error', begin)
+  }
+  begin()
+  return { write: (line) => void destination.write(line) }
 }
 
 /** A logger whose lines all name their service. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
@@ -29,14 +29,18 @@ function start(
   args: readonly string[],
   { env = {}, cwd = directory }: { env?: Environment; cwd?: string } = {},
 ) {
+  return track(spawn(command, args, { cwd, env: clean(env), stdio: ['ignore', 'pipe', 'pipe'] }))
+}
+
+/** Without what is set around the tests. */
+function clean(env: Environment): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE_TEST)_/.test(name),
   )
-  const child = spawn(command, args, {
-    cwd,
-    env: { ...Object.fromEntries(inherited), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  return { ...Object.fromEntries(inherited), ...env }
+}
+
+function track<Child extends ChildProcess>(child: Child): Child {
   children.add(child)
   child.once('close', () => children.delete(child))
   return child
@@ -68,7 +72,7 @@ async function ready(child: ReturnType<typeof start>, services: number): Promise
   throw new Error(`it ended before it was ready: ${await text(child.stderr)}`)
 }
 
-async function stop(child: ReturnType<typeof start>): Promise<void> {
+async function stop(child: ChildProcess): Promise<void> {
   child.kill('SIGTERM')
   assert.deepEqual(await once(child, 'close'), [0, null])
 }
@@ -128,14 +132,15 @@ describe('the command mq', { concurrency: 2 }, () => {
   })
 })
 
+const FREE_PORTS = {
+  LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+  OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+  MQ_HTTP_BIND: '127.0.0.1:0',
+}
+
 describe('npm start', () => {
   it('runs every service in one process', async () => {
-    const env = {
-      LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
-      OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
-      MQ_HTTP_BIND: '127.0.0.1:0',
-    }
-    const all = start(process.execPath, [START], { env })
+    const all = start(process.execPath, [START], { env: FREE_PORTS })
     const lines = await ready(all, 3)
     assert.deepEqual(
       lines.map(({ service, pid }) => [service, pid]),
@@ -147,6 +152,62 @@ describe('npm start', () => {
     )
     await stop(all)
     assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore', 'objectstore'])
+  })
+})
+
+describe('output that cannot be written', () => {
+  const full = openSync('/dev/full', 'w')
+  after(() => closeSync(full))
+  const logstore = ['--services', 'logstore']
+  const env = clean({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // which says when the decode lane is ready
+
+  it('is lost and ends nothing: a log line on a full disk', async () => {
+    const node = track(
+      spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', 'pipe', full] }),
+    )
+    for await (const line of createInterface(node.stdout!)) {
+      const { http } = JSON.parse(line.slice('ready '.length)) as { http: string }
+      assert.equal((await fetch(`http://${http}/health`)).status, 200)
+      break
+    }
+    await stop(node)
+  })
+
+  it('is lost and ends nothing: the ready line on a full disk', async () => {
+    const node = track(
+      spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', full, 'pipe'] }),
+    )
+    for await (const line of createInterface(node.stderr!)) if (line.includes('decode lane ready')) break
+    await stop(node)
+  })
+
+  it('is lost and ends nothing: ready lines after the first one, which was all that their reader wanted', async () => {
+    const all = start(process.execPath, [START], { env: FREE_PORTS })
+    await once(all.stdout, 'data')
+    all.stdout.destroy()
+    await stop(all)
+  })
+})
+
+describe('a Node that is told to do without what is needed', { concurrency: 2 }, () => {
+  const node = async (option: string, env: Environment = {}): Promise<string> => {
+    const { code, stdout, stderr } = await mq([], { ...FREE_PORTS, NODE_OPTIONS: option, ...env })
+    assert.deepEqual([code, stdout], [2, ''], stderr)
+    return stderr.replace(/^Warning: .*\n/, '') // V8's own, of options that go ill together
+  }
+
+  it('is refused in one line that says why the start failed', async () => {
+    assert.match(await node('--no-addons'), /^the start failed: [^\n]*addons? [^\n]*\n$/)
+    assert.match(await node('--jitless'), /^the start failed: [^\n]*WebAssembly [^\n]*\n$/)
+  })
+
+  it('shows where when it is to log that much', async () => {
+    assert.match(await node('--no-addons', { TRILOG_LOG_LEVEL: 'debug' }), /^the start failed: .*\n.*Error: .*\n +at /)
+  })
+
+  it('is refused before a service is ready, not by the first answer', async () => {
+    const option = '--disallow-code-generation-from-strings'
+    assert.match(await node(option), new RegExp(`^[^\\n]*without ${option}\\n$`))
   })
 })
 

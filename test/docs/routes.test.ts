@@ -9,7 +9,7 @@ import { codeOf, document, tableOf } from './markdown.ts'
 const parts: BrokerHttpParts = {
   operations: {} as BrokerOperations, // only called by requests
   node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
-  storageStatus: () => 'ok',
+  storage: () => ({ status: 'ok' }),
   metrics: null,
   counters: { refused() {} },
   maxBodyBytes: 1,

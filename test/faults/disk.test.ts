@@ -44,6 +44,8 @@ describe('a disk that fails', () => {
       const load = await loaded(context)
       faults.set(fault, 'records.log')
       await load.during(eventually(async () => (await store.health()) === 503))
+      assert.match((await server.request('/health', null)).text, /log: read-only: .*(EIO|ENOSPC)/)
+      assert.equal(server.stderr.split('"msg":"the log is read-only"').length - 1, 1)
       await assertNothingIsAccepted(load)
       await load.check()
 

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { Health } from '../../src/observability/health.ts'
+import { logProblem, reportLogState } from '../../src/observability/log-state.ts'
 import { createLogger, loggerOf } from '../../src/observability/logger.ts'
 import { Metrics, SharedCounters } from '../../src/observability/metrics.ts'
+import type { LogState } from '../../src/log/log.ts'
 
 describe('the log', () => {
   it('is one JSON object a line that names its service, from the least level up', () => {
@@ -70,5 +72,44 @@ describe('health', () => {
     assert.deepEqual(health.problems(), ['decode lane: restarting'])
     journal = 'read-only'
     assert.deepEqual(health.problems(), ['journal: read-only', 'decode lane: restarting'])
+  })
+})
+
+describe('the state of a log', () => {
+  const degraded = { kind: 'degraded', code: 'EIO', message: 'replica /b: EIO' } as const
+  const readOnly = { kind: 'read-only', code: 'ENOSPC', message: '/a: ENOSPC' } as const
+
+  function reported(opened: LogState, ...changes: readonly LogState[]): unknown[] {
+    const lines: unknown[] = []
+    const line =
+      (level: string) =>
+      (details: object, message: string): void =>
+        void lines.push([level, message, details])
+    let change: (state: LogState) => void = () => {}
+    const log = { state: opened, onStateChange: (listener: typeof change): void => void (change = listener) }
+    reportLogState(log, { info: line('info'), error: line('error') })
+    for (const state of changes) change(state)
+    return lines
+  }
+
+  it('is logged when it changes, once, with its code and message, and when all is well again', () => {
+    const restarting = { kind: 'restarting', code: 'log_restarting', message: 'a thread died' } as const
+    assert.deepEqual(reported({ kind: 'ok' }, restarting, { kind: 'ok' }, readOnly, { ...readOnly }), [
+      ['error', 'the log is restarting', { code: 'log_restarting', reason: 'a thread died' }],
+      ['info', 'the log is ok again', {}],
+      ['error', 'the log is read-only', { code: 'ENOSPC', reason: '/a: ENOSPC' }],
+    ])
+  })
+
+  it('is logged when it opens ill, and not when it opens well or is closed', () => {
+    assert.deepEqual(reported(degraded, { kind: 'closed' }), [
+      ['error', 'the log is degraded', { code: 'EIO', reason: 'replica /b: EIO' }],
+    ])
+    assert.deepEqual(reported({ kind: 'ok' }, { kind: 'closed' }), [])
+  })
+
+  it('is a problem when it takes nothing, with its message', () => {
+    const problems = [{ kind: 'ok' } as const, degraded, readOnly].map((state) => logProblem({ state }))
+    assert.deepEqual(problems, [null, null, 'read-only: /a: ENOSPC'])
   })
 })

@@ -13,21 +13,23 @@ const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
 
 /** Public, and never refused: what is wrong is in the answer. */
-export const health = ({ node, storageStatus }: BrokerHttpParts): Endpoint => ({
+export const health = (parts: BrokerHttpParts): Endpoint => ({
   document: {
     summary: 'State of the node',
     replies: [{ status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply }],
   },
   begin(_head, exchange) {
-    const status = storageStatus()
+    const { node } = parts
     const { nodeId, version } = node
+    const storage = parts.storage()
+    const { status } = storage
     const reply: HealthReply = {
       status,
       service: 'mq',
       version,
       node_id: nodeId,
       http_bind: node.httpBind(),
-      storage: { status },
+      storage,
       security: { auth_mode: node.authMode },
       audit: { status }, // audit events are frames of the same log
       metrics: { exposure: node.metricsExposure },

@@ -8,7 +8,7 @@ import type { BrokerOperations, Caller } from '../operations.ts'
 export interface BrokerHttpParts {
   readonly operations: BrokerOperations
   readonly node: NodeIdentity
-  readonly storageStatus: () => StorageStatus
+  readonly storage: () => StorageHealth
   /** Null: not exposed. */
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */
@@ -30,4 +30,8 @@ interface NodeIdentity {
   readonly metricsExposure: 'http' | 'disabled'
 }
 
-type StorageStatus = 'ok' | 'degraded' | 'read-only'
+export interface StorageHealth {
+  readonly status: 'ok' | 'degraded' | 'read-only'
+  /** What the log says of it. */
+  readonly message?: string
+}

@@ -43,7 +43,10 @@ export const HealthReply = Type.Object({
   version: Type.String(),
   node_id: Type.String(),
   http_bind: Type.String(),
-  storage: Type.Object({ status: Type.String({ description: 'ok, read-only or degraded' }) }),
+  storage: Type.Object({
+    status: Type.String({ description: 'ok, read-only or degraded' }),
+    message: Type.Optional(Type.String({ description: 'what is wrong with the log' })),
+  }),
   security: Type.Object({ auth_mode: Type.String() }),
   audit: Type.Object({ status: Type.String() }),
   metrics: Type.Object({ exposure: Type.String({ description: 'http or disabled' }) }),

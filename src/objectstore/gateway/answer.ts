@@ -10,6 +10,7 @@ import { isSignedInQuery } from '../auth/query-signature-v2.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import { renderError } from '../documents/error-answer.ts'
 import { StoreError } from '../../errors.ts'
+import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import { S3Error, refuse } from '../refusals.ts'
 import type { EndpointStyle } from './addressing.ts'
 import type { Answer, AnswerBody, HeaderLine } from './handler.ts'
@@ -69,6 +70,16 @@ export function refusalOf(error: unknown): S3Error | null {
   if (error.kind === 'overloaded') return refuse('SlowDown', undefined, { cause: error })
   return error.kind === 'unavailable' ? refuse('ServiceUnavailable', undefined, { cause: error }) : null
 }
+
+/**
+ * Whether an operator must hear of it: a thread or a disk that failed to read, or our own bug. That the log took nothing, or lost what it
+ * had taken, is told once, with its state.
+ *
+ * @param refused what `refusalOf` says of the error
+ */
+export const isFailure = (refused: S3Error | null): boolean =>
+  refused === null ||
+  (refused.category === 'server' && !(refused.cause instanceof FrameNotTaken || refused.cause instanceof FrameLost))
 
 function send(
   exchange: Exchange,

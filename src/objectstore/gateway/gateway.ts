@@ -19,7 +19,7 @@ import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
 import { Admission } from './admission.ts'
-import { refusalOf, sendAnswer, sendRefusal, speaksS3 } from './answer.ts'
+import { isFailure, refusalOf, sendAnswer, sendRefusal, speaksS3 } from './answer.ts'
 import type { Asked } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body.ts'
@@ -245,7 +245,7 @@ class Gateway {
 
   #fail(exchange: Exchange, asked: Asked, error: unknown): void {
     const refused = refusalOf(error)
-    if (refused === null || refused.category === 'server') {
+    if (isFailure(refused)) {
       this.#parts.logger.error({ request_id: exchange.id, err: refused?.cause ?? error }, 'request failed')
     }
     sendRefusal(exchange, asked, refused ?? refuse('InternalError'))

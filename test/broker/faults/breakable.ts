@@ -36,8 +36,8 @@ export class BreakableBroker {
     return load
   }
 
-  async storage(): Promise<string> {
-    return (await this.server.get('/health', HealthReply)).storage.status
+  async storage(): Promise<HealthReply['storage']> {
+    return (await this.server.get('/health', HealthReply)).storage
   }
 
   /** How often the broker's log says so. */

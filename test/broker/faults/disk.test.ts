@@ -73,7 +73,9 @@ describe('a disk that fails', () => {
       await untilWorkedOn(load, 200)
       load.scene.failures = 'unknown'
       faults.set(fault, 'records.log')
-      await load.during(eventually(async () => (await broker.storage()) === 'read-only'))
+      await load.during(eventually(async () => (await broker.storage()).status === 'read-only'))
+      assert.match((await broker.storage()).message!, /EIO|ENOSPC/)
+      assert.equal(broker.logged('"msg":"the log is read-only"'), 1)
       await assertTakesNothing(delivery!.group.stream, delivery!)
       await load.hold()
       await load.check(false)

@@ -25,7 +25,7 @@ describe('a journal lane that dies under load', () => {
       const { failures } = load.scene.traffic
       faults.set('exit-journal', String(load.random.between(1, 60)))
       await load.during(eventually(() => load.scene.traffic.failures > failures, RECOVERED_WITHIN_MS))
-      await load.during(eventually(async () => (await broker.storage()) === 'ok', RECOVERED_WITHIN_MS))
+      await load.during(eventually(async () => (await broker.storage()).status === 'ok', RECOVERED_WITHIN_MS))
       await untilWorkedOn(load, 20)
       await load.hold()
       await load.check()

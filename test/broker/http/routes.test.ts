@@ -238,7 +238,7 @@ describe('the broker’s routes', () => {
     it('says who the node is and how it is, to anybody and whatever the query', async () => {
       const closed = await TestBroker.start({
         authenticate: () => assert.fail('health is public'),
-        storageStatus: () => 'read-only',
+        storage: () => ({ status: 'read-only', message: 'the disk failed' }),
       })
       const answer = await closed.ask('GET', '/health?x=1')
       assert.equal(answer.status, 200)
@@ -248,7 +248,7 @@ describe('the broker’s routes', () => {
         version: '1.2.3',
         node_id: 'node-1',
         http_bind: `127.0.0.1:${closed.port}`,
-        storage: { status: 'read-only' },
+        storage: { status: 'read-only', message: 'the disk failed' },
         security: { auth_mode: 'insecure-local' },
         audit: { status: 'read-only' },
         metrics: { exposure: 'disabled' },

@@ -285,7 +285,7 @@ export class TestBroker {
         authMode: 'insecure-local',
         metricsExposure: 'disabled',
       },
-      storageStatus: () => 'ok',
+      storage: () => ({ status: 'ok' }),
       metrics: null,
       counters: broker.counters,
       maxBodyBytes: MAX_BODY_BYTES,

@@ -67,6 +67,8 @@ describe('a disk that fails', () => {
     load.scene.failures = 'unknown'
     faults.set('fdatasync-eio', 'records.log')
     await load.during(eventually(async () => (await store.health()) === 503))
+    assert.match((await server.request('GET', '/health')).text, /the log is read-only: .*EIO/)
+    assert.equal(store.logged('"msg":"the log is read-only"'), 1)
     await load.hold()
     await assertTakesNothingNew(bucket, upload)
     assertFailed(await bucket.ask('DELETE', '/kept'), 'ServiceUnavailable')
@@ -143,6 +145,7 @@ describe('a disk that is nearly full', () => {
     const upload = await bucket.newUpload('parted')
     const part = await upload.part(1, 'part')
     const aborted = await bucket.newUpload('aborted')
+    const failures = store.logged('request failed')
     faults.set('disk-full', String(16 << 20))
     await eventually(async () => (await bucket.ask('PUT', '/probe', { body: 'probe' })).status === 503)
     await assertTakesNothingNew(bucket, upload)
@@ -152,6 +155,7 @@ describe('a disk that is nearly full', () => {
     ])
     assert.equal((await aborted.ask('DELETE')).status, 204)
     assert.equal(await store.health(), 200)
+    assert.equal(store.logged('request failed'), failures)
 
     faults.set('disk-full', '0')
     await eventually(async () => (await bucket.ask('DELETE', '/later')).status === 503)

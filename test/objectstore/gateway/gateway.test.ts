@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { StoreError } from '../../../src/errors.ts'
+import { FrameLost, FrameNotTaken } from '../../../src/log/appender.ts'
 import type { Answer } from '../../../src/objectstore/gateway/handler.ts'
 import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import type { Handlers } from '../../../src/objectstore/gateway/handlers.ts'
@@ -207,6 +208,18 @@ describe('the gateway', () => {
       const busy = await located()
       assertRefused(busy, 503, 'SlowDown')
       assert.equal(busy.headers['retry-after'], '1')
+      assert.deepEqual(gateway.logged, [])
+    })
+
+    it('as the log takes nothing is not logged: its state is, once', async () => {
+      instead = () => {
+        throw refuse('ServiceUnavailable', 'full', { cause: new FrameNotTaken('no-space') })
+      }
+      assertRefused(await located(), 503, 'ServiceUnavailable')
+      instead = () => {
+        throw refuse('InternalError', 'lost', { cause: new FrameLost() })
+      }
+      assertRefused(await located(), 500, 'InternalError')
       assert.deepEqual(gateway.logged, [])
     })
 
