@@ -301,8 +301,13 @@ export class UwsExchange implements Exchange {
 
   resumeBody(): void {
     if (this.#sink === null || !this.#paused) return
-    this.#paused = false
     this.#progressed()
+    this.#resume()
+  }
+
+  #resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
     this.#response.resume()
   }
 
@@ -339,7 +344,8 @@ export class UwsExchange implements Exchange {
     this.#receivedBytes += chunk.byteLength
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
-      this.resumeBody() // the pause was the body's: the next request is to be read
+      // A pause at the end of a body lasts until the answer: resuming would begin the library's time-out, as if the client were to act (E7).
+      if (!isLast) this.#resume() // the rest is read and dropped
       this.#unwatch()
     } else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
       this.#progressFromBytes = this.#receivedBytes
@@ -382,7 +388,7 @@ export class UwsExchange implements Exchange {
   }
 
   #begunAnswer(): void {
-    this.resumeBody() // E5
+    this.#resume() // E5, and the next request is to be read
     this.#state = 'answering'
     if (this.#watched) this.#unwatch()
   }

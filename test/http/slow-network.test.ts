@@ -12,7 +12,7 @@ const LARGE_BYTES = 24 << 20 // more than the buffers of a connection take
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 
 /** In real time, as it is about a timer inside the library: it closes after 8 to 12 s without a sign of life. */
-describe('a client that pauses for 13 s', { concurrency: true }, () => {
+describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () => {
   let server: HttpServer
 
   before(async () => {
@@ -25,6 +25,21 @@ describe('a client that pauses for 13 s', { concurrency: true }, () => {
             method: 'POST',
             path: '/refused',
             endpoint: { begin: (_head, exchange) => exchange.answer(403, 'text/plain', 'no') },
+          },
+          {
+            method: 'POST',
+            path: '/late',
+            endpoint: {
+              begin: (_head, exchange) =>
+                exchange.readBody(100, {
+                  chunk(_bytes, isLast) {
+                    if (!isLast) exchange.pauseBody()
+                    else void pause().then(() => exchange.answer(200, 'text/plain', 'late'))
+                  },
+                  tooLarge: () => {},
+                  timedOut: () => {},
+                }),
+            },
           },
           {
             method: 'GET',
@@ -86,6 +101,16 @@ describe('a client that pauses for 13 s', { concurrency: true }, () => {
       assert.equal((await client.reply())!.status, 403)
       await client.closed()
     }
+  })
+
+  it('for the answer to a body that was paused at its end gets it, and is served on', async () => {
+    const client = await RawClient.connect(server)
+    const body = '4\r\nhalf\r\n0\r\n\r\n' // both chunks in one read, of which the first brings the pause
+    await client.send(`POST /late HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}`)
+    assert.equal((await client.reply())!.body, 'late')
+    await client.send('POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nnext')
+    assert.equal((await client.reply())!.body, '4 bytes')
+    client.destroy()
   })
 
   for (const path of ['/whole', '/pieces']) {
