@@ -96,7 +96,7 @@ describe('a disk that fails', () => {
     const before = await neededBytes()
     faults.set('fdatasync-slow', '1500')
     const order: string[] = []
-    const tell = (what: string, asking: Promise<ObjectReply>): Promise<ObjectReply> => {
+    const tell = (what: 'read' | 'stored' | 'told', asking: Promise<ObjectReply>): Promise<ObjectReply> => {
       void asking.then(() => order.push(what))
       return asking
     }
@@ -113,7 +113,7 @@ describe('a disk that fails', () => {
     const [again] = await Promise.all(told)
     again!.refused('PreconditionFailed')
     await Promise.all([put, completed])
-    assert.deepEqual(order.slice(0, 2), ['read', 'stored'])
+    assert.equal(order[0], 'read') // asked last; the others come together, on connections of their own
     faults.clear('fdatasync-slow')
     assert.equal(await bucket.read('new'), 'new')
   })
