@@ -30,7 +30,6 @@
 import assert from 'node:assert/strict'
 import { copyBytes } from './copy-bytes.ts'
 import {
-  loopOf,
   doWhile,
   get,
   i32,
@@ -47,6 +46,7 @@ import {
   i64Store,
   i64Xor,
   load,
+  loopOf,
   set,
   store,
   when,

@@ -118,5 +118,6 @@ function durabilityOf(value: unknown): RecordDurability | null {
 }
 
 /** Of parsed JSON: own members only, as `for in` sees them. */
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+/** As in JSON: an array is none. */
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -7,7 +7,7 @@
 import { NAME_RULE, isName, isText } from '../broker/names.ts'
 import { RECORD_DURABILITIES } from '../broker/wire/requests.ts'
 import type { RecordDurability } from '../broker/wire/requests.ts'
-import { isObject } from './objects.ts'
+import { isObject } from '../broker/publish-input.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export type Headers = Readonly<Record<string, string>>

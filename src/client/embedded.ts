@@ -1,6 +1,7 @@
 /** A broker in this process, without a port: the engine and the storage of the service, asked by clients of the same process. */
 import { randomFillSync, randomInt } from 'node:crypto'
 import { LOCAL_CALLER, openHeadlessBroker } from '../broker/headless.ts'
+import { isObject } from '../broker/publish-input.ts'
 import { loadBrokerConfig } from '../config/broker.ts'
 import type { BrokerConfig } from '../config/broker.ts'
 import { StoreError } from '../errors.ts'
@@ -11,7 +12,6 @@ import { systemClock } from '../observability/system-clock.ts'
 import type { ClientSettings } from './client-config.ts'
 import { NativeClient } from './native-client.ts'
 import { NativeConnection } from './native-connection.ts'
-import { isObject } from './objects.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export interface EmbeddedBrokerConfig {

@@ -187,8 +187,6 @@ export class UwsExchange implements Exchange {
   #endListener: ((how: 'answered' | 'aborted') => void) | null = null
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
 
-  /** E7: `#sink` or `#offerRest` is set */
-  #watched = false
   #progressDueMs = 0
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
   #paused = false
@@ -367,16 +365,19 @@ export class UwsExchange implements Exchange {
   }
 
   #watch(): void {
-    this.#watched = true
     this.#progressed()
     this.#host.watch(this)
   }
 
   #unwatch(): void {
-    this.#watched = false
     this.#sink = null
     this.#offerRest = null
     this.#host.unwatch(this)
+  }
+
+  /** E7 */
+  get #isWaiting(): boolean {
+    return this.#sink !== null || this.#offerRest !== null
   }
 
   #progressed(): void {
@@ -390,7 +391,7 @@ export class UwsExchange implements Exchange {
   #begunAnswer(): void {
     this.#resume() // E5, and the next request is to be read
     this.#state = 'answering'
-    if (this.#watched) this.#unwatch()
+    if (this.#isWaiting) this.#unwatch()
   }
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
@@ -499,7 +500,7 @@ export class UwsExchange implements Exchange {
   #end(how: 'answered' | 'aborted'): void {
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#state = how
-    if (this.#watched) this.#unwatch()
+    if (this.#isWaiting) this.#unwatch()
     this.#abandonAnswer?.()
     const first = this.#endListener
     const more = this.#moreEndListeners

@@ -91,10 +91,16 @@ export const combinerOf = (algorithm: ChecksumAlgorithm): AlgorithmRule['combine
 export const algorithmOf = (name: string): ChecksumAlgorithm | null =>
   CHECKSUM_ALGORITHMS.find((algorithm) => algorithm === name.toUpperCase()) ?? null
 
+/** What is in Base64, with padding and without anything else; null when that is not what the text is. */
+export function decodeBase64(text: string): Buffer | null {
+  const decoded = Buffer.from(text, 'base64')
+  return decoded.toString('base64') === text ? decoded : null
+}
+
 /** Bytes of a digest in Base64; null when that is not what the text is. */
 export function parseBase64(text: string, bytes: number): Buffer | null {
-  const decoded = Buffer.from(text, 'base64')
-  return decoded.length === bytes && decoded.toString('base64') === text ? decoded : null
+  const decoded = decodeBase64(text)
+  return decoded?.length === bytes ? decoded : null
 }
 
 /** Whether the text can be a checksum of one body. */

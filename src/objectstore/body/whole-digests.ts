@@ -1,5 +1,4 @@
 /** Digests of bodies that are there as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
-import { hash } from 'node:crypto'
 import { MD5_LANES, Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
 import { digestOfWhole } from './body-digests.ts'
 import type { BodyDigest, DigestPlan } from './body-digests.ts'
@@ -36,13 +35,12 @@ export class WholeDigests {
     this.#waiting = []
     for (let i = 0; i < waiting.length; i += MD5_LANES) {
       const group = waiting.slice(i, i + MD5_LANES)
-      const md5s = this.#md5Of(group)
+      const md5s = group.length < TOGETHER_MIN ? [] : this.#md5Of(group)
       for (const [k, { plan, body, resolve }] of group.entries()) resolve(digestOfWhole(plan, body, md5s[k]))
     }
   }
 
   #md5Of(group: readonly Waiting[]): readonly string[] {
-    if (group.length < TOGETHER_MIN) return group.map(({ body }) => hash('md5', body, 'hex'))
     this.#md5 ??= new Md5Hasher()
     const updates = group.map(({ body }) => ({ message: new Md5Message(), bytes: body }))
     this.#md5.update(updates)

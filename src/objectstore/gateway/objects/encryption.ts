@@ -7,7 +7,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { eitherHeader } from '../../auth/request-identity.ts'
-import { parseBase64 } from '../../body/checksum-algorithms.ts'
+import { decodeBase64, parseBase64 } from '../../body/checksum-algorithms.ts'
 import { isObject } from '../../documents/json.ts'
 import type { Encryption } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
@@ -150,8 +150,8 @@ function checkKeyManagement(headers: Headers): void {
 }
 
 function isContext(text: string): boolean {
-  const bytes = Buffer.from(text, 'base64')
-  if (bytes.toString('base64') !== text) return false
+  const bytes = decodeBase64(text)
+  if (bytes === null) return false
   try {
     const context: unknown = JSON.parse(utf8.decode(bytes))
     return isObject(context) && Object.values(context).every((value) => typeof value === 'string')
