@@ -6,6 +6,7 @@
  *                 all in the same 64 bytes
  *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same trace,
  *                  partition, record number
+ *   zone columns   for every `zoneEntries` entries in turn: earliest and latest time (high, low) and their partition, or ZONE_MIXED
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
  *   names          partitions back to back: u16 tenant bytes, tenant, u16 dataset bytes, dataset (UTF-8)
  *
@@ -16,9 +17,11 @@
  * A2  an entry's columns are written before the count that includes it is stored: a reader that loaded the count sees whole entries
  * A3  slots may name entries beyond the count a reader loaded; a reader ignores those
  * A4  an id stands in at most one entry; a trace id's entries are one chain, newest first
+ * A5  a zone's columns are written before the count that includes its last entry: a reader that loaded that count sees them
  */
 import assert from 'node:assert/strict'
 import { NAME_BYTES_MAX, PARTITION_NAMES_BYTES, SEGMENT_ENTRIES_MAX, SEGMENT_PARTITIONS_MAX } from './limits.ts'
+import { isBefore } from './time-words.ts'
 
 const HEADER_WORDS = 16
 const COUNT = 0
@@ -30,9 +33,14 @@ const RECEIVED_UNTIL = 4
 const RECEIVED_FROM = 5
 const WORD = 2 ** 32
 
+const ZONE_ENTRIES = 256
+/** In place of a partition: entries of several. */
+const ZONE_MIXED = SEGMENT_PARTITIONS_MAX
+
 export interface ActiveIndexHandle {
   readonly shared: SharedArrayBuffer
   readonly capacity: number
+  readonly zoneEntries: number
 }
 
 const slotCount = (capacity: number): number => {
@@ -51,6 +59,12 @@ export class ActiveIndex {
   readonly frameOffset: Uint32Array
   readonly partition: Uint16Array
   readonly recordNumber: Uint16Array
+  readonly zoneEntries: number
+  readonly zoneEarliestHigh: Uint32Array
+  readonly zoneEarliestLow: Uint32Array
+  readonly zoneLatestHigh: Uint32Array
+  readonly zoneLatestLow: Uint32Array
+  readonly zonePartition: Uint32Array
   readonly #header: Int32Array
   readonly #times: Float64Array
   #earliest: number
@@ -67,24 +81,30 @@ export class ActiveIndex {
   #namesRead = 0
 
   /** Bytes of shared memory that an index of `capacity` entries takes; untouched pages cost nothing. */
-  static bytesFor(capacity: number): number {
+  static bytesFor(capacity: number, zoneEntries: number): number {
     return (
-      HEADER_WORDS * 4 + capacity * (16 + 16 + 4 + 4 + 4 + 4 + 2 + 2) + slotCount(capacity) * 8 + PARTITION_NAMES_BYTES
+      HEADER_WORDS * 4 +
+      capacity * (16 + 16 + 4 + 4 + 4 + 4 + 2 + 2) +
+      Math.floor(capacity / zoneEntries) * 5 * 4 +
+      slotCount(capacity) * 8 +
+      PARTITION_NAMES_BYTES
     )
   }
 
-  static create(capacity: number = SEGMENT_ENTRIES_MAX): ActiveIndex {
+  static create(capacity: number = SEGMENT_ENTRIES_MAX, zoneEntries: number = ZONE_ENTRIES): ActiveIndex {
     assert(capacity > 0 && capacity % 8 === 0)
-    return new ActiveIndex(new SharedArrayBuffer(ActiveIndex.bytesFor(capacity)), capacity)
+    const shared = new SharedArrayBuffer(ActiveIndex.bytesFor(capacity, zoneEntries))
+    return new ActiveIndex({ shared, capacity, zoneEntries })
   }
 
-  static attach({ shared, capacity }: ActiveIndexHandle): ActiveIndex {
-    return new ActiveIndex(shared, capacity)
+  static attach(handle: ActiveIndexHandle): ActiveIndex {
+    return new ActiveIndex(handle)
   }
 
-  private constructor(shared: SharedArrayBuffer, capacity: number) {
+  private constructor({ shared, capacity, zoneEntries }: ActiveIndexHandle) {
     this.shared = shared
     this.capacity = capacity
+    this.zoneEntries = zoneEntries
     let at = 0
     const take = (bytes: number): number => (at += bytes) - bytes
     this.#header = new Int32Array(shared, take(HEADER_WORDS * 4), HEADER_WORDS)
@@ -97,6 +117,12 @@ export class ActiveIndex {
     this.#traceNext = new Uint32Array(shared, take(capacity * 4), capacity)
     this.partition = new Uint16Array(shared, take(capacity * 2), capacity)
     this.recordNumber = new Uint16Array(shared, take(capacity * 2), capacity)
+    const zones = Math.floor(capacity / zoneEntries)
+    this.zoneEarliestHigh = new Uint32Array(shared, take(zones * 4), zones)
+    this.zoneEarliestLow = new Uint32Array(shared, take(zones * 4), zones)
+    this.zoneLatestHigh = new Uint32Array(shared, take(zones * 4), zones)
+    this.zoneLatestLow = new Uint32Array(shared, take(zones * 4), zones)
+    this.zonePartition = new Uint32Array(shared, take(zones * 4), zones)
     const slots = slotCount(capacity)
     this.#slotMask = slots - 1
     this.#idSlots = new Uint32Array(shared, take(slots * 4), slots)
@@ -108,7 +134,7 @@ export class ActiveIndex {
   }
 
   get handle(): ActiveIndexHandle {
-    return { shared: this.shared, capacity: this.capacity }
+    return { shared: this.shared, capacity: this.capacity, zoneEntries: this.zoneEntries }
   }
 
   /** Published entries (A2). */
@@ -263,7 +289,7 @@ export class ActiveIndex {
     this.#appended = entry + 1
   }
 
-  /** Makes everything appended so far visible (A2). @param receivedHigh, receivedLow when it was received, ns since the Unix epoch */
+  /** Makes everything appended so far visible (A2, A5). @param receivedHigh, receivedLow when it was received, ns since the Unix epoch */
   publish(receivedHigh: number, receivedLow: number): void {
     this.#times[EARLIEST] = this.#earliest
     this.#times[LATEST] = this.#latest
@@ -272,6 +298,8 @@ export class ActiveIndex {
       if (this.receivedFrom === 0) this.#times[RECEIVED_FROM] = received
       this.#times[RECEIVED_UNTIL] = Math.max(this.receivedUntil, received)
     }
+    const whole = Math.floor(this.#appended / this.zoneEntries)
+    for (let zone = Math.floor(this.count / this.zoneEntries); zone < whole; zone++) this.#describeZone(zone)
     Atomics.store(this.#header, COUNT, this.#appended)
   }
 
@@ -289,6 +317,26 @@ export class ActiveIndex {
     this.#appended = 0
     this.#earliest = Infinity
     this.#latest = -Infinity
+  }
+
+  #describeZone(zone: number): void {
+    const { timeHigh, timeLow, partition } = this
+    const first = zone * this.zoneEntries
+    let earliest = first
+    let latest = first
+    let partitionOfAll = partition[first]!
+    for (let entry = first + 1; entry < first + this.zoneEntries; entry++) {
+      const high = timeHigh[entry]!
+      const low = timeLow[entry]!
+      if (isBefore(high, low, timeHigh[earliest]!, timeLow[earliest]!)) earliest = entry
+      else if (isBefore(timeHigh[latest]!, timeLow[latest]!, high, low)) latest = entry
+      if (partition[entry] !== partitionOfAll) partitionOfAll = ZONE_MIXED
+    }
+    this.zoneEarliestHigh[zone] = timeHigh[earliest]!
+    this.zoneEarliestLow[zone] = timeLow[earliest]!
+    this.zoneLatestHigh[zone] = timeHigh[latest]!
+    this.zoneLatestLow[zone] = timeLow[latest]!
+    this.zonePartition[zone] = partitionOfAll
   }
 
   /** Slot of the trace's chain: the one that holds it, or the empty one where it belongs. */

@@ -137,6 +137,54 @@ describe('a query', () => {
     )
   })
 
+  it('counts the records of an unsealed segment, whole or not, in the range or not, damaged or not', () => {
+    const time = fc.integer({ min: 0, max: 9 })
+    const batch = fc.record({ time, spread: fc.integer({ min: 0, max: 2 }), records: fc.integer({ min: 1, max: 12 }) })
+    fc.assert(
+      fc.property(
+        fc.array(batch, { minLength: 1, maxLength: 12 }),
+        time,
+        time,
+        fc.integer({ min: 1, max: 5 }),
+        fc.option(fc.nat(), { nil: null }),
+        (batches, from, to, limit, damaged) =>
+          withStore((store) => {
+            const stored = batches.map(({ time, spread, records }, batch) => {
+              const times = Array.from({ length: records }, (_, i) => time + (i % (spread + 1)))
+              const position = store.add(
+                'acme',
+                times.map((time, i) => ({
+                  dataset: 'orders',
+                  time: BigInt(time + 1),
+                  trace: null,
+                  text: `${batch}.${i}`,
+                })),
+              )
+              return { times, position }
+            })
+            if (damaged !== null) {
+              const { position } = stored[damaged % stored.length]!
+              store.quarantined = [{ from: position, to: position + 8 }]
+            }
+            const filter = { start_time_unix_nano: `${from + 1}`, end_time_unix_nano: `${to + 1}` }
+            const reply = store.query('acme', { dataset: 'orders', filter, page: { limit } })
+            const matching = (at: number): number[] => stored[at]!.times.filter((time) => time >= from && time < to)
+            const counts = stored.map((_, at) => matching(at).length)
+            const lost = damaged === null ? 0 : counts[damaged % stored.length]!
+            const all = counts.reduce((sum, count) => sum + count, 0)
+            assert.deepEqual([reply.matched_records, reply.quarantined_records ?? 0], [all - lost, lost])
+            assert.equal(reply.results.length, Math.min(limit, all - lost))
+            const cursor = reply.page.next_cursor
+            if (cursor === null) return
+            const next = store.query('acme', { dataset: 'orders', filter, page: { limit, cursor } })
+            assert.deepEqual([next.matched_records, next.quarantined_records ?? 0], [all - lost, lost])
+            assert.equal(next.results.length, Math.min(limit, all - lost - limit))
+          }),
+      ),
+      { numRuns: 200 },
+    )
+  })
+
   it('walked page by page gives what its first page saw, each record once and in order, while records come and segments are sealed', () => {
     const walk = fc.array(
       fc.record({ limit: fc.integer({ min: 1, max: 9 }), between: fc.array(step, { maxLength: 3 }) }),

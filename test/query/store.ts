@@ -45,6 +45,8 @@ import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query
 import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
 
 export const LOG_ID = 77
+/** Few, so that short histories fill many zones. */
+const ZONE_ENTRIES = 4
 
 export interface TestRecord {
   readonly dataset: string
@@ -230,7 +232,7 @@ export class TestStore {
     const base = last === undefined ? 0 : last.end + SEGMENT_HEADER_BYTES
     const lastHeaderCrc = last?.lastHeaderCrc ?? 0
     const bytes = encodeSegmentHeader({ logId: LOG_ID, base, epoch: 1, previousHeaderCrc: lastHeaderCrc })
-    const active = ActiveIndex.create(1024)
+    const active = ActiveIndex.create(1024, ZONE_ENTRIES)
     const segment = {
       base,
       active,

@@ -12,7 +12,7 @@ import {
   SOURCE_OTLP_GRPC,
   SOURCE_OTLP_HTTP,
 } from '../../src/logstore/batch-frame.ts'
-import { renderRecord } from '../../src/logstore/render/record.ts'
+import { PartTexts, renderRecord } from '../../src/logstore/render/record.ts'
 import { anyValues, encodeLogs, encodeTraces, logsRequest, toOtlpJson, tracesRequest } from '../support/otlp.ts'
 import type { AnyValue, LogRecord, Span } from '../support/otlp.ts'
 
@@ -29,7 +29,7 @@ function renderFirst(body: Buffer, signal: number, format: number): string {
   const batch = new OtlpBatch()
   if (format === FORMAT_JSON) (signal === SIGNAL_LOG ? scanLogsJson : scanTracesJson)(body, 0, body.length, batch)
   else (signal === SIGNAL_LOG ? scanLogsProtobuf : scanTracesProtobuf)(body, 0, body.length, batch)
-  return renderRecord({
+  const record = {
     recordId: `logstore_${'ab'.repeat(16)}`,
     signal,
     format,
@@ -47,7 +47,8 @@ function renderFirst(body: Buffer, signal: number, format: number): string {
     recordEnd: batch.recordEnd[0]!,
     resourceSchemaUrl: body.subarray(batch.resourceSchemaUrlStart[0], batch.resourceSchemaUrlEnd[0]),
     scopeSchemaUrl: body.subarray(batch.groupSchemaUrlStart[0], batch.groupSchemaUrlEnd[0]),
-  })
+  }
+  return renderRecord(record, new PartTexts())
 }
 
 const render = (text: string): Rendered => JSON.parse(text) as Rendered

@@ -5,6 +5,7 @@
 import { crc32 } from 'node:zlib'
 import { addKey } from '../../../native-free-codecs/membership-filter.ts'
 import type { ActiveIndex } from '../active-index.ts'
+import { timeOfWords } from '../time-words.ts'
 import { filterBlockCount, filterBlockOf } from './filter-blocks.ts'
 import {
   BLOCK_BYTES,
@@ -309,8 +310,8 @@ function writePartitions(
     table[at + 6] = timeLow[last]!
     table[at + 7] = timeHigh[last]!
     firstPosting += records
-    const min = (BigInt(timeHigh[first]!) << 32n) | BigInt(timeLow[first]!)
-    const max = (BigInt(timeHigh[last]!) << 32n) | BigInt(timeLow[last]!)
+    const min = timeOfWords(timeHigh[first]!, timeLow[first]!)
+    const max = timeOfWords(timeHigh[last]!, timeLow[last]!)
     if (minTime === null || min < minTime) minTime = min
     if (max > maxTime) maxTime = max
   }

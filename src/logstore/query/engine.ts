@@ -10,6 +10,8 @@ import { StoreError } from '../../errors.ts'
 import { ActiveIndex } from '../active-index.ts'
 import type { StoredBatch } from '../batch-frame.ts'
 import type { ExpectedIndex } from '../bundle/reader.ts'
+import { isBefore, timeOfWords } from '../time-words.ts'
+import { PartTexts } from '../render/record.ts'
 import { Catalog } from './catalog.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import type { Cursor, QueryFilter } from './cursor.ts'
@@ -18,7 +20,7 @@ import { DamagedFrameError } from './frame-reader.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
 import { PageSelection } from './page-selection.ts'
-import { isBefore, planQuery } from './plan.ts'
+import { planQuery } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
 import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
@@ -88,6 +90,7 @@ export class QueryEngine {
 
     const found = page.results()
     const records: string[] = []
+    const parts = new PartTexts()
     let characters = 0
     let last: Cursor | null = null
     for (const { source: number, entry, timeHigh, timeLow } of found.slice(0, limit)) {
@@ -96,10 +99,10 @@ export class QueryEngine {
       const source = sources[number]!
       const { frameOffset, recordNumber, id } = this.#locate(source, entry)
       const batch = this.#readBatch(snapshot.logId, source.base, frameOffset)
-      const record = renderResult(batch, recordNumber, id, timeHigh, timeLow)
+      const record = renderResult(batch, recordNumber, id, timeHigh, timeLow, parts)
       records.push(record)
       characters += record.length
-      const time = (BigInt(timeHigh) << 32n) | BigInt(timeLow)
+      const time = timeOfWords(timeHigh, timeLow)
       last = { position: source.base + frameOffset, recordNumber, time, snapshot: plan.snapshot }
     }
     const body = writeResponse({

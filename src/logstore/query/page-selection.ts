@@ -1,3 +1,5 @@
+import { isBefore } from '../time-words.ts'
+
 /**
  * The first `capacity` of any number of candidates, in the order of results: time, then segment, then entry. A heap with the
  * last of the kept ones on top, so that a candidate beyond it is refused with one comparison.
@@ -34,6 +36,13 @@ export class PageSelection {
     if (full) this.#siftDown(slot)
     else this.#siftUp(slot)
     return true
+  }
+
+  /** False: no candidate of this time or a later one is among the first. */
+  hasRoomFrom(timeHigh: number, timeLow: number): boolean {
+    if (this.#size < this.capacity) return true
+    const last = this.#heap[0]!
+    return !isBefore(this.#timeHigh[last]!, this.#timeLow[last]!, timeHigh, timeLow)
   }
 
   /** The kept candidates in order. */

@@ -7,6 +7,7 @@
  * P3  matched records are counted on the whole snapshot, whatever the page
  */
 import { parseRecordId } from '../../../native-free-codecs/record-id-text.ts'
+import { isBefore } from '../time-words.ts'
 import type { Cursor, QueryFilter } from './cursor.ts'
 
 /** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */
@@ -67,9 +68,6 @@ const lowWord = (time: bigint): number => Number(time & 0xffff_ffffn)
 function traceWords(hex: string): Uint32Array {
   return Uint32Array.from({ length: 4 }, (_, i) => Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16))
 }
-
-export const isBefore = (aHigh: number, aLow: number, bHigh: number, bLow: number): boolean =>
-  aHigh < bHigh || (aHigh === bHigh && aLow < bLow)
 
 export const isInRange = (plan: QueryPlan, timeHigh: number, timeLow: number): boolean =>
   !isBefore(timeHigh, timeLow, plan.fromHigh, plan.fromLow) && isBefore(timeHigh, timeLow, plan.toHigh, plan.toLow)

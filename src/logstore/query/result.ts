@@ -2,6 +2,7 @@
 import { formatRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import type { StoredBatch } from '../batch-frame.ts'
 import { renderRecord } from '../render/record.ts'
+import type { PartTexts } from '../render/record.ts'
 
 /** The JSON text of record `recordNumber`; id and time are those of the index. */
 export function renderResult(
@@ -10,13 +11,14 @@ export function renderResult(
   id: Uint32Array,
   timeHigh: number,
   timeLow: number,
+  parts: PartTexts,
 ): string {
   const { resource, scope, record, resourceSchemaUrl, scopeSchemaUrl, dataset } = batch.record(recordNumber)
   const { signal, format, source, tenant } = batch.envelope
   const { body } = batch
   const startOf = (part: Uint8Array): number => part.byteOffset - body.byteOffset
   const endOf = (part: Uint8Array): number => startOf(part) + part.byteLength
-  return renderRecord({
+  const stored = {
     recordId: formatRecordId(id, 0),
     signal,
     format,
@@ -34,5 +36,6 @@ export function renderResult(
     recordEnd: endOf(record),
     resourceSchemaUrl,
     scopeSchemaUrl,
-  })
+  }
+  return renderRecord(stored, parts)
 }

@@ -6,9 +6,10 @@
  */
 import type { ActiveIndex } from '../active-index.ts'
 import type { BundleIndex, Partition } from '../bundle/reader.ts'
+import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import type { PageSelection } from './page-selection.ts'
-import { isBefore, isInRange } from './plan.ts'
+import { isInRange } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
 import type { QuarantinedRange } from './task.ts'
 
@@ -102,6 +103,13 @@ export class SegmentScan {
     return this.#page.offer(timeHigh, timeLow, this.#source, entry)
   }
 
+  /** False: no entry of a time in [earliest, latest] comes onto the page. */
+  mayShow(earliestHigh: number, earliestLow: number, latestHigh: number, latestLow: number): boolean {
+    const { resume, resumeHigh, resumeLow } = this.plan
+    if (resume !== null && isBefore(latestHigh, latestLow, resumeHigh, resumeLow)) return false
+    return this.#page.hasRoomFrom(earliestHigh, earliestLow)
+  }
+
   #wasShown(entry: number, timeHigh: number, timeLow: number): boolean {
     const { resumeHigh, resumeLow } = this.plan
     if (timeHigh === resumeHigh && timeLow === resumeLow) return entry < this.#resumeEntry
@@ -152,23 +160,53 @@ function scanActiveTrace(scan: SegmentScan, active: ActiveIndex, partition: numb
   return found
 }
 
+/** A zone that the query sees whole is skipped, or counted at once, if its columns say that none of it or all of it matches. */
 function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: number): void {
   const { visible } = scan
+  const { zoneEntries } = active
+  const zonesPerCheck = Math.ceil(ENTRIES_PER_CHECK / zoneEntries)
+  for (let zone = 0; zone * zoneEntries < visible; zone++) {
+    if (zone % zonesPerCheck === 0) scan.deadline.check()
+    const first = zone * zoneEntries
+    const end = first + zoneEntries
+    if (end > visible) scanActiveEntries(scan, active, partition, first, visible)
+    else if (isZoneOutside(scan.plan, active, zone)) continue
+    else if (isZoneCounted(scan, active, partition, zone)) scan.matched += zoneEntries
+    else scanActiveEntries(scan, active, partition, first, end)
+  }
+}
+
+const isZoneOutside = ({ fromHigh, fromLow, toHigh, toLow }: QueryPlan, active: ActiveIndex, zone: number): boolean =>
+  isBefore(active.zoneLatestHigh[zone]!, active.zoneLatestLow[zone]!, fromHigh, fromLow) ||
+  !isBefore(active.zoneEarliestHigh[zone]!, active.zoneEarliestLow[zone]!, toHigh, toLow)
+
+/** Whether all of the zone matches and none of it can come onto the page. */
+function isZoneCounted(scan: SegmentScan, active: ActiveIndex, partition: number, zone: number): boolean {
+  if (active.zonePartition[zone] !== partition || scan.damaged.length > 0) return false
+  const earliestHigh = active.zoneEarliestHigh[zone]!
+  const earliestLow = active.zoneEarliestLow[zone]!
+  const latestHigh = active.zoneLatestHigh[zone]!
+  const latestLow = active.zoneLatestLow[zone]!
+  return (
+    isInRange(scan.plan, earliestHigh, earliestLow) &&
+    isInRange(scan.plan, latestHigh, latestLow) &&
+    !scan.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)
+  )
+}
+
+/** Entries [from, to). */
+function scanActiveEntries(scan: SegmentScan, active: ActiveIndex, partition: number, from: number, to: number): void {
   const { fromHigh, fromLow, toHigh, toLow } = scan.plan
   const partitions = active.partition
   const { timeHigh, timeLow } = active
-  for (let first = 0; first < visible; first += ENTRIES_PER_CHECK) {
-    scan.deadline.check()
-    const end = Math.min(visible, first + ENTRIES_PER_CHECK)
-    for (let entry = first; entry < end; entry++) {
-      if (partitions[entry] !== partition) continue
-      const high = timeHigh[entry]!
-      const low = timeLow[entry]!
-      if (high < fromHigh || (high === fromHigh && low < fromLow)) continue
-      if (high > toHigh || (high === toHigh && low >= toLow)) continue
-      if (scan.damaged.length > 0 && scan.isDamaged(entry)) scan.quarantined++
-      else scan.count(entry, high, low)
-    }
+  for (let entry = from; entry < to; entry++) {
+    if (partitions[entry] !== partition) continue
+    const high = timeHigh[entry]!
+    const low = timeLow[entry]!
+    if (high < fromHigh || (high === fromHigh && low < fromLow)) continue
+    if (high > toHigh || (high === toHigh && low >= toLow)) continue
+    if (scan.damaged.length > 0 && scan.isDamaged(entry)) scan.quarantined++
+    else scan.count(entry, high, low)
   }
 }
 

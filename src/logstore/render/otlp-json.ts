@@ -9,6 +9,7 @@
  *   absent    a field that is not set is left out. A member of a oneof that is set is written whatever its value, and a list
  *             or map value without elements says so: {"stringValue":""}, {"arrayValue":{"values":[]}}
  */
+import type Long from 'long'
 import protobuf from 'protobufjs'
 import { messageType } from './otlp-types.ts'
 
@@ -30,14 +31,19 @@ export function protobufToJson(typeName: string, bytes: Uint8Array): string {
 
 /** A message that protobufjs decoded. */
 export function messageToJson(type: protobuf.Type, message: protobuf.Message): string {
+  return writerOf(type)(message)
+}
+
+function writerOf(type: protobuf.Type): Write {
   let write = writers.get(type)
   if (write === undefined) {
     write = messageWriter(type)
     writers.set(type, write)
   }
-  return write(message)
+  return write
 }
 
+/** Texts are put together by concatenation, which here takes half the time of lists that are joined. */
 function messageWriter(type: protobuf.Type): Write {
   const alwaysLists = LISTS_ALWAYS_WRITTEN.has(type.name)
   const fields = type.fieldsArray
@@ -50,33 +56,40 @@ function messageWriter(type: protobuf.Type): Write {
     }))
   return (message) => {
     const values = message as Record<string, unknown>
-    const members: string[] = []
+    let members = ''
     for (const { name, key, write, optionalList } of fields) {
       // protobufjs has what was on the wire as own properties, defaults on the prototype, and a list for every repeated field.
       if (!Object.hasOwn(values, name)) continue
-      if (optionalList && (values[name] as unknown[]).length === 0) continue
-      members.push(key + write(values[name]))
+      const value = values[name]
+      if (optionalList && (value as unknown[]).length === 0) continue
+      if (members !== '') members += ','
+      members += key + write(value)
     }
-    return `{${members.join(',')}}`
+    return `{${members}}`
   }
 }
 
 const listWriter =
   (write: Write): Write =>
-  (values) =>
-    `[${(values as unknown[]).map(write).join(',')}]` // a repeated field is decoded as an array
+  (values) => {
+    let elements = ''
+    // A repeated field is decoded as an array.
+    for (const value of values as unknown[]) elements += elements === '' ? write(value) : `,${write(value)}`
+    return `[${elements}]`
+  }
 
 function valueWriter(field: protobuf.Field): Write {
   field.resolve()
   const type = field.resolvedType
-  if (type instanceof protobuf.Type) return (value) => messageToJson(type, value as protobuf.Message)
+  if (type instanceof protobuf.Type) return nestedWriter(type)
   if (type instanceof protobuf.Enum) return String
   switch (field.type) {
     case 'string':
       return JSON.stringify
     case 'int64':
+      return (value) => `"${BigInt.asIntN(64, longToBigInt(value))}"`
     case 'fixed64':
-      return (value) => `"${String(value)}"` // a Long
+      return (value) => `"${longToBigInt(value)}"`
     case 'double':
       return (value) => doubleToJson(value as number)
     case 'bytes':
@@ -84,6 +97,18 @@ function valueWriter(field: protobuf.Field): Write {
     default: // bool, uint32, fixed32
       return String
   }
+}
+
+/** The types are recursive: the writer of a nested one is looked for when there is a value of it. */
+function nestedWriter(type: protobuf.Type): Write {
+  let writer: Write | undefined
+  return (value) => (writer ??= writerOf(type))(value)
+}
+
+/** A Long as unsigned; its own text takes eight times as long. */
+function longToBigInt(value: unknown): bigint {
+  const { high, low } = value as Long // what protobufjs decodes 64-bit fields to
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0)
 }
 
 function doubleToJson(value: number): string {

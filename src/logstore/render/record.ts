@@ -2,6 +2,7 @@
 import { readJsonRecord } from '../../../native-free-codecs/otlp-json-scan.ts'
 import type { JsonRecordFields } from '../../../native-free-codecs/otlp-json-scan.ts'
 import { FORMAT_JSON, SIGNAL_LOG, SOURCES } from '../batch-frame.ts'
+import { timeOfWords } from '../time-words.ts'
 import { messageToJson, protobufToJson } from './otlp-json.ts'
 import { messageType } from './otlp-types.ts'
 
@@ -36,25 +37,51 @@ const LOG_RECORD = 'opentelemetry.proto.logs.v1.LogRecord'
 const SPAN = 'opentelemetry.proto.trace.v1.Span'
 
 /**
+ * Texts of the resources and scopes of one page, of which most stand there for many records. They go with the bodies: what the
+ * page's batches may keep in memory is not for this to say.
+ */
+export class PartTexts {
+  readonly #ofBody = new WeakMap<Buffer, Map<number, string>>()
+
+  /** The text of the part that begins at `start`, written when it is first asked for. */
+  of(body: Buffer, start: number, write: () => string): string {
+    let texts = this.#ofBody.get(body)
+    if (texts === undefined) {
+      texts = new Map()
+      this.#ofBody.set(body, texts)
+    }
+    let text = texts.get(start)
+    if (text === undefined) {
+      text = write()
+      texts.set(start, text)
+    }
+    return text
+  }
+}
+
+/**
  * The JSON text of the record. raw_payload holds the record and what it belongs to in OTLP JSON: for a JSON batch the very text
  * that was sent (unknown members kept, digits exact), for a protobuf batch its mapping, see otlp-json.ts.
  *
  * trace_id and span_id are null unless they are valid; severity_number of a log is 0 when the sender gave none.
  */
-export function renderRecord(record: StoredRecord): string {
+export function renderRecord(record: StoredRecord, parts: PartTexts): string {
   const { body, resourceStart, resourceEnd, scopeStart, scopeEnd } = record
   const isLog = record.signal === SIGNAL_LOG
   const isJson = record.format === FORMAT_JSON
-  const part = isJson
-    ? (_type: string, start: number, end: number) => (end === 0 ? '{}' : body.toString('utf8', start, end))
-    : (type: string, start: number, end: number) => (end === 0 ? '{}' : protobufToJson(type, body.subarray(start, end)))
+  const part = (type: string, start: number, end: number): string => {
+    if (end === 0) return '{}'
+    return parts.of(body, start, () =>
+      isJson ? body.toString('utf8', start, end) : protobufToJson(type, body.subarray(start, end)),
+    )
+  }
   const member = (name: string, url: Uint8Array): string => {
     if (url.byteLength === 0) return ''
     const text = Buffer.from(url).toString()
     return `,"${name}":${isJson ? text : JSON.stringify(text)}`
   }
   const { fields, text } = isJson ? fromJson(record, isLog) : fromProtobuf(record, isLog)
-  const time = (BigInt(record.timeHigh) << 32n) | BigInt(record.timeLow)
+  const time = timeOfWords(record.timeHigh, record.timeLow)
 
   return (
     `{"record_id":"${record.recordId}","source":"${SOURCES[record.source]}","signal":"${isLog ? 'log' : 'trace'}"` +
