@@ -32,10 +32,10 @@ export type FrameRead =
   | { readonly kind: 'corrupt'; readonly reason: string }
 
 /**
- * The frame at an offset that was handed out by the log; its bytes are the caller's to keep.
+ * The frame at an offset that was handed out by the log; its bytes lie in the memory that the caller gave.
  *
  * @param expectBytes what is read in the first go: the size of the frame when it is known, header included
- * @param into        memory for it, when it is long enough
+ * @param memory      gives memory of this size; asked again when the frame is longer than what was read in the first go
  */
 export function readFrame(
   file: OpenFile,
@@ -43,11 +43,9 @@ export function readFrame(
   segmentBase: number,
   offset: number,
   expectBytes = 4096,
-  into: Buffer | null = null,
+  memory: (bytes: number) => Buffer = (bytes) => Buffer.allocUnsafe(bytes),
 ): FrameRead {
-  const firstBytes = Math.max(expectBytes, FRAME_HEADER_BYTES)
-  const first =
-    into !== null && into.byteLength >= firstBytes ? into.subarray(0, firstBytes) : Buffer.allocUnsafe(firstBytes)
+  const first = memory(Math.max(expectBytes, FRAME_HEADER_BYTES))
   const have = file.read(first, offset)
   const frame: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
   if (have < FRAME_HEADER_BYTES) return { kind: 'none' }
@@ -59,7 +57,7 @@ export function readFrame(
   if (wholeBytes <= have) {
     frame.payload = first.subarray(FRAME_HEADER_BYTES, wholeBytes)
   } else {
-    const whole = Buffer.allocUnsafe(wholeBytes)
+    const whole = memory(wholeBytes)
     first.copy(whole, 0, 0, have)
     if (have < first.byteLength || file.read(whole.subarray(have), offset + have) < wholeBytes - have) {
       return { kind: 'corrupt', reason: ENDS_INSIDE }

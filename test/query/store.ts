@@ -221,8 +221,12 @@ export class TestStore {
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }
 
+  frameReader(bytesMax: number): FrameReader {
+    return new FrameReader(this.#bundles, bytesMax)
+  }
+
   #newEngine(): QueryEngine {
-    const frames = new FrameReader(this.#bundles, 4096)
+    const frames = this.frameReader(16 * 1024)
     return new QueryEngine({ bundles: this.#bundles, frames, nowMs: () => this.clock.nowMs })
   }
 

@@ -47,8 +47,9 @@ export class FrameReader {
 
   #readOnce({ segmentBase, place, expectBytes, memory }: FrameToRead): ReadOutcome {
     const file = this.#file(segmentBase)
-    const into = memory === null ? null : Buffer.from(memory)
-    const read = readFrame(file, this.#data.logId, segmentBase, place, frameBytes(expectBytes), into)
+    const given = (bytes: number): Buffer =>
+      memory !== null && memory.byteLength >= bytes ? Buffer.from(memory, 0, bytes) : Buffer.allocUnsafe(bytes)
+    const read = readFrame(file, this.#data.logId, segmentBase, place, frameBytes(expectBytes), given)
     if (read.kind === 'none') return { cause: 'damaged', reason: 'the file ends before the frame' }
     if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason }
     return { type: read.frame.type, payload: read.frame.payload as Uint8Array<ArrayBuffer> } // allocated by readFrame
