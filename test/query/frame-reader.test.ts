@@ -7,10 +7,10 @@ const batchOf = (text: string) => [{ dataset: 'orders', time: 1n, trace: null, t
 
 describe('a reader of batches', () => {
   it('gives the batch that was asked for, whatever it read and forgot before', () => {
-    const sizes = fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1, maxLength: 12, size: 'max' })
+    const sizes = fc.array(fc.integer({ min: 1, max: 15_000 }), { minLength: 1, maxLength: 12, size: 'max' })
     const reads = fc.array(fc.nat(), { minLength: 1, maxLength: 100, size: 'max' })
     fc.assert(
-      fc.property(sizes, reads, fc.integer({ min: 1, max: 24_000 }), (sizes, reads, bytesMax) => {
+      fc.property(sizes, reads, fc.integer({ min: 1, max: 50_000 }), (sizes, reads, bytesMax) => {
         const store = new TestStore()
         try {
           const texts = sizes.map((size, i) => String.fromCharCode(97 + i).repeat(size))
