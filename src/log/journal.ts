@@ -7,7 +7,7 @@
  * J1  a position is published as written or synced only after the call that made it so returned
  * J2  bytes go to the file at the offset their position says: `end` is where the next frame must begin
  * J3  a failed write or fdatasync is final: nothing more is written, nothing more is published; the ring is still drained, so
- *     that the producer never waits for a dead disk
+ *     that the producer never waits for a dead disk. Only of a write that met a full disk is it known what it left, see `failed`
  * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
  * J5  messages of another generation are discarded: their frames were given up by a recovery in place
  */
@@ -81,7 +81,8 @@ export type JournalMessage =
   | { readonly kind: 'progress' }
   | { readonly kind: 'opened'; readonly base: number }
   | { readonly kind: 'sealed'; readonly base: number; readonly end: number }
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  /** `isFull`: a write found the disk full; what was written and synced before it stands. */
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string; readonly isFull: boolean }
 
 export class Journal {
   readonly #options: JournalOptions
@@ -94,6 +95,7 @@ export class Journal {
   readonly #words: Uint32Array
   readonly #mark: DurableMark
   #failed = false
+  #isSyncing = false
 
   // The segment that is open.
   #file: OpenFile | null = null
@@ -262,7 +264,9 @@ export class Journal {
   #sync(): void {
     assert(this.#file !== null)
     const startMs = this.#options.nowMs()
+    this.#isSyncing = true
     this.#file.fdatasync()
+    this.#isSyncing = false
     this.#unsyncedBytes = false
     this.#shared.addSync(this.#replica, Math.round((this.#options.nowMs() - startMs) * 1e6))
   }
@@ -281,9 +285,11 @@ export class Journal {
     this.#file = isSpare ? this.#files.open(this.#recordsPath(), 'write') : this.#files.create(this.#recordsPath())
     const header = encodeSegmentHeader({ logId: this.#shared.logId, base, epoch, previousHeaderCrc: this.#chain })
     this.#file.writev([header], 0)
+    this.#isSyncing = true
     this.#file.fdatasync()
     this.#files.syncDirectory(directory)
     this.#files.syncDirectory(this.#segments)
+    this.#isSyncing = false
     this.#end = base + SEGMENT_HEADER_BYTES
     this.#write.begin(this.#file, SEGMENT_HEADER_BYTES)
     this.#frameCount = 0
@@ -337,7 +343,8 @@ export class Journal {
     while (this.#ring.next() >= 0);
     this.#ring.release()
     const message = error instanceof Error ? error.message : String(error)
-    this.#options.notify({ kind: 'failed', code: errorCode(error), message })
+    const code = errorCode(error)
+    this.#options.notify({ kind: 'failed', code, message, isFull: code === 'ENOSPC' && !this.#isSyncing })
     this.#wakeMain()
   }
 

@@ -5,7 +5,7 @@
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
  *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
- *    └──► restarting ──► ok     a journal lane died without an I/O error: recovered in place
+ *    └──► restarting ──► ok     a journal lane died without an I/O error, or a write met a full disk: recovered in place
  *
  * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
@@ -69,6 +69,8 @@ export class Log {
   #keptUpTo = new Map<number, Position>()
   #restartsMs: number[] = []
   #restarting: Promise<void> | null = null
+  /** Replicas of which nobody knows what is on their disk, and why: no restart in place takes them in again. */
+  readonly #unsound = new Map<number, string>()
   readonly #caretaker: Caretaker
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
@@ -320,7 +322,7 @@ export class Log {
 
   #onMessage(replica: number, message: JournalMessage): void {
     if (message.kind === 'progress') this.#progressed()
-    else if (message.kind === 'failed') this.#onFailed(replica, message.code, message.message)
+    else if (message.kind === 'failed') this.#onFailed(replica, message)
     else if (replica === 0) this.#onSegment(message)
   }
 
@@ -348,10 +350,13 @@ export class Log {
     this.#segments.written(this.#shared.segmentBase(0), written)
   }
 
-  #onFailed(replica: number, code: string, message: string): void {
+  #onFailed(replica: number, { code, message, isFull }: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
     const where = `${this.#directories[replica]!}: ${message}`
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
+      if (!isFull) this.#unsound.set(replica, message)
       this.#setState({ kind: 'degraded', code, message: `replica ${where}` })
+    } else if (isFull) {
+      void this.#restart(where) // from then on the limits of free space refuse what would not fit
     } else if (this.#state.kind !== 'read-only') {
       this.#setState({
         kind: 'read-only',
@@ -363,7 +368,7 @@ export class Log {
 
   #onStalled(replica: number): void {
     this.#shared.dropReplica(replica)
-    this.#onFailed(replica, 'ETIMEDOUT', 'the directory does not keep up')
+    this.#onFailed(replica, { code: 'ETIMEDOUT', message: 'the directory does not keep up', isFull: false })
     this.#progressed()
   }
 
@@ -397,6 +402,7 @@ export class Log {
         writeQuorum: this.#shared.writeQuorum,
         randomUint32: this.#environment.randomUint32,
         keepUpTo,
+        leftOut: this.#unsound,
       }),
     )
     this.#progressed()

@@ -29,6 +29,8 @@ export interface RecoverDirectoriesOptions {
   readonly randomUint32: () => number
   /** See RecoverOptions. */
   readonly keepUpTo?: number
+  /** Replicas that are not to be used, and why. They hold nothing that the primary lacks. */
+  readonly leftOut?: ReadonlyMap<number, string>
 }
 
 interface DirectoryProblem {
@@ -62,6 +64,7 @@ class Replicas {
     this.#options = options
     this.#files = options.files
     this.#usable = options.directories.map(() => true)
+    for (const [replica, reason] of options.leftOut ?? []) this.#giveUp(replica, new Error(reason))
   }
 
   run(): RecoveredDirectories {
@@ -275,9 +278,9 @@ class Replicas {
 
   /** Enough directories to write to, and to be sure that one of them has whatever was acknowledged. */
   #requireQuorum(): void {
-    const { writeQuorum } = this.#options
+    const { writeQuorum, leftOut } = this.#options
     const count = this.#usable.length
-    const needed = Math.max(writeQuorum, count - writeQuorum + 1)
+    const needed = Math.max(writeQuorum, count - (leftOut?.size ?? 0) - writeQuorum + 1)
     const have = this.#usable.filter(Boolean).length
     if (have >= needed) return
     throw new StoreError(

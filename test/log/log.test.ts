@@ -201,6 +201,7 @@ describe('a failing disk', () => {
   for (const [what, faults] of [
     ['fdatasync', { sync: () => 'EIO' }],
     ['write', { write: () => 'EIO' }],
+    ['fdatasync of a full disk', { sync: () => 'ENOSPC' }],
   ] as const) {
     it(`that fails one ${what} makes the log read-only: nothing waiting is committed, nothing more is accepted`, async () => {
       const world = new World({ seed: 1 })
@@ -215,7 +216,7 @@ describe('a failing disk', () => {
       world.step()
       world.files.faults = {}
       assert.deepEqual(states, ['read-only'])
-      assert.equal(log.state.kind === 'read-only' && log.state.code, 'EIO')
+      assert.match(log.state.kind === 'read-only' ? log.state.code : '', /EIO|ENOSPC/)
       assert.equal(log.committed, stored.end)
       assert.equal(log.outcome(waiting.end, waiting.generation), 'lost')
       assert.equal(append(writer, payloadOf(3, 100), { purpose: 'finish' }), 'read-only')
@@ -293,6 +294,51 @@ describe('a disk that fills up', () => {
     }
     assert.equal(result, 'no-space')
     assert.equal(log.state.kind, 'ok')
+  })
+
+  it('before anybody looks at its free space: what does not fit is lost, and the log goes on by itself when there is room', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const stored = appended(writer, payloadOf(1, 100))
+    world.step()
+    const written = appended(writer, payloadOf(2, 100), { durability: 'append' })
+    world.step()
+    const states: string[] = []
+    log.onStateChange(({ kind }) => states.push(kind))
+    world.files.faults = { free: () => 0 }
+    const waiting = [3, 4].map((n) => appended(writer, payloadOf(n, 5000)))
+    world.step()
+    assert.equal(append(writer, payloadOf(5, 100)), 'read-only')
+    await new Promise(setImmediate)
+    assert.deepEqual(states, ['restarting', 'ok'])
+    assert.equal(append(writer, payloadOf(5, 100)), 'no-space')
+    for (const { end, generation } of waiting) assert.equal(log.outcome(end, generation), 'lost')
+
+    world.files.faults = {}
+    world.nowMs += 1000
+    world.lanes[0]!.idle()
+    const next = appended(writer, payloadOf(6, 100))
+    world.step()
+    assert.equal(log.committed, next.end)
+    assert.deepEqual(
+      replay(log, world.files).frames.map(({ payload }) => payload),
+      [stored, written, next].map(({ payload }) => payload),
+    )
+  })
+
+  it('again and again, though it says that there is room, makes the log read-only', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    world.files.faults = { write: (path) => (path.endsWith('/records.log') ? 'ENOSPC' : null) }
+    for (let restart = 0; restart < 6; restart += 1) {
+      assert.notEqual(log.state.kind, 'read-only')
+      appended(writer, payloadOf(1, 100))
+      world.step()
+      await new Promise(setImmediate)
+    }
+    assert.match(log.state.kind === 'read-only' ? log.state.message : '', /ENOSPC/)
   })
 })
 

@@ -122,6 +122,25 @@ describe('a log in three directories with a write quorum of two', () => {
     assert.equal(log.committed, second.end)
   })
 
+  it('does not take a replica in again whose disk failed, when it restarts in place', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open(OPTIONS)
+    const writer = openWriter(log)
+    world.files.faults = { sync: (path) => (path.startsWith('/replica-2/') ? 'EIO' : null) }
+    appended(writer, payloadOf(1, 100))
+    world.step()
+    world.files.faults = {} // a sync that succeeds after one that failed proves nothing
+    world.lanes[0]!.die()
+    await new Promise(setImmediate)
+    assert.match(log.state.kind === 'degraded' ? log.state.message : '', /\/replica-2: .*EIO/)
+    const second = appended(writer, payloadOf(2, 100))
+    const committedAfter = [2, 0, 1].map((lane) => {
+      world.lanes[lane]!.step()
+      return log.committed === second.end
+    })
+    assert.deepEqual(committedAfter, [false, false, true])
+  })
+
   it('drops a replica that does not keep up while the others do', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open(OPTIONS)
