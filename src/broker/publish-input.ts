@@ -5,6 +5,7 @@
  * P1  text that is kept is well-formed, so UTF-8 gives it back unchanged
  * P2  hex has an even count of digits; it wins over text when both are given
  */
+import { isObject } from '../plain-objects.ts'
 import { unknownField } from '../validation.ts'
 import { NAME_RULE, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
@@ -118,6 +119,3 @@ function durabilityOf(value: unknown): RecordDurability | null {
 }
 
 /** Of parsed JSON: own members only, as `for in` sees them. */
-/** As in JSON: an array is none. */
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

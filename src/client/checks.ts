@@ -5,9 +5,10 @@ import { unknownParameter } from '../broker/http/query.ts'
 import { replayRules } from '../broker/http/replay-query.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
 import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
-import { HEADERS_RULE, isObject, parsePublish } from '../broker/publish-input.ts'
+import { HEADERS_RULE, parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
+import { isInstance, isObject } from '../plain-objects.ts'
 import { describeProblem } from '../validation.ts'
 import type { DeliveryName, FetchOptions, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
@@ -87,10 +88,3 @@ const bytesField = (name: string, value: string | Uint8Array | null | undefined)
 
 const hexOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('hex')
-
-/** Of a class, like a Map: unlike an object of JSON, it may keep elsewhere what it stands for. */
-function isInstance(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype !== null && Object.getPrototypeOf(prototype) !== null // it is null of plain objects, whatever their realm
-}

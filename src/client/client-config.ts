@@ -7,7 +7,8 @@
 import { NAME_RULE, isName, isText } from '../broker/names.ts'
 import { RECORD_DURABILITIES } from '../broker/wire/requests.ts'
 import type { RecordDurability } from '../broker/wire/requests.ts'
-import { isObject } from '../broker/publish-input.ts'
+import { HEADERS_RULE } from '../broker/publish-input.ts'
+import { isInstance, isObject } from '../plain-objects.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export type Headers = Readonly<Record<string, string>>
@@ -81,6 +82,7 @@ function durabilityOf(durability: RecordDurability | null): RecordDurability | n
 }
 
 function headersOf(headers: Headers): Headers {
+  if (!isObject(headers) || isInstance(headers)) throw invalidConfig(`defaultHeaders ${HEADERS_RULE}`)
   for (const [name, value] of Object.entries(headers)) {
     if (!isName(name)) throw invalidConfig(`the name of a default header ${NAME_RULE}`)
     if (typeof value !== 'string' || !isText(value)) {

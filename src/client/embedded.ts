@@ -1,7 +1,7 @@
 /** A broker in this process, without a port: the engine and the storage of the service, asked by clients of the same process. */
 import { randomFillSync, randomInt } from 'node:crypto'
 import { LOCAL_CALLER, openHeadlessBroker } from '../broker/headless.ts'
-import { isObject } from '../broker/publish-input.ts'
+import { isObject } from '../plain-objects.ts'
 import { loadBrokerConfig } from '../config/broker.ts'
 import type { BrokerConfig } from '../config/broker.ts'
 import { StoreError } from '../errors.ts'

@@ -5,7 +5,7 @@
  * T2  the n-th wait is a random part of a bound that doubles up to `delayMsMax` (full jitter), so that clients that failed together
  *     do not come together; what the broker says in Retry-After is waited for besides
  */
-import { isObject } from '../broker/publish-input.ts'
+import { isObject } from '../plain-objects.ts'
 import type { Pause } from './pause.ts'
 import { HttpBrokerError, SdkError, invalidConfig } from './sdk-error.ts'
 

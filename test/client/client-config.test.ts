@@ -16,6 +16,12 @@ describe('the configuration of a client', () => {
     ['a negative epoch', { producerId: 'p', epoch: -1 }, /^epoch /],
     ['an epoch that is no integer', { producerId: 'p', epoch: 1.5 }, /^epoch /],
     ['a durability there is not', { producerId: 'p', defaultDurability: 'local-disk' }, /^defaultDurability /],
+    [
+      'headers in a Map',
+      { producerId: 'p', defaultHeaders: new Map([['a', 'b']]) },
+      /defaultHeaders must be an object/,
+    ],
+    ['headers in a text', { producerId: 'p', defaultHeaders: 'a: b' }, /defaultHeaders must be an object/],
     ['a blank name of a header', { producerId: 'p', defaultHeaders: { ' ': 'x' } }, /default header/],
     ['a header that is no string', { producerId: 'p', defaultHeaders: { a: 1 } }, /default header/],
     ['a header that is no text', { producerId: 'p', defaultHeaders: { a: '\ud800' } }, /default header/],

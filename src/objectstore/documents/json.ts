@@ -11,9 +11,6 @@ export function parseJson(text: string): unknown {
   return value
 }
 
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Strings of valid JSON one after the other; a name is one with a colon behind it. */
 const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
 

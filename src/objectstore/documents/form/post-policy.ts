@@ -7,7 +7,8 @@
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
-import { isObject, parseJson } from '../json.ts'
+import { isObject } from '../../../plain-objects.ts'
+import { parseJson } from '../json.ts'
 import type { FormFields } from './form-fields.ts'
 import { fieldName } from './form-fields.ts'
 

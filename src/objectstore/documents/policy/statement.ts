@@ -3,7 +3,7 @@
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
-import { isObject } from '../json.ts'
+import { isObject } from '../../../plain-objects.ts'
 import { wildcard } from '../wildcard.ts'
 import type { Matcher } from '../wildcard.ts'
 import { BUCKET_ACTIONS, OBJECT_ACTIONS } from './actions.ts'

@@ -8,7 +8,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { eitherHeader } from '../../auth/request-identity.ts'
 import { decodeBase64, parseBase64 } from '../../body/checksum-algorithms.ts'
-import { isObject } from '../../documents/json.ts'
+import { isObject } from '../../../plain-objects.ts'
 import type { Encryption } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
