@@ -1,0 +1,442 @@
+/**
+ * An exchange over uWebSockets.js: E1 to E5 of exchange.ts, and
+ *
+ * E6  who asked for the connection to be closed is answered when its body is over: what is closed with bytes unread is reset, and
+ *     the client would see that instead of the answer. A body that stalls meanwhile, or goes on beyond all measure, is not waited for
+ * E7  a client that is waited for, to send a body or to take an answer, is given up slowClientMs after its last progress and not before:
+ *     the library's own time-out, which is shorter and answers nothing, is put off by every sweep
+ */
+import assert from 'node:assert/strict'
+import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead } from './exchange.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import { statusLine } from './status.ts'
+import type { UwsRequest, UwsResponse } from './uws.ts'
+
+/** Of the server, for all its exchanges. */
+export interface ExchangeHost {
+  readonly requestIdHeader: string
+  readonly requestIdAlias: string | null
+  readonly slowClientMs: number
+  /** The server is closing: answers ask the client to open no further request on this connection. */
+  readonly closing: boolean
+  nowMs(): number
+  /** @param own what the client sent for one */
+  requestIdOf(own: string): string
+  /** Outside the present callback of the library. */
+  later(task: () => void): void
+  /** Sweeps the exchange until `unwatch`. */
+  watch(exchange: UwsExchange): void
+  unwatch(exchange: UwsExchange): void
+  /** Our own bug while serving a request: logged with its id, answered in the service's words. */
+  failed(exchange: UwsExchange, error: unknown): void
+  ended(): void
+}
+
+/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+const NOT_UTF8 = '\ufffd'
+
+/** One per server, pointed at each request in turn (E3). */
+export class UwsRequestHead implements RequestHead {
+  #request: UwsRequest | null = null
+
+  open(request: UwsRequest): void {
+    this.#request = request
+  }
+
+  close(): void {
+    this.#request = null
+  }
+
+  get method(): string {
+    return this.#alive.getMethod().toUpperCase()
+  }
+
+  get path(): string {
+    return this.#alive.getUrl()
+  }
+
+  get query(): string {
+    return this.#alive.getQuery() ?? ''
+  }
+
+  get contentLength(): number {
+    return contentLengthOf(this.#alive)
+  }
+
+  param(index: number): string | null {
+    const raw = this.#alive.getParameter(index)
+    if (raw.includes(NOT_UTF8)) return null
+    if (!raw.includes('%')) return raw
+    try {
+      return decodeURIComponent(raw)
+    } catch {
+      return null
+    }
+  }
+
+  header(name: string): string {
+    return this.#alive.getHeader(name)
+  }
+
+  headers(): Map<string, string> {
+    const headers = new Map<string, string>()
+    this.#alive.forEach((name, value) => {
+      const before = headers.get(name)
+      headers.set(name, before === undefined ? value : `${before},${value}`)
+    })
+    return headers
+  }
+
+  get #alive(): UwsRequest {
+    assert(this.#request !== null, 'a request head is valid only during begin()')
+    return this.#request
+  }
+}
+
+export class UwsExchange implements Exchange {
+  readonly id: string
+
+  readonly #host: ExchangeHost
+  readonly #response: UwsResponse
+  readonly #isHead: boolean
+  readonly #declaredBytes: number
+  #state: 'open' | 'answering' | 'answered' | 'aborted' = 'open'
+  #endListener: ((how: 'answered' | 'aborted') => void) | null = null
+  #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
+
+  #progressDueMs = 0
+  #sink: BodySink | null = null // null: not asked for, complete, or dropped
+  #paused = false
+  #offerRest: (() => void) | null = null // null: nothing waits for the reader
+  #pieceTaken: (() => void) | null = null
+  #limitBytes = 0
+  #receivedBytes = 0
+  #timedOut = false
+  /** E6 */
+  #mustReadOn = false
+  #abandonAnswer: (() => void) | null = null
+  #progressFromBytes = 0
+
+  constructor(host: ExchangeHost, response: UwsResponse, request: UwsRequest, isHead: boolean) {
+    this.#host = host
+    this.#response = response
+    this.#isHead = isHead
+    this.#declaredBytes = contentLengthOf(request)
+    let ownId = request.getHeader(host.requestIdHeader)
+    if (ownId === '' && host.requestIdAlias !== null) ownId = request.getHeader(host.requestIdAlias)
+    this.id = host.requestIdOf(ownId)
+    response.onAborted(() => this.#end('aborted'))
+    this.#mustReadOn = this.#declaredBytes !== 0 && closesBehindBody(request, this.#declaredBytes)
+    if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+  }
+
+  get remoteAddress(): string {
+    return this.ended ? '' : Buffer.from(this.#response.getRemoteAddressAsText()).toString('latin1')
+  }
+
+  get ended(): boolean {
+    return this.#state !== 'open'
+  }
+
+  onEnd(listener: (how: 'answered' | 'aborted') => void): void {
+    if (this.#state === 'answered' || this.#state === 'aborted') return listener(this.#state)
+    if (this.#endListener === null) this.#endListener = listener
+    else (this.#moreEndListeners ??= []).push(listener)
+  }
+
+  readBody(limitBytes: number, sink: BodySink): void {
+    if (this.#state !== 'open') return
+    assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
+    if (this.#declaredBytes > limitBytes) return sink.tooLarge()
+    this.#awaitBody(limitBytes, sink)
+    if (!this.#mustReadOn) this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+  }
+
+  answer(
+    status: number,
+    contentType: string | null,
+    body: Uint8Array | string | null,
+    headers: HeaderLines = [],
+  ): void {
+    if (this.#state !== 'open') return // E2
+    this.#begunAnswer()
+    this.#whenRead(() => {
+      let handedOver = false
+      this.#response.cork(() => {
+        this.#writeHead(status, contentType, headers)
+        handedOver = this.#writeBody(body)
+      })
+      if (handedOver) this.#end('answered')
+    })
+  }
+
+  answerFrom(
+    status: number,
+    contentType: string | null,
+    lengthBytes: number,
+    source: AnswerSource,
+    headers: HeaderLines = [],
+  ): void {
+    if (this.#state !== 'open' || this.#isHead || lengthBytes === 0) {
+      source.close()
+      const noBody = [...headers, ['content-length', String(lengthBytes)]] as const
+      return this.answer(status, contentType, this.#isHead ? null : '', this.#isHead ? noBody : headers)
+    }
+    this.#begunAnswer()
+    const writeHead = (): void => this.#writeHead(status, contentType, headers)
+    this.#whenRead(
+      () => void this.#sendFrom(source, lengthBytes, writeHead),
+      () => source.close(),
+    )
+  }
+
+  /** E6: the rest of the body is read like one that is wanted, by a sink that drops it. */
+  #whenRead(give: () => void, abandon: () => void = () => {}): void {
+    if (!this.#mustReadOn || this.#timedOut) return give()
+    const over = (): void => {
+      this.#mustReadOn = false
+      this.#abandonAnswer = null
+      give()
+    }
+    this.#abandonAnswer = abandon
+    this.#awaitBody(this.#receivedBytes + DROPPED_BYTES_MAX, {
+      chunk(_bytes, isLast) {
+        if (isLast) over()
+      },
+      tooLarge: over,
+      timedOut: over,
+    })
+  }
+
+  pauseBody(): void {
+    if (this.#sink === null || this.#paused || this.ended) return
+    this.#paused = true
+    this.#response.pause()
+  }
+
+  resumeBody(): void {
+    if (this.#sink === null || !this.#paused) return
+    this.#progressed()
+    this.#resume()
+  }
+
+  #resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    this.#response.resume()
+  }
+
+  /**
+   * The server's clock (E7).
+   *
+   * @param stoppedMs of the time since the last sweep, during which the server itself did nothing
+   */
+  sweep(nowMs: number, stoppedMs: number): void {
+    this.#progressDueMs += stoppedMs
+    if (this.#paused) return
+    this.#offerRest?.()
+    if (nowMs < this.#progressDueMs) {
+      // Re-arms the time-out of the library, which is shorter than ours. Without the pause, resume() ends the reading in 20.51.
+      this.#response.pause()
+      this.#response.resume()
+      return
+    }
+    const sink = this.#sink
+    if (sink === null) return this.#response.close() // the reader: ends as aborted
+    this.#unwatch()
+    this.#timedOut = !this.ended // an answer that waits (E6) is closed behind anyway
+    try {
+      sink.timedOut() // E4
+    } catch (error) {
+      this.#host.failed(this, error)
+    }
+  }
+
+  #receive(chunk: ArrayBuffer, isLast: boolean): void {
+    const sink = this.#sink
+    if (isLast) this.#mustReadOn = false
+    if (sink === null) return // E5
+    this.#receivedBytes += chunk.byteLength
+    const isTooLarge = this.#receivedBytes > this.#limitBytes
+    if (isTooLarge || isLast) {
+      // A pause at the end of a body lasts until the answer: resuming would begin the library's time-out, as if the client were to act (E7).
+      if (!isLast) this.#resume() // the rest is read and dropped
+      this.#unwatch()
+    } else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
+      this.#progressFromBytes = this.#receivedBytes
+      this.#progressed()
+    }
+    try {
+      if (isTooLarge) sink.tooLarge() // E4
+      else if (isLast || chunk.byteLength > 0) sink.chunk(new Uint8Array(chunk), isLast)
+    } catch (error) {
+      this.#host.failed(this, error)
+    }
+  }
+
+  #awaitBody(limitBytes: number, sink: BodySink): void {
+    this.#sink = sink
+    this.#limitBytes = limitBytes
+    this.#progressFromBytes = this.#receivedBytes
+    this.#watch()
+  }
+
+  #watch(): void {
+    this.#progressed()
+    this.#host.watch(this)
+  }
+
+  #unwatch(): void {
+    this.#sink = null
+    this.#offerRest = null
+    this.#host.unwatch(this)
+  }
+
+  /** E7 */
+  get #isWaiting(): boolean {
+    return this.#sink !== null || this.#offerRest !== null
+  }
+
+  #progressed(): void {
+    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+  }
+
+  get #isGone(): boolean {
+    return this.#state === 'aborted'
+  }
+
+  #begunAnswer(): void {
+    this.#resume() // E5, and the next request is to be read
+    this.#state = 'answering'
+    if (this.#isWaiting) this.#unwatch()
+  }
+
+  #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
+    const response = this.#response
+    response.writeStatus(statusLine(status))
+    // All in one call, one crossing into the library: it writes values as they are.
+    let lines = this.id
+    if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
+    for (const [name, value] of headers) lines += `\r\n${name}: ${value}`
+    // The library writes the header itself where it closes the connection.
+    if (this.#host.closing && !this.#timedOut) lines += '\r\nconnection: close'
+    response.writeHeader(this.#host.requestIdHeader, lines)
+  }
+
+  /** @returns whether everything was handed over */
+  #writeBody(body: Uint8Array | string | null): boolean {
+    const response = this.#response
+    if (this.#timedOut) {
+      response.end(body ?? '', true)
+      return true
+    }
+    if (body === null || this.#isHead) {
+      // Not endWithoutBody(length): in 20.51 it leaves the response open, and the next request on the connection would fail.
+      if (body !== null) response.writeHeader('content-length', String(Buffer.byteLength(body)))
+      response.endWithoutBody()
+      return true
+    }
+    if (body.length <= ANSWER_BYTES_BUFFERED_MAX) {
+      response.end(body)
+      return true
+    }
+    return this.#writeAsRead(typeof body === 'string' ? Buffer.from(body) : body)
+  }
+
+  /** Sends a large body at the pace of its reader: the library buffers none of it. */
+  #writeAsRead(bytes: Uint8Array): boolean {
+    const [, done] = this.#response.tryEnd(bytes, bytes.byteLength)
+    if (!done) this.#sendRest(bytes, 0, bytes.byteLength)
+    return done
+  }
+
+  /** Pieces are asked for one by one: the next when the one before was taken by the connection. */
+  async #sendFrom(source: AnswerSource, lengthBytes: number, writeHead: () => void): Promise<void> {
+    let sentBytes = 0
+    try {
+      while (sentBytes < lengthBytes) {
+        const piece = await source.next()
+        if (this.#isGone) return source.close()
+        assert(piece !== null && sentBytes + piece.byteLength <= lengthBytes, 'an answer is as long as it says')
+        await this.#sendPiece(piece, sentBytes, lengthBytes, sentBytes === 0 ? writeHead : null)
+        if (this.#isGone) return source.close()
+        sentBytes += piece.byteLength
+      }
+      source.close()
+    } catch (error) {
+      if (sentBytes > 0) return this.#response.close() // ends as aborted
+      this.#state = 'open'
+      this.#host.failed(this, error)
+    }
+  }
+
+  /** Resolves when the piece was taken, or the client is gone. */
+  #sendPiece(
+    piece: Uint8Array,
+    beganAtBytes: number,
+    lengthBytes: number,
+    writeHead: (() => void) | null,
+  ): Promise<void> | void {
+    const response = this.#response
+    let ok = false
+    let done = false
+    response.cork(() => {
+      writeHead?.()
+      ;[ok, done] = response.tryEnd(piece, lengthBytes)
+    })
+    if (done) return this.#end('answered')
+    if (ok) return
+    return new Promise((resolve) => {
+      // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
+      this.#pieceTaken = () => this.#host.later(resolve)
+      this.#sendRest(piece, beganAtBytes, lengthBytes)
+    })
+  }
+
+  /** Of a piece that the connection did not take at once. */
+  #sendRest(piece: Uint8Array, beganAtBytes: number, lengthBytes: number): void {
+    const response = this.#response
+    response.onWritable((offset) => {
+      const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
+      if (ok) this.#unwatch()
+      else this.#progressed()
+      if (done) this.#end('answered')
+      else if (ok) this.#pieceTaken?.()
+      return ok
+    })
+    // The library calls when a third of the connection's buffer is free, which a slow reader may need minutes for: the sweep finds less.
+    // The last byte is left to the call, before which the library stops its time-out: a source may take its time for the next piece.
+    this.#offerRest = () => {
+      const offset = response.getWriteOffset()
+      response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))
+      if (response.getWriteOffset() > offset) this.#progressed()
+    }
+    this.#watch()
+  }
+
+  #end(how: 'answered' | 'aborted'): void {
+    if (this.#state === 'answered' || this.#state === 'aborted') return
+    this.#state = how
+    if (this.#isWaiting) this.#unwatch()
+    this.#abandonAnswer?.()
+    const first = this.#endListener
+    const more = this.#moreEndListeners
+    this.#endListener = this.#moreEndListeners = null
+    this.#pieceTaken?.()
+    first?.(how)
+    if (more) for (const listener of more) listener(how)
+    this.#host.ended()
+  }
+}
+
+/** Whether there is a body, and the library closes the connection with the answer. */
+function closesBehindBody(request: UwsRequest, declaredBytes: number): boolean {
+  if (request.getHeader('connection').toLowerCase() !== 'close') return false
+  return declaredBytes > 0 || request.getHeader('transfer-encoding') !== ''
+}
+
+/** The library has refused what is not a plain decimal number by the time the body is read. */
+function contentLengthOf(request: UwsRequest): number {
+  const text = request.getHeader('content-length')
+  return text === '' ? -1 : Number(text)
+}
