@@ -76,7 +76,7 @@ export const objectStoreSettings = {
     min: OBJSTORE_SEGMENT_BYTES_FLOOR,
     max: OBJSTORE_SEGMENT_BYTES_CEILING,
     description:
-      'A segment of the log is closed before it grows beyond. Smaller: less garbage is left lying, less to read again at a start; larger: fewer files',
+      'A segment of the log is closed before it grows beyond. Smaller: less garbage is left lying, less to read again at a start; larger: fewer files. On a small disk at most a 64th of it, or 8 MiB',
   }),
 }
 

@@ -179,6 +179,12 @@ export class Log {
     return this.#incidents
   }
 
+  /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
+  roomFor(purpose: 'admit' | 'finish'): number {
+    const limit = purpose === 'admit' ? this.#shared.admitLimit() : this.#shared.finishLimit()
+    return Math.max(0, limit - this.written)
+  }
+
   /** Of the journal of one directory (0: the primary). */
   counters(replica = 0): JournalCounters {
     return this.#shared.counters(replica)

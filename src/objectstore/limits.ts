@@ -13,5 +13,10 @@ const THREADS = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
 export const DIGEST_LANES = THREADS
 export const READ_THREADS = THREADS
 export const CLEAN_EVERY_MS = 5000
+/** A segment is at most such a share of the disk, but not smaller than that: space comes back by segments. */
+export const DISK_SHARE_OF_SEGMENT = 1 / 64
+export const SMALL_SEGMENT_BYTES = 8 << 20
+/** Kept free when nothing new is taken: room to move what lives in a segment, and for those who delete meanwhile. */
+export const RESERVED_SEGMENTS = 1.5
 
 assert(ARENA_BYTES % EXTENT_BYTES === 0)

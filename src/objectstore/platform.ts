@@ -1,5 +1,6 @@
 /** What the disk under a data directory can do: tried, not assumed. Source: specification "Resources", platform capabilities. */
 import fs from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { errorCode } from '../log/files.ts'
 
 const PROBE_NAME = '.probe'
@@ -37,6 +38,18 @@ export function probeDisk(directory: string): DiskCapabilities {
 export function freeBytes(directory: string): number {
   const { bavail, bsize } = fs.statfsSync(directory)
   return bavail * bsize
+}
+
+/** Size of the file system of a directory, or of what there is of its path. */
+export function diskBytes(directory: string): number {
+  for (let at = resolve(directory); ; at = dirname(at)) {
+    try {
+      const { blocks, bsize } = fs.statfsSync(at)
+      return blocks * bsize
+    } catch (error) {
+      if (at === dirname(at)) throw error // what is wrong with the directory itself is said where it is made
+    }
+  }
 }
 
 function tried<T>(probe: () => T, otherwise: T): T {

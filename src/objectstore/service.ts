@@ -16,6 +16,7 @@ import { hostPort } from '../http/host-port.ts'
 import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
+import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { logProblem, reportLogState } from '../observability/log-state.ts'
@@ -39,9 +40,18 @@ import { objectStoreGateway } from './gateway/gateway.ts'
 import { handlers } from './gateway/handlers.ts'
 import { managementRoutes } from './gateway/management.ts'
 import { openApiOf } from './gateway/openapi.ts'
-import { ARENA_BYTES, CLEAN_EVERY_MS, DIGEST_LANES, LOG_RING_BYTES, READ_THREADS } from './limits.ts'
+import {
+  ARENA_BYTES,
+  CLEAN_EVERY_MS,
+  DIGEST_LANES,
+  DISK_SHARE_OF_SEGMENT,
+  LOG_RING_BYTES,
+  READ_THREADS,
+  RESERVED_SEGMENTS,
+  SMALL_SEGMENT_BYTES,
+} from './limits.ts'
 import { storeMetrics } from './metrics.ts'
-import { freeBytes, probeDisk } from './platform.ts'
+import { diskBytes, freeBytes, probeDisk } from './platform.ts'
 
 const SEGMENTS_NAME = 'segments'
 const HOUR_MS = 3600 * 1000
@@ -70,6 +80,7 @@ interface Context extends ObjectStoreDependencies {
   readonly config: ObjectStoreConfig
   readonly running: Lifecycle
   readonly counters: StoreCounters
+  readonly segmentBytes: number
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
@@ -79,7 +90,14 @@ export async function openObjectStore(
 ): Promise<ObjectStoreServer> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const authentication = new Authentication(config, dependencies.logger)
-  const context: Context = { config, running: new Lifecycle(), counters: new StoreCounters(), ...dependencies }
+  const segmentBytes = segmentBytesOf(config)
+  const context: Context = {
+    config,
+    running: new Lifecycle(),
+    counters: new StoreCounters(),
+    segmentBytes,
+    ...dependencies,
+  }
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
   const log = await openLog(context, arena)
   reportLogState(log, context.logger)
@@ -88,11 +106,17 @@ export async function openObjectStore(
   return openFront(context, engine, authentication)
 }
 
-function openLog({ config, running, logger }: Context, arena: Arena): Promise<Log> {
+function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): number {
+  const shareBytes = Math.floor(diskBytes(dataDirectory) * DISK_SHARE_OF_SEGMENT)
+  return Math.min(segmentBytes, Math.max(SMALL_SEGMENT_BYTES, shareBytes))
+}
+
+function openLog({ config, running, logger, segmentBytes }: Context, arena: Arena): Promise<Log> {
   const options = {
     directory: config.dataDirectory,
     segmentsName: SEGMENTS_NAME,
-    segmentBytes: config.segmentBytes,
+    segmentBytes,
+    reserveBytes: Math.max(RESERVE_BYTES_DEFAULT, RESERVED_SEGMENTS * segmentBytes),
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
   }
@@ -100,7 +124,7 @@ function openLog({ config, running, logger }: Context, arena: Arena): Promise<Lo
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<Engine> {
-  const { config, running, logger, clock, random, counters } = context
+  const { config, running, logger, clock, random, counters, segmentBytes } = context
   const readerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id }
   const reading = await running.open(
     () =>
@@ -135,7 +159,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
     counters,
     random,
     defer: setImmediate,
-    segmentBytes: config.segmentBytes,
+    segmentBytes,
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   }
   const engine = openOrSayWhere(parts)

@@ -7,11 +7,14 @@
  * M2  cleaning begins when the log is more than twice what lives in it: in the long run it writes no more than what is put
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
- * M5  what lives is only estimated: when a whole round of the circle gave nothing back, the next one begins when the log has grown by half
+ * M5  what lives is only estimated: what a whole round of the circle left, which gave nothing back, counts as living from then on
+ * M6  when there is little room left, cleaning begins with less garbage, although more has to be moved for what comes back. It stops
+ *     while there still is room to delete
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { commitFrameBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
 import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
 import { S3Error } from '../refusals.ts'
@@ -19,8 +22,13 @@ import { extentsOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** Garbage that is left alone, in segments. */
+/** Garbage that is left alone, in segments. With less room than that, M6. */
 const SEGMENTS_SPARED = 4
+/** M6. Garbage that is left alone then: a share of what lives, and of a segment. */
+const LIVE_SHARE_SPARED = 1 / 8
+const SEGMENT_SHARE_SPARED = 1 / 4
+/** M6. Room that is left for others than the cleaner, in segments. */
+const SEGMENT_SHARE_LEFT = 1 / 4
 /** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
 const MOVED_AT_ONCE = 16
 /** M5. A round after which so much of the log is left gave nothing back. */
@@ -44,7 +52,7 @@ export class Cleaner {
   #movedTo = 0
   /** M5. Of the round under way: where the log ended when it began, and how long it was. */
   #round: { readonly end: number; readonly bytes: number } | null = null
-  #pausedUntil = 0
+  #notGarbageBytes = 0
 
   constructor(parts: CleanerParts) {
     this.#parts = parts
@@ -98,19 +106,23 @@ export class Cleaner {
     return this.#parts.core.log.segments.find(({ end }) => end > this.#movedTo)
   }
 
-  /** M2 */
+  /** M2, M6 */
   #isDue(): boolean {
     const { core, segmentBytes } = this.#parts
-    const { end, bytes } = this.#logNow()
-    if (end < this.#pausedUntil) return false
-    return bytes > 2 * core.state.liveBytes + SEGMENTS_SPARED * segmentBytes
+    const { liveBytes } = core.state
+    const garbageBytes = this.#logNow().bytes - liveBytes - this.#notGarbageBytes
+    const isShortOfRoom = core.log.roomFor('admit') < SEGMENTS_SPARED * segmentBytes
+    return isShortOfRoom
+      ? garbageBytes > Math.max(LIVE_SHARE_SPARED * liveBytes, SEGMENT_SHARE_SPARED * segmentBytes)
+      : garbageBytes > liveBytes + SEGMENTS_SPARED * segmentBytes
   }
 
   /** M5 */
   #endRound(): void {
     if (this.#round === null || this.#movedTo < this.#round.end) return
-    const { end, bytes } = this.#logNow()
-    if (bytes > NOTHING_GIVEN_BACK_SHARE * this.#round.bytes) this.#pausedUntil = end + bytes / 2
+    const { bytes } = this.#logNow()
+    const gaveNothingBack = bytes > NOTHING_GIVEN_BACK_SHARE * this.#round.bytes
+    this.#notGarbageBytes = gaveNothingBack ? Math.max(0, bytes - this.#parts.core.state.liveBytes) : 0
     this.#round = null
   }
 
@@ -176,6 +188,7 @@ export class Cleaner {
     const owner = core.state.bucketOf(bucket)
     if (owner === null) return true
     const target = { bucket: owner, key, upload: null }
+    this.#demandRoom(commitFrameBytes(loaded.frame))
     const moved = 'inline' in content ? content : { extents: await this.#moveExtents(content.extents, segment, target) }
     return (await store.rewrite(loaded, loaded.details, moved, 'finish')) !== null
   }
@@ -206,9 +219,18 @@ export class Cleaner {
     for (const extent of extents) {
       const isHere = extent.position >= segment.base && extent.position < segment.end
       const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
+      this.#demandRoom(bytes?.byteLength ?? 0)
       moved.push(bytes === null ? extent : await store.bodies.appendExtent(bytes, target, 'finish'))
     }
     return moved
+  }
+
+  /** M6 */
+  #demandRoom(bytes: number): void {
+    const { core, segmentBytes } = this.#parts
+    if (core.log.roomFor('finish') < bytes + SEGMENT_SHARE_LEFT * segmentBytes) {
+      throw new Error('the disk is too full to move what lives: delete more, or make room')
+    }
   }
 }
 

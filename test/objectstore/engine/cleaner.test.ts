@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { payloadOf } from '../../log/harness.ts'
 import { StoreClient, factsOf, settled } from './client.ts'
-import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
+import { EXTENT_BYTES, RESERVE_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 
@@ -35,6 +35,57 @@ describe('cleaning', () => {
     assert.ok((await client.get('large')).equals(BODY))
     assert.ok((await client.get('small')).equals(BODY.subarray(0, 700)))
     assert.deepEqual(factsOf(await client.found('large')), factsOf(before))
+  })
+
+  for (const [what, isDeleted] of [
+    ['everything', () => true],
+    ['every second object', (n: number) => n % 2 === 0],
+    ['a third', (n: number) => n % 3 === 0],
+  ] as const) {
+    it(`makes room on a full disk when ${what} is deleted`, async () => {
+      const { world, client } = await open()
+      world.limitDisk(60 * SEGMENT_BYTES)
+      let count = 0
+      const fill = async (): Promise<void> => {
+        for (; ; count += 1) await client.put(`${count}`, payloadOf(count, 1000))
+      }
+      await assert.rejects(fill(), { code: 'ServiceUnavailable' })
+      assert.ok(count > 100)
+      const isLeft = (n: number): boolean => !isDeleted(n)
+      for (let n = 0; n < count; n += 1) if (isDeleted(n)) await client.delete(`${n}`)
+      await assert.rejects(client.put('new', BODY.subarray(0, 1000)), { code: 'ServiceUnavailable' })
+      await clean(world)
+      world.lookAtSpace()
+      const { liveBytes } = world.core.state
+      assert.ok(world.logBytes < 1.2 * liveBytes + 8 * SEGMENT_BYTES, `${world.logBytes} of ${liveBytes}`)
+      await client.put('new', BODY.subarray(0, 1000))
+      for (let n = 0; n < count; n += 1) if (isLeft(n)) assert.ok((await client.get(`${n}`)).equals(payloadOf(n, 1000)))
+    })
+  }
+
+  it('leaves room to delete when the disk is too full to move what lives', async () => {
+    const { world, client } = await open()
+    await client.putLarge('large', BODY)
+    const large = await client.found('large')
+    const source = large.read(0, large.size)
+    await settled(world, source.next()) // whoever reads keeps its segments: what is moved out of them gives nothing back
+    world.limitDisk(60 * SEGMENT_BYTES)
+    let count = 0
+    const fill = async (): Promise<void> => {
+      for (; ; count += 1) await client.put(`${count}`, payloadOf(count, 1000))
+    }
+    await assert.rejects(fill(), { code: 'ServiceUnavailable' })
+    for (let n = 0; n < count; n += 2) await client.delete(`${n}`)
+    world.limitDisk(-RESERVE_BYTES + (1 << 20) + SEGMENT_BYTES) // another program took the rest
+    await clean(world)
+    await client.delete('1')
+    for (let n = 3; n < count; n += 2) assert.ok((await client.get(`${n}`)).equals(payloadOf(n, 1000)))
+
+    source.close()
+    world.limitDisk(10 * SEGMENT_BYTES)
+    await clean(world)
+    assert.ok(world.logBytes < 1.2 * world.core.state.liveBytes + 8 * SEGMENT_BYTES)
+    for (let n = 3; n < count; n += 2) assert.ok((await client.get(`${n}`)).equals(payloadOf(n, 1000)))
   })
 
   it('leaves alone what somebody reads, until they are done', async () => {

@@ -273,11 +273,16 @@ export class StoreWorld {
 
   /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
   limitDisk(bytes: number): void {
-    const { files, world } = this
+    const { files } = this
     files.capacityBytes =
       bytes === Infinity ? 2 ** 40 : files.capacityBytes - files.freeBytes('/') + RESERVE_BYTES + bytes
+    this.lookAtSpace()
+  }
+
+  /** What became free is found out. */
+  lookAtSpace(): void {
     this.advance(250)
-    for (const lane of world.lanes) lane.idle()
+    for (const lane of this.world.lanes) lane.idle()
   }
 
   // The end
