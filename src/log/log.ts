@@ -71,6 +71,8 @@ export class Log {
   #restarting: Promise<void> | null = null
   /** Replicas of which nobody knows what is on their disk, and why: no restart in place takes them in again. */
   readonly #unsound = new Map<number, string>()
+  /** Why the primary directory is unsound: then the log is read-only, or about to be. */
+  #primaryFailure: StoreError | null = null
   readonly #caretaker: Caretaker
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
@@ -358,8 +360,10 @@ export class Log {
 
   #onFailed(replica: number, { code, message, isFull }: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
     const where = `${this.#directories[replica]!}: ${message}`
+    if (!isFull && replica === 0) this.#primaryFailure = new StoreError('unavailable', code, where)
+    else if (!isFull) this.#unsound.set(replica, message)
+    if (this.#restarting !== null) return // which finds it
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
-      if (!isFull) this.#unsound.set(replica, message)
       this.#setState({ kind: 'degraded', code, message: `replica ${where}` })
     } else if (isFull) {
       void this.#restart(where) // from then on the limits of free space refuse what would not fit
@@ -394,6 +398,7 @@ export class Log {
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
     await this.#stopLanes()
     if (this.#shared.producerState === PRODUCER_CLOSED) return
+    if (this.#primaryFailure !== null) throw this.#primaryFailure
     const nowMs = this.#environment.nowMs()
     this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
     if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)

@@ -141,6 +141,26 @@ describe('a log in three directories with a write quorum of two', () => {
     assert.deepEqual(committedAfter, [false, false, true])
   })
 
+  it('is read-only when the primary failed, though a replica dies before that is heard', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open(OPTIONS)
+    const writer = openWriter(log)
+    const stored = appended(writer, payloadOf(1, 100))
+    world.step()
+    const waiting = appended(writer, payloadOf(2, 100))
+    world.files.faults = { sync: (path) => (path.startsWith('/data/') ? 'EIO' : null) }
+    world.lanes[0]!.journal.runGroup()
+    world.files.faults = {}
+    world.lanes[1]!.die()
+    await new Promise(setImmediate)
+    assert.deepEqual([log.state.kind, log.state.kind === 'read-only' && log.state.code], ['read-only', 'EIO'])
+    assert.equal(append(writer, payloadOf(3, 100)), 'read-only')
+    assert.deepEqual(
+      [stored, waiting].map(({ end, generation }) => log.outcome(end, generation)),
+      ['stored', 'lost'],
+    )
+  })
+
   it('drops a replica that does not keep up while the others do', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open(OPTIONS)
