@@ -71,6 +71,10 @@ class InstantExchange implements Exchange {
   pauseBody(): void {}
 
   resumeBody(): void {}
+
+  fail(error: unknown): void {
+    throw error
+  }
 }
 
 const head: RequestHead = {

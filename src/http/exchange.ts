@@ -83,6 +83,8 @@ export interface Exchange {
    */
   pauseBody(): void
   resumeBody(): void
+  /** Our own bug, in what goes on after `begin` returned: logged, and answered as what it throws itself. */
+  fail(error: unknown): void
 }
 
 export type HeaderLines = readonly (readonly [name: string, value: string])[]

@@ -21,7 +21,12 @@ export const healthEndpoint = (problems: () => readonly string[]): Endpoint => (
 })
 
 export const metricsEndpoint = (metrics: { readonly contentType: string; text(): Promise<string> }): Endpoint => ({
-  begin: (_head, exchange) => void metrics.text().then((text) => exchange.answer(200, metrics.contentType, text)),
+  begin(_head, exchange) {
+    metrics
+      .text()
+      .then((text) => exchange.answer(200, metrics.contentType, text))
+      .catch((error: unknown) => exchange.fail(error))
+  },
 })
 
 export const documentEndpoint = (document: object): Endpoint => {

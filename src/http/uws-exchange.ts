@@ -190,6 +190,10 @@ export class UwsExchange implements Exchange {
     )
   }
 
+  fail(error: unknown): void {
+    this.#host.failed(this, error)
+  }
+
   /** E6: the rest of the body is read like one that is wanted, by a sink that drops it. */
   #whenRead(give: () => void, abandon: () => void = () => {}): void {
     if (!this.#mustReadOn || this.#timedOut) return give()
@@ -364,6 +368,7 @@ export class UwsExchange implements Exchange {
       }
       source.close()
     } catch (error) {
+      if (this.#isGone) return // E3
       if (sentBytes > 0) return this.#response.close() // ends as aborted
       this.#state = 'open'
       this.#host.failed(this, error)

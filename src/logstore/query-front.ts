@@ -62,7 +62,9 @@ export class QueryFront {
     exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
     const startedMs = processNowMs()
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
-      whole: (body) => void this.#run(exchange, caller, body, startedMs),
+      whole: (body) => {
+        this.#run(exchange, caller, body, startedMs).catch((error: unknown) => exchange.fail(error))
+      },
       tooLarge: () => this.#refuse(exchange, tooLarge()),
       timedOut: () => this.#refuse(exchange, refusal('request_timeout', 'the body did not arrive in time')),
     })

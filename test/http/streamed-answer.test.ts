@@ -47,6 +47,30 @@ describe('an answer made while it is sent', () => {
     )
   })
 
+  it('that fails after its reader left ends nothing else', () => {
+    let fail = (_error: Error): void => {}
+    const source = { next: () => new Promise<null>((_, reject) => (fail = reject)), close: () => {} }
+    let ended = ''
+    return withServer(
+      {
+        'GET /m': (_, exchange) => {
+          exchange.onEnd((how) => (ended = how))
+          exchange.answerFrom(200, 'text/plain', MEBIBYTE, source)
+        },
+        'GET /other': (_, exchange) => exchange.answer(200, 'text/plain', 'here'),
+      },
+      async ({ server }) => {
+        const client = await RawClient.connect(server)
+        await client.send(get)
+        await until(() => server.inFlight > 0)
+        client.destroy()
+        await until(() => ended === 'aborted')
+        fail(new Error('the disk failed'))
+        assert.equal((await ask(server, 'GET /other HTTP/1.1\r\nHost: a\r\n\r\n'))!.body, 'here')
+      },
+    )
+  })
+
   it('waits for its reader: what nobody takes is not made', () => {
     const source = new Letters(200, MEBIBYTE)
     return withServer(
