@@ -3,8 +3,8 @@
  *
  * R1  target and headers are those on the wire. Nothing is decoded, no segment of the path is dropped or merged: two requests
  *     that name different keys never have the same text.
- * R2  `normalised` differs from `as-sent` in the writing only (RFC 3986, 6.2.2.1 and 6.2.2.2, and what should have been encoded
- *     is): both name the same key. S3 expects the former of a signer, and some sign the latter.
+ * R2  `normalised` differs from `as-sent` in the writing only (RFC 3986, 6.2.2.1 and 6.2.2.2, what should have been encoded
+ *     is, and a slash of a path is not): both name the same key. S3 expects the former of a signer, and some sign the latter.
  * R3  headers count under the name the client used: `x-obj-…` is not rewritten to `x-amz-…`.
  *
  * Source: Amazon S3 API reference, "Signature Calculations for the Authorization Header".
@@ -51,7 +51,7 @@ const SECRET_HEADER = /^((?:authorization|cookie|[^:\n]*(?:customer-key|security
 export const withoutSecrets = (canonical: string): string => canonical.replaceAll(SECRET_HEADER, '$1(not shown)')
 
 const canonicalPath = (path: string, form: TargetForm): string =>
-  form === 'as-sent' ? path || '/' : path.split('/').map(normalised).join('/') || '/'
+  form === 'as-sent' ? path || '/' : path.split('/').map(normalised).join('/').replaceAll('%2F', '/') || '/'
 
 function canonicalQuery(query: string, form: TargetForm): string {
   const parameters: [name: string, value: string][] = []

@@ -223,7 +223,7 @@ export const decodeExtentOwner = (payload: Buffer): ExtentOwner => ({
 /** The bytes of the body. */
 export const extentContent = (payload: Buffer): Buffer => payload.subarray(EXTENT_HEAD_BYTES + payload.readUInt16LE(4))
 
-export const deletedFrameBytes = ({ key }: DeletedFrame): number => DELETED_HEAD_BYTES + key.byteLength
+export const deletedFrameBytes = (key: Uint8Array): number => DELETED_HEAD_BYTES + key.byteLength
 
 export function encodeDeleted({ bucket, key, atMs, commitSequence }: DeletedFrame, into: Buffer, begin: number): void {
   into.writeUInt32LE(bucket, begin)

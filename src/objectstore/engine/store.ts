@@ -152,16 +152,17 @@ export class Store implements ObjectStore {
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject> {
     const core = this.#core
     return core.confirmed(async () => {
-      const room = core.room(key.length)
+      const keyBytes = Buffer.from(key)
+      const room = core.room(deletedFrameBytes(keyBytes))
       if (room !== null) await room
       this.#present(core.state.bucketOf(bucket.number))
       const current = this.peek(bucket, key)
       precondition(current)
       const commitSequence = core.state.commitSequence + 1
-      const frame = { bucket: bucket.number, key: Buffer.from(key), atMs: core.wallMs(), commitSequence }
+      const frame = { bucket: bucket.number, key: keyBytes, atMs: core.wallMs(), commitSequence }
       await core.append({
         type: FRAME_DELETED,
-        inlineBytes: deletedFrameBytes(frame),
+        inlineBytes: deletedFrameBytes(keyBytes),
         encode: (target, at) => encodeDeleted(frame, target, at),
         purpose: 'finish',
         apply: () => core.state.applyDeleted(frame),

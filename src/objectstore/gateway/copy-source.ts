@@ -23,9 +23,9 @@ export interface CopySourceName {
 /** @throws S3Error InvalidArgument, KeyTooLongError, NotImplemented for a version */
 export function copySourceName(headers: ReadonlyMap<string, string>): CopySourceName {
   const header = eitherHeader(headers, 'copy-source') ?? ''
-  const [, path = '', version] = /^\/?(.*?)(?:\?versionId=(.*))?$/s.exec(header) ?? []
+  const [, path = '', version] = /^(.*?)(?:\?versionId=(.*))?$/s.exec(header) ?? []
   if (version !== undefined && version !== ONLY_VERSION) throw headerNotImplemented(HEADER)
-  const name = decoded(path, header)
+  const name = decoded(path, header).replace(/^\//, '')
   const slash = name.indexOf('/')
   const bucketName = slash < 0 ? name : name.slice(0, slash)
   const key = slash < 0 ? '' : name.slice(slash + 1)

@@ -140,6 +140,13 @@ describe('a signed request', () => {
     }
   })
 
+  it('may have the slashes of a key encoded, which its signature has not', () => {
+    const request = signHeader({ path: '/a/b' })
+    assert.equal(authenticate({ ...request, path: '/a%2Fb' }).principal?.id, 'alice')
+    assert.equal(authenticate({ ...request, path: '/a%2fb' }).principal?.id, 'alice')
+    assert.equal(refusalOf({ ...request, path: '/a%252Fb' }).code, 'SignatureDoesNotMatch')
+  })
+
   it('may be signed over its target as it stands, as curl does', () => {
     const request = signHeader({ rawPath: '/a(b)//./c' })
     assert.equal(authenticate(request).principal?.id, 'alice')

@@ -364,6 +364,8 @@ describe('bucket requests', () => {
       assert.deepEqual([textOf(text, 'Key'), textOf(text, 'NextMarker'), textOf(text, 'Marker')], ['b/2', null, 'b/1'])
       const within = await extended.ask('GET', '/bkt?prefix=b/&delimiter=/&marker=b/')
       assert.deepEqual(textsOf(within.text, 'Key'), ['b/1', 'b/2'])
+      const inside = await extended.ask('GET', '/bkt?delimiter=/&marker=b/1')
+      assert.deepEqual([textsOf(inside.text, 'Key'), textOf(inside.text, 'Prefix')], [['c'], ''])
     })
 
     it('is there together with passing over ACLs', async () => {

@@ -109,11 +109,11 @@ function lastOf({ objects, commonPrefixes }: ObjectPage): string {
   return (key.compare(prefix) < 0 ? prefix : key).toString()
 }
 
-/** A marker that is a common prefix stands for all that begins with it: the page begins behind. */
+/** A marker in a common prefix stands for all of it: the page begins behind. */
 function behindPrefix({ prefix, delimiter }: AskedPage, marker: string): Buffer {
-  if (delimiter === null || !marker.startsWith(prefix) || !marker.endsWith(delimiter)) return NOTHING
-  if (marker.indexOf(delimiter, prefix.length) !== marker.length - delimiter.length) return NOTHING
-  const behind = Buffer.from(marker)
+  const at = delimiter === null || !marker.startsWith(prefix) ? -1 : marker.indexOf(delimiter, prefix.length)
+  if (delimiter === null || at < 0) return NOTHING
+  const behind = Buffer.from(marker.slice(0, at + delimiter.length))
   behind[behind.length - 1]!++ // of UTF-8, so less than 0xff
   return behind
 }

@@ -42,7 +42,7 @@ export function uploadPage(all: readonly Upload[], options: UploadPageOptions): 
     if (!upload.key.startsWith(prefix)) break
     const at = delimiter === '' ? -1 : upload.key.indexOf(delimiter, prefix.length)
     const common = at < 0 ? null : upload.key.slice(0, at + delimiter.length)
-    if (common !== null && (common === commonPrefixes.at(-1) || common === keyMarker)) continue
+    if (common !== null && (common === commonPrefixes.at(-1) || keyMarker.startsWith(common))) continue
     if (uploads.length + commonPrefixes.length === max) return page(true)
     if (common === null) uploads.push(upload)
     else commonPrefixes.push(common)

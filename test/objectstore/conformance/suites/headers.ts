@@ -145,6 +145,8 @@ describe('header 4: operations add', () => {
     await bucket.put('a b')
     const headers = { 'x-obj-copy-source': `${bucket.name}/a%20b` }
     assert.equal((await bucket.ask('PUT', '/c', { headers })).header('x-obj-copy-source'), `${bucket.name}/a%20b`)
+    const encoded = { 'x-obj-copy-source': encodeURIComponent(`/${bucket.name}/a b`) }
+    assert.equal((await bucket.ask('PUT', '/d', { headers: encoded })).status, 200)
     const upload = await bucket.newUpload('key')
     assert.equal((await upload.ask('GET')).header('x-obj-upload-id'), upload.id)
   })

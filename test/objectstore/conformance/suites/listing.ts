@@ -102,6 +102,8 @@ describe('ListMultipartUploads', () => {
     assert.deepEqual([first.text('IsTruncated'), first.text('NextKeyMarker')], ['true', 'b/'])
     const rest = await page('&delimiter=/&key-marker=b/')
     assert.deepEqual([rest.texts('Upload/Key'), rest.text('IsTruncated')], [['c'], 'false'])
+    const inside = await page('&delimiter=/&key-marker=b/1')
+    assert.deepEqual([inside.texts('Upload/Key'), inside.texts('CommonPrefixes/Prefix')], [['c'], []])
     assert.deepEqual((await page('&prefix=b/')).texts('Upload/Key'), ['b/1', 'b/2'])
     const about = rest.all('Upload')[0]!
     assert.deepEqual(
