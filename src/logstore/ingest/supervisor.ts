@@ -82,6 +82,7 @@ export class DecodeSupervisor {
   async #startLane(): Promise<void> {
     const { log, registry, common, listener, policy, bundlePlaces } = this.#parts
     await log.recoverProducer()
+    const { generation } = log
     const tail = await this.#untilWritten()
     this.#parts.onTail(tail)
     const last = log.segments.at(-1)
@@ -99,6 +100,8 @@ export class DecodeSupervisor {
     const recoveredRecords = await lane.ready
     lane.drain() // which index the active segment has
     lane.applyPolicy(policy()) // may have been reloaded meanwhile
+    // As one that is at work while the log restarts.
+    if (log.generation !== generation || log.state.kind === 'restarting') return lane.terminate()
     this.#lane = lane
     // The first one is no news: a start says in one line that it is ready, or why it cannot work.
     const level = this.#replacedAtMs.length === 0 ? 'debug' : 'info'
@@ -108,10 +111,13 @@ export class DecodeSupervisor {
   /** V1; resolves with the end of the last frame. */
   async #untilWritten(): Promise<number> {
     const { log } = this.#parts
-    const { tail } = LogWriter.attach(log.writer)
-    const isWritten = (): boolean => log.written >= tail && (tail === 0 || (log.segments.at(-1)?.end ?? 0) >= tail)
+    const writer = LogWriter.attach(log.writer)
+    const isWritten = (): boolean => {
+      const { tail } = writer // what was lost in a restart in place is not waited for
+      return log.written >= tail && (tail === 0 || (log.segments.at(-1)?.end ?? 0) >= tail)
+    }
     while (!isWritten() && !this.#closed && log.state.kind !== 'read-only') await delay(WRITTEN_POLL_MS)
-    return tail
+    return writer.tail
   }
 
   #onLogState(state: LogState): void {
