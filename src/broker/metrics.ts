@@ -9,7 +9,7 @@ import type { BrokerCounters, BrokerGauges } from './counters.ts'
 export interface BrokerMetricSources {
   readonly counters: BrokerCounters
   readonly gauges: BrokerGauges
-  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents'>
+  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'roomFor'>
 }
 
 export class BrokerMetrics {
@@ -44,6 +44,9 @@ export class BrokerMetrics {
     this.#counter('mq.log.sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
     this.#gauge('mq.log.read_only', '1 when nothing is accepted after a failed write', () =>
       log.state.kind === 'read-only' ? 1 : 0,
+    )
+    this.#gauge('mq.log.room_bytes', 'Bytes that new work may still take; 0: the disk is full', () =>
+      log.roomFor('admit'),
     )
     this.#gauge('mq.log.quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   }

@@ -1,13 +1,16 @@
-/** What a log looks after from time to time on main: replicas that do not keep up, and segments to write in advance. */
+/** What a log looks after from time to time on main: replicas that do not keep up, segments to write in advance, room on the disk. */
 import type { SpscRing } from '../pipeline/spsc-ring.ts'
 import type { LogEnvironment } from './environment.ts'
 import type { LogShared } from './log-shared.ts'
 import type { SegmentInfo } from './segment-list.ts'
 import { sparePath } from './spare.ts'
 
-/** How often it is looked at whether a segment should be written in advance, and at which append rate that still pays. */
-const PREPARE_INTERVAL_MS = 1000
+const LOOK_INTERVAL_MS = 1000
+/** The append rate at which it still pays to write a segment in advance. */
 const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
+/** A disk counts as full with less room than that, and until there is so much again. */
+const FULL_BELOW_BYTES = 1 << 20
+const ROOM_AGAIN_BYTES = 16 << 20
 
 export interface CaretakerOptions {
   readonly environment: LogEnvironment
@@ -21,6 +24,7 @@ export interface CaretakerOptions {
   readonly replicaStallMs: number
   active(): SegmentInfo | undefined
   onStalled(replica: number): void
+  readonly onFull: (isFull: boolean) => void
 }
 
 export class Caretaker {
@@ -31,13 +35,14 @@ export class Caretaker {
   readonly #stalledLooks: number[] = []
   #appendedAt = 0
   #isPreparing = false
+  #isFull = false
   #isStopped = false
 
   constructor(options: CaretakerOptions) {
     this.#options = options
     const { environment, rings, replicaStallMs, shared } = options
     this.#appendedAt = shared.written(0)
-    this.#stopTimers.push(environment.every(PREPARE_INTERVAL_MS, () => this.#prepareSpares()))
+    this.#stopTimers.push(environment.every(LOOK_INTERVAL_MS, () => this.#look()))
     if (rings.length > 1) this.#stopTimers.push(environment.every(replicaStallMs / 2, () => this.#dropStalled()))
   }
 
@@ -59,6 +64,14 @@ export class Caretaker {
     }
   }
 
+  #look(): void {
+    this.#prepareSpares()
+    const { shared, onFull } = this.#options
+    const isFull = shared.roomFor('admit') < (this.#isFull ? ROOM_AGAIN_BYTES : FULL_BELOW_BYTES)
+    if (isFull !== this.#isFull) onFull(isFull)
+    this.#isFull = isFull
+  }
+
   /** A log that fills its segment slowly gets the next one written in advance. */
   #prepareSpares(): void {
     const { environment, shared, segmentsDirectories, segmentBytes, spareSpaceBytes } = this.#options
@@ -68,7 +81,7 @@ export class Caretaker {
     const active = this.#options.active()
     if (this.#isPreparing || !active || active.sealed || written - active.base < segmentBytes / 4) return
     if (appendedBytes === 0 || appendedBytes > PREPARE_BYTES_PER_INTERVAL_MAX) return
-    if (shared.admitLimit() - written < spareSpaceBytes) return
+    if (shared.roomFor('admit') < spareSpaceBytes) return
     const paths = segmentsDirectories
       .map((directory) => sparePath(directory, 0))
       .filter((path, replica) => shared.isLive(replica) && !environment.files.exists(path))

@@ -224,6 +224,11 @@ export class LogShared {
     return this.#reached(FINISH_LIMIT)
   }
 
+  /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
+  roomFor(purpose: 'admit' | 'finish'): number {
+    return Math.max(0, (purpose === 'admit' ? this.admitLimit() : this.finishLimit()) - this.written(0))
+  }
+
   // Waking main, and main asking
 
   /** True when the caller is to send main a message: none is on its way. */

@@ -77,6 +77,7 @@ export class Log {
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
   readonly #stateListeners: ((state: LogState) => void)[] = []
+  readonly #fullListeners: ((isFull: boolean) => void)[] = []
 
   /**
    * @throws StoreError data_directory_unusable, data_directory_locked, log_format_newer, log_format_unreadable, log_format_missing, log_segments_overlap,
@@ -144,6 +145,9 @@ export class Log {
       replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
       active: () => this.segments.at(-1),
       onStalled: (replica) => this.#onStalled(replica),
+      onFull: (isFull) => {
+        for (const listener of this.#fullListeners) listener(isFull)
+      },
     })
   }
 
@@ -183,8 +187,7 @@ export class Log {
 
   /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
   roomFor(purpose: 'admit' | 'finish'): number {
-    const limit = purpose === 'admit' ? this.#shared.admitLimit() : this.#shared.finishLimit()
-    return Math.max(0, limit - this.written)
+    return this.#shared.roomFor(purpose)
   }
 
   /** Of the journal of one directory (0: the primary). */
@@ -215,6 +218,11 @@ export class Log {
 
   onStateChange(listener: (state: LogState) => void): void {
     this.#stateListeners.push(listener)
+  }
+
+  /** The disk has no room for anything new, or has again; found out within some seconds. */
+  onFull(listener: (isFull: boolean) => void): void {
+    this.#fullListeners.push(listener)
   }
 
   /** A reader found damage: it is written down beside the segment and reported like what recovery finds. */

@@ -63,6 +63,7 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
+  gauge('wal_room_bytes', 'Bytes that new work may still take; 0: the disk is full', () => log.roomFor('admit'))
   gauge('bundles', 'Sealed bundles', () => registry.bundles.length)
   gauge('sidecars_pending', 'Sealed segments whose sidecar is being built', () => sidecars.pending)
   gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)

@@ -1,3 +1,5 @@
+import type { RefusalCode } from './refusals.ts'
+
 /** What the object store has done since it was started, for its metrics. */
 export class StoreCounters {
   objectsWritten = 0
@@ -10,4 +12,9 @@ export class StoreCounters {
   uploadsExpired = 0
   /** Segments whose live content was moved. */
   segmentsCleaned = 0
+  readonly refusals = new Map<RefusalCode, number>()
+
+  refused(code: RefusalCode): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+  }
 }

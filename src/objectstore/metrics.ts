@@ -14,7 +14,7 @@ export interface StoreGauges {
 export function storeMetrics(
   counters: StoreCounters,
   gauges: StoreGauges,
-  log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments'>,
+  log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments' | 'roomFor'>,
 ): Metrics {
   const metrics = new Metrics()
   const counter = (name: string, help: string, read: () => number): void =>
@@ -29,6 +29,7 @@ export function storeMetrics(
   counter('damaged_reads', 'Reads that found damage', () => counters.damagedReads)
   counter('uploads_expired', 'Uploads aborted because nobody went on with them', () => counters.uploadsExpired)
   counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
+  metrics.counterBy({ name: 'objstore_refusals_total', help: 'Requests refused' }, 'code', () => counters.refusals)
   gauge('buckets', 'Buckets', () => gauges.buckets)
   gauge('uploads', 'Multipart uploads under way', () => gauges.uploads)
   gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
@@ -43,6 +44,7 @@ export function storeMetrics(
   gauge('log_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
+  gauge('log_room_bytes', 'Bytes that new work may still take; 0: the disk is full', () => log.roomFor('admit'))
   gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   return metrics
 }

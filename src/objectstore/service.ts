@@ -291,6 +291,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
   })
   const service = objectStoreGateway({
     store,
+    counters,
     authenticator: authentication,
     handlers,
     baseDomain: config.baseDomain,

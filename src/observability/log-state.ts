@@ -1,12 +1,12 @@
-/** The state of a log, for operators: each change is a line in the log of its service, and why it takes nothing shows in health. */
+/** The state of a log, and of its disk, for operators: each change is a line in the log of its service, and why it takes nothing shows in health. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Log, LogState } from '../log/log.ts'
 import type { Logger } from './logger.ts'
 
 /** Also the state that it opened in, unless all is well. */
 export function reportLogState(
-  log: Pick<Log, 'state' | 'onStateChange'>,
-  logger: Pick<Logger, 'info' | 'error'>,
+  log: Pick<Log, 'state' | 'onStateChange' | 'onFull'>,
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>,
 ): void {
   let reported: LogState = { kind: 'ok' }
   const report = (state: LogState): void => {
@@ -17,6 +17,10 @@ export function reportLogState(
   }
   report(log.state)
   log.onStateChange(report)
+  log.onFull((isFull) => {
+    if (isFull) logger.warn({}, 'the disk is full: nothing new is accepted until there is room')
+    else logger.info({}, 'the disk has room again')
+  })
 }
 
 /** Null while it takes what comes. */

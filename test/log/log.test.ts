@@ -275,9 +275,21 @@ describe('a disk that fills up', () => {
     world.step()
     assert.equal(log.state.kind, 'ok')
 
+    const heard: boolean[] = []
+    log.onFull((isFull) => heard.push(isFull))
+    const look = (): void => {
+      world.nowMs += 1000
+      world.lanes[0]!.idle()
+      for (const tick of world.timers) tick()
+    }
+    look()
+    assert.deepEqual([heard, log.roomFor('admit') < 1 << 20], [[true], true])
     log.dropBefore(log.segments.at(-1)!.base)
-    world.nowMs += 1000
-    world.lanes[0]!.idle()
+    look()
+    assert.deepEqual(heard, [true])
+    world.files.capacityBytes = 64 << 20
+    look()
+    assert.deepEqual(heard, [true, false])
     appended(writer, payloadOf(1, 16_000))
     world.step()
     assert.equal(log.state.kind, 'ok')

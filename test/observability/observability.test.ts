@@ -86,8 +86,12 @@ describe('the state of a log', () => {
       (details: object, message: string): void =>
         void lines.push([level, message, details])
     let change: (state: LogState) => void = () => {}
-    const log = { state: opened, onStateChange: (listener: typeof change): void => void (change = listener) }
-    reportLogState(log, { info: line('info'), error: line('error') })
+    const log = {
+      state: opened,
+      onStateChange: (listener: typeof change): void => void (change = listener),
+      onFull: () => {},
+    }
+    reportLogState(log, { info: line('info'), warn: line('warn'), error: line('error') })
     for (const state of changes) change(state)
     return lines
   }

@@ -13,6 +13,7 @@ import type { Authenticator } from '../auth/authenticator.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import type { Caller } from '../auth/request-identity.ts'
 import { demandEmptyContent } from '../body/content-sha256.ts'
+import type { StoreCounters } from '../counters.ts'
 import { TAGGING_BODY_BYTES_MAX } from '../documents/limits.ts'
 import { readTagging } from '../documents/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
@@ -51,6 +52,7 @@ export interface GatewayParts {
   /** Unix epoch. */
   readonly nowMs: () => number
   readonly logger: Pick<Logger, 'error'>
+  readonly counters: Pick<StoreCounters, 'refused'>
 }
 
 const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
@@ -248,6 +250,8 @@ class Gateway {
     if (isFailure(refused)) {
       this.#parts.logger.error({ request_id: exchange.id, err: refused?.cause ?? error }, 'request failed')
     }
-    sendRefusal(exchange, asked, refused ?? refuse('InternalError'))
+    const refusal = refused ?? refuse('InternalError')
+    this.#parts.counters.refused(refusal.code)
+    sendRefusal(exchange, asked, refusal)
   }
 }

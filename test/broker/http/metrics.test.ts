@@ -18,6 +18,7 @@ const log = {
   committed: 4096,
   state: { kind: 'ok' },
   incidents: [],
+  roomFor: () => 0,
 } as const
 
 describe('GET /metrics', () => {

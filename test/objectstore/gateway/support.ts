@@ -1,5 +1,6 @@
 /** The gateway over a listening server, on the store in memory, with a clock that stands still. */
 import assert from 'node:assert/strict'
+import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
 import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
@@ -63,6 +64,7 @@ export class TestGateway {
       }),
       nowMs: () => gateway.store.nowMs,
       logger,
+      counters: new StoreCounters(),
       ...overrides,
     })
     gateway.#server = await listen(
