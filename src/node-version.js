@@ -16,7 +16,7 @@ export async function withTypeScript(load) {
     }
   } else {
     process.stderr.write(
-      `trilog needs Node 22.18 or newer, this is ${process.versions.node}: run it with npm start, npm run or npx after npm ci, which brings its own\n`,
+      `trilog needs Node 22.18 or newer, this is ${process.versions.node}: run it with npm start, npm run or npx after npm ci without --omit=dev, which brings its own, or put Node 22.18 or newer into PATH\n`,
     )
     process.exitCode = 2
   }

@@ -105,7 +105,11 @@ function storageHealth({ log, state }: Core): StorageHealth {
   if (kind === 'closed') return { status: 'read-only' }
   if (kind !== 'ok') return { status: kind === 'read-only' ? kind : 'degraded', message: log.state.message }
   const isOpen = (incident: QuarantineIncident): boolean => !state.acknowledgedIncidents.has(incidentIdOf(incident))
-  return { status: log.incidents.some(isOpen) ? 'degraded' : 'ok' }
+  const open = log.incidents.filter(isOpen).length
+  if (open === 0) return { status: 'ok' }
+  const incidents = open === 1 ? '1 quarantine incident is' : `${open} quarantine incidents are`
+  const message = `${incidents} not acknowledged: GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none`
+  return { status: 'degraded', message }
 }
 
 function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {

@@ -1,5 +1,6 @@
 /** `mq --help`. */
 import { brokerSettings } from '../config/broker.ts'
+import { processSettings } from '../config/process.ts'
 import { columns } from './columns.ts'
 
 const USAGE = `mq runs the broker: streams, replay and shared queues over HTTP.
@@ -14,15 +15,23 @@ const USAGE = `mq runs the broker: streams, replay and shared queues over HTTP.
 Flags of the node, the same as environment variables, and their defaults. A flag wins over its variable.
 `
 
+const OF_THE_PROCESS = `
+Environment variables without a flag, and their defaults.
+`
+
 export function nodeHelp(): string {
-  const settings = Object.entries(brokerSettings)
-  const heads = columns(
-    settings.map(([name, { flag, valueName, default: fallback }]) => [
-      `  ${flag} ${valueName}`,
-      name,
-      fallback || 'unset',
-    ]),
-  )
-  const descriptions = settings.map(([, { description }]) => `      ${description.replaceAll('`', '')}`)
-  return [USAGE, ...heads.flatMap((head, index) => [head, descriptions[index]!])].join('\n')
+  const flags = Object.entries(brokerSettings).map(([name, setting]) => ({
+    cells: [`  ${setting.flag} ${setting.valueName}`, name, setting.default || 'unset'],
+    description: setting.description,
+  }))
+  const variables = Object.entries(processSettings).map(([name, setting]) => ({
+    cells: [`  ${name}`, setting.default ?? 'unset'],
+    description: setting.description,
+  }))
+  return [USAGE, ...shown(flags), OF_THE_PROCESS, ...shown(variables)].join('\n')
+}
+
+function shown(settings: readonly { readonly cells: readonly string[]; readonly description: string }[]): string[] {
+  const heads = columns(settings.map(({ cells }) => cells))
+  return settings.flatMap(({ description }, index) => [heads[index]!, `      ${description.replaceAll('`', '')}`])
 }

@@ -14,7 +14,7 @@ import type { Environment } from './settings.ts'
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
 
-const SERVICES = ['logstore', 'objectstore', 'broker'] as const
+export const SERVICES = ['logstore', 'objectstore', 'broker'] as const
 type Service = (typeof SERVICES)[number]
 
 export interface Config {

@@ -5,6 +5,7 @@
 import { StoreError } from '../errors.ts'
 import type { LogEnvironment } from '../log/environment.ts'
 import { nodeEnvironment } from '../log/node-environment.ts'
+import { segmentName } from '../log/segment-format.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { StoredObject } from './frames.ts'
 import { ObjectLog } from './object-log.ts'
@@ -84,7 +85,7 @@ export class EndpointHelper {
       ...options,
       onIncident: ({ segmentBase, from, to, reason }) =>
         logger.error(
-          { segment: segmentBase, from, to, reason },
+          { segment: segmentName(segmentBase), from, to, reason },
           'quarantine incident: a range of the endpoint log is damaged',
         ),
     })

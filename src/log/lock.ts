@@ -10,15 +10,22 @@ import type { DirectoryLock } from './environment.ts'
 import { nodeFiles } from './node-files.ts'
 
 const LOCK_NAME = 'LOCK'
+/** Directories that this process has, by device and inode. LOCK cannot tell: processes in two containers may have the same pid. */
+const ours = new Set<string>()
 
-/** @throws StoreError unavailable data_directory_locked, naming the process that has it; invalid data_directory_unusable */
+/**
+ * @throws StoreError unavailable data_directory_locked, naming the process that has it; invalid data_directory_unusable when the file system
+ *   takes no locks; what the file system throws
+ */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   nodeFiles.makeDirectory(directory)
   const path = `${directory}/${LOCK_NAME}`
   const descriptor = fs.openSync(directory, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
+  const { dev, ino } = fs.fstatSync(descriptor)
+  const identity = `${dev}:${ino}`
   try {
     const failure = tryLock(descriptor)
-    if (failure === 'EAGAIN') throw lockedBy(directory, path)
+    if (failure === 'EAGAIN') throw ours.has(identity) ? lockedByUs(directory) : lockedBy(directory, path)
     if (failure !== null) {
       const message = `${directory}: its file system takes no locks (${failure}): choose another data directory`
       throw new StoreError('invalid', 'data_directory_unusable', message)
@@ -28,14 +35,21 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
     fs.closeSync(descriptor)
     throw error
   }
-  return { release: async () => fs.closeSync(descriptor) }
+  ours.add(identity)
+  return {
+    release: async () => {
+      ours.delete(identity)
+      fs.closeSync(descriptor)
+    },
+  }
 }
 
 function lockedBy(directory: string, path: string): StoreError {
   const pid = fs.existsSync(path) ? fs.readFileSync(path, 'utf8').trim() : 'unknown'
-  return new StoreError(
-    'unavailable',
-    'data_directory_locked',
-    `${directory} is in use by process ${pid}: stop it, or choose another data directory`,
-  )
+  return locked(`${directory} is in use by process ${pid}: stop it, or choose another data directory`)
 }
+
+const lockedByUs = (directory: string): StoreError =>
+  locked(`${directory} is in use by this process: choose another data directory`)
+
+const locked = (message: string): StoreError => new StoreError('unavailable', 'data_directory_locked', message)

@@ -90,8 +90,7 @@ export class Log {
     const locks: DirectoryLock[] = []
     try {
       for (const directory of directories) {
-        prepareDirectory(environment, directory)
-        locks.push(await environment.lock(directory))
+        locks.push(await takeDirectory(environment, directory))
       }
       const recovered = recoverDirectories({
         files: environment.files,
@@ -455,10 +454,12 @@ export class Log {
   }
 }
 
-function prepareDirectory({ files }: LogEnvironment, directory: string): void {
+async function takeDirectory(environment: LogEnvironment, directory: string): Promise<DirectoryLock> {
   try {
-    makeDurableDirectory(files, directory)
+    makeDurableDirectory(environment.files, directory)
+    return await environment.lock(directory)
   } catch (error) {
+    if (error instanceof StoreError) throw error
     const message = error instanceof Error ? error.message : String(error)
     throw new StoreError(
       'unavailable',

@@ -2,6 +2,7 @@
 import { StoreError } from '../errors.ts'
 import { Log } from './log.ts'
 import type { LogOptions } from './log.ts'
+import { segmentName } from './segment-format.ts'
 
 export interface ServiceLogParts {
   /** That name the directories. */
@@ -18,7 +19,10 @@ export async function openServiceLog(
     return await Log.open({
       ...options,
       onIncident: ({ segmentBase, from, to, reason }) =>
-        logger.error({ segment: segmentBase, from, to, reason }, 'quarantine incident: a range of the log is damaged'),
+        logger.error(
+          { segment: segmentName(segmentBase), from, to, reason },
+          'quarantine incident: a range of the log is damaged',
+        ),
     })
   } catch (error) {
     throw openFailure(settings.join(', '), error)

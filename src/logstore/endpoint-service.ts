@@ -22,7 +22,7 @@ export const endpointService = (logger: Logger): EndpointService => ({
     if (error instanceof StoreError && isKind(error.code)) {
       return answerRefusal(exchange, refusal(error.code, error.message), 'json')
     }
-    logger.error({ request: exchange.id, reason: String(error) }, 'a request failed')
+    logger.error({ request_id: exchange.id, reason: String(error) }, 'a request failed')
     answerRefusal(
       exchange,
       refusal('internal_error', 'the service failed to handle the request; its log says more'),

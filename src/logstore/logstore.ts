@@ -13,6 +13,7 @@ import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
 import type { Log } from '../log/log.ts'
+import { segmentName } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
@@ -192,7 +193,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
       onBundleUnreadable: (base, code) => {
-        logger.error({ segment: base, code }, 'the sidecar of a bundle is damaged: building it again')
+        logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
         sidecars.rebuild(base)
       },
     },

@@ -8,6 +8,7 @@
 import { StoreError } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import type { Log, SegmentInfo } from '../log/log.ts'
+import { segmentName } from '../log/segment-format.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { JobPool } from '../pipeline/jobs.ts'
 import { readBundleManifest } from './bundle/manifest.ts'
@@ -53,7 +54,8 @@ export class Sidecars {
       const known = readBundleManifest(files, segment)
       if (known) registry.publish(known)
       else {
-        logger.warn({ segment: segment.base }, 'the sidecar of a segment is missing or damaged: building it again')
+        const details = { segment: segmentName(segment.base) }
+        logger.warn(details, 'the sidecar of a segment is missing or damaged: building it again')
         registry.publish(await this.#run(segment, true))
       }
     }
@@ -81,7 +83,8 @@ export class Sidecars {
       .then((row) => this.#publish(segment, row))
       .catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error)
-        this.#parts.logger.error({ segment: segment.base, reason }, 'the sidecar of a segment could not be built')
+        const details = { segment: segmentName(segment.base), reason }
+        this.#parts.logger.error(details, 'the sidecar of a segment could not be built')
         this.#parts.after(retryMs, () => this.#build(segment, Math.min(2 * retryMs, RETRY_LAST_MS), fromFrames))
       })
       .finally(() => this.#building.delete(segment.base))
@@ -105,13 +108,13 @@ export class Sidecars {
     if (this.#closed || !this.#exists({ base })) return
     for (const listener of this.#listeners) listener({ base, end, identity: row.identity, directory })
     this.#parts.registry.publish(row)
-    this.#parts.logger.info({ segment: base, records: row.records }, 'bundle published')
+    this.#parts.logger.info({ segment: segmentName(base), records: row.records }, 'bundle published')
   }
 }
 
 /** What the decode lane needs to open a bundle. */
 export const placeOf = (log: Log, { base, end, identity }: CatalogRow): BundlePlace => {
   const segment = log.segments.find((candidate) => candidate.base === base)
-  if (!segment) throw new StoreError('corrupt', 'segment_missing', `there is no segment at ${base}`)
+  if (!segment) throw new StoreError('corrupt', 'segment_missing', `there is no segment ${segmentName(base)}`)
   return { base, end, identity, directory: segment.directory }
 }

@@ -210,6 +210,8 @@ async function startCleaning({ running, clock }: Context, { cleaner }: Engine): 
   await running.open(() => ({ close: async () => stop() }))
 }
 
+const CREDENTIALS_SETTING = 'OBJSTORE_CREDENTIALS_FILE'
+
 /** Who may ask. The credentials file is read at start and when told to. */
 class Authentication implements Authenticator {
   readonly #config: ObjectStoreConfig
@@ -228,6 +230,13 @@ class Authentication implements Authenticator {
   authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
 
   reload(): void {
+    if (this.#config.auth.mode === 'local') {
+      this.#logger.warn(
+        { setting: CREDENTIALS_SETTING },
+        'no credentials file is set: requests are of whom they say, as before',
+      )
+      return
+    }
     try {
       this.#current = this.#read()
       this.#logger.info({}, 'credentials read again')
@@ -244,7 +253,7 @@ class Authentication implements Authenticator {
       return signedAuthenticator({ credentials: parseCredentials(readSettingFile(auth.credentialsFile)), region })
     } catch (error) {
       if (!(error instanceof StoreError)) throw error
-      throw new StoreError(error.kind, error.code, `OBJSTORE_CREDENTIALS_FILE ${error.message}`, { cause: error })
+      throw new StoreError(error.kind, error.code, `${CREDENTIALS_SETTING} ${error.message}`, { cause: error })
     }
   }
 }

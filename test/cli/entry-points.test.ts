@@ -139,6 +139,13 @@ const FREE_PORTS = {
 }
 
 describe('npm start', () => {
+  it('shows what it takes, and ends', async () => {
+    const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
+    assert.deepEqual([code, stderr], [0, ''])
+    assert.match(stdout, /^ {2}npm start -- --services <NAME,\.\.\.> .*: logstore, objectstore, broker$/m)
+    assert.match(stdout, /environment variables/)
+  })
+
   it('runs every service in one process', async () => {
     const all = start(process.execPath, [START], { env: FREE_PORTS })
     const lines = await ready(all, 3)

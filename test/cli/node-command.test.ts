@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import type { BrokerConfig } from '../../src/config/broker.ts'
+import { processSettings } from '../../src/config/process.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
 import { nodeCommand } from '../../src/cli/node-command.ts'
 import type { SettingsReport } from '../../src/cli/settings-report.ts'
@@ -190,6 +191,12 @@ describe('mq --help', () => {
       const [head, meaning] = text.slice(index).split('\n')
       assert.match(head!, new RegExp(` ${name} +\\S+$`))
       assert.equal(meaning?.trim(), description.replaceAll('`', ''))
+    }
+  })
+  it('shows the variables of the process', () => {
+    const { text } = said(['--help'])
+    for (const [name, { default: fallback, description }] of Object.entries(processSettings)) {
+      assert.match(text, new RegExp(`^  ${name} +${fallback}\n +${description}$`, 'm'))
     }
   })
 })

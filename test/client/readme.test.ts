@@ -21,10 +21,20 @@ test('the example of an embedded broker runs as it is, and prints what it says',
   }
 })
 
-test("the README's table of a client's methods names all of them", () => {
-  const named = tableOf(readme, 'Use the broker in your own process').flatMap(([methods]) =>
-    Array.from(methods!.matchAll(/`(\w+)`/g), ([, name]) => name),
+test("the README's table of a client's methods names all of them, with their arguments", () => {
+  const shown = tableOf(readme, 'Use the broker in your own process').flatMap(([methods]) =>
+    Array.from(methods!.matchAll(/`(\w+\([^)]*\))`/g), ([, call]) => call!),
   )
-  const methods = Object.getOwnPropertyNames(NativeClient.prototype).filter((name) => name !== 'constructor')
-  assert.deepEqual(new Set(named), new Set(methods))
+  const methods = Object.entries(Object.getOwnPropertyDescriptors(NativeClient.prototype)).filter(
+    ([name]) => name !== 'constructor',
+  )
+  const calls = methods.map(([name, { value }]) => {
+    const [, parameters] = /\(([^)]*)\)/.exec(String(value))! // the code as it runs: without types
+    const shownParameters = parameters!.split(',').flatMap((parameter) => {
+      const [, argument, isOptional] = /^\s*(\w+)\s*(=)?/.exec(parameter) ?? []
+      return argument === undefined ? [] : [isOptional ? `${argument}?` : argument]
+    })
+    return `${name}(${shownParameters.join(', ')})`
+  })
+  assert.deepEqual(shown.sort(), calls.sort())
 })

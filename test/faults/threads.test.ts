@@ -92,9 +92,9 @@ describe('a thread that dies with a job', () => {
     const failed = (): boolean => occurrences('the sidecar of a segment could not be built') > 0
     await load.during(eventually(failed, 20_000))
     await load.check()
-    const failure = /"segment":(\d+).*could not be built/.exec(server.stderr)![1]!
+    const failure = /"segment":"([0-9a-f]{16})".*could not be built/.exec(server.stderr)![1]!
     await load.during(
-      eventually(() => new RegExp(`"segment":${failure},.*bundle published`).test(server.stderr), 20_000),
+      eventually(() => new RegExp(`"segment":"${failure}",.*bundle published`).test(server.stderr), 20_000),
     )
     await load.stop()
     await load.checkEverything()

@@ -122,6 +122,17 @@ describe('on a real disk', () => {
       fs.writeFileSync(directory, '')
       await assert.rejects(Log.open({ directory: `${directory}/data` }), { code: 'data_directory_unusable' })
     })
+
+    it('cannot be opened where the lock file cannot be written: what to do is said, and the lock is given back', async () => {
+      const directory = newDirectory()
+      fs.mkdirSync(`${directory}/LOCK`, { recursive: true }) // which no permission helps against
+      await assert.rejects(Log.open({ directory }), {
+        code: 'data_directory_unusable',
+        message: /cannot be created or written: EISDIR.*\. Choose another data directory, or give this process access$/,
+      })
+      fs.rmdirSync(`${directory}/LOCK`)
+      await (await Log.open({ directory })).close()
+    })
   })
 
   describe('a second log on one directory', () => {
@@ -130,7 +141,7 @@ describe('on a real disk', () => {
       const first = await Log.open({ directory })
       await assert.rejects(Log.open({ directory }), {
         code: 'data_directory_locked',
-        message: new RegExp(`in use by process ${process.pid}`),
+        message: `${directory} is in use by this process: choose another data directory`,
       })
       await first.close()
       await (await Log.open({ directory })).close()

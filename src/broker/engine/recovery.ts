@@ -13,7 +13,7 @@ import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { replaySegment } from '../../log/read.ts'
 import type { FrameView } from '../../log/read.ts'
-import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { readNewestCheckpoint } from '../../log/checkpoint.ts'
 import { readSegmentIndex } from '../records/segment-index.ts'
@@ -42,7 +42,7 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
     throw new StoreError(
       'corrupt',
       'broker_checkpoint_missing',
-      `the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+      `the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
     )
   }
   const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()
@@ -79,7 +79,10 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
 function adoptSidecar(state: BrokerState, files: Files, segment: SegmentInfo, logger: Logger): boolean {
   const read = readSegmentIndex(files, segment)
   if (read.kind !== 'runs') {
-    logger.warn({ segment: segment.base, reason: read.reason }, 'a sidecar is missing: reading its segment')
+    logger.warn(
+      { segment: segmentName(segment.base), reason: read.reason },
+      'a sidecar is missing: reading its segment',
+    )
     return false
   }
   for (const { streamNumber, run } of read.runs) state.streams[streamNumber]?.index.adopt(run)

@@ -32,6 +32,6 @@ interface NodeIdentity {
 
 export interface StorageHealth {
   readonly status: 'ok' | 'degraded' | 'read-only'
-  /** What the log says of it. */
+  /** What is wrong. */
   readonly message?: string
 }

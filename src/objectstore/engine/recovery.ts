@@ -10,7 +10,7 @@ import { readNewestCheckpoint } from '../../log/checkpoint.ts'
 import type { Log } from '../../log/log.ts'
 import { replaySegment } from '../../log/read.ts'
 import type { FrameView } from '../../log/read.ts'
-import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { decodeState } from './checkpoint-content.ts'
 import {
@@ -45,7 +45,7 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
     throw new StoreError(
       'corrupt',
       'objectstore_checkpoint_missing',
-      `${directory}: the segments before ${oldest.base} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+      `${directory}: the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
     )
   }
   const state = checkpoint ? decodeState(checkpoint.pieces()) : new StoreState()

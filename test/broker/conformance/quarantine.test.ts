@@ -28,7 +28,7 @@ let whole: Stream
 let leased: Delivery[]
 
 before(async () => {
-  broker = await BrokerServer.start({ flags: ['--segment-bytes', String(1 << 20)] })
+  broker = await BrokerServer.start({ flags: ['--segment-bytes', String(1 << 20), '--metrics-exposure', 'http'] })
   sealed = await broker.newStream()
   active = await broker.newStream({ failure_policy: { max_attempts: 1, dead_letter_stream: sealed.name } })
   whole = await broker.newStream()
@@ -170,6 +170,10 @@ describe('records beside damage', () => {
   it('degrade the health of the node', async () => {
     const { status, storage } = await broker.get('/health', HealthReply)
     assert.deepEqual([status, storage.status], ['degraded', 'degraded'])
+    assert.match(
+      storage.message!,
+      /^3 quarantine incidents are not acknowledged: GET \/streams\/\{stream\}\/quarantine /,
+    )
   })
 })
 
@@ -216,7 +220,14 @@ describe('POST …/quarantine/{incident}/acknowledge', () => {
     const done = (await acknowledge(active, first!.incident_id, body)).succeeded(QuarantineAcknowledgeReply)
     assert.deepEqual([done.state, done.acknowledged_by, done.note], ['acknowledged', null, null])
     const [event] = await incidentsOf(audit())
+    const { storage } = await broker.get('/health', HealthReply)
+    assert.match(storage.message!, /^1 quarantine incident is not acknowledged: /)
     assert.equal((await acknowledge(audit(), event!.incident_id)).status, 200)
+  })
+  it('of the last open one makes the health of the node ok again, and the metric goes on counting', async () => {
+    const { status, storage } = await broker.get('/health', HealthReply)
+    assert.deepEqual([status, storage], ['ok', { status: 'ok' }])
+    assert.match((await broker.request('GET', '/metrics')).text, /^mq_log_quarantine_incidents 3$/m)
   })
   it('of an incident that is not one of the stream is 404 quarantine_not_found', async () => {
     const [incident] = await incidentsOf(sealed)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { failToStartObjectStore, ObjectStoreServer, TestBucket } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
+import { eventually } from '../../support/process.ts'
 
 const MIB = 1 << 20
 const CORS =
@@ -61,6 +62,15 @@ describe('what was answered', () => {
   it('is still there after SIGTERM, which ends the process with 0, and a start', async () => {
     await store.restart()
     await stillThere()
+  })
+})
+
+describe('SIGHUP', () => {
+  it('without a credentials file changes nothing, and the log says so', async () => {
+    store.signal('SIGHUP')
+    await eventually(() => /"level":"warn".*no credentials file is set/.test(store.stderr))
+    assert.doesNotMatch(store.stderr, /credentials read again/)
+    assert.equal((await store.request('GET', '/')).status, 200)
   })
 })
 
