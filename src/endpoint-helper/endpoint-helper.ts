@@ -6,14 +6,12 @@ import { StoreError } from '../errors.ts'
 import type { LogEnvironment } from '../log/environment.ts'
 import { nodeEnvironment } from '../log/node-environment.ts'
 import { segmentName } from '../log/segment-format.ts'
-import type { Logger } from '../observability/logger.ts'
 import type { StoredObject } from './frames.ts'
 import { ObjectLog } from './object-log.ts'
 import type { ObjectLogOptions } from './object-log.ts'
 
-interface EndpointHelperOptions extends Partial<Pick<ObjectLogOptions, 'limits' | 'sizes'>> {
-  readonly directory: string
-  readonly logger: Pick<Logger, 'error'>
+interface EndpointHelperOptions
+  extends Pick<ObjectLogOptions, 'directory' | 'logger'>, Partial<Pick<ObjectLogOptions, 'limits' | 'sizes'>> {
   readonly environment?: LogEnvironment
 }
 
@@ -38,6 +36,11 @@ export class EndpointHelper {
   /** Resolves when the object is durable. Rejects with a StoreError: then it is not known to be stored. */
   async store(stored: StoredObject): Promise<void> {
     await (await this.#usable()).append(stored)
+  }
+
+  /** Null while it takes what comes, as far as anybody knows: its log is opened with the first object. */
+  get problem(): string | null {
+    return this.#log?.problem ?? null
   }
 
   /** JSON text; null when there is none. */
@@ -79,10 +82,10 @@ export class EndpointHelper {
   }
 
   async #open(): Promise<ObjectLog> {
-    const { logger, ...options } = this.#options
+    const { logger } = this.#options
     this.#log = await ObjectLog.open({
       environment: nodeEnvironment,
-      ...options,
+      ...this.#options,
       onIncident: ({ segmentBase, from, to, reason }) =>
         logger.error(
           { segment: segmentName(segmentBase), from, to, reason },

@@ -12,6 +12,8 @@ import type { Position } from '../log/log-writer.ts'
 import type { LogEnvironment } from '../log/environment.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
 import { replaySegment } from '../log/read.ts'
+import { logProblem, reportLogState } from '../observability/log-state.ts'
+import type { Logger } from '../observability/logger.ts'
 import { Compaction } from './compaction.ts'
 import { checkFrame, recordFrame, writeFrame } from './frames.ts'
 import type { StoredObject } from './frames.ts'
@@ -26,6 +28,7 @@ export interface ObjectLogOptions {
   readonly environment: LogEnvironment
   readonly limits?: RecentLimits
   readonly sizes?: ObjectLogSizes
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   onIncident(incident: QuarantineIncident): void
 }
 
@@ -65,7 +68,9 @@ export class ObjectLog {
       onIncident: (incident) => options.onIncident(incident),
     })
     try {
-      return new ObjectLog(log, sizes, replayed(log, options))
+      const objects = new ObjectLog(log, sizes, replayed(log, options))
+      reportLogState(log, options.logger, 'the endpoint log')
+      return objects
     } catch (error) {
       await log.close()
       throw error
@@ -80,6 +85,11 @@ export class ObjectLog {
     log.dropBefore(replay.copyFrom)
     log.onProgress(() => this.#progress())
     log.onStateChange(() => this.#progress())
+  }
+
+  /** Null while it takes what comes. */
+  get problem(): string | null {
+    return logProblem(this.#log)
   }
 
   /** Resolves when the object is durable. Rejects with a StoreError: then it is not known to be stored. */

@@ -267,13 +267,14 @@ async function openFronts(
   const { config, running, policies, logger, clock, random, version } = context
   const { log, arena } = storage
   const { ingest, supervisor, counters } = ingestSide
-  const health = new Health()
-  health.add('log', () => logProblem(log))
-  health.add('decode lane', () => supervisor.problem)
   const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
+  const health = new Health()
+  health.add('log', () => logProblem(log))
+  health.add('decode lane', () => supervisor.problem)
+  health.add('endpoint log', () => helper.problem)
   const helperRoutes = endpointHelperRoutes({
     helper,
     recentPath: '/v1/endpoint/:activation_id',

@@ -19,6 +19,7 @@ import type { Log } from '../log/log.ts'
 import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import { Health } from '../observability/health.ts'
 import { logProblem, reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Arena } from '../pipeline/arena.ts'
@@ -265,6 +266,9 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
+  const health = new Health()
+  health.add('log', () => logProblem(log))
+  health.add('endpoint log', () => helper.problem)
   const disk = probeDisk(config.dataDirectory)
   const metrics = storeMetrics(
     counters,
@@ -295,7 +299,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
       ...disk,
     }),
     helper,
-    problems: () => problemsOf(log),
+    problems: () => health.problems(),
     logger,
   })
   const service = objectStoreGateway({
@@ -328,9 +332,4 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     reloadCredentials: () => authentication.reload(),
     close: (options) => running.close(options),
   }
-}
-
-function problemsOf(log: Log): string[] {
-  const problem = logProblem(log)
-  return problem === null ? [] : [`the log is ${problem}`]
 }

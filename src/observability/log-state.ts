@@ -3,23 +3,28 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Log, LogState } from '../log/log.ts'
 import type { Logger } from './logger.ts'
 
-/** Also the state that it opened in, unless all is well. */
+/**
+ * Also the state that it opened in, unless all is well.
+ *
+ * @param name  of the log: a service may have two
+ */
 export function reportLogState(
   log: Pick<Log, 'state' | 'onStateChange' | 'onFull'>,
   logger: Pick<Logger, 'info' | 'warn' | 'error'>,
+  name = 'the log',
 ): void {
   let reported: LogState = { kind: 'ok' }
   const report = (state: LogState): void => {
     if (state.kind === 'closed' || isDeepStrictEqual(state, reported)) return
     reported = state
-    if (state.kind === 'ok') logger.info({}, 'the log is ok again')
-    else logger.error({ code: state.code, reason: state.message }, `the log is ${state.kind}`)
+    if (state.kind === 'ok') logger.info({}, `${name} is ok again`)
+    else logger.error({ code: state.code, reason: state.message }, `${name} is ${state.kind}`)
   }
   report(log.state)
   log.onStateChange(report)
   log.onFull((isFull) => {
-    if (isFull) logger.warn({}, 'the disk is full: nothing new is accepted until there is room')
-    else logger.info({}, 'the disk has room again')
+    if (isFull) logger.warn({}, `the disk of ${name} is full: nothing new is accepted until there is room`)
+    else logger.info({}, `the disk of ${name} has room again`)
   })
 }
 

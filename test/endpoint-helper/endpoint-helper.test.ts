@@ -10,8 +10,9 @@ import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 let directory: string
 
 const logged: object[] = []
+const log = (details: object): void => void logged.push(details)
 const open = (): Promise<EndpointHelper> =>
-  EndpointHelper.open({ directory: `${directory}/endpoint`, logger: { error: (details) => void logged.push(details) } })
+  EndpointHelper.open({ directory: `${directory}/endpoint`, logger: { info: log, warn: log, error: log } })
 
 describe('an endpoint helper', () => {
   beforeEach(() => {

@@ -28,6 +28,7 @@ class Rig {
   readonly world: World
   log!: ObjectLog
   readonly incidents: string[] = []
+  readonly logged: string[] = []
 
   readonly #ringBytes: number
   readonly #limits: RecentLimits
@@ -53,6 +54,7 @@ class Rig {
       environment: this.#environment,
       limits: this.#limits,
       sizes: { ...SIZES, ringBytes: this.#ringBytes },
+      logger: { info: () => {}, warn: () => {}, error: (_details, message) => void this.logged.push(message ?? '') },
       onIncident: ({ reason }) => void this.incidents.push(reason),
     })
   }
@@ -169,8 +171,11 @@ describe('an object that cannot be stored', () => {
     const rig = await Rig.start()
     assert.equal(await rig.store('a', 1), null)
     rig.world.files.faults = { sync: () => 'EIO' }
+    assert.equal(rig.log.problem, null)
     assert.equal(await rig.store('a', 2), 'wal_unavailable')
     rig.world.files.faults = {}
+    assert.match(rig.log.problem!, /^read-only: .*EIO/)
+    assert.deepEqual(rig.logged, ['the endpoint log is read-only'])
     assert.equal(await rig.store('a', 3), 'wal_unavailable')
     assert.equal(rig.log.recent.newest('a'), '{"n":1}')
   })

@@ -67,7 +67,10 @@ const objectOf = (activation_id: string, latency = 1) => ({ url: 'http://example
 describe('the endpoint helper over HTTP', () => {
   before(async () => {
     directory = mkdtempSync(`${tmpdir()}/endpoint-`)
-    helper = await EndpointHelper.open({ directory: `${directory}/endpoint`, logger: { error: assert.fail } })
+    helper = await EndpointHelper.open({
+      directory: `${directory}/endpoint`,
+      logger: { info: assert.fail, warn: assert.fail, error: assert.fail },
+    })
     web = await serve(Object.fromEntries(routes.map(({ method, path, endpoint }) => [`${method} ${path}`, endpoint])))
   })
   after(async () => {

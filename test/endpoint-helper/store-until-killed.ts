@@ -4,7 +4,10 @@ import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 
 const [directory] = process.argv.slice(2)
 assert(directory)
-const helper = await EndpointHelper.open({ directory, logger: { error: assert.fail } })
+const helper = await EndpointHelper.open({
+  directory,
+  logger: { info: assert.fail, warn: assert.fail, error: assert.fail },
+})
 for (let n = 1; ; n++) {
   await helper.store({ activationId: 'a', object: String(n) })
   process.send?.(n)

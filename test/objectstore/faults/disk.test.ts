@@ -67,7 +67,7 @@ describe('a disk that fails', () => {
     load.scene.failures = 'unknown'
     faults.set('fdatasync-eio', 'records.log')
     await load.during(eventually(async () => (await store.health()) === 503))
-    assert.match((await server.request('GET', '/health')).text, /the log is read-only: .*EIO/)
+    assert.match((await server.request('GET', '/health')).text, /log: read-only: .*EIO/)
     assert.equal(store.logged('"msg":"the log is read-only"'), 1)
     await load.hold()
     await assertTakesNothingNew(bucket, upload)
