@@ -30,7 +30,7 @@ export interface CaretakerOptions {
 export class Caretaker {
   readonly #options: CaretakerOptions
   readonly #stopTimers: (() => void)[] = []
-  /** By replica, at the last look. */
+  /** By directory, at the last look. */
   readonly #written: number[] = []
   readonly #stalledLooks: number[] = []
   #appendedAt = 0
@@ -51,17 +51,30 @@ export class Caretaker {
     for (const stop of this.#stopTimers) stop()
   }
 
-  /** A replica that took nothing between two looks, twice, although something waited for it. */
+  /**
+   * A replica that took nothing between two looks, twice, although something waited for it. What holds up the primary as well is nothing
+   * that the log is better off without a replica for, so such a look does not count.
+   */
   #dropStalled(): void {
     const { rings, shared } = this.#options
-    for (let replica = 1; replica < rings.length; replica += 1) {
-      const written = shared.written(replica)
-      const isStalled = rings[replica]!.usedBytes > 0 && this.#written[replica] === written
-      const looks = isStalled ? (this.#stalledLooks[replica] ?? 0) + 1 : 0
+    const [isPrimaryStalled, ...areStalled] = rings.map((_, replica) => this.#isStalled(replica))
+    for (const [i, isStalled] of areStalled.entries()) {
+      const replica = i + 1
+      if (!isStalled) this.#stalledLooks[replica] = 0
+      if (!isStalled || isPrimaryStalled) continue
+      const looks = (this.#stalledLooks[replica] ?? 0) + 1
       this.#stalledLooks[replica] = looks
-      this.#written[replica] = written
       if (looks >= 2 && shared.isLive(replica)) this.#options.onStalled(replica)
     }
+  }
+
+  /** Since the last look. */
+  #isStalled(replica: number): boolean {
+    const { rings, shared } = this.#options
+    const before = this.#written[replica]
+    const written = shared.written(replica)
+    this.#written[replica] = written
+    return rings[replica]!.usedBytes > 0 && before === written
   }
 
   #look(): void {

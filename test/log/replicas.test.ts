@@ -177,6 +177,33 @@ describe('a log in three directories with a write quorum of two', () => {
     assert.deepEqual([log.committed, log.released], [last.end, last.end])
   })
 
+  it('waits for a replica while the primary does not keep up either, and drops it when only the primary does again', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open(OPTIONS)
+    const writer = openWriter(log)
+    const look = (): void => {
+      world.step()
+      for (const tick of world.timers) tick()
+    }
+    const stall = (...lanes: readonly number[]): void => {
+      for (const [number, lane] of world.lanes.entries()) lane.stalled = lanes.includes(number)
+    }
+    stall(0, 2)
+    const first = appended(writer, payloadOf(1, 100))
+    for (let interval = 0; interval < 5; interval += 1) look()
+    assert.equal(log.state.kind, 'ok')
+    stall()
+    look()
+    assert.deepEqual([log.state.kind, log.committed], ['ok', first.end])
+
+    stall(0, 2)
+    appended(writer, payloadOf(2, 100))
+    for (let interval = 0; interval < 5; interval += 1) look()
+    stall(2)
+    for (let interval = 0; interval < 3; interval += 1) look()
+    assert.equal(log.state.kind, 'degraded')
+  })
+
   it('refuses to open when too few directories are left, and directories of different logs', async () => {
     const world = new World({ seed: 1 })
     await (await world.open(OPTIONS)).close()
