@@ -56,7 +56,7 @@ function writeSegment(base: number, batch: number): RecordIndex {
     const header = { ...emptyFrameHeader(), position: base + place, payloadBytes, type: 1, payloadCrc, logId: LOG_ID }
     encodeFrameHeader(header, frame, 0)
     index.append(
-      { segmentBase: base, place },
+      { segmentBase: base, place, frameBytes: frame.byteLength },
       offset,
       batch,
       ingestTimeMs,
@@ -111,7 +111,11 @@ const read = (index: RecordIndex, kind: number, requests: number) => () => {
 
 const large = new RecordIndex()
 for (let offset = 0; offset < INDEX_RECORDS; offset++) {
-  const place = { segmentBase: 2 ** 26 * Math.floor(offset / 250_000), place: 64 + (offset % 250_000) * 264 }
+  const place = {
+    segmentBase: 2 ** 26 * Math.floor(offset / 250_000),
+    place: 64 + (offset % 250_000) * 264,
+    frameBytes: 264,
+  }
   const eventTimeMs = FIRST_TIME_MS + offset + random.between(0, 100)
   large.append(
     place,

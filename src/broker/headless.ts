@@ -148,5 +148,10 @@ async function startRetention(
 ): Promise<void> {
   const retainer = new Retainer(core, checkpoints, config.segmentBytes)
   const stop = clock.every(RETENTION_EVERY_MS, () => void retainer.enforce())
-  await running.open(() => ({ close: async () => stop() }))
+  await running.open(() => ({
+    close() {
+      stop()
+      return retainer.close()
+    },
+  }))
 }

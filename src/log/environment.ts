@@ -46,8 +46,6 @@ export interface JournalLane {
   post(message: JournalRequest): void
   /** Takes what is in the ring, syncs, ends; the caller wakes the lane's ring. */
   stop(): Promise<void>
-  /** Ends it where it stands. */
-  terminate(): Promise<void>
 }
 
 export interface JournalRequest {

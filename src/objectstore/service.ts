@@ -208,7 +208,12 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
 
 async function startCleaning({ running, clock }: Context, { cleaner }: Engine): Promise<void> {
   const stop = clock.every(CLEAN_EVERY_MS, () => void cleaner.enforce())
-  await running.open(() => ({ close: async () => stop() }))
+  await running.open(() => ({
+    close() {
+      stop()
+      return cleaner.close()
+    },
+  }))
 }
 
 const CREDENTIALS_SETTING = 'OBJSTORE_CREDENTIALS_FILE'

@@ -50,7 +50,7 @@ export interface Everything {
 }
 
 /** Nothing is written by a journal here. */
-const NO_LANE: JournalLane = { post() {}, stop: async () => {}, terminate: async () => {} }
+const NO_LANE: JournalLane = { post() {}, stop: async () => {} }
 
 /** Real files that are never synced: no test here cuts the power, and a shared disk would set the pace. */
 const files: Files = {

@@ -65,10 +65,6 @@ class SteppedLane implements JournalLane {
     this.#deliver()
   }
 
-  async terminate(): Promise<void> {
-    this.#ended = true
-  }
-
   #deliver(): void {
     const messages = this.#messages
     this.#messages = []

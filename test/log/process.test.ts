@@ -15,6 +15,7 @@ import { nodeEnvironment } from '../../src/log/node-environment.ts'
 import { nodeFiles } from '../../src/log/node-files.ts'
 import { prepareFile } from '../../src/log/prepare-file.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
+import { Lane } from '../../src/pipeline/lane.ts'
 import { appended, openWriter, payloadOf, replay } from './harness.ts'
 
 const CHILD = fileURLToPath(new URL('appending-process.ts', import.meta.url))
@@ -24,7 +25,7 @@ let directories = 0
 const newDirectory = () => path.join(root, String((directories += 1)))
 
 /** For a log that is only read. */
-const NO_LANE: JournalLane = { post() {}, stop: async () => {}, terminate: async () => {} }
+const NO_LANE: JournalLane = { post() {}, stop: async () => {} }
 
 /** Resolves when the log has committed up to a position. */
 const committed = (log: Log, end: number) =>
@@ -88,7 +89,9 @@ describe('on a real disk', () => {
       const before = appended(writer, payloadOf(1, 100))
       await committed(log, before.end)
       const restarted = new Promise<void>((resolve) => log.onStateChange(({ kind }) => kind === 'ok' && resolve()))
-      await lanes[0]!.terminate()
+      const [lane] = lanes
+      assert(lane instanceof Lane)
+      await lane.terminate()
       await restarted
       const behind = appended(writer, payloadOf(2, 100))
       await committed(log, behind.end)

@@ -13,6 +13,7 @@ import {
   decodeOrigin,
   decodeResolve,
 } from '../frames.ts'
+import type { DeadLetter } from '../frames.ts'
 import { decodeChange } from '../frames/change.ts'
 import type { Change } from '../frames/change.ts'
 import { AUDIT_STREAM } from './state.ts'
@@ -43,7 +44,7 @@ export function indexFrame(state: BrokerState, frame: FrameView, place: Place): 
   applyRecords(state, frame, place)
   if (frame.type === FRAME_DEAD_LETTER) {
     const deadLetter = decodeDeadLetter(frame.payload)
-    if (deadLetter) state.applyAudited(deadLetter.tenant, deadLetter.auditOffset, place, deadLetter.atMs)
+    if (deadLetter) applyEventOf(state, deadLetter, place)
   } else if (frame.type === FRAME_CHANGE) {
     const change = decodeChange(frame.payload)
     if (change && 'audit_offset' in change && change.audit_offset !== null) {
@@ -103,13 +104,20 @@ function applyResolutions(state: BrokerState, payload: Buffer): boolean {
 function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): boolean {
   const deadLetter = decodeDeadLetter(frame.payload)
   if (deadLetter === null) return false
-  const { groupNumber, offset, attempt, atMs, tenant, auditOffset } = deadLetter
+  const { groupNumber, offset, attempt, atMs } = deadLetter
   const group = state.groups[groupNumber]
   if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
   const target = applyRecords(state, frame, place)
-  const isAudited = state.applyAudited(tenant, auditOffset, place, atMs)
+  const isAudited = applyEventOf(state, deadLetter, place)
   return group !== undefined && target !== null && isAudited
 }
+
+/** The frame counts for the copy. */
+const applyEventOf = (
+  state: BrokerState,
+  { tenant, auditOffset, atMs }: Pick<DeadLetter, 'tenant' | 'auditOffset' | 'atMs'>,
+  place: Place,
+): boolean => state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, atMs)
 
 function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
   const change = decodeChange(payload)

@@ -10,7 +10,7 @@
  *     again, or sees by `state` that they are others now: numbers and places that were lost are given again
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
-import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import { FRAME_HEADER_BYTES, frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
@@ -194,7 +194,8 @@ export class Core {
     } catch (error) {
       throw notStored(frame.failure, error)
     }
-    frame.apply({ segmentBase: appender.segmentBase, place: appender.place })
+    const { segmentBase, place } = appender
+    frame.apply({ segmentBase, place, frameBytes: frameBytes(frame.payloadBytes) })
     return promise
   }
 
@@ -322,11 +323,11 @@ export class Core {
 
 const SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
 const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }
-const VOLATILE: Acknowledgement = { durability: 'volatile', durable: false, replicas: 0 }
+export const VOLATILE: Acknowledgement = { durability: 'volatile', durable: false, replicas: 0 }
 
 const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
   full: 'more is waiting for the disk than the broker takes; repeat the request',
-  'read-only': 'the log takes nothing after a disk failure: health says more',
+  'read-only': 'the log takes nothing at present: health says why', // for good, or while it restarts in place
   'no-space': 'the disk is full: free space, then repeat the request',
 }
 

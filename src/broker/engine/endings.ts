@@ -189,7 +189,7 @@ export class Endings {
           eventTimeMsOf: () => record.eventTimeMs,
           payloadBytesOf: () => record.payloadBytes,
         })
-        core.state.applyAudited(tenant, auditOffset, place, atMs)
+        core.state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, atMs)
       },
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)

@@ -112,11 +112,12 @@ export class Queue {
       throw refuse('invalid_request', `start_offset must not exceed the stream's next offset, ${asked.nextOffset}`)
     }
     await core.readable(asked)
+    const stream = core.stream(caller, path.stream, 'missing_stream') // C3
     const serve = (): Lease | null => this.#tryLease(caller, path, request)
-    const place = { streamNumber: asked.number, group: path.group }
+    const place = { streamNumber: stream.number, group: path.group }
     const serveLater = (): Lease | null => (core.log.state.kind === 'restarting' ? null : serve())
     const how = { waitMs, takesAny: request.startOffset === 0, serve: serveLater }
-    this.#meet(asked.groups.get(path.group)) // what time has just made available is theirs who came before
+    this.#meet(stream.groups.get(path.group)) // what time has just made available is theirs who came before
     const lease = serve() ?? (waitMs > 0 ? await this.#waiting.wait(place, how, patience) : null)
     if (lease === null) {
       const subscriptionId = core.tokens.subscription(NO_GROUP, 0)

@@ -7,7 +7,12 @@
  * R3  what a missing or damaged sidecar would have said is found by reading its segment
  * R4  a stream or group never disappears: when a frame is about one that is not known, the start is refused
  */
-import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
+import {
+  FRAME_HEADER_BYTES,
+  decodeFrameHeader,
+  emptyFrameHeader,
+  frameBytes,
+} from '../../../native-free-codecs/frame.ts'
 import { StoreError } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -124,9 +129,10 @@ function apply(
   })
 }
 
-const placeOf = ({ base }: SegmentInfo, { position }: FrameView): Place => ({
+const placeOf = ({ base }: SegmentInfo, { position, payloadBytes }: FrameView): Place => ({
   segmentBase: base,
   place: position - base,
+  frameBytes: frameBytes(payloadBytes),
 })
 
 /** R4 */

@@ -5,6 +5,7 @@
  * M1  a record is found at its new place from the moment it is appended there: who reads waits until that is written. The old place
  *     stays until the new one is durable
  * M2  cleaning begins when the log is more than twice what lives in it: it writes no more than what is published, in the long run
+ * M3  what lives is counted as it is stored, not by its payloads: when everything was moved the log is what lives, and cleaning ends
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
@@ -16,8 +17,6 @@ import type { StreamState } from './state.ts'
 
 /** Garbage that is left alone, in segments. */
 const SEGMENTS_SPARED = 4
-/** What a record takes beside its payload, about. */
-const RECORD_OVERHEAD_BYTES = 150
 const MOVED_AT_ONCE = 500
 /** A longer record goes alone. */
 const RUN_BYTES_MAX = 4 << 20
@@ -34,27 +33,28 @@ interface AuditEvent {
   readonly offset: number
 }
 
-/** M2 */
+/** M2, M3 */
 export function needsCleaning(core: Core, segmentBytes: number): boolean {
   const { segments } = core.log
   const first = segments[0]
   const last = segments.at(-1)
   if (first === undefined || last === undefined || segments.length <= SEGMENTS_SPARED) return false
   let liveBytes = 0
-  for (const stream of core.state.streams) {
-    if (stream) liveBytes += stream.index.payloadBytes + RECORD_OVERHEAD_BYTES * stream.index.recordCount
-  }
+  for (const stream of core.state.streams) liveBytes += stream?.index.storedBytes ?? 0
   return last.end - first.base > 2 * liveBytes + SEGMENTS_SPARED * segmentBytes
 }
 
-/** @throws BrokerError when the log takes no more; what was moved until then stays moved */
-export async function moveOut(core: Core, segment: SegmentInfo): Promise<void> {
+/**
+ * @param signal ends it early
+ * @throws BrokerError when the log takes no more; what was moved until then stays moved
+ */
+export async function moveOut(core: Core, segment: SegmentInfo, signal: AbortSignal): Promise<void> {
   for (const stream of core.state.streams) {
     if (stream === undefined) continue
     const shares = stream.index.segments().filter(({ segmentBase }) => segmentBase === segment.base)
     for (const { firstOffset, lastOffset } of shares) {
-      if (stream.name === AUDIT_STREAM) await moveEvents(core, stream, segment, firstOffset, lastOffset + 1)
-      else await moveRecords(core, stream, segment, firstOffset, lastOffset + 1)
+      const move = stream.name === AUDIT_STREAM ? moveEvents : moveRecords
+      await move(core, stream, segment, firstOffset, lastOffset + 1, signal)
     }
   }
 }
@@ -66,8 +66,9 @@ async function moveRecords(
   segment: SegmentInfo,
   from: number,
   end: number,
+  signal: AbortSignal,
 ): Promise<void> {
-  for (let at = from; at < end;) {
+  for (let at = from; at < end && !signal.aborted;) {
     const { records, unreadable } = await core.reads.rawRecords(stream.index, at, end, MOVED_AT_ONCE)
     if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, unreadable)
@@ -126,8 +127,9 @@ async function moveEvents(
   segment: SegmentInfo,
   from: number,
   end: number,
+  signal: AbortSignal,
 ): Promise<void> {
-  for (let at = from; at < end;) {
+  for (let at = from; at < end && !signal.aborted;) {
     const page = await core.reads.auditPage(stream.index, at, end, MOVED_AT_ONCE, 'ndjson')
     if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, page.unreadable)

@@ -2,6 +2,7 @@
  * Retention, enforced in the background: the floor of a stream rises, with a frame that says so; then segments that hold nothing of any
  * stream go, once a checkpoint stands for them. When too much of the log is garbage, what lives in its oldest segment is moved first.
  */
+import { Rounds } from '../../pipeline/rounds.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Core } from './core.ts'
 import { moveOut, needsCleaning } from './relocation.ts'
@@ -14,7 +15,7 @@ export class Retainer {
   readonly #core: Core
   readonly #checkpoints: Checkpoints
   readonly #segmentBytes: number
-  #running = false
+  readonly #rounds = new Rounds((signal) => this.#round(signal))
 
   constructor(core: Core, checkpoints: Checkpoints, segmentBytes: number) {
     this.#core = core
@@ -23,17 +24,25 @@ export class Retainer {
   }
 
   /** One round; nothing while the one before is under way. */
-  async enforce(): Promise<void> {
-    if (this.#running) return
-    this.#running = true
+  enforce(): Promise<void> {
+    return this.#rounds.run()
+  }
+
+  /** Resolves when the round under way has ended, which it does before it is done. */
+  close(): Promise<void> {
+    return this.#rounds.close()
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
     try {
-      for (const stream of this.#core.state.streams) if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
+      for (const stream of this.#core.state.streams) {
+        if (signal.aborted) return
+        if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
+      }
       this.#dropSegments()
-      await this.#clean()
+      await this.#clean(signal)
     } catch (error) {
       this.#core.logger.warn({ reason: String(error) }, 'retention could not be enforced, and is tried again')
-    } finally {
-      this.#running = false
     }
   }
 
@@ -63,7 +72,7 @@ export class Retainer {
     )
   }
 
-  async #clean(): Promise<void> {
+  async #clean(signal: AbortSignal): Promise<void> {
     const { log } = this.#core
     for (
       let oldest = log.segments[0];
@@ -71,9 +80,9 @@ export class Retainer {
       oldest = log.segments[0]
     ) {
       if (!oldest.sealed || oldest.end > this.#checkpoints.position) return
-      await moveOut(this.#core, oldest)
+      await moveOut(this.#core, oldest, signal)
       this.#dropSegments()
-      if (log.segments[0] === oldest) return // something of it could not be moved
+      if (log.segments[0] === oldest) return // something of it could not be moved, or was not any more
     }
   }
 

@@ -30,6 +30,8 @@ export interface Place {
   readonly segmentBase: Position
   /** Byte offset in the segment. */
   readonly place: number
+  /** Its length, which counts for what it brings to the log; 0 when it counts already. */
+  readonly frameBytes: number
 }
 
 export interface Cursor {

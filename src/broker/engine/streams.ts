@@ -15,6 +15,7 @@ import type {
   StreamSummary,
 } from '../wire/record-answers.ts'
 import type { CreateStreamBody, RecordDurability } from '../wire/requests.ts'
+import { VOLATILE } from './core.ts'
 import type { Core, PersistFailure } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { StreamConfig, StreamState } from './state.ts'
@@ -254,11 +255,7 @@ function strongest(classes: readonly Class[]): Class {
   return classes.reduce((best, each) => (rank(each) > rank(best) ? each : best), WEAKEST)
 }
 
-const WEAKEST: Class = {
-  durability: 'append',
-  waits: false,
-  acknowledgement: { durability: 'volatile', durable: false, replicas: 0 },
-}
+const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VOLATILE }
 
 const rank = ({ durability, waits, acknowledgement }: Class): number =>
   durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0

@@ -16,7 +16,7 @@ import { answerFailure, answerRefusal } from './answers.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noQuery, parseQuery } from './query.ts'
 import type { QueryRules } from './query.ts'
-import { requirePlainBody } from './request.ts'
+import { requireUtf8 } from './request.ts'
 
 interface Admitted<Path, Taken> {
   readonly caller: Caller
@@ -67,7 +67,7 @@ export function brokerEndpoint<
       const caller = parts.authenticate(head)
       const path = pathOf(head)
       const query = rules.take(parseQuery(head.query, rules, queryCode))
-      if (takesBody) requirePlainBody(head)
+      if (takesBody) requireUtf8(head)
       return { caller, path, query }
     },
   })
@@ -83,7 +83,7 @@ function serviceOf(
 ): EndpointService {
   const refusals: Readonly<Record<EndpointRefusal['reason'], (message: string) => BrokerError>> = {
     mediaType: (message) => refuse(invalid, message),
-    contentEncoding: (message) => refuse(invalid, message),
+    contentEncoding: (message) => refuse('invalid_request', message), // as of the charset: neither is about what the body says
     bodyTooLarge: refuseTooLarge,
     bodyTimedOut: (message) => refuse('request_timeout', message),
     bodyMalformed: (message) => refuse(invalid, message),

@@ -69,11 +69,7 @@ function tokenOf(head: RequestHead, index: number, what: string): string {
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i
 
 /** A body is JSON in UTF-8, whatever its media type says (curl calls everything a form), and nothing else. */
-export function requirePlainBody(head: RequestHead): void {
-  const encoding = head.header('content-encoding')
-  if (encoding !== '' && encoding.toLowerCase() !== 'identity') {
-    throw refuse('invalid_request', 'the body must come without a content encoding')
-  }
+export function requireUtf8(head: RequestHead): void {
   const type = head.header('content-type')
   const charset = type.includes(';') ? CHARSET.exec(type)?.[1] : undefined
   if (charset !== undefined && !/^utf-?8$/i.test(charset)) {

@@ -14,7 +14,17 @@
  * 153 and 1024 at most for ten million records.
  */
 import type { Places } from './places.ts'
-import { MARK_EVENT_TIME, MARK_INGEST_TIME, MARK_PAYLOAD_BYTES, RUN_RECORDS_MAX, RecordRun } from './record-run.ts'
+import {
+  MARK_EVENT_TIME,
+  MARK_INGEST_TIME,
+  MARK_PAYLOAD_BYTES,
+  RUN_RECORDS_MAX,
+  RecordRun,
+  WHOLE_FRAME_BYTES,
+} from './record-run.ts'
+
+/** What a record takes beside its payload, about: for runs of the sidecars that do not say it. */
+const BESIDE_PAYLOAD_BYTES = 150
 
 /** Offsets [from, end) of a run that count (X1). */
 interface Span {
@@ -26,6 +36,13 @@ interface Span {
 export interface OffsetRange {
   readonly from: number
   readonly end: number
+}
+
+/** Where a frame is, and how long. */
+interface FramePlace {
+  readonly segmentBase: number
+  readonly place: number
+  readonly frameBytes: number
 }
 
 /** What of the stream one segment holds. */
@@ -58,18 +75,23 @@ export class RecordIndex {
     return this.#spans.at(-1)?.end ?? this.#floor
   }
 
-  /** See SegmentShare. */
-  get payloadBytes(): number {
-    return this.payloadBytesBetween(0, Infinity)
+  /** What the records take of the log, with their keys, headers and frames. Of runs that do not count whole: their share, about. */
+  get storedBytes(): number {
+    let bytes = 0
+    this.#eachPart(0, Infinity, (run, first, last) => {
+      bytes += estimatedBytes(run, first, last) + (besidePayload(run) * (last - first)) / run.count
+    })
+    return bytes
   }
 
   /**
    * The records of one frame.
    *
+   * @param frameBytes its whole length; 0 when it counts elsewhere
    * @param eventTimeMsOf, payloadBytesOf by number of the record in the frame
    */
   append(
-    { segmentBase, place }: { readonly segmentBase: number; readonly place: number },
+    { segmentBase, place, frameBytes }: FramePlace,
     firstOffset: number,
     count: number,
     ingestTimeMs: number,
@@ -80,7 +102,7 @@ export class RecordIndex {
       const offset = firstOffset + number
       if (offset < this.#floor) continue // X2
       const span = this.#spanToAppend(segmentBase, offset)
-      span.run.append(place, eventTimeMsOf(number), ingestTimeMs, payloadBytesOf(number))
+      span.run.append(place, eventTimeMsOf(number), ingestTimeMs, payloadBytesOf(number), frameBytes / count)
       span.end += 1
       this.#recordCount += 1
     }
@@ -165,13 +187,6 @@ export class RecordIndex {
       }
     })
     return { bytes, parts }
-  }
-
-  /** Payload bytes of the records in [from, end), see SegmentShare. */
-  payloadBytesBetween(from: number, end: number): number {
-    let bytes = 0
-    this.#eachPart(from, end, (run, first, last) => (bytes += estimatedBytes(run, first, last)))
-    return bytes
   }
 
   /**
@@ -346,6 +361,11 @@ function firstPlacedFrom({ run, from, end }: Span, place: number): number {
     else high = middle
   }
   return low
+}
+
+function besidePayload({ whole, count }: RecordRun): number {
+  const frameBytes = whole[WHOLE_FRAME_BYTES]!
+  return frameBytes === 0 ? BESIDE_PAYLOAD_BYTES * count : frameBytes - whole[MARK_PAYLOAD_BYTES]!
 }
 
 /** Of records [from, end) of a run: whole marks exactly, of the others the share that the records make of the mark's. */

@@ -4,16 +4,21 @@
  *   places  u32 a record                            byte offset of its frame in the segment
  *   marks   three f64 for every MARK_RECORDS        highest event time, highest ingest time and sum of payload bytes of these records
  *
+ *   whole   four f64                                over all marks: the highest, the highest, the sum; bytes of the frames, 0: not known
+ *
  * R1  a run only grows at its end, up to RUN_RECORDS_MAX: growing never copies much, and a search in it looks at few marks
  * R2  a run is what its segment holds of the stream. That records were dropped or moved since does not change it
  */
 const MARK_RECORDS = 64
 export const MARK_NUMBERS = 3
+/** Of the whole run: those of a mark, and WHOLE_FRAME_BYTES. */
+export const WHOLE_NUMBERS = 4
 export const RUN_RECORDS_MAX = 65_536
 
 export const MARK_EVENT_TIME = 0
 export const MARK_INGEST_TIME = 1
 export const MARK_PAYLOAD_BYTES = 2
+export const WHOLE_FRAME_BYTES = 3
 
 const CAPACITY_FIRST = 8
 
@@ -26,13 +31,12 @@ export class RecordRun {
   /** May be longer than the run. */
   places: Uint32Array
   marks: Float64Array
-  /** Over all marks: the highest, the highest, the sum. */
   readonly whole: Float64Array
 
   static begin(segmentBase: number, firstOffset: number): RecordRun {
     const places = new Uint32Array(CAPACITY_FIRST)
     const marks = new Float64Array(MARK_NUMBERS)
-    return new RecordRun(segmentBase, firstOffset, 0, places, marks, new Float64Array(MARK_NUMBERS))
+    return new RecordRun(segmentBase, firstOffset, 0, places, marks, new Float64Array(WHOLE_NUMBERS))
   }
 
   constructor(
@@ -92,7 +96,8 @@ export class RecordRun {
     return this.marks[MARK_NUMBERS * mark + number]!
   }
 
-  append(place: number, eventTimeMs: number, ingestTimeMs: number, payloadBytes: number): void {
+  /** @param frameBytes the record's share of its frame */
+  append(place: number, eventTimeMs: number, ingestTimeMs: number, payloadBytes: number, frameBytes: number): void {
     const { count, whole } = this
     if (count === this.places.length) this.#resize(2 * count)
     const at = MARK_NUMBERS * Math.floor(count / MARK_RECORDS)
@@ -104,6 +109,7 @@ export class RecordRun {
     whole[0] = Math.max(whole[0]!, eventTimeMs)
     whole[1] = Math.max(whole[1]!, ingestTimeMs)
     whole[2]! += payloadBytes
+    whole[WHOLE_FRAME_BYTES]! += frameBytes
     this.count = count + 1
   }
 

@@ -20,8 +20,7 @@
  *        0      4  streamNumber  u32
  *        4      4  count         u32, records
  *        8      8  firstOffset   u64
- *       16     24  whole         three f64, as a mark, of the whole run
- *       40      8  unused        0
+ *       16     32  whole         four f64, see record-run.ts; the last is 0 in the sidecars of older versions
  *
  * N1  the manifest's checksum covers every byte and is verified before the first use (sidecar D2); lengths are checked all the same
  * N2  marks and places begin at multiples of 8 and 4: a reader makes views on the file's bytes and copies nothing
@@ -34,7 +33,7 @@ import { readWhole } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { publishSidecars, readManifest } from '../../log/sidecar.ts'
 import type { RecordIndex } from './record-index.ts'
-import { MARK_NUMBERS, RecordRun, marksOf } from './record-run.ts'
+import { MARK_NUMBERS, RecordRun, WHOLE_NUMBERS, marksOf } from './record-run.ts'
 
 assert.equal(endianness(), 'LE') // marks and places are read and written through typed arrays
 
@@ -93,7 +92,7 @@ export function encodeSegmentIndex(
     writeU32(bytes, at, streamNumber)
     writeU32(bytes, at + 4, run.count)
     writeU64(bytes, at + 8, run.firstOffset)
-    new Float64Array(bytes.buffer, at + RUN_WHOLE_AT, MARK_NUMBERS).set(run.whole)
+    new Float64Array(bytes.buffer, at + RUN_WHOLE_AT, WHOLE_NUMBERS).set(run.whole)
     marks.set(run.marks.subarray(0, MARK_NUMBERS * marksOf(run.count)), MARK_NUMBERS * mark)
     places.set(run.places.subarray(0, run.count), place)
     mark += marksOf(run.count)
@@ -129,7 +128,7 @@ export function decodeSegmentIndex(bytes: Uint8Array<ArrayBuffer>, segment: Segm
       count,
       places.subarray(place, place + count),
       marks.subarray(MARK_NUMBERS * mark, MARK_NUMBERS * nextMark),
-      new Float64Array(bytes.buffer, from + at + RUN_WHOLE_AT, MARK_NUMBERS),
+      new Float64Array(bytes.buffer, from + at + RUN_WHOLE_AT, WHOLE_NUMBERS),
     )
     runs.push({ streamNumber: readU32(bytes, at), run })
     mark = nextMark

@@ -159,12 +159,6 @@ export class BundleIndex {
     return lowerBoundOfPosting(this.#postings, from, Math.min(end, fence * rowsPerBlock), timeHigh, timeLow, entry)
   }
 
-  /** Records of the partition with from <= time < to. */
-  countRange(partition: Partition, fromHigh: number, fromLow: number, toHigh: number, toLow: number): number {
-    const from = this.lowerBoundPosting(partition, fromHigh, fromLow, 0)
-    return Math.max(0, this.lowerBoundPosting(partition, toHigh, toLow, 0) - from)
-  }
-
   /** Sets the `posting…` fields. */
   seekPosting(row: number): void {
     const at = this.#postings.at(row)

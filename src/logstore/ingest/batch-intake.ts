@@ -110,7 +110,7 @@ export class BatchIntake {
 
   #admit(request: IngestRequest): Refusal | null {
     const { arena, writer, maxBodyBytes } = this.#parts
-    if (writer.readOnly) return unavailable('the log is read-only after a failed write')
+    if (writer.readOnly) return logStopped()
     const tenant = this.#policies.of(request.policyGeneration).tenants[request.tenant]!
     const stored = arena.subarray(request.bodyOffset, request.bodyOffset + request.bodyBytes)
     const body = decompress(stored, ENCODINGS[request.encoding]!, maxBodyBytes)
@@ -303,7 +303,7 @@ export class BatchIntake {
         case 'ok':
           return null
         case 'read-only':
-          return unavailable('the log is read-only after a failed write')
+          return logStopped()
         case 'no-space':
           return unavailable('the disk is full')
         case 'full':
@@ -424,6 +424,9 @@ function reserveOutcome(outcomes: SpscRing, bytes: number): number {
 
 const unavailable = (what: string): Refusal =>
   refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)
+
+/** For good, or while it restarts in place. */
+const logStopped = (): Refusal => unavailable('the log takes nothing at present, health says why')
 
 const neverFits = (kind: RefusalKind, what: string): Refusal => permanentRefusal(kind, `${what}: send smaller batches`)
 

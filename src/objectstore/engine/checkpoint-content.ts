@@ -16,6 +16,8 @@ import type { Extent } from './frames.ts'
 import { StoreState } from './state.ts'
 import type { CompletedState, PartState, UploadState } from './state.ts'
 
+type Part = Omit<PartState, 'extents'> & { readonly extents: readonly number[] }
+
 interface Content {
   readonly next_bucket_number: number
   readonly commit_sequence: number
@@ -28,7 +30,7 @@ interface Content {
   /** Keys in Base64; of each extent its position, then its bytes. */
   readonly uploads: readonly (Omit<UploadState, 'key' | 'parts'> & {
     readonly key: string
-    readonly parts: readonly (Omit<PartState, 'extents'> & { readonly extents: readonly number[] })[]
+    readonly parts: readonly Part[]
   })[]
   /** Checkpoints of older versions say nothing of their encryption. */
   readonly completed: readonly (Omit<CompletedState, 'encryption'> & Partial<Pick<CompletedState, 'encryption'>>)[]
@@ -82,7 +84,7 @@ export function decodeState(pieces: Iterable<Buffer>): StoreState {
     state.addBucket({ ...bucket, cors: bytesOf(bucket.cors), policy: bytesOf(bucket.policy) })
   }
   for (const upload of content.uploads) {
-    const parts = upload.parts.map((part) => [part.partNumber, { ...part, extents: pairsOf(part.extents) }] as const)
+    const parts = upload.parts.map((part) => [part.partNumber, partOf(part)] as const)
     state.uploads.set(upload.uploadId, { ...upload, key: Buffer.from(upload.key, 'base64'), parts: new Map(parts) })
   }
   for (const completed of content.completed) {
@@ -111,6 +113,16 @@ function* behindHead(pieces: Iterable<Buffer>, onJson: (json: string) => void): 
     yield piece.subarray(Math.max(0, begin))
   }
 }
+
+/** Older versions said more of it. */
+const partOf = ({ partNumber, size, etag, lastModifiedMs, checksum, extents }: Part): PartState => ({
+  partNumber,
+  size,
+  etag,
+  lastModifiedMs,
+  checksum,
+  extents: pairsOf(extents),
+})
 
 const pairsOf = (numbers: readonly number[]): Extent[] =>
   Array.from({ length: numbers.length / 2 }, (_, i) => ({ position: numbers[2 * i]!, bytes: numbers[2 * i + 1]! }))

@@ -12,6 +12,7 @@
  *     while there still is room to delete
  */
 import type { SegmentInfo } from '../../log/log.ts'
+import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { commitFrameBytes } from './frames.ts'
@@ -47,7 +48,7 @@ export interface CleanerParts {
 
 export class Cleaner {
   readonly #parts: CleanerParts
-  #running = false
+  readonly #rounds = new Rounds((signal) => this.#enforce(signal))
   /** Nothing before it is needed. */
   #movedTo = 0
   /** M5. Of the round under way: where the log ended when it began, and how long it was. */
@@ -59,41 +60,48 @@ export class Cleaner {
   }
 
   /** One round; nothing while the one before is under way. */
-  async enforce(): Promise<void> {
-    if (this.#running) return
-    this.#running = true
+  enforce(): Promise<void> {
+    return this.#rounds.run()
+  }
+
+  /** Resolves when the round under way has ended, which it does before it is done. */
+  close(): Promise<void> {
+    return this.#rounds.close()
+  }
+
+  async #enforce(signal: AbortSignal): Promise<void> {
     const { core, checkpoints } = this.#parts
     if (checkpoints.isSegmentFull) core.appender.rotate()
     try {
-      await this.#expireUploads()
-      await this.#clean()
+      await this.#expireUploads(signal)
+      await this.#clean(signal)
     } catch (error) {
       core.logger.warn({ reason: String(error) }, 'space could not be given back, and it is tried again')
-    } finally {
-      this.#running = false
     }
   }
 
-  async #expireUploads(): Promise<void> {
+  async #expireUploads(signal: AbortSignal): Promise<void> {
     const { core, store, uploadTtlMs } = this.#parts
     const nowMs = core.wallMs()
     core.state.forgetCompleted(nowMs - COMPLETED_KEPT_MS)
     const expired = [...core.state.uploads.values()].filter(({ initiatedMs }) => initiatedMs <= nowMs - uploadTtlMs)
     for (const upload of expired) {
+      if (signal.aborted) return
       if (!core.state.uploads.has(upload.uploadId)) continue
       await store.abortUpload(upload)
       core.counters.uploadsExpired += 1
     }
   }
 
-  async #clean(): Promise<void> {
+  async #clean(signal: AbortSignal): Promise<void> {
     const { core, checkpoints } = this.#parts
+    if (signal.aborted) return
     this.#drop()
     for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
       if (!oldest.sealed || oldest.end > checkpoints.position || oldest.end > this.#parts.store.bodies.oldestExtent)
         return
       this.#round ??= this.#logNow()
-      if (!(await this.#moveOut(oldest))) return
+      if (!(await this.#moveOut(oldest, signal))) return
       this.#movedTo = oldest.end
       this.#endRound()
       core.counters.segmentsCleaned += 1
@@ -139,14 +147,15 @@ export class Cleaner {
     core.log.dropBefore(position)
   }
 
-  /** False when frames were lost meanwhile: what was not needed may be needed again. */
-  async #moveOut(segment: SegmentInfo): Promise<boolean> {
+  /** False when it ended early, or frames were lost meanwhile: what was not needed may be needed again. */
+  async #moveOut(segment: SegmentInfo, signal: AbortSignal): Promise<boolean> {
     const { core, scan } = this.#parts
     const { state } = core
     const { base, end, recordsPath } = segment
     const { frames, damage } = await scan({ kind: 'scan', logId: core.log.id, base, end, recordsPath })
     for (const range of damage) core.log.reportDamage(segment, range)
     for (let at = 0; at < frames.length; at += MOVED_AT_ONCE) {
+      if (signal.aborted) return false
       const owners = Map.groupBy(frames.slice(at, at + MOVED_AT_ONCE), ownerOf)
       await Promise.all(Array.from(owners.values(), (ofOwner) => this.#moveInTurn(ofOwner, segment)))
     }

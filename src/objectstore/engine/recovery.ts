@@ -77,7 +77,7 @@ function applyFrame(state: StoreState, { type, position, payload }: FrameView): 
     case FRAME_PART: {
       const frame = decodeCommit(payload)
       const details = JSON.parse(frame.details.toString()) as PartDetails // as `Store.putPart` wrote it
-      return state.applyPart(frame, position, details)
+      return state.applyPart(frame, details)
     }
     case FRAME_EXTENT:
       return

@@ -17,8 +17,6 @@ import { valueOf } from './summary.ts'
 const OBJECT_OVERHEAD_BYTES = 400
 
 export interface PartState extends UploadedPart {
-  /** Of its frame. */
-  readonly position: number
   readonly extents: readonly Extent[]
 }
 
@@ -127,7 +125,7 @@ export class StoreState {
     this.#forgetBytes(this.index.delete(bucket, key))
   }
 
-  applyPart(frame: CommitFrame, position: number, { checksum }: PartDetails): void {
+  applyPart(frame: CommitFrame, { checksum }: PartDetails): void {
     const upload = frame.uploadId === null ? undefined : this.uploads.get(frame.uploadId)
     if (upload === undefined) return
     const { partNumber, size, etag, lastModifiedMs, content } = frame
@@ -139,7 +137,6 @@ export class StoreState {
       etag,
       lastModifiedMs,
       checksum: value,
-      position,
       extents: extentsOf(content),
     })
   }

@@ -284,7 +284,7 @@ export class Store implements ObjectStore {
       inlineBytes: commitFrameBytes(frame),
       encode: (target, at) => encodeCommit(frame, target, at),
       purpose,
-      apply: (position) => core.state.applyPart(frame, position, { checksum }),
+      apply: () => core.state.applyPart(frame, { checksum }),
     })
   }
 

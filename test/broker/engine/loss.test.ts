@@ -108,6 +108,22 @@ describe('a loss', () => {
     assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 1])
   })
 
+  it('while a claim waits for what can be read has it look at the groups there are', async () => {
+    const { world, client } = await opened()
+    await client.now(client.create('jobs'))
+    await client.now(client.publish('jobs', 'm-1'))
+    await client.now(client.claim('jobs', { lease_timeout_millis: 100 }))
+    const lost = client.publish('jobs', 'lost', 'volatile')
+    world.world.nowMs += 200
+    const claim = client.claim('jobs')
+    await turn()
+    assert.deepEqual([lost.outcome.kind, claim.outcome.kind], ['answered', 'pending'])
+    await world.laneDies()
+    const [delivery] = await client.now(claim)
+    assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 2])
+    assert.equal(world.core.counters.expiredLeases, 1) // in the state that was lost, it would be counted twice
+  })
+
   it('while a page is read is noted for who read it', async () => {
     const { world, client } = await opened()
     await client.now(client.publish('orders', 'm-1'))
@@ -120,6 +136,17 @@ describe('a loss', () => {
     assert.equal(lost.code, 'queue_state_persistence_failed')
     assert.equal((await client.now(page)).records.length, 1)
     await assertRecoverable(world)
+  })
+
+  it('is recovered from in a moment, in which nobody is told that a disk failed', async () => {
+    const { world, client } = await opened()
+    world.world.lanes[0]!.die()
+    assert.equal(world.log.state.kind, 'restarting')
+    const refused = client.publish('orders', 'm-1')
+    await turn()
+    assert.equal(refused.code, 'internal_error')
+    assert.match(refused.outcome.kind === 'refused' ? String(refused.outcome.error) : '', /takes nothing at present/)
+    await client.now(client.publish('orders', 'm-1'))
   })
 
   it('takes the group along that was made for it, and its number', async () => {

@@ -4,10 +4,11 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { RetentionLimits } from '../../../src/broker/operations.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
-import { Client } from './client.ts'
+import { encodeSegmentIndex, publishSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
+import { Client, inputOf } from './client.ts'
 import { answered, expectedPlan } from './dump.ts'
 import { Trace } from './trace.ts'
-import { BrokerWorld, CALLER } from './world.ts'
+import { BrokerWorld, CALLER, Pending, turn } from './world.ts'
 
 const NO_LIMITS: RetentionLimits = { maxAgeMs: null, maxBytes: null }
 const GROUP = { stream: 'orders', group: 'g1' }
@@ -41,6 +42,20 @@ async function opened(retention: NonNullable<CreateStreamBody['retention']>, seg
     await answered(world, world.broker.publishBatch(CALLER, 'orders', inputs))
   }
   return { world, trace, client, plan, expected, enforce, publish }
+}
+
+/** Retention runs for a while; it may never come to its end. */
+async function idle(world: BrokerWorld): Promise<void> {
+  for (let round = 0; round < 10; round += 1) {
+    void world.retainer.enforce()
+    for (let step = 0; step < 60; step += 1) await world.step()
+  }
+}
+
+async function assertLeftAlone(world: BrokerWorld): Promise<void> {
+  const { written } = world.log
+  await idle(world)
+  assert.equal(world.log.written, written)
 }
 
 type Opened = Awaited<ReturnType<typeof opened>>
@@ -199,6 +214,81 @@ describe('retention', () => {
     assert.deepEqual(await client.now(client.events()), events)
     assert.equal((await client.now(client.ack(leased!))).offset, 0)
     assert.equal((await client.now(client.claim('keep')))[0]!.offset, 1)
+  })
+
+  for (const [what, made] of [
+    ['headers', { headers: { trace: 'h'.repeat(700) } }],
+    ['keys', { key: { text: 'k'.repeat(700), encoding: 'utf8' } }],
+    ['message ids', { messageId: 'm'.repeat(700) }],
+  ] as const) {
+    it(`leaves an idle log alone whose records are mostly ${what}, also after a restart`, async () => {
+      const { world } = await opened({})
+      const inputs = Array.from({ length: 30 }, (_, i) => ({ ...inputOf(`m-${i}`), ...made }))
+      const publish = () => answered(world, world.broker.publishBatch(CALLER, 'orders', inputs))
+      for (let i = 0; i < 3; i += 1) await publish()
+      await assertLeftAlone(world)
+      world.end('crash')
+      await world.open()
+      for (let i = 0; i < 3; i += 1) await publish() // checkpoints, without which no segment may go
+      await assertLeftAlone(world)
+    })
+  }
+
+  it('leaves an idle log alone that is mostly audit events, once they were moved', async () => {
+    const { world, publish } = await opened({})
+    await publish(1)
+    for (let i = 0; i < 60; i += 1) {
+      await answered(world, world.broker.rewindCursor(CALLER, GROUP, 'c1', { offset: 0, reason: 'r'.repeat(900) }))
+    }
+    await assertLeftAlone(world)
+  })
+
+  it('ends early when it is closed, and is over by then', async () => {
+    const stream = await opened({ max_bytes: 1000 }, 2048)
+    const { world, client, publish, enforce } = stream
+    await client.now(client.create('keep'))
+    for (let i = 0; i < 6; i += 1) await client.now(client.publish('keep', `k-${i}`))
+    for (let i = 0; i < 30; i += 1) await publish(100, 5)
+    await world.flush()
+    const enforced = world.retainer.enforce()
+    while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await turn()
+    await world.step()
+    while (world.core.appender.inFlight === 0) await turn() // the first that lives in the oldest segment is on its way
+    const closed = new Pending(world.retainer.close())
+    await turn()
+    assert.equal(closed.outcome.kind, 'pending')
+    await world.flush()
+    await enforced
+    assert.equal(closed.outcome.kind, 'answered')
+    assert.equal(world.log.segments[0]!.base, 0, 'what lives in it was not moved any more')
+    const { written } = world.log
+    await enforce()
+    assert.equal(world.log.written, written)
+    assert.deepEqual(await client.messages('keep'), ['k-0', 'k-1', 'k-2', 'k-3', 'k-4', 'k-5'])
+  })
+
+  it('moves what an older version indexed, and counts it from then on', async () => {
+    const { world } = await opened({})
+    const inputs = Array.from({ length: 90 }, (_, i) => ({ ...inputOf(`m-${i}`), headers: { trace: 'h'.repeat(700) } }))
+    for (const input of inputs) await answered(world, world.broker.publish(CALLER, 'orders', input))
+    for (const { directory, sealed, ...segment } of world.log.segments) {
+      if (!sealed) continue
+      const read = readSegmentIndex(world.files, { directory, ...segment })
+      assert.ok(read.kind === 'runs')
+      for (const { run } of read.runs) run.whole.fill(0, 3)
+      const streams = read.runs.map(({ streamNumber, run }) => ({
+        number: streamNumber,
+        index: { runsIn: () => [run] },
+      }))
+      publishSegmentIndex(world.files, directory, encodeSegmentIndex(segment, streams))
+    }
+    world.end('kill')
+    await world.open()
+    for (const input of inputs.slice(0, 12)) await answered(world, world.broker.publish(CALLER, 'orders', input)) // two checkpoints
+    const { written } = world.log
+    await idle(world)
+    assert.ok(world.log.written > written, 'it is taken for garbage first')
+    await assertLeftAlone(world)
   })
 
   it('leaves a record readable while it is moved, and after the move was lost', async () => {

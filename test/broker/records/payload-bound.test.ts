@@ -32,7 +32,7 @@ function stored(frames: readonly Frame[]): Stored {
   for (const { sizes, gap, rotates } of frames) {
     if (rotates) [segmentBase, place] = [segmentBase + place + 1000, 64]
     const payloadBytesOf = (number: number): number => sizes[number]!
-    index.append({ segmentBase, place }, all.length, sizes.length, 1, () => 1, payloadBytesOf)
+    index.append({ segmentBase, place, frameBytes: 0 }, all.length, sizes.length, 1, () => 1, payloadBytesOf)
     all.push(...sizes)
     place += FRAME_OVERHEAD_BYTES + sizes.reduce((sum, size) => sum + size, 0)
     ends.set(segmentBase, place)

@@ -15,6 +15,7 @@ import {
   recordBytes,
   replicatedRecordsBytes,
 } from '../../../src/broker/frames.ts'
+import type { Place } from '../../../src/broker/engine/state.ts'
 import type { NewRecord } from '../../../src/broker/frames.ts'
 import { encodeChange } from '../../../src/broker/frames/change.ts'
 import type { Change } from '../../../src/broker/frames/change.ts'
@@ -521,7 +522,7 @@ describe('audited frames', () => {
     const stream = await StoredStream.open()
     const places = new Places(6)
     const ids: string[] = []
-    const store = (type: number, payload: Buffer): { segmentBase: number; place: number } => {
+    const store = (type: number, payload: Buffer): Place => {
       const at = stream.store(type, payload)
       places.add(places.count, at.segmentBase, at.place)
       ids.push(`evt-${(at.segmentBase + at.place).toString(16).padStart(12, '0')}`)

@@ -5,7 +5,7 @@ import { readNewestCheckpoint, writeCheckpoint } from '../../../src/log/checkpoi
 import type { Checkpoint } from '../../../src/log/checkpoint.ts'
 import { Places } from '../../../src/broker/records/places.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
-import { encodeSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
+import { decodeSegmentIndex, encodeSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
 import { runWriteTask } from '../../../src/broker/records/write-task.ts'
 import { MANIFEST_NAME } from '../../../src/log/sidecar.ts'
 import { SimFiles } from '../../support/sim-files.ts'
@@ -17,7 +17,7 @@ function streams(counts: readonly number[]): { readonly number: number; readonly
   return counts.map((count, number) => {
     const index = new RecordIndex()
     for (let offset = 0; offset < count; offset++) {
-      const place = { segmentBase: SEGMENT.base, place: 64 + 8 * (offset + 1000 * number) }
+      const place = { segmentBase: SEGMENT.base, place: 64 + 8 * (offset + 1000 * number), frameBytes: 80 }
       index.append(
         place,
         offset,
@@ -62,6 +62,7 @@ describe('the sidecar of a segment', () => {
           const back = loaded.get(number)!
           assert.deepEqual(placesOf(back), placesOf(index))
           assert.deepEqual(back.segments(), index.segments())
+          assert.equal(back.storedBytes, index.storedBytes)
           for (const timeMs of [0, 70, 7100]) {
             assert.deepEqual(back.candidates('event', timeMs), index.candidates('event', timeMs))
             assert.deepEqual(back.candidates('ingest', timeMs), index.candidates('ingest', timeMs))
@@ -69,6 +70,17 @@ describe('the sidecar of a segment', () => {
         }
       }),
     )
+  })
+
+  it('of an older version does not say how long frames are, and they are taken for usual ones', () => {
+    const bytes = encodeSegmentIndex(SEGMENT, streams([70]))
+    new Float64Array(bytes.buffer, 48 + 40, 1).fill(0)
+    const [read] = decodeSegmentIndex(bytes, SEGMENT)!
+    const index = new RecordIndex()
+    index.adopt(read!.run)
+    assert.equal(index.storedBytes, 70 * (10 + 150))
+    index.dropBelow(30)
+    assert.equal(index.storedBytes, 40 * (10 + 150))
   })
 
   it('holds nothing of other segments', () => {

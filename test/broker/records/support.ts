@@ -1,6 +1,8 @@
 /** Random records, what users see of them, and a log of real frames on simulated files. */
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import type { Place } from '../../../src/broker/engine/state.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../../../src/broker/frames.ts'
 import type { Content, NewRecord } from '../../../src/broker/frames.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
@@ -103,18 +105,15 @@ export class StoredStream {
   }
 
   /** Stores a frame, or leaves it in the log's ring; where it is. */
-  store(
-    type: number,
-    payload: Buffer,
-    fate: 'written' | 'waiting' = 'written',
-  ): { readonly segmentBase: number; readonly place: number } {
+  store(type: number, payload: Buffer, fate: 'written' | 'waiting' = 'written'): Place {
     const writer = this.#writer
     const begun = writer.tryBegin(type, payload.byteLength, -1, 0, 'sync', 'admit')
     if (begun !== 'ok') throw new Error(begun)
     payload.copy(writer.bytes, writer.inlineOffset)
     writer.publish(crc32(payload))
     if (fate === 'written') this.world.step()
-    return { segmentBase: writer.segmentBase, place: writer.segmentOffset }
+    const { segmentBase, segmentOffset: place } = writer
+    return { segmentBase, place, frameBytes: frameBytes(payload.byteLength) }
   }
 
   /** Stores records as one frame, at the next offsets or at given ones (moved). */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { crc32 } from 'node:zlib'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../../../src/broker/frames.ts'
 import { readNewestCheckpoint } from '../../../src/log/checkpoint.ts'
 import type { ReadResult, ReadTask } from '../../../src/broker/records/read-protocol.ts'
@@ -52,7 +53,7 @@ it('threads read records of a real log as soon as they are written, and write si
   writer.publish(crc32(writer.bytes.subarray(at, at + payloadBytes)))
   const index = new RecordIndex()
   index.append(
-    { segmentBase: writer.segmentBase, place: writer.segmentOffset },
+    { segmentBase: writer.segmentBase, place: writer.segmentOffset, frameBytes: frameBytes(payloadBytes) },
     0,
     3,
     INGEST_TIME_MS,

@@ -50,19 +50,24 @@ describe('the content of a checkpoint', () => {
     assert.notDeepEqual(contentOf(state), before)
   })
 
-  it('of a version that kept no encryption of completed uploads is read', async () => {
-    const { world } = await filled()
-    const { head, index } = copyState(world.core.state)
-    const text = Buffer.from(head).toString('utf8', 8).replace('"encryption":null,"atMs"', '"atMs"')
-    assert.equal(text.length, Buffer.from(head).toString('utf8', 8).length - '"encryption":null,'.length)
-    const json = Buffer.from(text)
-    const older = Buffer.alloc(8 + json.length)
-    older.writeUInt32LE(json.length, 0)
-    json.copy(older, 8)
-    const parts = [older]
-    for (let part = index.next(); part !== null; part = index.next()) parts.push(Buffer.from(part))
-    assert.deepEqual(contentOf(decodeState(parts)), contentOf(world.core.state))
-  })
+  for (const [what, now, then] of [
+    ['kept no encryption of completed uploads', '"encryption":null,"atMs"', '"atMs"'],
+    ['kept where the frames of parts are', '"extents":[', '"position":7,"extents":['],
+  ] as const) {
+    it(`of a version that ${what} is read`, async () => {
+      const { world } = await filled()
+      const { head, index } = copyState(world.core.state)
+      const text = Buffer.from(head).toString('utf8', 8)
+      assert.ok(text.includes(now))
+      const json = Buffer.from(text.replaceAll(now, then))
+      const older = Buffer.alloc(8 + json.length)
+      older.writeUInt32LE(json.length, 0)
+      json.copy(older, 8)
+      const parts = [older]
+      for (let part = index.next(); part !== null; part = index.next()) parts.push(Buffer.from(part))
+      assert.deepEqual(contentOf(decodeState(parts)), contentOf(world.core.state))
+    })
+  }
 
   it('is what a start finds, with the frames behind it', async () => {
     const { world, client } = await filled()

@@ -207,6 +207,26 @@ describe('cleaning', () => {
     assert.ok((await client.get('small')).equals(payloadOf(9, 500)))
   })
 
+  it('ends early when it is closed, loses nothing, and is over by then', async () => {
+    const store = await open()
+    const { world, client } = store
+    await client.putLarge('large', BODY)
+    await litter(store, 20)
+    const cleaning = world.engine.cleaner.enforce()
+    await world.step()
+    let isClosed = false
+    const closing = world.engine.cleaner.close().then(() => (isClosed = true))
+    await turn()
+    assert.equal(isClosed, false)
+    await settled(world, closing)
+    await cleaning
+    const { segmentsCleaned } = world.counters
+    assert.ok(segmentsCleaned < 2)
+    await clean(world)
+    assert.equal(world.counters.segmentsCleaned, segmentsCleaned)
+    assert.ok((await client.get('large')).equals(BODY))
+  })
+
   it('gives up uploads whose time is over, and forgets when they were completed', async () => {
     const { world, client } = await open()
     const stays = await client.begin('stays')

@@ -30,7 +30,6 @@ export interface RefPart {
   readonly etag: string
   readonly lastModifiedMs: number
   readonly checksum: { readonly value: string; readonly bytes: number }
-  readonly position: number
   readonly extents: readonly Extent[]
 }
 
@@ -73,7 +72,7 @@ export class Reference {
   apply({ type, position, payload }: Frame): void {
     if (type === FRAME_CHANGE) this.#change(decodeChange(payload))
     else if (type === FRAME_OBJECT) this.#object(decodeCommit(payload), position)
-    else if (type === FRAME_PART) this.#part(decodeCommit(payload), position)
+    else if (type === FRAME_PART) this.#part(decodeCommit(payload))
     else if (type === FRAME_DELETED) {
       const { bucket, key, commitSequence } = decodeDeleted(payload)
       this.commitSequence = commitSequence
@@ -119,8 +118,8 @@ export class Reference {
     this.buckets.get(frame.bucket)!.objects.set(key, object)
   }
 
-  #part(frame: CommitFrame, position: number): void {
-    this.uploads.get(frame.uploadId!)!.parts.set(frame.partNumber, partOf(frame, position))
+  #part(frame: CommitFrame): void {
+    this.uploads.get(frame.uploadId!)!.parts.set(frame.partNumber, partOf(frame))
   }
 }
 
@@ -131,11 +130,11 @@ export function objectOf(frame: CommitFrame, position: number): RefObject {
   return { position, size, lastModifiedMs, etag, commitSequence, extents, details: decodeDetails(frame.details) }
 }
 
-export function partOf(frame: CommitFrame, position: number): RefPart {
+export function partOf(frame: CommitFrame): RefPart {
   const { partNumber, size, etag, lastModifiedMs, content } = frame
   const { checksum } = JSON.parse(frame.details.toString()) as { checksum: string } // as the store writes it
   const extents = 'extents' in content ? content.extents : []
-  return { partNumber, size, etag, lastModifiedMs, checksum: { value: checksum, bytes: size }, position, extents }
+  return { partNumber, size, etag, lastModifiedMs, checksum: { value: checksum, bytes: size }, extents }
 }
 
 export const summaryOf = ({ size, lastModifiedMs, etag, commitSequence }: ObjectSummary): ObjectSummary => ({
