@@ -10,6 +10,11 @@ export class Rounds {
   readonly #closing = new AbortController()
   #underWay: Promise<void> | null = null
 
+  /** Aborted once `close` was called. */
+  get signal(): AbortSignal {
+    return this.#closing.signal
+  }
+
   /** @param round deals with its own failures; looks at the signal between any two steps that take long */
   constructor(round: (signal: AbortSignal) => Promise<void>) {
     this.#round = round

@@ -4,9 +4,10 @@
  *
  * M1  a record is found at its new place from the moment it is appended there: who reads waits until that is written. The old place
  *     stays until the new one is durable
- * M2  cleaning begins when the log is more than twice what lives in it: it writes no more than what is published, in the long run
+ * M2  cleaning begins, and stops, as log/cleaning.ts says
  * M3  what lives is counted as it is stored, not by its payloads: when everything was moved the log is what lives, and cleaning ends
  */
+import { demandRoomToMove, isCleaningDue } from '../../log/cleaning.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import { Places } from '../records/places.ts'
@@ -15,8 +16,6 @@ import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { StreamState } from './state.ts'
 
-/** Garbage that is left alone, in segments. */
-const SEGMENTS_SPARED = 4
 const MOVED_AT_ONCE = 500
 /** A longer record goes alone. */
 const RUN_BYTES_MAX = 4 << 20
@@ -34,27 +33,34 @@ interface AuditEvent {
 }
 
 /** M2, M3 */
-export function needsCleaning(core: Core, segmentBytes: number): boolean {
-  const { segments } = core.log
-  const first = segments[0]
-  const last = segments.at(-1)
-  if (first === undefined || last === undefined || segments.length <= SEGMENTS_SPARED) return false
+export function needsCleaning({ log, state }: Core, segmentBytes: number): boolean {
+  const first = log.segments[0]
+  const last = log.segments.at(-1)
+  if (first === undefined || last === undefined) return false
   let liveBytes = 0
-  for (const stream of core.state.streams) liveBytes += stream?.index.storedBytes ?? 0
-  return last.end - first.base > 2 * liveBytes + SEGMENTS_SPARED * segmentBytes
+  for (const stream of state.streams) liveBytes += stream?.index.storedBytes ?? 0
+  return isCleaningDue(log, segmentBytes, liveBytes, last.end - first.base - liveBytes)
 }
 
 /**
  * @param signal ends it early
- * @throws BrokerError when the log takes no more; what was moved until then stays moved
+ * @throws BrokerError when the log takes no more, Error when it should not; what was moved until then stays moved
  */
-export async function moveOut(core: Core, segment: SegmentInfo, signal: AbortSignal): Promise<void> {
+export async function moveOut(
+  core: Core,
+  segment: SegmentInfo,
+  segmentBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
   for (const stream of core.state.streams) {
     if (stream === undefined) continue
     const shares = stream.index.segments().filter(({ segmentBase }) => segmentBase === segment.base)
     for (const { firstOffset, lastOffset } of shares) {
       const move = stream.name === AUDIT_STREAM ? moveEvents : moveRecords
-      await move(core, stream, segment, firstOffset, lastOffset + 1, signal)
+      await move(core, stream, segment, firstOffset, lastOffset + 1, (bytes) => {
+        demandRoomToMove(core.log, segmentBytes, bytes)
+        return !signal.aborted
+      })
     }
   }
 }
@@ -66,13 +72,14 @@ async function moveRecords(
   segment: SegmentInfo,
   from: number,
   end: number,
-  signal: AbortSignal,
+  mayMove: (bytes: number) => boolean,
 ): Promise<void> {
-  for (let at = from; at < end && !signal.aborted;) {
+  for (let at = from; at < end;) {
     const { records, unreadable } = await core.reads.rawRecords(stream.index, at, end, MOVED_AT_ONCE)
     if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, unreadable)
     const here = records.filter(({ offset }) => offset >= stream.floor && isIn(segment, stream, offset))
+    if (!mayMove(recordsBytes(here.map(({ bytes }) => bytes)))) return
     await Promise.all(runsOf(here).map((run) => appendAgain(core, stream, run)))
     const last = Math.max(records.at(-1)?.offset ?? -1, unreadable.at(-1)?.offset ?? -1)
     if (last < at) return
@@ -127,9 +134,9 @@ async function moveEvents(
   segment: SegmentInfo,
   from: number,
   end: number,
-  signal: AbortSignal,
+  mayMove: (bytes: number) => boolean,
 ): Promise<void> {
-  for (let at = from; at < end && !signal.aborted;) {
+  for (let at = from; at < end;) {
     const page = await core.reads.auditPage(stream.index, at, end, MOVED_AT_ONCE, 'ndjson')
     if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, page.unreadable)
@@ -139,6 +146,7 @@ async function moveEvents(
       .filter((line) => line !== '')
     const events = lines.map((line) => JSON.parse(line) as AuditEvent) // rendered by our reader
     const here = events.filter(({ offset }) => isIn(segment, stream, offset))
+    if (!mayMove(page.bytes.byteLength)) return
     await Promise.all(here.map((event) => appendEvent(core, stream, event)))
     if (!page.hasMore) return
     at = page.nextOffset

@@ -80,7 +80,7 @@ export class Retainer {
       oldest = log.segments[0]
     ) {
       if (!oldest.sealed || oldest.end > this.#checkpoints.position) return
-      await moveOut(this.#core, oldest, signal)
+      await moveOut(this.#core, oldest, this.#segmentBytes, signal)
       this.#dropSegments()
       if (log.segments[0] === oldest) return // something of it could not be moved, or was not any more
     }

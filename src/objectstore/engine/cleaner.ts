@@ -4,14 +4,13 @@
  * from its oldest end on.
  *
  * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
- * M2  cleaning begins when the log is more than twice what lives in it: in the long run it writes no more than what is put
+ * M2  cleaning begins, and stops, as log/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
  * M5  what lives is only estimated: what a whole round of the circle left, which gave nothing back, counts as living from then on
- * M6  when there is little room left, cleaning begins with less garbage, although more has to be moved for what comes back. It stops
- *     while there still is room to delete
  */
 import type { SegmentInfo } from '../../log/log.ts'
+import { demandRoomToMove, isCleaningDue } from '../../log/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -23,13 +22,6 @@ import { extentsOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** Garbage that is left alone, in segments. With less room than that, M6. */
-const SEGMENTS_SPARED = 4
-/** M6. Garbage that is left alone then: a share of what lives, and of a segment. */
-const LIVE_SHARE_SPARED = 1 / 8
-const SEGMENT_SHARE_SPARED = 1 / 4
-/** M6. Room that is left for others than the cleaner, in segments. */
-const SEGMENT_SHARE_LEFT = 1 / 4
 /** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
 const MOVED_AT_ONCE = 16
 /** M5. A round after which so much of the log is left gave nothing back. */
@@ -76,6 +68,7 @@ export class Cleaner {
       await this.#expireUploads(signal)
       await this.#clean(signal)
     } catch (error) {
+      if (signal.aborted) return
       core.logger.warn({ reason: String(error) }, 'space could not be given back, and it is tried again')
     }
   }
@@ -114,15 +107,11 @@ export class Cleaner {
     return this.#parts.core.log.segments.find(({ end }) => end > this.#movedTo)
   }
 
-  /** M2, M6 */
+  /** M2 */
   #isDue(): boolean {
     const { core, segmentBytes } = this.#parts
     const { liveBytes } = core.state
-    const garbageBytes = this.#logNow().bytes - liveBytes - this.#notGarbageBytes
-    const isShortOfRoom = core.log.roomFor('admit') < SEGMENTS_SPARED * segmentBytes
-    return isShortOfRoom
-      ? garbageBytes > Math.max(LIVE_SHARE_SPARED * liveBytes, SEGMENT_SHARE_SPARED * segmentBytes)
-      : garbageBytes > liveBytes + SEGMENTS_SPARED * segmentBytes
+    return isCleaningDue(core.log, segmentBytes, liveBytes, this.#logNow().bytes - liveBytes - this.#notGarbageBytes)
   }
 
   /** M5 */
@@ -197,7 +186,7 @@ export class Cleaner {
     const owner = core.state.bucketOf(bucket)
     if (owner === null) return true
     const target = { bucket: owner, key, upload: null }
-    this.#demandRoom(commitFrameBytes(loaded.frame))
+    this.#demandMove(commitFrameBytes(loaded.frame))
     const moved = 'inline' in content ? content : { extents: await this.#moveExtents(content.extents, segment, target) }
     return (await store.rewrite(loaded, loaded.details, moved, 'finish')) !== null
   }
@@ -228,18 +217,16 @@ export class Cleaner {
     for (const extent of extents) {
       const isHere = extent.position >= segment.base && extent.position < segment.end
       const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
-      this.#demandRoom(bytes?.byteLength ?? 0)
+      this.#demandMove(bytes?.byteLength ?? 0)
       moved.push(bytes === null ? extent : await store.bodies.appendExtent(bytes, target, 'finish'))
     }
     return moved
   }
 
-  /** M6 */
-  #demandRoom(bytes: number): void {
-    const { core, segmentBytes } = this.#parts
-    if (core.log.roomFor('finish') < bytes + SEGMENT_SHARE_LEFT * segmentBytes) {
-      throw new Error('the disk is too full to move what lives: delete more, or make room')
-    }
+  /** Before every append: on a slow disk what is left of a round would take longer than whoever closes it waits. */
+  #demandMove(bytes: number): void {
+    this.#rounds.signal.throwIfAborted()
+    demandRoomToMove(this.#parts.core.log, this.#parts.segmentBytes, bytes)
   }
 }
 
