@@ -23,3 +23,6 @@ export class StoreError extends Error {
     this.code = code
   }
 }
+
+/** Of whatever was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

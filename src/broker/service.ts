@@ -5,6 +5,7 @@
  */
 import type { BrokerConfig } from '../config/broker.ts'
 import { readQuotas } from '../config/quotas.ts'
+import { messageOf } from '../errors.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
@@ -118,7 +119,7 @@ function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas,
     quotas.replace(readQuotas(quotasFile))
     logger.info({}, 'quotas read again')
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     logger.error({ reason: `${names.MQ_QUOTAS_FILE} ${reason}` }, 'the quotas stay as they are')
   }
 }

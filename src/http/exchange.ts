@@ -48,9 +48,9 @@ export interface BodySink {
 export interface Exchange {
   /** The client's own request id, or a generated one; in every response. */
   readonly id: string
-  /** IP address of the other end of the connection; '' after the end. */
+  /** IP address of the other end of the connection; '' once it is answered or aborted. */
   readonly remoteAddress: string
-  /** Answered or aborted. */
+  /** An answer was begun, or the client is gone: what is answered from now on is ignored (E2). */
   readonly ended: boolean
   /** E1. Called at once when it ended already. */
   onEnd(listener: (how: 'answered' | 'aborted') => void): void

@@ -13,7 +13,7 @@
  */
 import assert from 'node:assert/strict'
 import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalTask } from './environment.ts'
@@ -342,7 +342,7 @@ export class Journal {
     this.#shared.dropReplica(this.#replica)
     while (this.#ring.next() >= 0);
     this.#ring.release()
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     const code = errorCode(error)
     this.#options.notify({ kind: 'failed', code, message, isFull: code === 'ENOSPC' && !this.#isSyncing })
     this.#wakeMain()

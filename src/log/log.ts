@@ -13,7 +13,7 @@
  * L3  listeners of state are called before listeners of progress see what changed
  */
 import assert from 'node:assert/strict'
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
 import { DurableMark } from './durable-mark.ts'
@@ -269,7 +269,7 @@ export class Log {
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.forceProducerState(PRODUCER_READ_ONLY)
-    const message = failure instanceof Error ? failure.message : String(failure)
+    const message = messageOf(failure)
     const code = failure instanceof StoreError ? failure.code : 'log_restart_failed'
     this.#setState({ kind: 'read-only', code, message: `${message}. Nothing more is accepted until a restart` })
     this.#progressed()
@@ -460,7 +460,7 @@ async function takeDirectory(environment: LogEnvironment, directory: string): Pr
     return await environment.lock(directory)
   } catch (error) {
     if (error instanceof StoreError) throw error
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     throw new StoreError(
       'unavailable',
       'data_directory_unusable',

@@ -10,7 +10,7 @@
  *     acknowledged is allowed, one less is not. A directory that missed the last opening may hold a fork, and gives nothing
  * R3  then all others are made equal to it, before the log opens a new epoch
  */
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import { makeDurableDirectory, publishFile } from './files.ts'
 import type { Files } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
@@ -268,7 +268,7 @@ class Replicas {
   }
 
   #giveUp(replica: number, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     this.#usable[replica] = false
     this.#problems.push({
       code: 'log_replica_unusable',

@@ -1,5 +1,5 @@
 /** The tenant policy in force, and its reload. */
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import { readWhole } from '../log/files.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -49,7 +49,7 @@ export class PolicyHolder {
     try {
       this.#policy = readPolicy(this.#files, this.#path, this.#policy.generation + 1)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       this.#logger.error(
         { setting: POLICY_SETTING, reason },
         'the tenant policy file was refused, the policy before stays in force',

@@ -5,7 +5,7 @@
  *     and while it runs when a reader found it damaged
  * B2  a job that fails is tried again, later each time; until it succeeds queries read the segment's ActiveIndex
  */
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import type { Log, SegmentInfo } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
@@ -82,7 +82,7 @@ export class Sidecars {
     this.#run(segment, fromFrames)
       .then((row) => this.#publish(segment, row))
       .catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = messageOf(error)
         const details = { segment: segmentName(segment.base), reason }
         this.#parts.logger.error(details, 'the sidecar of a segment could not be built')
         this.#parts.after(retryMs, () => this.#build(segment, Math.min(2 * retryMs, RETRY_LAST_MS), fromFrames))

@@ -9,7 +9,7 @@ import { release } from 'node:os'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
 import { hostPort } from '../http/host-port.ts'
@@ -247,7 +247,7 @@ class Authentication implements Authenticator {
       this.#current = this.#read()
       this.#logger.info({}, 'credentials read again')
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       this.#logger.error({ reason }, 'the credentials stay as they are')
     }
   }

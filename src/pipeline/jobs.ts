@@ -12,7 +12,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 
 export interface JobPoolOptions {
@@ -167,7 +167,3 @@ class TaskLimits {
 }
 
 function ignore(): void {}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { messageOf } from '../errors.ts'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
 import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
@@ -112,7 +113,3 @@ export class Lane {
 }
 
 function ignore(): void {}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

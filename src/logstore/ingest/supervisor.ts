@@ -6,6 +6,7 @@
  * V2  between two lanes requests are refused as retryable, and health says so
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../../errors.ts'
 import type { Log, LogState } from '../../log/log.ts'
 import { LogWriter } from '../../log/log-writer.ts'
 import type { Position } from '../../log/log-writer.ts'
@@ -143,7 +144,7 @@ export class DecodeSupervisor {
     settled
       .then(() => this.start())
       .catch((failure: unknown) => {
-        const reason = failure instanceof Error ? failure.message : String(failure)
+        const reason = messageOf(failure)
         this.#parts.logger.error({ reason }, 'the decode lane could not be replaced')
       })
   }
