@@ -34,12 +34,6 @@ export function probeDisk(directory: string): DiskCapabilities {
   }
 }
 
-/** Bytes that can still be written. */
-export function freeBytes(directory: string): number {
-  const { bavail, bsize } = fs.statfsSync(directory)
-  return bavail * bsize
-}
-
 /** Size of the file system of a directory, or of what there is of its path. */
 export function diskBytes(directory: string): number {
   for (let at = resolve(directory); ; at = dirname(at)) {

@@ -52,7 +52,7 @@ import {
   SMALL_SEGMENT_BYTES,
 } from './limits.ts'
 import { storeMetrics } from './metrics.ts'
-import { diskBytes, freeBytes, probeDisk } from './platform.ts'
+import { diskBytes, probeDisk } from './platform.ts'
 
 const SEGMENTS_NAME = 'segments'
 const HOUR_MS = 3600 * 1000
@@ -300,7 +300,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     capabilities: () => ({
       runtime: `trilog ${version}, Node ${process.versions.node}, Linux ${release()}`,
       dataDirectory: config.dataDirectory,
-      freeSpace: freeBytes(config.dataDirectory),
+      freeSpace: nodeFiles.freeBytes(config.dataDirectory),
       ...disk,
     }),
     helper,

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, it } from 'node:test'
-import { freeBytes, probeDisk } from '../../src/objectstore/platform.ts'
+import { nodeFiles } from '../../src/log/node-files.ts'
+import { probeDisk } from '../../src/objectstore/platform.ts'
 
 describe('what a disk can do', () => {
   it('is tried, and leaves nothing behind', (context) => {
@@ -12,7 +13,7 @@ describe('what a disk can do', () => {
     assert.match(device, /^\d+:\d+/)
     assert.deepEqual([atomicRename, flushBehavior], [true, 'fdatasync before every answer'])
     assert.deepEqual(readdirSync(directory), [])
-    assert(freeBytes(directory) > 0)
+    assert(nodeFiles.freeBytes(directory) > 0)
   })
 
   it('is not known where nothing can be written', () => {

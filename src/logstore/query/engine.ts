@@ -10,7 +10,7 @@ import { StoreError } from '../../errors.ts'
 import { ActiveIndex } from '../active-index.ts'
 import type { StoredBatch } from '../batch-frame.ts'
 import type { ExpectedIndex } from '../bundle/reader.ts'
-import { isBefore, timeOfWords } from '../time-words.ts'
+import { timeOfWords } from '../time-words.ts'
 import { PartTexts } from '../render/record.ts'
 import { Catalog } from './catalog.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
@@ -20,7 +20,7 @@ import { DamagedFrameError } from './frame-reader.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
 import { PageSelection } from './page-selection.ts'
-import { planQuery } from './plan.ts'
+import { overlaps, planQuery } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
 import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
@@ -202,12 +202,17 @@ function sourcesOf({ indexed }: QuerySnapshot, catalog: Catalog, plan: QueryPlan
   const sources: Source[] = []
   for (let row = 0; row < catalog.length; row++) {
     const base = catalog.base(row)
-    const overlaps =
+    const mayMatch =
       base < plan.snapshot &&
       catalog.records(row) > 0 &&
-      isBefore(catalog.minTimeHigh(row), catalog.minTimeLow(row), plan.toHigh, plan.toLow) &&
-      !isBefore(catalog.maxTimeHigh(row), catalog.maxTimeLow(row), plan.fromHigh, plan.fromLow)
-    if (!overlaps) continue
+      overlaps(
+        plan,
+        catalog.minTimeHigh(row),
+        catalog.minTimeLow(row),
+        catalog.maxTimeHigh(row),
+        catalog.maxTimeLow(row),
+      )
+    if (!mayMatch) continue
     sources.push({ kind: 'bundle', base, expected: { base, end: catalog.end(row), identity: catalog.identity(row) } })
   }
   for (const { base, index } of indexed) {

@@ -69,5 +69,16 @@ function traceWords(hex: string): Uint32Array {
   return Uint32Array.from({ length: 4 }, (_, i) => Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16))
 }
 
+/** Whether any time from the earliest to the latest is in the range. */
+export const overlaps = (
+  plan: QueryPlan,
+  earliestHigh: number,
+  earliestLow: number,
+  latestHigh: number,
+  latestLow: number,
+): boolean =>
+  isBefore(earliestHigh, earliestLow, plan.toHigh, plan.toLow) &&
+  !isBefore(latestHigh, latestLow, plan.fromHigh, plan.fromLow)
+
 export const isInRange = (plan: QueryPlan, timeHigh: number, timeLow: number): boolean =>
   !isBefore(timeHigh, timeLow, plan.fromHigh, plan.fromLow) && isBefore(timeHigh, timeLow, plan.toHigh, plan.toLow)

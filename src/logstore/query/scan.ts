@@ -9,7 +9,7 @@ import type { BundleIndex, Partition } from '../bundle/reader.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import type { PageSelection } from './page-selection.ts'
-import { isInRange } from './plan.ts'
+import { isInRange, overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
 import type { QuarantinedRange } from './task.ts'
 
@@ -169,29 +169,31 @@ function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: numbe
     if (zone % zonesPerCheck === 0) scan.deadline.check()
     const first = zone * zoneEntries
     const end = first + zoneEntries
-    if (end > visible) scanActiveEntries(scan, active, partition, first, visible)
-    else if (isZoneOutside(scan.plan, active, zone)) continue
-    else if (isZoneCounted(scan, active, partition, zone)) scan.matched += zoneEntries
-    else scanActiveEntries(scan, active, partition, first, end)
+    const match = end > visible ? 'some' : zoneMatch(scan, active, partition, zone)
+    if (match === 'all, not shown') scan.matched += zoneEntries
+    else if (match === 'some') scanActiveEntries(scan, active, partition, first, Math.min(end, visible))
   }
 }
 
-const isZoneOutside = ({ fromHigh, fromLow, toHigh, toLow }: QueryPlan, active: ActiveIndex, zone: number): boolean =>
-  isBefore(active.zoneLatestHigh[zone]!, active.zoneLatestLow[zone]!, fromHigh, fromLow) ||
-  !isBefore(active.zoneEarliestHigh[zone]!, active.zoneEarliestLow[zone]!, toHigh, toLow)
-
-/** Whether all of the zone matches and none of it can come onto the page. */
-function isZoneCounted(scan: SegmentScan, active: ActiveIndex, partition: number, zone: number): boolean {
-  if (active.zonePartition[zone] !== partition || scan.damaged.length > 0) return false
+/** 'some' is always true enough. */
+function zoneMatch(
+  scan: SegmentScan,
+  active: ActiveIndex,
+  partition: number,
+  zone: number,
+): 'none' | 'all, not shown' | 'some' {
   const earliestHigh = active.zoneEarliestHigh[zone]!
   const earliestLow = active.zoneEarliestLow[zone]!
   const latestHigh = active.zoneLatestHigh[zone]!
   const latestLow = active.zoneLatestLow[zone]!
-  return (
+  if (!overlaps(scan.plan, earliestHigh, earliestLow, latestHigh, latestLow)) return 'none'
+  const isCounted =
+    active.zonePartition[zone] === partition &&
+    scan.damaged.length === 0 &&
     isInRange(scan.plan, earliestHigh, earliestLow) &&
     isInRange(scan.plan, latestHigh, latestLow) &&
     !scan.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)
-  )
+  return isCounted ? 'all, not shown' : 'some'
 }
 
 /** Entries [from, to). */
@@ -217,7 +219,7 @@ export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
   if (plan.id !== null) return scanBundleId(scan, index, plan.id)
   if (plan.trace !== null) return scanBundleTrace(scan, index, plan.trace)
   const partition = index.findPartition(plan.tenant, plan.dataset)
-  if (partition === null || !overlaps(plan, partition)) return false
+  if (partition === null || !mayMatch(plan, partition)) return false
   scanBundleTime(scan, index, partition)
   return true
 }
@@ -253,7 +255,7 @@ function scanBundleTrace(scan: SegmentScan, index: BundleIndex, trace: Uint32Arr
   const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   if (from === to) return true
   const partition = index.findPartition(plan.tenant, plan.dataset)
-  if (partition === null || !overlaps(plan, partition)) return true
+  if (partition === null || !mayMatch(plan, partition)) return true
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     considerEntry(scan, index, partition, index.traceEntry(row))
@@ -297,9 +299,8 @@ function countMatching(scan: SegmentScan, index: BundleIndex, partition: Partiti
   return matching
 }
 
-const overlaps = (plan: QueryPlan, partition: Partition): boolean =>
-  isBefore(partition.minTimeHigh, partition.minTimeLow, plan.toHigh, plan.toLow) &&
-  !isBefore(partition.maxTimeHigh, partition.maxTimeLow, plan.fromHigh, plan.fromLow)
+const mayMatch = (plan: QueryPlan, { minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Partition): boolean =>
+  overlaps(plan, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
 
 function sameWords(words: Uint32Array, at: number, key: Uint32Array): boolean {
   return words[at] === key[0] && words[at + 1] === key[1] && words[at + 2] === key[2] && words[at + 3] === key[3]
