@@ -5,6 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { TEMPORARY_SUFFIX } from './files.ts'
 
 const PIECE_BYTES = 1 << 20
+/** A write keeps its core until it is done, which takes milliseconds where memory is touched for the first time: whoever wants that core waits for one. */
+const WRITE_BYTES = 128 << 10
 /** The disk is left alone for so many times as long as a piece took. */
 const PAUSE_FACTOR = 4
 
@@ -14,10 +16,13 @@ export async function prepareFile(path: string, bytes: number, isCancelled: () =
   try {
     const file = await fs.open(temporary, 'w')
     try {
-      const zeros = Buffer.alloc(PIECE_BYTES)
+      const zeros = Buffer.alloc(WRITE_BYTES)
       for (let at = 0; at < bytes && !isCancelled(); at += PIECE_BYTES) {
         const startMs = performance.now()
-        await file.write(zeros, 0, Math.min(PIECE_BYTES, bytes - at), at)
+        const end = Math.min(at + PIECE_BYTES, bytes)
+        for (let from = at; from < end; from += WRITE_BYTES) {
+          await file.write(zeros, 0, Math.min(WRITE_BYTES, end - from), from)
+        }
         await file.datasync()
         await wait((performance.now() - startMs) * PAUSE_FACTOR)
       }
