@@ -4,8 +4,9 @@
  *   node bench/query-latency.ts [--records 10000000] [--queries 500] [--rate 50000] [--data-dir DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset, then asks for what is not there, by record id, by trace id
- * and for pages of 100 by time range, one query at a time, while the load tool sends `--rate` records/s. Last, it restarts the store
- * twice: after SIGTERM and after SIGKILL. Talks to this machine only.
+ * and for pages of 100 by time range, one query at a time with pauses between, while the load tool sends `--rate` records/s: so the queries
+ * meet whatever goes on beside them, segments that are closed and indexed among it. Last, it restarts the store twice: after SIGTERM and after
+ * SIGKILL. Talks to this machine only.
  */
 import { spawn } from 'node:child_process'
 import { createHash, randomInt } from 'node:crypto'
@@ -14,6 +15,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Service, row, timed } from './support/service.ts'
 
@@ -26,6 +28,9 @@ const { values } = parseArgs({
   },
 })
 const BATCH = 512
+/** Both sides of the load compile their code before. */
+const WARM_UP_MS = 5000
+const PAUSE_MS = { from: 10, to: 60 }
 const NO_TRACE = 'f'.repeat(32)
 const TOKEN = 'local-dev-token'
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -49,7 +54,7 @@ const start = (): Promise<Service> =>
     LOGSTORE_GATEWAY_MAX_BYTES: 'none',
   })
 
-async function load(url: string, args: readonly string[]): Promise<string> {
+function load(url: string, args: readonly string[]): { readonly output: Promise<string>; readonly end: () => void } {
   const child = spawn(
     process.execPath,
     ['bench/load/main.ts', 'logstore', '--url', url, '--disk-time', '0s', ...args],
@@ -60,8 +65,7 @@ async function load(url: string, args: readonly string[]): Promise<string> {
   )
   let text = ''
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
-  await once(child, 'exit')
-  return text
+  return { output: once(child, 'exit').then(() => text), end: () => child.kill('SIGINT') }
 }
 
 interface QueryReply {
@@ -79,9 +83,8 @@ const query = (store: Service, filter: object, limit = 100) =>
 try {
   const batches = Math.ceil(Number(values.records) / BATCH)
   let store = await start()
-  console.log(
-    (await load(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])).trimEnd(),
-  )
+  const filling = load(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
+  console.log((await filling.output).trimEnd())
 
   const acked = readFileSync(ackedFile, 'utf8')
     .trimEnd()
@@ -95,37 +98,42 @@ try {
     ids.push(result.results[0]!.record.record_id)
   }
 
-  const seconds = Math.ceil((queries * 4) / 25)
+  const longest = `${queries + 60}s` // it is ended before, unless something fails here
   const background = load(store.url, [
     '--rate',
     values.rate,
     '--duration',
-    `${seconds}s`,
+    longest,
     '--seed',
     '8',
     '--connections',
     '4',
   ])
+  await sleep(WARM_UP_MS)
   const timings: Record<'nothing found' | 'record id' | 'trace id' | 'page of 100 by time range', number[]> = {
     'nothing found': [], // what a request and its way to a query thread take, whatever is asked
     'record id': [],
     'trace id': [],
     'page of 100 by time range': [],
   }
+  const measure = async (name: keyof typeof timings, filter: object): Promise<QueryReply> => {
+    await sleep(randomInt(PAUSE_MS.from, PAUSE_MS.to))
+    const { result, ms } = await query(store, filter)
+    timings[name].push(ms)
+    return result
+  }
   for (let i = 0; i < queries; i++) {
-    const byId = await query(store, { record_id: ids[i]! })
-    if (byId.result.matched_records !== 1) throw new Error(`record id: ${byId.result.matched_records} records`)
-    timings['record id'].push(byId.ms)
-    timings['nothing found'].push((await query(store, { trace_id: NO_TRACE })).ms)
-    timings['trace id'].push((await query(store, { trace_id: pick()[1] })).ms)
+    const byId = await measure('record id', { record_id: ids[i]! })
+    if (byId.matched_records !== 1) throw new Error(`record id: ${byId.matched_records} records`)
+    await measure('nothing found', { trace_id: NO_TRACE })
+    await measure('trace id', { trace_id: pick()[1] })
     const [, , , , first] = pick()
     const to = String(BigInt(first!) + 60_000_000_000n)
-    timings['page of 100 by time range'].push(
-      (await query(store, { start_time_unix_nano: first!, end_time_unix_nano: to })).ms,
-    )
+    await measure('page of 100 by time range', { start_time_unix_nano: first!, end_time_unix_nano: to })
   }
+  background.end()
   for (const [name, samples] of Object.entries(timings)) console.log(row(name, samples))
-  console.log((await background).trimEnd())
+  console.log((await background.output).trimEnd())
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     await store.stop(signal)
