@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectionError, HttpConnection } from './http-connection.ts'
 import { Measurements } from './measurements.ts'
 import type { SecondRow } from './measurements.ts'
+import { DueStarts } from './due-starts.ts'
 import { Pacing } from './pacing.ts'
 import { UnreadableAnswerError } from './workload.ts'
 import type { RequestSource, Workload } from './workload.ts'
@@ -66,8 +67,10 @@ export async function run(workload: Workload, options: RunOptions, hooks: RunHoo
   })
   const ending = new AbortController() // wakes every sleeping connection
   setMaxListeners(0, ending.signal)
+  const starts = new DueStarts(nowMs)
   const end = (): void => {
     pacing.stop(nowMs())
+    starts.end()
     ending.abort()
   }
   hooks.stop.addEventListener('abort', end, { once: true })
@@ -80,7 +83,7 @@ export async function run(workload: Workload, options: RunOptions, hooks: RunHoo
   const connections = sources.map(
     () => new HttpConnection({ target: workload.target, timeoutMs: options.timeoutMs, nowMs }),
   )
-  const shared: Shared = { workload, options, pacing, measured, nowMs, ending: ending.signal }
+  const shared: Shared = { workload, options, pacing, starts, measured, nowMs, ending: ending.signal }
   const loops = Promise.all(sources.map((source, index) => runConnection(connections[index]!, source, shared)))
   const drained = afterAbort(ending.signal, DRAIN_MS, () => {
     for (const connection of connections) connection.destroy()
@@ -107,6 +110,7 @@ interface Shared {
   readonly workload: Workload
   readonly options: RunOptions
   readonly pacing: Pacing
+  readonly starts: DueStarts
   readonly measured: Measurements
   readonly nowMs: () => number
   readonly ending: AbortSignal
@@ -114,7 +118,7 @@ interface Shared {
 }
 
 async function runConnection(connection: HttpConnection, source: RequestSource, shared: Shared): Promise<void> {
-  const { pacing, measured, nowMs, ending } = shared
+  const { pacing, starts, measured, nowMs, ending } = shared
   let backoffMs = BACKOFF_MIN_MS
   while (nowMs() < pacing.endMs) {
     if (!connection.isOpen) {
@@ -130,10 +134,11 @@ async function runConnection(connection: HttpConnection, source: RequestSource, 
     }
     const dueMs = pacing.take(nowMs())
     if (dueMs === null) return
-    if (dueMs > nowMs()) await pause(dueMs - nowMs(), ending)
+    if (dueMs > nowMs()) await starts.at(dueMs)
     if (ending.aborted) return
 
     const done = await runTask(connection, source, shared, dueMs)
+    starts.look()
     if (!done.ok) {
       await pause(Math.max(done.pauseMs, connection.isOpen ? 0 : backoffMs), ending)
       continue
@@ -157,9 +162,8 @@ async function runTask(
   if (ending.aborted) return { ok: false, pauseMs: 0 }
   const sentMs = nowMs()
   const openLoop = options.unitsPerSecond !== null
-  if (openLoop) measured.started(Math.max(0, sentMs - dueMs))
-  // The closed loop intends to start when the bytes are ready; a timer that fired early must not flatter the open loop.
-  const latencyFromMs = openLoop ? Math.min(dueMs, sentMs) : sentMs
+  if (openLoop) measured.started(sentMs - dueMs)
+  const latencyFromMs = openLoop ? dueMs : sentMs // the closed loop intends to start when the bytes are ready
   measured.inFlight++
   try {
     for (;;) {
