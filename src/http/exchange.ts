@@ -87,4 +87,9 @@ export interface Exchange {
   fail(error: unknown): void
 }
 
-export type HeaderLines = readonly (readonly [name: string, value: string])[]
+/** As text: every line as it goes out, with CRLF before it. Whoever answers the same again can keep that. */
+export type HeaderLines = readonly (readonly [name: string, value: string])[] | string
+
+export function textOfHeaders(headers: HeaderLines): string {
+  return typeof headers === 'string' ? headers : headers.map(([name, value]) => `\r\n${name}: ${value}`).join('')
+}

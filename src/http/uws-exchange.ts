@@ -7,6 +7,7 @@
  *     the library's own time-out, which is shorter and answers nothing, is put off by every sweep
  */
 import assert from 'node:assert/strict'
+import { textOfHeaders } from './exchange.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead } from './exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
 import { statusLine } from './status.ts'
@@ -179,8 +180,8 @@ export class UwsExchange implements Exchange {
   ): void {
     if (this.#state !== 'open' || this.#isHead || lengthBytes === 0) {
       source.close()
-      const noBody = [...headers, ['content-length', String(lengthBytes)]] as const
-      return this.answer(status, contentType, this.#isHead ? null : '', this.#isHead ? noBody : headers)
+      if (!this.#isHead) return this.answer(status, contentType, '', headers)
+      return this.answer(status, contentType, null, `${textOfHeaders(headers)}\r\ncontent-length: ${lengthBytes}`)
     }
     this.#begunAnswer()
     const writeHead = (): void => this.#writeHead(status, contentType, headers)
@@ -321,7 +322,7 @@ export class UwsExchange implements Exchange {
     // All in one call, one crossing into the library: it writes values as they are.
     let lines = this.id
     if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
-    for (const [name, value] of headers) lines += `\r\n${name}: ${value}`
+    lines += textOfHeaders(headers)
     // The library writes the header itself where it closes the connection.
     if (this.#host.closing && !this.#timedOut) lines += '\r\nconnection: close'
     response.writeHeader(this.#host.requestIdHeader, lines)

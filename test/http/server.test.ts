@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { textOfHeaders } from '../../src/http/exchange.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { compileRoutes } from '../../src/http/routes.ts'
 import { RawClient, ask, measure, serve, withServer } from './support.ts'
@@ -90,6 +91,26 @@ describe('an answer', () => {
         [204, undefined, undefined],
       )
     }))
+
+  it('has headers that were made to text before as it has others', () =>
+    withServer(
+      {
+        'GET /a': (_head, exchange) =>
+          exchange.answer(
+            200,
+            'text/plain',
+            'b',
+            textOfHeaders([
+              ['x-c', '1'],
+              ['x-d', '2'],
+            ]),
+          ),
+      },
+      async ({ server }) => {
+        const { body, headers } = (await ask(server, get('/a')))!
+        assert.deepEqual([body, headers['content-type'], headers['x-c'], headers['x-d']], ['b', 'text/plain', '1', '2'])
+      },
+    ))
 
   it('does not name the library', () =>
     withServer({ 'GET /a': hello }, async ({ server }) => {

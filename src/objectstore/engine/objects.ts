@@ -57,14 +57,20 @@ export class Objects {
     return oldest
   }
 
-  /** @throws FrameDropped, S3Error */
-  async load({ position, size, parts }: ObjectValue, keyBytes: number): Promise<LoadedObject> {
+  /** O3. Undefined: it has to be read. */
+  kept(position: number): LoadedObject | undefined {
     const kept = this.#cache.get(position)
     if (kept !== undefined) {
       this.#cache.delete(position)
       this.#cache.set(position, kept)
-      return kept
     }
+    return kept
+  }
+
+  /** @throws FrameDropped, S3Error */
+  async load({ position, size, parts }: ObjectValue, keyBytes: number): Promise<LoadedObject> {
+    const kept = this.kept(position)
+    if (kept !== undefined) return kept
     const contentBytes = size <= INLINE_GUESS_BYTES ? size : Math.ceil(size / (128 * 1024)) * 12
     const expectBytes = DETAILS_BYTES_EXPECTED + keyBytes + contentBytes + 60 * parts
     const { payload } = await this.#reads.read(position, expectBytes)

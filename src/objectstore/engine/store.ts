@@ -384,8 +384,15 @@ export class Store implements ObjectStore {
     })
   }
 
-  /** What is found is stored; null: nothing is there. */
-  async #load(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
+  /** What is found is stored; null: nothing is there. At once when it is in memory. */
+  #load(bucket: Bucket, key: Buffer): LoadedObject | Promise<LoadedObject | null> {
+    const core = this.#core
+    const value = core.state.index.get(bucket.number, key)
+    const isDurable = value !== null && value.position < core.log.committed
+    return (isDurable ? this.objects.kept(value.position) : undefined) ?? this.#read(bucket, key)
+  }
+
+  async #read(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
     const core = this.#core
     for (;;) {
       const value = core.state.index.get(bucket.number, key)

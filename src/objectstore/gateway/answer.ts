@@ -1,10 +1,10 @@
 /**
  * Answers as clients see them: the headers that every answer has, the names under which a client knows them, and refusals.
  *
- * A1  who speaks S3, by signing or by any `x-amz-…` header, finds every header that S3 has under its name there as well
- * A2  what stands in a header cannot end it: characters that could become spaces
- * A3  a HEAD is never answered with a body
+ * A1  who speaks S3, by signing or by any `x-amz-…` header, finds every header that S3 has under its name there as well (header-text.ts)
+ * A2  a HEAD is never answered with a body
  */
+import { textOfHeaders } from '../../http/exchange.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { isSignedInQuery } from '../auth/query-signature-v2.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
@@ -14,6 +14,7 @@ import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import { S3Error, refuse } from '../refusals.ts'
 import type { EndpointStyle } from './addressing.ts'
 import type { Answer, AnswerBody, HeaderLine } from './handler.ts'
+import { headerText, safeValue } from './header-text.ts'
 import { handlerName } from './operations-table.ts'
 import type { Operation } from './operations-table.ts'
 
@@ -21,10 +22,6 @@ import type { Operation } from './operations-table.ts'
 const HOST_ID = 'objstore'
 const RETRY_AFTER_SECONDS = '1'
 const XML_TYPE = 'application/xml'
-
-const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|durability|error-.+)$/
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 /** What the gateway knows of a request when it answers. */
 export interface Asked {
@@ -46,7 +43,9 @@ export function speaksS3({ headers, query }: SignedRequest): boolean {
 }
 
 export function sendAnswer(exchange: Exchange, asked: Asked, answer: Answer): void {
-  send(exchange, asked, answer.status, answer.headers ?? [], answer.body ?? null)
+  const { status, headers, objectHeaders, body } = answer
+  const ofObject = objectHeaders === undefined ? '' : objectHeaders.textFor(asked.speaksS3)
+  send(exchange, asked, status, ofObject + headerText(headers ?? [], asked.speaksS3), body ?? null)
 }
 
 export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error): void {
@@ -60,7 +59,7 @@ export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error):
   ]
   if (category === 'throttle') headers.push(['Retry-After', RETRY_AFTER_SECONDS])
   const bytes = renderError(refused, { requestId: exchange.id, hostId: HOST_ID })
-  send(exchange, asked, status, headers, { contentType: XML_TYPE, bytes })
+  send(exchange, asked, status, headerText(headers, asked.speaksS3), { contentType: XML_TYPE, bytes })
 }
 
 /** What is not a refusal of ours: null when it is our own bug, and its log is all that says more. */
@@ -81,23 +80,10 @@ export const isFailure = (refused: S3Error | null): boolean =>
   refused === null ||
   (refused.category === 'server' && !(refused.cause instanceof FrameNotTaken || refused.cause instanceof FrameLost))
 
-function send(
-  exchange: Exchange,
-  asked: Asked,
-  status: number,
-  ownHeaders: readonly HeaderLine[],
-  body: AnswerBody | null,
-): void {
-  const headers = [...headersOfEveryAnswer(asked)]
-  if (asked.speaksS3) headers.push(['x-amz-request-id', exchange.id], ['x-amz-id-2', HOST_ID])
-  for (const [name, text] of ownHeaders) {
-    const value = safeValue(text)
-    headers.push([name, value])
-    if (asked.speaksS3 && name.startsWith('x-obj-') && !OWN_HEADER.test(name)) {
-      headers.push([`x-amz-${name.slice('x-obj-'.length)}`, value])
-    }
-  }
-  headers.push(...asked.cors)
+function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: string, body: AnswerBody | null): void {
+  let headers = headersOfEveryAnswer(asked)
+  if (asked.speaksS3) headers += `\r\nx-amz-request-id: ${exchange.id}\r\nx-amz-id-2: ${HOST_ID}`
+  headers += ownHeaders + textOfHeaders(asked.cors)
 
   if (status === 204 || status === 304) {
     closeSource(body)
@@ -107,7 +93,7 @@ function send(
   } else if ('source' in body && (body.source.whole === undefined || asked.method === 'HEAD')) {
     exchange.answerFrom(status, safeValue(body.contentType), body.lengthBytes, body.source, headers)
   } else if (asked.method === 'HEAD') {
-    exchange.answer(status, safeValue(body.contentType), null, headers) // A3
+    exchange.answer(status, safeValue(body.contentType), null, headers) // A2
   } else {
     const bytes = 'bytes' in body ? body.bytes : body.source.whole!
     exchange.answer(status, safeValue(body.contentType), bytes, headers)
@@ -115,15 +101,15 @@ function send(
 }
 
 /** As many as there are operations, twice or three times. */
-const ofEveryAnswer = new Map<string, readonly HeaderLine[]>()
+const ofEveryAnswer = new Map<string, string>()
 
-function headersOfEveryAnswer({ operation, style, body }: Asked): readonly HeaderLine[] {
+function headersOfEveryAnswer({ operation, style, body }: Asked): string {
   const taken = body.wasTaken && operation !== null ? operation.body : 'discarded'
   const disposition = body.isPresent ? taken : 'none'
   const about = `${operation?.name} ${style} ${disposition}`
   let headers = ofEveryAnswer.get(about)
   if (headers === undefined) {
-    headers = [
+    headers = textOfHeaders([
       ['x-obj-profile', 'objapi-core-v1'],
       ['x-obj-gateway-contract', 'v1'],
       ['x-obj-operation', operation?.name ?? 'Unsupported'],
@@ -131,15 +117,11 @@ function headersOfEveryAnswer({ operation, style, body }: Asked): readonly Heade
       ['x-obj-addressing-contract', 'v1'],
       ['x-obj-endpoint-style', style],
       ['x-obj-body-disposition', disposition],
-    ]
+    ])
     ofEveryAnswer.set(about, headers)
   }
   return headers
 }
-
-/** A2 */
-const safeValue = (text: string): string =>
-  ENDS_A_HEADER.test(text) ? text.replaceAll(new RegExp(ENDS_A_HEADER, 'g'), ' ') : text
 
 function closeSource(body: AnswerBody | null): void {
   if (body !== null && 'source' in body) body.source.close()

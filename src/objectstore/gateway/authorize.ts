@@ -57,23 +57,36 @@ export class Authorization {
   }
 
   /**
+   * At once, unless a policy has to be asked.
+   *
    * @param permission that the action needs here, when it is another than usual
    * @throws S3Error NoSuchBucket, AccessDenied
    */
-  async demand(
+  demand(
     request: AskedRequest,
     action: PolicyAction,
     bucketName: string,
     key: string | null,
     permission = PERMISSIONS[action],
-  ): Promise<Bucket> {
+  ): Bucket | Promise<Bucket> {
     const bucket = this.demandPossible(request, action, bucketName, key, permission)
     const policy = policyOf(bucket)
     const isOwner = bucket.owner === request.caller.principal?.id
     if (isOwner && (policy === null || ON_THE_POLICY.has(action))) return bucket // Z3
+    return this.#judge(request, action, bucket, key, isOwner)
+  }
+
+  async #judge(
+    request: AskedRequest,
+    action: PolicyAction,
+    bucket: Bucket,
+    key: string | null,
+    isOwner: boolean,
+  ): Promise<Bucket> {
+    const policy = policyOf(bucket)
     const verdict = policy ? await this.#ask(policy, request, action, bucket, key) : 'none'
     if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
-    throw isOwner ? refuse('AccessDenied') : hidden(request, bucketName)
+    throw isOwner ? refuse('AccessDenied') : hidden(request, bucket.name)
   }
 
   /**

@@ -204,7 +204,7 @@ class Gateway {
       if (caller.principal !== null) this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
       return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
     }
-    const judged = await this.#withTags(asked, classified)
+    const judged = operation.name === 'PutObjectTagging' ? await this.#withTags(asked, classified) : asked
     const bucket = await this.#bucketFor(judged, classified, handler.of === 'keys')
     demandExpectedOwner(judged, bucket)
     const request = this.#withoutAcls(judged)
@@ -212,7 +212,7 @@ class Gateway {
     return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
   }
 
-  async #bucketFor(request: GatewayRequest, classified: Classified, hasKeysInBody: boolean): Promise<Bucket> {
+  #bucketFor(request: GatewayRequest, classified: Classified, hasKeysInBody: boolean): Bucket | Promise<Bucket> {
     const { operation, address } = classified
     const { action, permission } = operation
     if (hasKeysInBody) return this.#authorization.demandPossible(request, action!, address.bucket!, null)
@@ -221,7 +221,6 @@ class Gateway {
 
   /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
   async #withTags(request: GatewayRequest, { operation, address }: Classified): Promise<GatewayRequest> {
-    if (operation.name !== 'PutObjectTagging') return request
     const bucket = this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
     const policy = policyOf(bucket)
     if (!policy || !asksForRequestTags(policy.conditionKeys)) return request

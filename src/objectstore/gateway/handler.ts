@@ -11,6 +11,7 @@ import type { Tag } from '../documents/tagging.ts'
 import type { PolicyAction } from '../documents/policy/actions.ts'
 import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody } from '../operations.ts'
 import type { AwsChunkedFraming } from '../body/aws-chunked.ts'
+import type { KeptHeaders } from './header-text.ts'
 import type { OperationName } from './operations-table.ts'
 
 export interface GatewayRequest {
@@ -82,7 +83,12 @@ export interface GatewayContext {
    *
    * @throws S3Error NoSuchBucket, AccessDenied
    */
-  authorize(request: GatewayRequest, action: PolicyAction, bucketName: string, key: string | null): Promise<Bucket>
+  authorize(
+    request: GatewayRequest,
+    action: PolicyAction,
+    bucketName: string,
+    key: string | null,
+  ): Bucket | Promise<Bucket>
   /**
    * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for who could not be allowed any: the handler
    * does, by `authorize` with the principal from here as the request's caller.
@@ -99,6 +105,8 @@ export interface Answer {
   readonly status: number
   /** Beside those of every answer. Names that S3 has too begin with `x-obj-` here: the gateway adds the `x-amz-` ones. */
   readonly headers?: readonly HeaderLine[]
+  /** Likewise, of an object that is answered again and again. */
+  readonly objectHeaders?: KeptHeaders
   readonly body?: AnswerBody | null
 }
 

@@ -15,6 +15,7 @@ import type {
   ObjectHandler,
   PipedBody,
   RequestBody,
+  HeaderLine,
 } from '../../../src/objectstore/gateway/handler.ts'
 import { putObject } from '../../../src/objectstore/gateway/objects/put-object.ts'
 import type { BodyWriter, Bucket } from '../../../src/objectstore/operations.ts'
@@ -234,8 +235,18 @@ export function requestOf({
 }
 
 /** By name in any case; undefined when it is absent. Fails when it is there twice. */
-export function headerOf({ headers = [] }: Pick<Answer, 'headers'>, name: string): string | undefined {
-  const values = headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
+type AnswerHeaders = Pick<Answer, 'headers' | 'objectHeaders'>
+
+/** In the order in which they go out. */
+export const headersOf = ({ objectHeaders, headers = [] }: AnswerHeaders): readonly HeaderLine[] => [
+  ...(objectHeaders?.lines ?? []),
+  ...headers,
+]
+
+export function headerOf(answer: AnswerHeaders, name: string): string | undefined {
+  const values = headersOf(answer)
+    .filter(([each]) => each.toLowerCase() === name)
+    .map(([, value]) => value)
   assert(values.length <= 1, `${name} stands there ${values.length} times`)
   return values[0]
 }

@@ -23,6 +23,20 @@ const KMS_KEY_ID = `${METHOD}-aws-kms-key-id`
 const BUCKET_KEY = `${METHOD}-bucket-key-enabled`
 const CONTEXT = `${METHOD}-context`
 const CUSTOMER = `${METHOD}-customer`
+
+interface CustomerKeyNames {
+  readonly algorithm: string
+  readonly key: string
+  readonly md5: string
+}
+
+const customerKeyNames = (prefix: string): CustomerKeyNames => ({
+  algorithm: `${prefix}-algorithm`,
+  key: `${prefix}-key`,
+  md5: `${prefix}-key-md5`,
+})
+const OF_OBJECT = customerKeyNames(CUSTOMER)
+const OF_SOURCE = customerKeyNames(`copy-source-${CUSTOMER}`)
 const CUSTOMER_KEY_BYTES = 32
 const CUSTOMER_ONLY = 'Requests specifying Server Side Encryption with Customer provided keys must provide'
 
@@ -32,7 +46,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function encryptionOf(headers: Headers): Encryption | null {
   const method = eitherHeader(headers, METHOD)
   checkKeyManagement(headers)
-  const customer = customerKey(headers, CUSTOMER)
+  const customer = customerKey(headers, OF_OBJECT)
   if (customer === null) return managedEncryption(headers, method)
   if (method === undefined) return customer
   throw invalidHeader(
@@ -52,12 +66,12 @@ export function checkCustomerKey(headers: Headers, encryption: Encryption | null
   if (method !== undefined) {
     throw invalidHeader(`x-amz-${METHOD}`, method, `x-amz-${METHOD} header is not supported for this operation.`)
   }
-  checkKey(customerKey(headers, CUSTOMER), encryption)
+  checkKey(customerKey(headers, OF_OBJECT), encryption)
 }
 
 /** Of the source of a copy. @throws S3Error as above */
 export function checkCopySourceKey(headers: Headers, encryption: Encryption | null): void {
-  checkKey(customerKey(headers, `copy-source-${CUSTOMER}`), encryption)
+  checkKey(customerKey(headers, OF_SOURCE), encryption)
 }
 
 /**
@@ -161,20 +175,21 @@ function isContext(text: string): boolean {
 }
 
 /** Of three headers that come together or not at all. N1 */
-function customerKey(headers: Headers, prefix: string): CustomerEncryption | null {
-  const [algorithm, key, md5] = ['algorithm', 'key', 'key-md5'].map((name) =>
-    eitherHeader(headers, `${prefix}-${name}`),
-  )
+function customerKey(headers: Headers, names: CustomerKeyNames): CustomerEncryption | null {
+  const algorithm = eitherHeader(headers, names.algorithm)
+  const key = eitherHeader(headers, names.key)
+  const md5 = eitherHeader(headers, names.md5)
   if (algorithm === undefined && key === undefined && md5 === undefined) return null
-  const invalid = (name: string, message: string): S3Error => invalidHeader(`x-amz-${prefix}-${name}`, '', message)
+  const invalid = (name: keyof CustomerKeyNames, message: string): S3Error =>
+    invalidHeader(`x-amz-${names[name]}`, '', message)
   if (!algorithm) throw invalid('algorithm', `${CUSTOMER_ONLY} a valid encryption algorithm.`)
   if (algorithm !== 'AES256') throw refuse('InvalidEncryptionAlgorithmError')
   if (!key) throw invalid('key', `${CUSTOMER_ONLY} an appropriate secret key.`)
-  if (!md5) throw invalid('key-md5', `${CUSTOMER_ONLY} the client calculated MD5 of the secret key.`)
+  if (!md5) throw invalid('md5', `${CUSTOMER_ONLY} the client calculated MD5 of the secret key.`)
   const keyBytes = parseBase64(key, CUSTOMER_KEY_BYTES)
   if (keyBytes === null) throw invalid('key', 'The secret key was invalid for the specified algorithm.')
   if (createHash('md5').update(keyBytes).digest('base64') !== md5) {
-    throw invalid('key-md5', 'The calculated MD5 hash of the key did not match the hash that was provided.')
+    throw invalid('md5', 'The calculated MD5 hash of the key did not match the hash that was provided.')
   }
   return { kind: 'customer', keyMd5: md5 }
 }

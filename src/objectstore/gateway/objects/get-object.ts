@@ -3,11 +3,16 @@ import type { ObjectHandler } from '../handler.ts'
 import { readObject } from './read-object.ts'
 
 export const getObject: ObjectHandler = async (request, bucket, key, context) => {
-  const { object, selection, status, contentType, headers } = await readObject(request, bucket, key, context)
+  const { object, selection, status, contentType, objectHeaders, headers } = await readObject(
+    request,
+    bucket,
+    key,
+    context,
+  )
   const { from, to } = selection
-  if (from === to) return { status, headers, body: { contentType, bytes: '' } }
+  if (from === to) return { status, objectHeaders, headers, body: { contentType, bytes: '' } }
   const source = await begun(object.read(from, to))
-  return { status, headers, body: { contentType, lengthBytes: to - from, source } }
+  return { status, objectHeaders, headers, body: { contentType, lengthBytes: to - from, source } }
 }
 
 /** Once its first piece is there: what is wrong with that is refused with its reason, and nothing is broken off. */

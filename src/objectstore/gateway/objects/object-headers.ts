@@ -2,23 +2,24 @@
 import type { Checksum } from '../../documents/checksums.ts'
 import type { Bucket, Encryption, ObjectSummary, StoredObject } from '../../operations.ts'
 import type { HeaderLine } from '../handler.ts'
+import { KeptHeaders } from '../header-text.ts'
 import { SYNCED, bucketIdHeader, objectIdHeaders } from '../ids.ts'
 import type { ContentAttributes } from './attributes.ts'
 import { validators } from './conditions.ts'
 import { encryptionHeaders } from './encryption.ts'
 
 /** Of objects that are in memory: most are read more than once. */
-const known = new WeakMap<StoredObject, readonly HeaderLine[]>()
+const known = new WeakMap<StoredObject, KeptHeaders>()
 
 /** Of GetObject and HeadObject, but for Content-Type, and what depends on who asks or on the bytes that are asked for. */
 export function storedObjectHeaders(
   bucket: Bucket,
   object: StoredObject,
   overrides: Partial<ContentAttributes> | null,
-): readonly HeaderLine[] {
-  if (overrides !== null) return headersOf(bucket, object, overrides)
+): KeptHeaders {
+  if (overrides !== null) return new KeptHeaders(headersOf(bucket, object, overrides))
   let headers = known.get(object)
-  if (headers === undefined) known.set(object, (headers = headersOf(bucket, object, {})))
+  if (headers === undefined) known.set(object, (headers = new KeptHeaders(headersOf(bucket, object, {}))))
   return headers
 }
 

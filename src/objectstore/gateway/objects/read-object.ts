@@ -3,6 +3,7 @@ import { eitherHeader } from '../../auth/request-identity.ts'
 import type { Checksum } from '../../documents/checksums.ts'
 import type { Bucket, StoredObject } from '../../operations.ts'
 import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
+import type { KeptHeaders } from '../header-text.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
 import { existingObject } from './existing-object.ts'
@@ -17,7 +18,8 @@ interface ObjectReading {
   readonly selection: Selection
   readonly status: 200 | 206
   readonly contentType: string
-  /** But for Content-Type and Content-Length. */
+  /** But for Content-Type and Content-Length; see Answer. */
+  readonly objectHeaders: KeptHeaders
   readonly headers: readonly HeaderLine[]
 }
 
@@ -38,29 +40,27 @@ export async function readObject(
   // As in S3, who may not read tags is not told that there are any.
   const showsTags =
     object.tags.length > 0 && (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
-  const headers = [
-    ...storedObjectHeaders(bucket, object, overrides),
-    ...(showsTags ? [['x-obj-tagging-count', String(object.tags.length)] as const] : []),
-    ...(isPartial ? [['Content-Range', contentRange(selection, object.size)] as const] : []),
-    ...(selection.part === null ? [] : [['x-obj-mp-parts-count', String(object.parts?.length)] as const]),
-    ...checksumsAsked(request, object, selection),
-  ]
+  const headers: HeaderLine[] = []
+  if (showsTags) headers.push(['x-obj-tagging-count', String(object.tags.length)])
+  if (isPartial) headers.push(['Content-Range', contentRange(selection, object.size)])
+  if (selection.part !== null) headers.push(['x-obj-mp-parts-count', String(object.parts?.length)])
+  if (asksForChecksums(request)) headers.push(...checksumsOf(object, selection))
   return {
     object,
     selection,
     status: isPartial ? 206 : 200,
     contentType: shown.contentType,
+    objectHeaders: storedObjectHeaders(bucket, object, overrides),
     headers,
   }
 }
 
+const asksForChecksums = ({ headers }: GatewayRequest): boolean =>
+  eitherHeader(headers, 'checksum-mode')?.toUpperCase() === 'ENABLED'
+
 /** Of the whole only when that is what is answered; of a part its own. */
-function checksumsAsked(
-  { headers }: GatewayRequest,
-  { checksums }: StoredObject,
-  { kind, part }: Selection,
-): readonly HeaderLine[] {
-  if (eitherHeader(headers, 'checksum-mode')?.toUpperCase() !== 'ENABLED' || kind === 'range') return []
+function checksumsOf({ checksums }: StoredObject, { kind, part }: Selection): readonly HeaderLine[] {
+  if (kind === 'range') return []
   if (part === null) return checksumHeaderLines(checksums)
   const [whole] = checksums
   if (whole === undefined || part.checksum === null) return []

@@ -1,0 +1,44 @@
+/**
+ * Headers of an answer as they go out (`HeaderLines` of src/http/exchange.ts, as text).
+ *
+ * T1  who speaks S3 finds what S3 has under its name there as well
+ * T2  what stands in a header cannot end it: characters that could become spaces
+ */
+import { textOfHeaders } from '../../http/exchange.ts'
+import type { HeaderLine } from './handler.ts'
+
+const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|durability|error-.+)$/
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
+
+export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): string {
+  const lines: HeaderLine[] = []
+  for (const [name, text] of headers) {
+    const value = safeValue(text)
+    lines.push([name, value])
+    if (speaksS3 && name.startsWith('x-obj-') && !OWN_HEADER.test(name)) {
+      lines.push([`x-amz-${name.slice('x-obj-'.length)}`, value])
+    }
+  }
+  return textOfHeaders(lines)
+}
+
+/** Headers that many answers have. */
+export class KeptHeaders {
+  readonly lines: readonly HeaderLine[]
+  #own: string | null = null
+  #ofS3: string | null = null
+
+  constructor(lines: readonly HeaderLine[]) {
+    this.lines = lines
+  }
+
+  textFor(speaksS3: boolean): string {
+    if (speaksS3) return (this.#ofS3 ??= headerText(this.lines, true))
+    return (this.#own ??= headerText(this.lines, false))
+  }
+}
+
+/** T2 */
+export const safeValue = (text: string): string =>
+  ENDS_A_HEADER.test(text) ? text.replaceAll(new RegExp(ENDS_A_HEADER, 'g'), ' ') : text
