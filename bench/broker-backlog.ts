@@ -1,7 +1,7 @@
 /**
  * What does a large backlog cost? Claims with millions of records waiting and a million leases out, expiry, and a restart.
  *
- *   node bench/broker-backlog.ts [--records 10000000] [--leases 1000000] [--claims 2000] [--data-dir DIR]
+ *   node bench/broker-backlog.ts [--records 10000000] [--leases 1000000] [--claims 6000] [--data-dir DIR]
  *
  * Starts the broker on a directory of its own, publishes, leases, then claims and acknowledges records one at a time. Restarts it after
  * SIGKILL and after SIGTERM and measures until the first claim is answered. Talks to this machine only.
@@ -16,7 +16,7 @@ const { values } = parseArgs({
   options: {
     records: { type: 'string', default: '10000000' },
     leases: { type: 'string', default: '1000000' },
-    claims: { type: 'string', default: '2000' },
+    claims: { type: 'string', default: '6000' },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })

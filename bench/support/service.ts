@@ -18,7 +18,7 @@ export class Service {
 
   static async start(name: string, env: Readonly<Record<string, string>>): Promise<Service> {
     const begunMs = performance.now()
-    const child = spawn(process.execPath, ['src/start.js', '--services', name], {
+    const child = spawn(process.execPath, ['--v8-pool-size=0', 'src/start.js', '--services', name], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, TRILOG_LOG_LEVEL: 'warn', ...env },
