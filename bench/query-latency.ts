@@ -57,7 +57,7 @@ const start = (): Promise<Service> =>
 function load(url: string, args: readonly string[]): { readonly output: Promise<string>; readonly end: () => void } {
   const child = spawn(
     process.execPath,
-    ['bench/load/main.ts', 'logstore', '--url', url, '--disk-time', '0s', ...args],
+    ['--v8-pool-size=0', 'bench/load/main.ts', 'logstore', '--url', url, '--disk-time', '0s', ...args],
     {
       cwd: root,
       stdio: ['ignore', 'pipe', 'inherit'],

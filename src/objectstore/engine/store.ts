@@ -389,10 +389,10 @@ export class Store implements ObjectStore {
     const core = this.#core
     const value = core.state.index.get(bucket.number, key)
     const isDurable = value !== null && value.position < core.log.committed
-    return (isDurable ? this.objects.kept(value.position) : undefined) ?? this.#read(bucket, key)
+    return (isDurable ? this.objects.kept(value.position) : undefined) ?? this.#loadFromLog(bucket, key)
   }
 
-  async #read(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
+  async #loadFromLog(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
     const core = this.#core
     for (;;) {
       const value = core.state.index.get(bucket.number, key)

@@ -73,20 +73,11 @@ export class Authorization {
     const policy = policyOf(bucket)
     const isOwner = bucket.owner === request.caller.principal?.id
     if (isOwner && (policy === null || ON_THE_POLICY.has(action))) return bucket // Z3
-    return this.#judge(request, action, bucket, key, isOwner)
-  }
-
-  async #judge(
-    request: AskedRequest,
-    action: PolicyAction,
-    bucket: Bucket,
-    key: string | null,
-    isOwner: boolean,
-  ): Promise<Bucket> {
-    const policy = policyOf(bucket)
-    const verdict = policy ? await this.#ask(policy, request, action, bucket, key) : 'none'
-    if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
-    throw isOwner ? refuse('AccessDenied') : hidden(request, bucket.name)
+    if (policy === null) throw hidden(request, bucketName)
+    return this.#ask(policy, request, action, bucket, key).then((verdict) => {
+      if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
+      throw isOwner ? refuse('AccessDenied') : hidden(request, bucketName)
+    })
   }
 
   /**
