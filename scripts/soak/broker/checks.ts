@@ -22,7 +22,8 @@ import type { Page } from './reader.ts'
 import type { Scene } from './scene.ts'
 import type { StreamLedger } from './stream-ledger.ts'
 
-const PAGE_RECORDS = 1000
+/** With the largest payloads of the plan a page of these stays below what the client takes for an answer, 16 MiB. */
+const PAGE_RECORDS = 400
 const DRAIN_POLL_MS = 100
 
 /** Offsets of each group that a failure policy ended meanwhile. */
