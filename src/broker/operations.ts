@@ -57,8 +57,8 @@ export interface Caller {
   readonly principal: string
 }
 
-/** A whole answer body in JSON, or lines of it. */
-export type RenderedJson = Uint8Array
+/** A whole answer body in JSON, or lines of it; whoever gets it may free its memory. */
+export type RenderedJson = Uint8Array<ArrayBuffer>
 
 export interface ReplayRequest {
   readonly start:

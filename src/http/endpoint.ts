@@ -6,6 +6,7 @@
  */
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { freeMemory } from '../free-memory.ts'
 import { describeProblem } from '../validation.ts'
 import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
@@ -65,8 +66,10 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
    * refused request itself and returns null, or throws.
    */
   admit(head: RequestHead, exchange: Exchange): Admitted | null
-  /** Gives the answer, or its finished text in bytes. */
-  handle(call: EndpointCall<Admitted, Parsed>): Static<Reply> | Uint8Array | Promise<Static<Reply> | Uint8Array>
+  /** Gives the answer, or its finished text in bytes, in memory of their own: it is freed when they are sent. */
+  handle(
+    call: EndpointCall<Admitted, Parsed>,
+  ): Static<Reply> | Uint8Array<ArrayBuffer> | Promise<Static<Reply> | Uint8Array<ArrayBuffer>>
 }
 
 const JSON_TYPE = 'application/json'
@@ -87,7 +90,9 @@ export function endpoint<
   const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
     try {
       const reply = await options.handle({ admitted, body, exchange })
-      exchange.answer(status, replyType, reply instanceof Uint8Array ? reply : stringify(reply))
+      if (!(reply instanceof Uint8Array)) return exchange.answer(status, replyType, stringify(reply))
+      exchange.onEnd(() => freeMemory(reply))
+      exchange.answer(status, replyType, reply)
     } catch (error) {
       service.fail(exchange, error)
     }

@@ -4,6 +4,7 @@
  * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,
  * places, body, request, dataset.
  */
+import { freeMemory } from '../free-memory.ts'
 import type { Endpoint, OperationDocument } from '../http/routes.ts'
 import { gatherBody } from '../http/body.ts'
 import { isIdentity } from '../http/content-encoding.ts'
@@ -96,10 +97,11 @@ export class QueryFront {
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
     counters.answered(processNowMs() - startedMs)
+    exchange.onEnd(() => freeMemory(answer))
     exchange.answer(200, JSON_TYPE, answer)
   }
 
-  async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array | Refusal> {
+  async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array<ArrayBuffer> | Refusal> {
     const { log, registry, jobs, onIncident, logger } = this.#parts
     const segments = registry.snapshot()
     const { catalog, indexed } = segments

@@ -6,7 +6,7 @@ import { endpoint } from '../../src/http/endpoint.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { mediaTypeOf } from '../../src/http/media-type.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
-import { ask, withServer } from './support.ts'
+import { RawClient, ask, until, withServer } from './support.ts'
 
 const service: EndpointService = {
   errorSchema: Type.Object({ error: Type.String() }),
@@ -199,6 +199,40 @@ describe('a JSON endpoint with options', () => {
     return withServer({ 'GET /e': lines }, async ({ server }) => {
       const reply = await ask(server, 'GET /e HTTP/1.1\r\nHost: a\r\n\r\n')
       assert.deepEqual([reply!.body, reply!.headers['content-type']], ['{"a":1}\n{"a":2}\n', 'application/x-ndjson'])
+    })
+  })
+
+  it('frees the memory of finished bytes when they are sent, or nobody is there to take them, and not before', () => {
+    const MEBIBYTE = 1 << 20
+    const given: Uint8Array[] = []
+    const large = endpoint(service, {
+      ...options,
+      replyType: 'text/plain',
+      handle() {
+        const bytes = Buffer.alloc(24 * MEBIBYTE, 'a') // more than the buffers of a connection take
+        given.push(bytes)
+        return bytes
+      },
+    })
+    return withServer({ 'GET /e': large }, async ({ server }) => {
+      const ask = async (): Promise<RawClient> => {
+        const client = await RawClient.connect(server)
+        client.socket.pause()
+        await client.send('GET /e HTTP/1.1\r\nHost: a\r\n\r\n')
+        return client
+      }
+      const slow = await ask()
+      await until(() => given.length === 1)
+      assert.equal(given[0]!.byteLength, 24 * MEBIBYTE)
+      slow.socket.resume()
+      assert.equal((await slow.reply())!.body, 'a'.repeat(24 * MEBIBYTE))
+      assert.equal(given[0]!.byteLength, 0)
+      slow.destroy()
+
+      const leaving = await ask()
+      await until(() => given.length === 2)
+      leaving.destroy()
+      await until(() => given[1]!.byteLength === 0)
     })
   })
 })

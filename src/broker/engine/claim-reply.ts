@@ -18,7 +18,7 @@ export interface Claimed {
 /** Ids and numbers are ASCII. */
 const ENVELOPE_BYTES_MAX = 256
 
-export function claimReply(claimed: Claimed): Buffer {
+export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
   const { deliveries, records, leasedAtMs, expiresAtMs } = claimed
   const { subscriptionId, deliveryIds } = claimed.ids
   const head = Buffer.from(
@@ -48,7 +48,11 @@ export function claimReply(claimed: Claimed): Buffer {
 
 const CLOSE_BRACE = 0x7d
 
-export function emptyClaimReply({ stream, group }: GroupPath, subscriptionId: string, nextOffset: number): Buffer {
+export function emptyClaimReply(
+  { stream, group }: GroupPath,
+  subscriptionId: string,
+  nextOffset: number,
+): Buffer<ArrayBuffer> {
   const reply = {
     api_version: 'v1',
     stream,

@@ -187,7 +187,7 @@ export class Queue {
     if (unreadable.length > 0) await this.#giveBack(group, deliveries, unreadable)
     core.counters.claimed(deliveries.length - unreadable.length)
     const lastGiven = deliveries.findLast((_, i) => records.end(i) > records.start(i))
-    return claimReply({
+    const reply = claimReply({
       stream: path.stream,
       group: path.group,
       ids: core.tokens.claim(group.number, claimNumber, deliveries),
@@ -197,6 +197,8 @@ export class Queue {
       records,
       nextOffset: lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset,
     })
+    records.bytesDone()
+    return reply
   }
 
   /** Q2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */

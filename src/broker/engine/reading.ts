@@ -68,6 +68,7 @@ export class Reading {
         `],"next_offset":${nextOffset},"end_of_stream":${endOfStream},"diagnostics":${JSON.stringify(diagnostics)}}`,
       ),
     ])
+    page.bytesDone()
     await core.tellable(stream)
     return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
   }
@@ -85,13 +86,13 @@ export class Reading {
     const page = await this.#readable(stream, () =>
       core.reads.auditPage(stream.index, start, end, maxRecords, format, stream.holes),
     )
-    if (format === 'ndjson') return page.bytes
     const nextOffset = nextOf(page, start, end)
-    return Buffer.concat([
-      Buffer.from('{"api_version":"v1","events":['),
-      page.bytes,
-      Buffer.from(`],"event_count":${page.returned},"next_offset":${nextOffset},"end_of_stream":${nextOffset >= end}}`),
-    ])
+    const head = '{"api_version":"v1","events":['
+    const tail = `],"event_count":${page.returned},"next_offset":${nextOffset},"end_of_stream":${nextOffset >= end}}`
+    const parts = format === 'ndjson' ? [page.bytes] : [Buffer.from(head), page.bytes, Buffer.from(tail)]
+    const body = Buffer.concat(parts) // a copy in any case: the memory of the page is that of others, too
+    page.bytesDone()
+    return body
   }
 
   async #page(stream: StreamState, start: number, end: number, request: ReplayRequest): Promise<Page> {

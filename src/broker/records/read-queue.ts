@@ -4,6 +4,7 @@
  * Q1  they are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is how many records they are about
  * Q2  at most `waitingMax` requests wait; the next one is refused as `overloaded`. Every other is answered, or fails with its job
  */
+import { freeMemory } from '../../free-memory.ts'
 import { StoreError } from '../../errors.ts'
 import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
@@ -42,6 +43,8 @@ export interface ReadRequest {
 export interface ReadAnswer {
   /** Of the whole job: the numbers say where. */
   readonly text: Buffer
+  /** The text is not looked at any more. Its memory is freed when nobody of the job does; if one does not say so, by the collection. */
+  readonly textDone: () => void
   readonly numbers: Float64Array
   readonly unreadable: readonly UnreadablePlace[]
 }
@@ -112,11 +115,19 @@ function encodeRequests(group: readonly ReadRequest[]): Float64Array<ArrayBuffer
 
 function settle(group: readonly Waiting[], { text, numbers, unreadable }: ReadResult): void {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
+  let readers = group.length
   let at = 0
   for (const [request, { kind, count, resolve }] of group.entries()) {
+    let isDone = false
+    const textDone = (): void => {
+      if (isDone) return
+      isDone = true
+      readers -= 1
+      if (readers === 0) freeMemory(text)
+    }
     const end = at + answerNumbers(kind, count)
     const mine = unreadable.length === 0 ? unreadable : unreadable.filter((place) => place.request === request)
-    resolve({ text: bytes, numbers: numbers.subarray(at, end), unreadable: mine })
+    resolve({ text: bytes, textDone, numbers: numbers.subarray(at, end), unreadable: mine })
     at = end
   }
 }

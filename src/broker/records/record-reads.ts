@@ -38,6 +38,8 @@ export interface Unreadable extends Failure {
 export interface Page {
   /** Records or events, with commas between them or as lines. */
   readonly bytes: Buffer
+  /** See `ReadAnswer.textDone`. */
+  readonly bytesDone: () => void
   readonly returned: number
   readonly payloadBytes: number
   /** It ended because of `maxPayloadBytes`. */
@@ -53,6 +55,8 @@ export interface Page {
 /** Records in JSON, one for each that was asked for. */
 export interface RenderedRecords {
   readonly bytes: Buffer
+  /** See `ReadAnswer.textDone`. */
+  readonly bytesDone: () => void
   readonly unreadable: readonly Unreadable[]
   /** Where record `number` begins in `bytes`. */
   readonly start: (number: number) => number
@@ -96,11 +100,12 @@ export class RecordReads {
   async deliveries(index: RecordIndex, offsets: readonly number[], audited = false): Promise<RenderedRecords> {
     const places = new Places(offsets.length)
     for (const offset of offsets) if (!index.find(offset, places)) places.add(offset, NOWHERE, 0)
-    const { text, numbers, unreadable } = await this.#ask(READ_DELIVERIES, audited, 0, places)
+    const { text, textDone, numbers, unreadable } = await this.#ask(READ_DELIVERIES, audited, 0, places)
     const begin = numbers[0] ?? 0
     const end = numbers.at(-1) ?? 0
     return {
       bytes: text.subarray(begin, end),
+      bytesDone: textDone,
       unreadable: unreadableOf(unreadable, places),
       start: (number) => numbers[number]! - begin,
       end: (number) => numbers[number + 1]! - begin,
@@ -216,7 +221,8 @@ export class RecordReads {
     for (let attempt = 1; ; attempt += 1) {
       const places = new Places(end - from)
       index.collect(from, end, end - from, places)
-      const { numbers, unreadable } = await this.#ask(READ_TIMES, audited, 0, places)
+      const { textDone, numbers, unreadable } = await this.#ask(READ_TIMES, audited, 0, places)
+      textDone()
       const missing = unreadable.find(({ cause }) => cause !== 'damaged')
       if (missing?.cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue
       if (missing !== undefined) throw new StoreError('unavailable', 'records_unavailable', missing.reason)
@@ -246,7 +252,7 @@ export class RecordReads {
 const READ_ATTEMPTS_MAX = 3
 /** Base of a segment that never was: below every readable position. */
 const NOWHERE = -1
-const NOTHING: ReadAnswer = { text: Buffer.alloc(0), numbers: new Float64Array(), unreadable: [] }
+const NOTHING: ReadAnswer = { text: Buffer.alloc(0), textDone: () => {}, numbers: new Float64Array(), unreadable: [] }
 
 /** One place more than the page takes says whether there are more. */
 function planOf(index: RecordIndex, start: number, end: number, maxRecords: number, holes: IntervalSet | null): Places {
@@ -261,10 +267,11 @@ function planOf(index: RecordIndex, start: number, end: number, maxRecords: numb
   return places
 }
 
-function pageOf(start: number, plan: Places, { text, numbers, unreadable }: ReadAnswer): Page {
+function pageOf(start: number, plan: Places, { text, textDone, numbers, unreadable }: ReadAnswer): Page {
   const considered = numbers[PAGE_CONSIDERED] ?? 0
   return {
     bytes: text.subarray(numbers[PAGE_BEGIN] ?? 0, numbers[PAGE_END] ?? 0),
+    bytesDone: textDone,
     returned: numbers[PAGE_RETURNED] ?? 0,
     payloadBytes: numbers[PAGE_PAYLOAD_BYTES] ?? 0,
     capped: numbers[PAGE_CAPPED] === 1,

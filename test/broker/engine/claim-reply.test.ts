@@ -36,6 +36,7 @@ test('a claim’s answer has each record that could be read in an envelope of it
         deliveries,
         records: {
           bytes: Buffer.concat(texts),
+          bytesDone: () => {},
           unreadable: [],
           start: (number) => ends[number - 1] ?? 0,
           end: (number) => ends[number]!,

@@ -225,6 +225,21 @@ describe('requests for the reader threads', () => {
     }
   }
 
+  it('that went together have their text until the last one is done with it, whoever says so twice', async () => {
+    const { stream, threads } = await open(1, 100)
+    const all = upTo(1000)
+    const asked = [threads.reads.deliveries(stream.index, all), threads.reads.deliveries(stream.index, all)]
+    threads.endTurn()
+    threads.jobs[0]!.finish()
+    const [one, other] = await Promise.all(asked)
+    const text = other!.bytes.toString()
+    one!.bytesDone()
+    one!.bytesDone()
+    assert.equal(other!.bytes.toString(), text)
+    other!.bytesDone()
+    assert.deepEqual([one!.bytes.byteLength, other!.bytes.byteLength], [0, 0])
+  })
+
   const requestsIn = ({ requests }: ReadTask): number => {
     let count = 0
     for (let at = 0; at < requests.length; at += 4 + 3 * requests[at + 3]!) count += 1

@@ -183,6 +183,24 @@ describe('GET /v1/audit/export', () => {
 })
 
 describe('the stream system.audit', () => {
+  it('is given to many at once, as JSON, as lines and as records, to each whole', async () => {
+    const { next_offset: from } = await audit().describe()
+    for (let n = 0; n < 40; n++) await broker.newStream()
+    const query = `start_offset=${from}&max_records=40`
+    const ids = (await page(query)).events.map(({ event_id }) => event_id)
+    assert.equal(new Set(ids).size, 40)
+    const forms = [
+      async () => (await page(query)).events.map(({ event_id }) => event_id),
+      async () =>
+        (await exported(query))
+          .trimEnd()
+          .split('\n')
+          .map((line) => (JSON.parse(line) as Event).event_id),
+      async () => (await audit().replay(query)).records.map(({ message_id }) => message_id),
+    ]
+    const asked = Array.from({ length: 30 }, (_, n) => forms[n % forms.length]!())
+    for (const found of await Promise.all(asked)) assert.deepEqual(found, ids)
+  })
   it('can be described and replayed: message_id is the event_id, the payload the event', async () => {
     const { next_offset, first_offset, record_count } = await audit().describe()
     assert.deepEqual([first_offset, record_count], [0, next_offset])
