@@ -1,7 +1,7 @@
 /**
  * Four times the connections that keep the store busy, with quotas on: it may refuse, but only in so many words, and it must not grow.
  *
- *   warm-up    the connections that its places allow: the level of memory at full load
+ *   warm-up    the connections that its places allow: the level of memory at full load. As long as the overload, as caches fill with time
  *   overload   four times as many, that press on without heeding Retry-After
  *   aftermath  every batch is acknowledged in the end, and every record is there, once
  */
@@ -47,7 +47,7 @@ export async function runOverload({ seed, seconds, report }: OverloadOptions): P
   const options = { recordsPerBatch: 200, pauseMs: 0 }
   const loads = [Load.start(server, { ...options, seed, connections: CONCURRENT_REQUESTS, dataset: 'full-load' })]
   try {
-    const fullLoadMiB = await highestMemory(server, loads, seconds / 2)
+    const fullLoadMiB = await highestMemory(server, loads, seconds)
     report?.(`full load: ${fullLoadMiB.toFixed(0)} MiB, refused ${JSON.stringify(refusalsOf(loads))}`)
     const connections = (OVERLOAD - 1) * CONCURRENT_REQUESTS
     loads.push(Load.start(server, { ...options, seed: seed + 1, connections, dataset: 'overload' }))

@@ -9,7 +9,7 @@
  * A1  the runs tile the arena: no gap, no overlap
  * A2  two free runs are never neighbours: freeing merges, so a run of n free blocks is found whenever there is one
  * A3  an entry of #firstOf is not 0 exactly where a run begins: freeing twice, or at a wrong offset, is caught
- * A4  the search begins where the last one ended (next fit) and looks at each run once
+ * A4  the lowest run that is long enough is taken: what was never needed at once is never touched, and takes no memory of the machine
  */
 import assert from 'node:assert/strict'
 
@@ -78,7 +78,7 @@ class Blocks {
   readonly #count: number
   readonly #firstOf: Int32Array
   readonly #lastOf: Int32Array
-  #cursor = 0 // first block of the run where the next search begins
+  #lowestFree = 0 // first block of a run; all below are taken
 
   constructor(count: number, blockBytes: number) {
     this.blockBytes = blockBytes
@@ -89,15 +89,14 @@ class Blocks {
   }
 
   take(blocks: number): number {
-    let first = this.#search(this.#cursor, this.#count, blocks)
-    if (first < 0) first = this.#search(0, this.#cursor, blocks)
+    const first = this.#search(blocks)
     if (first < 0) return -1
 
     const freeBlocks = -this.#firstOf[first]!
     this.#unmark(first, freeBlocks)
     this.#mark(first, blocks, 1)
     if (freeBlocks > blocks) this.#mark(first + blocks, freeBlocks - blocks, -1)
-    this.#cursor = first + blocks < this.#count ? first + blocks : 0
+    if (first === this.#lowestFree) this.#lowestFree += blocks
     this.usedBlocks += blocks
     return first
   }
@@ -121,13 +120,13 @@ class Blocks {
       end += after
     }
     this.#mark(start, end - start, -1) // A2
-    if (this.#cursor > start && this.#cursor < end) this.#cursor = start
+    this.#lowestFree = Math.min(this.#lowestFree, start)
   }
 
-  /** First block of the first free run of at least `blocks` that begins in [from, to), or -1. */
-  #search(from: number, to: number, blocks: number): number {
-    let at = from
-    while (at < to) {
+  /** First block of the first free run of at least `blocks`, or -1 (A4). */
+  #search(blocks: number): number {
+    let at = this.#lowestFree
+    while (at < this.#count) {
       const run = this.#firstOf[at]!
       if (-run >= blocks) return at
       at += Math.abs(run)

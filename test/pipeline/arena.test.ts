@@ -66,6 +66,7 @@ test('an arena agrees with a map of its blocks: no overlap, no leak, and it refu
           assert.equal(offset >= 0, free.includes('f'.repeat(step.take)))
           if (offset < 0) continue
           const first = offset / 8
+          assert.equal(first, free.indexOf('f'.repeat(step.take)), 'not the lowest')
           for (let i = first; i < first + step.take; i++) {
             assert.equal(used[i], false, 'overlap')
             used[i] = true
