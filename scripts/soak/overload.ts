@@ -1,7 +1,8 @@
 /**
  * Four times the connections that keep the store busy, with quotas on: it may refuse, but only in so many words, and it must not grow.
  *
- *   warm-up    the connections that its places allow: the level of memory at full load. As long as the overload, as caches fill with time
+ *   warm-up    the connections that its places allow: the level of memory at full load. As long as the overload, as rings and
+ *              caches take their memory with time
  *   overload   four times as many, that press on without heeding Retry-After
  *   aftermath  every batch is acknowledged in the end, and every record is there, once
  */
