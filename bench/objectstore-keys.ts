@@ -75,7 +75,7 @@ async function preload(): Promise<void> {
     log,
     directory: join(directory, 'data'),
     files: nodeFiles,
-    reads: new FrameReads({ log, jobs: { run: nothing }, threads: 1, defer: setImmediate, counters }),
+    reads: new FrameReads({ log, cached: null, jobs: { run: nothing }, threads: 1, defer: setImmediate, counters }),
     write: async (task) => thread.run(task),
     scan: nothing,
     digests: new DigestLanes({ count: 1, arena: arena.shared, onDeath: nothing }, nothing),

@@ -1,136 +1,197 @@
 /**
- * The same small files read from trilog's object store and from nginx, one after the other in one run, on this machine's loopback: GET and
- * HEAD, each connection with one request in flight. nginx sends files with sendfile and checks nothing: it is the line to reach.
+ * The same objects put to and read from trilog and what else there is, in turn, on this machine's loopback, each connection with one request
+ * in flight. MinIO and VersityGW are object stores and check signatures, as trilog does here. nginx only reads: it sends files with sendfile and
+ * checks nothing, and is the line to reach for small objects.
  *
- *   node scripts/compare/object-peers.ts [--duration 5s] [--connections 64] [--objects 1000] [--object-bytes 4096] [--rounds 2]
+ * Beside what is answered in a second stands what the server needed of the processor: on a machine that does other things meanwhile it says more.
  *
- * nginx is taken from PATH (Debian: apt-get install nginx-light), with one worker, as trilog has one thread for its sockets. Exits with 0 when
- * both were measured, 1 when one failed.
+ * Servers are taken from PATH; one that is missing is named and left out. Exits with 0 when all that were there were measured, 1 when one failed,
+ * 2 for bad usage.
  */
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, chmodSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { HttpConnection } from '../../bench/load/http-connection.ts'
-import { freePort, killAll, startServer, until, untilListening } from './server.ts'
-import type { Server } from './server.ts'
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { CountingConnection } from './counting-connection.ts'
+import { OBJECT_PEERS } from './object-servers.ts'
+import type { ObjectPeer, ObjectServer } from './object-servers.ts'
+import { MissingError } from './peer.ts'
+import { killAll } from './server.ts'
 
-const { values } = parseArgs({
-  options: {
-    duration: { type: 'string', default: '5s' },
-    connections: { type: 'string', default: '64' },
-    objects: { type: 'string', default: '1000' },
-    'object-bytes': { type: 'string', default: '4096' },
-    rounds: { type: 'string', default: '2' },
-  },
-})
-const durationMs = Number(values.duration.replace(/s$/, '')) * 1000
-const connections = Number(values.connections)
-const objects = Number(values.objects)
-const body = Buffer.alloc(Number(values['object-bytes']), 'x')
-const MAIN = fileURLToPath(new URL('../../src/start.js', import.meta.url))
-const READY = /^ready (\{.*\})$/m
-const MINUTE_MS = 60_000
-const NONE = Buffer.alloc(0)
+const METHODS = ['PUT', 'GET', 'HEAD'] as const
+type Method = (typeof METHODS)[number]
 
-interface Peer {
-  readonly name: string
-  readonly port: number
-  readonly server: Server
+const USAGE = `usage: node scripts/compare/object-peers.ts [options]
+
+  --duration 5s         of each method, for each server and round
+  --connections 64      to each server
+  --objects 1000        that are read and overwritten
+  --object-bytes 4096   of each
+  --rounds 2            every server is measured once in each
+  --methods PUT,GET,HEAD
+  --only NAME,…         some of: ${OBJECT_PEERS.map((peer) => peer.name).join(', ')}
+  --dir DIR             on the disk to be measured (default: the temporary directory)
+
+Large objects: --object-bytes 16777216 --objects 16 --connections 8 --methods PUT,GET
+Debian has nginx (apt-get install nginx-light). Go builds the others:
+  go install github.com/minio/minio@latest
+  go install github.com/versity/versitygw/cmd/versitygw@latest
+`
+
+const options = {
+  duration: { type: 'string', default: '5s' },
+  connections: { type: 'string', default: '64' },
+  objects: { type: 'string', default: '1000' },
+  'object-bytes': { type: 'string', default: '4096' },
+  rounds: { type: 'string', default: '2' },
+  methods: { type: 'string', default: METHODS.join(',') },
+  only: { type: 'string' },
+  dir: { type: 'string', default: tmpdir() },
+  help: { type: 'boolean', default: false },
+} satisfies ParseArgsOptionsConfig
+
+interface Asked {
+  readonly durationMs: number
+  readonly connections: number
+  readonly objects: number
+  readonly body: Buffer
+  readonly rounds: number
+  readonly methods: readonly Method[]
+  readonly peers: readonly ObjectPeer[]
+  readonly dir: string
 }
 
-const pathOf = (number: number): string => `/files/${String(number % objects).padStart(6, '0')}`
-
-const requestOf = (method: string, port: number, number: number, headers = ''): Buffer =>
-  Buffer.from(`${method} ${pathOf(number)} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers}\r\n`)
-
-async function connectionTo(port: number): Promise<HttpConnection> {
-  const connection = new HttpConnection({
-    target: { host: '127.0.0.1', port },
-    timeoutMs: MINUTE_MS,
-    nowMs: () => performance.now(),
-  })
-  await connection.open()
-  return connection
-}
-
-async function startNginx(directory: string): Promise<Peer> {
-  const port = await freePort()
-  mkdirSync(join(directory, 'files'), { recursive: true })
-  for (let number = 0; number < objects; number++) writeFileSync(join(directory, pathOf(number)), body)
-  const configuration = `
-    worker_processes 1; daemon off; pid ${directory}/pid; error_log ${directory}/errors.log;
-    events { worker_connections 4096; }
-    http {
-      access_log off; sendfile on; tcp_nodelay on; keepalive_requests 1000000000; open_file_cache max=100000;
-      client_body_temp_path ${directory}/body; proxy_temp_path ${directory}/proxy; fastcgi_temp_path ${directory}/fastcgi;
-      uwsgi_temp_path ${directory}/uwsgi; scgi_temp_path ${directory}/scgi;
-      server { listen 127.0.0.1:${port}; root ${directory}; }
-    }`
-  writeFileSync(join(directory, 'nginx.conf'), configuration)
-  const server = startServer('nginx', ['-c', join(directory, 'nginx.conf')])
-  await untilListening(server, port)
-  return { name: 'nginx', port, server }
-}
-
-async function startTrilog(directory: string): Promise<Peer> {
-  const server = startServer(process.execPath, [MAIN, '--services', 'objectstore'], {
-    env: { OBJSTORE_BIND_ADDRESS: '127.0.0.1:0', OBJSTORE_DATA_DIR: directory, TRILOG_LOG_LEVEL: 'warn' },
-  })
-  await until(server, () => READY.test(server.stdout()))
-  const { http } = JSON.parse(READY.exec(server.stdout())![1]!) as { http: string } // as the contract says
-  const port = Number(http.split(':')[1])
-  const connection = await connectionTo(port)
-  const created = await connection.send(
-    Buffer.from(`PUT /files HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-length: 0\r\n\r\n`),
-    NONE,
-  )
-  assert.equal(created.status, 200)
-  for (let number = 0; number < objects; number++) {
-    const head = requestOf('PUT', port, number, `content-length: ${body.byteLength}\r\n`)
-    assert.equal((await connection.send(head, body)).status, 200)
+function parse(): Asked | null {
+  try {
+    const { values } = parseArgs({ options })
+    const only = values.only?.split(',') ?? OBJECT_PEERS.map(({ name }) => name)
+    const methods = values.methods.split(',')
+    const numbers = ['connections', 'objects', 'object-bytes', 'rounds'] as const
+    const [connections, objects, bytes, rounds] = numbers.map((name) => Number(values[name])) as number[] & {
+      length: 4
+    }
+    const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
+    const peers = OBJECT_PEERS.filter(({ name }) => only.includes(name))
+    const isUsable =
+      [seconds, connections, objects, rounds].every(
+        (count) => Number.isInteger(count) && count! >= 1 && count! <= 100_000,
+      ) &&
+      Number.isInteger(bytes) &&
+      bytes! >= 1 &&
+      bytes! <= 1 << 30 &&
+      peers.length === new Set(only).size &&
+      methods.every((method) => METHODS.some((known) => known === method))
+    if (!isUsable || values.help) return null
+    return {
+      durationMs: seconds * 1000,
+      connections: connections!,
+      objects: objects!,
+      body: Buffer.alloc(bytes!, 'x'),
+      rounds: rounds!,
+      methods: METHODS.filter((method) => methods.includes(method)),
+      peers,
+      dir: values.dir,
+    }
+  } catch {
+    return null
   }
-  connection.destroy()
-  return { name: 'trilog', port, server }
 }
 
-/** Requests a second. */
-async function measure({ port }: Peer, method: 'GET' | 'HEAD'): Promise<number> {
-  const requests = Array.from({ length: objects }, (_, number) => requestOf(method, port, number))
-  const endMs = performance.now() + durationMs
+interface Measured {
+  readonly perSecond: number
+  /** Of the server, for one request. */
+  readonly cpuSeconds: number
+}
+
+async function measure(to: ObjectServer, method: Method, asked: Asked): Promise<Measured> {
+  const { port, name, server } = to
+  const { connections, objects, body, durationMs } = asked
+  const host = `127.0.0.1:${port}`
+  const startMs = performance.now()
+  const endMs = startMs + durationMs
+  const cpuBefore = server.cpuSeconds()
   let answered = 0
-  const worker = async (_: unknown, first: number): Promise<void> => {
-    const connection = await connectionTo(port)
+  let lastMs = startMs
+  const worker = async (first: number): Promise<void> => {
+    const connection = await CountingConnection.open(port)
     for (let number = first; performance.now() < endMs; number++) {
-      const { status } = await connection.send(requests[number % objects]!, NONE)
-      assert.equal(status, 200)
+      const answer = await connection.send(
+        method,
+        to.target(method, number % objects),
+        host,
+        method === 'PUT' ? body : null,
+      )
+      assert.equal(answer.status, 200, `${name}: ${method}`)
+      assert.equal(answer.bodyBytes, method === 'GET' ? body.byteLength : 0)
       answered += 1
+      lastMs = performance.now()
     }
-    connection.destroy()
+    connection.close()
   }
-  await Promise.all(Array.from({ length: connections }, worker))
-  return answered / (durationMs / 1000)
+  await Promise.all(Array.from({ length: connections }, (_, first) => worker(first)))
+  return {
+    perSecond: (answered * 1000) / (lastMs - startMs),
+    cpuSeconds: (server.cpuSeconds() - cpuBefore) / answered,
+  }
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'trilog-object-peers-'))
-chmodSync(directory, 0o755) // nginx reads as another user
-const peers: Peer[] = []
-try {
-  peers.push(await startNginx(join(directory, 'nginx')), await startTrilog(join(directory, 'trilog')))
-  console.log('| server | GET/s | HEAD/s |\n|---|---|---|')
-  for (let round = 0; round < Number(values.rounds); round++) {
-    for (const peer of peers) {
-      const [get, head] = [await measure(peer, 'GET'), await measure(peer, 'HEAD')]
-      console.log(`| ${peer.name} | ${Math.round(get)} | ${Math.round(head)} |`)
+async function startAll({ peers, objects, body }: Asked, root: string): Promise<ObjectServer[]> {
+  const servers: ObjectServer[] = []
+  for (const peer of peers) {
+    try {
+      servers.push(await peer.start(join(root, peer.name), objects, body))
+    } catch (error) {
+      if (!(error instanceof MissingError)) throw error
+      process.stderr.write(`${peer.name} is left out: ${error.message}\n`)
     }
   }
+  return servers
+}
+
+async function compare(asked: Asked, root: string): Promise<void> {
+  const { methods, rounds, body } = asked
+  const servers = await startAll(asked, root)
+  const head = ['server', 'synced first', ...methods.flatMap((method) => columnsOf(method))]
+  console.log(`| ${head.join(' | ')} |\n|${'---|'.repeat(head.length)}`)
+  for (let round = 0; round < rounds; round++) {
+    for (const server of servers) {
+      const cells = [server.name, server.syncs ?? '']
+      for (const method of methods) {
+        const isTaken = method !== 'PUT' || server.syncs !== null
+        cells.push(...(isTaken ? cellsOf(await measure(server, method, asked), body.byteLength) : ['', '', '']))
+      }
+      console.log(`| ${cells.join(' | ')} |`)
+    }
+  }
+}
+
+const columnsOf = (method: Method): string[] => [`${method}/s`, 'MiB/s', 'CPU each']
+
+const cellsOf = ({ perSecond, cpuSeconds }: Measured, bytes: number): string[] => [
+  perSecond.toFixed(perSecond < 1000 ? 1 : 0),
+  ((perSecond * bytes) / (1 << 20)).toFixed(0),
+  cpuSeconds < 1e-3 ? `${(cpuSeconds * 1e6).toFixed(1)} us` : `${(cpuSeconds * 1e3).toFixed(2)} ms`,
+]
+
+const asked = parse()
+if (asked === null) {
+  process.stderr.write(USAGE)
+  process.exit(2)
+}
+const root = mkdtempSync(join(asked.dir, 'trilog-compare-'))
+chmodSync(root, 0o755) // nginx reads as another user
+const cleanUp = (): void => {
+  killAll()
+  rmSync(root, { recursive: true, force: true })
+}
+process.on('exit', cleanUp)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+try {
+  await compare(asked, root)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
-} finally {
-  for (const { server } of peers) await server.stop()
-  killAll()
-  rmSync(directory, { recursive: true, force: true })
 }
+process.exit() // clients that still wait for an answer

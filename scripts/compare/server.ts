@@ -6,6 +6,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,6 +31,8 @@ export interface Server {
   readonly lastWords: () => string
   /** False: it ended by itself. */
   readonly isRunning: () => boolean
+  /** What all of its threads have used of the processor so far. */
+  readonly cpuSeconds: () => number
   stop(): Promise<void>
 }
 
@@ -57,6 +60,7 @@ export function startServer(command: string, args: readonly string[], { cwd, env
     stdout: () => stdout,
     lastWords: () => stderr.trim(),
     isRunning: () => children.has(child),
+    cpuSeconds: () => cpuSecondsOf(child.pid!),
     async stop() {
       child.kill('SIGTERM')
       const waiting = new AbortController()
@@ -68,10 +72,18 @@ export function startServer(command: string, args: readonly string[], { cwd, env
   }
 }
 
+/** Fields 14 and 15 of what the kernel says of a process, in hundredths of a second. @see man 5 proc */
+function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
 /** @throws MissingError when there is no such program, or it does not know the option */
 export function versionOf(command: string, option: string, pattern: RegExp): string {
-  const { error, stdout } = spawnSync(command, [option], { encoding: 'utf8' })
-  const version = error === undefined ? pattern.exec(stdout)?.[1] : undefined
+  const { error, stdout, stderr } = spawnSync(command, [option], { encoding: 'utf8' })
+  const version = error === undefined ? pattern.exec(stdout + stderr)?.[1] : undefined
   if (version === undefined) throw new MissingError(`there is no ${command} (apt-get install ${command})`)
   return version
 }

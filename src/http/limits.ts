@@ -24,3 +24,6 @@ export const DROPPED_BYTES_MAX = 32 * 1024 * 1024
 
 /** Answers above this are handed over piece by piece as the client reads, not copied into the library's buffer. */
 export const ANSWER_BYTES_BUFFERED_MAX = 64 * 1024
+
+/** A source that has its pieces at once and a reader that takes them at once do not hold the main thread for more than this. */
+export const ANSWER_BYTES_PER_TURN = 1 << 20

@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead } from './exchange.ts'
-import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
 import { statusLine } from './status.ts'
 import type { UwsRequest, UwsResponse } from './uws.ts'
 
@@ -358,6 +358,7 @@ export class UwsExchange implements Exchange {
   /** Pieces are asked for one by one: the next when the one before was taken by the connection. */
   async #sendFrom(source: AnswerSource, lengthBytes: number, writeHead: () => void): Promise<void> {
     let sentBytes = 0
+    let turnBytes = 0
     try {
       while (sentBytes < lengthBytes) {
         const piece = await source.next()
@@ -366,6 +367,11 @@ export class UwsExchange implements Exchange {
         await this.#sendPiece(piece, sentBytes, lengthBytes, sentBytes === 0 ? writeHead : null)
         if (this.#isGone) return source.close()
         sentBytes += piece.byteLength
+        turnBytes += piece.byteLength
+        if (turnBytes < ANSWER_BYTES_PER_TURN || sentBytes === lengthBytes) continue
+        turnBytes = 0
+        await new Promise<void>((resolve) => this.#host.later(resolve))
+        if (this.#isGone) return source.close()
       }
       source.close()
     } catch (error) {

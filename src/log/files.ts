@@ -1,11 +1,14 @@
 /**
- * The one seam between the log and a file system. Synchronous: its callers are lanes and start-up, never a request.
+ * The one seam between the log and a file system. Synchronous: its callers are lanes and start-up, never a request, which reads a `CachedFile`
+ * at most.
  * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
  *
  * F1  what a file holds is durable after its `fdatasync`; that it exists under its name, after `syncDirectory` of its parent
  * F2  a failure is thrown as an error with the `code` of the operating system ('ENOSPC', 'EIO', …)
  * F3  after a failed `fdatasync` the system may have dropped the bytes: a second one that succeeds proves nothing
  */
+
+import type { ReadMemory } from '../libc.ts'
 
 export interface OpenFile {
   /** Writes all parts one after the other at byte `at`, completing short writes, or throws. */
@@ -36,6 +39,13 @@ export interface Files {
   syncDirectory(path: string): void
   /** Bytes an unprivileged process can still write to the file system of `path`. */
   freeBytes(path: string): number
+}
+
+/** A file as far as the page cache has it: reading it never waits for the disk, so that main may. */
+export interface CachedFile {
+  /** Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. */
+  read(into: ReadMemory, at: number): number
+  close(): void
 }
 
 /** The operating system's code of a failure ('EIO'), or 'unknown'. */

@@ -1,7 +1,9 @@
 /** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs. */
 import fs from 'node:fs'
+import { readCached } from '../libc.ts'
+import type { ReadMemory } from '../libc.ts'
 import { parentOf } from './files.ts'
-import type { Files, OpenFile } from './files.ts'
+import type { CachedFile, Files, OpenFile } from './files.ts'
 
 /** What one writev system call takes (IOV_MAX of Linux). */
 const PARTS_MAX = 1024
@@ -110,4 +112,17 @@ export const nodeFiles: Files = {
     const { bavail, bsize } = fs.statfsSync(path)
     return bavail * bsize
   },
+}
+
+/** Opens a file in the background, as the directory may have to be read from the disk. */
+export function openCachedFile(path: string): Promise<CachedFile> {
+  const { promise, resolve, reject } = Promise.withResolvers<CachedFile>()
+  fs.open(path, 'r', (error, descriptor) => {
+    if (error !== null) return reject(error)
+    resolve({
+      read: (into: ReadMemory, at) => readCached(descriptor, into, at),
+      close: () => fs.closeSync(descriptor),
+    })
+  })
+  return promise
 }

@@ -38,7 +38,7 @@ export type FrameRead =
  * @param memory      gives memory of this size; asked again when the frame is longer than what was read in the first go
  */
 export function readFrame(
-  file: OpenFile,
+  file: Pick<OpenFile, 'read'>,
   logId: number,
   segmentBase: number,
   offset: number,

@@ -11,6 +11,18 @@ export interface SegmentInfo {
   readonly recordsPath: string
 }
 
+/** The one that a position is in, or behind when it is the last. Null: before all of them. */
+export function segmentOf(segments: readonly SegmentInfo[], position: Position): SegmentInfo | null {
+  let low = 0
+  let high = segments.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (segments[middle]!.base <= position) low = middle + 1
+    else high = middle
+  }
+  return segments[low - 1] ?? null
+}
+
 export class SegmentList {
   readonly #segmentsDirectory: string
   #sealed: readonly SegmentInfo[] = []

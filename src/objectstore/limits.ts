@@ -12,6 +12,8 @@ const THREADS = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
 /** Bodies that wait at one lane are digested together, which takes less than bodies at two lanes. */
 export const DIGEST_LANES = THREADS
 export const READ_THREADS = THREADS
+/** Memories of one extent each for reads of main: about as much as clients are slow at a time. */
+export const CACHED_READS_SPARE = 16
 export const CLEAN_EVERY_MS = 5000
 /** A segment is at most such a share of the disk, but not smaller than that: space comes back by segments. */
 export const DISK_SHARE_OF_SEGMENT = 1 / 64

@@ -15,10 +15,12 @@ import type { HttpClock } from '../http/server.ts'
 import { hostPort } from '../http/host-port.ts'
 import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { Lifecycle } from '../lifecycle.ts'
+import { ReadMemory } from '../libc.ts'
+import { CachedFrames } from '../log/cached-frames.ts'
 import type { Log } from '../log/log.ts'
 import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
-import { nodeFiles } from '../log/node-files.ts'
+import { nodeFiles, openCachedFile } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
 import { logProblem, reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -33,7 +35,7 @@ import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './engine/digest-lanes.ts'
 import { openEngine } from './engine/engine.ts'
 import type { Engine, EngineParts } from './engine/engine.ts'
-import { FrameReads } from './engine/frame-reads.ts'
+import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
 import type { WriteTask } from './engine/write-task.ts'
@@ -43,6 +45,7 @@ import { managementRoutes } from './gateway/management.ts'
 import { openApiOf } from './gateway/openapi.ts'
 import {
   ARENA_BYTES,
+  CACHED_READS_SPARE,
   CLEAN_EVERY_MS,
   DIGEST_LANES,
   DISK_SHARE_OF_SEGMENT,
@@ -138,13 +141,14 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
         resourceLimits: SMALL_HEAP,
       }),
   )
+  const cached = await running.open(() => cachedFramesOf(log))
   const background = await running.open(() => startBackground())
   const digests = await running.open(() => startDigests(arena, logger))
   const parts: EngineParts = {
     log,
     directory: config.dataDirectory,
     files: nodeFiles,
-    reads: new FrameReads({ log, jobs: reading, threads: READ_THREADS, defer: setImmediate, counters }),
+    reads: new FrameReads({ log, cached, jobs: reading, threads: READ_THREADS, defer: setImmediate, counters }),
     async write(task) {
       await background.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {})
     },
@@ -175,6 +179,15 @@ function openOrSayWhere(parts: EngineParts): Engine {
     throw openFailure(`OBJSTORE_DATA_DIR: ${parts.directory}`, error)
   }
 }
+
+const cachedFramesOf = (log: Log): CachedFrames =>
+  new CachedFrames({
+    log,
+    open: openCachedFile,
+    memory: (byteLength) => new ReadMemory(byteLength),
+    frameBytesMax: LONG_FRAME_BYTES,
+    spareMax: CACHED_READS_SPARE,
+  })
 
 /** Of threads that allocate little that lives: what they throw away would take 5 MiB more in each before it is collected. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, it } from 'node:test'
+import { UwsExchange } from '../../src/http/uws-exchange.ts'
+import type { ExchangeHost } from '../../src/http/uws-exchange.ts'
+import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
 import { Letters, RawClient, ask, until, withServer } from './support.ts'
 
 const MEBIBYTE = 1 << 20
@@ -118,6 +121,51 @@ describe('an answer made while it is sent', () => {
   })
 })
 
+describe('a source that has all its pieces, to a reader that takes them at once,', () => {
+  it('is sent a mebibyte in each turn of the event loop', async () => {
+    const source = new Letters(16, MEBIBYTE / 4)
+    const askedInTurns: number[] = []
+    let askedBefore = 0
+    const host = {
+      later(task: () => void) {
+        askedInTurns.push(source.asked - askedBefore)
+        askedBefore = source.asked
+        setImmediate(task)
+      },
+    }
+    const { exchange, ended } = exchangeOfGreedyReader(host)
+    exchange.answerFrom(200, 'text/plain', source.bytes, source)
+    assert.equal(await ended, 'answered')
+    assert.deepEqual(askedInTurns, [4, 4, 4])
+    assert.equal(source.asked, 16)
+  })
+})
+
+/** Its connection takes whatever is sent. */
+function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: UwsExchange; ended: Promise<string> } {
+  const host = {
+    requestIdHeader: 'x-request-id',
+    requestIdAlias: null,
+    requestIdOf: () => 'id',
+    ended() {},
+    ...ownHost,
+  } as unknown as ExchangeHost // an answer asks for nothing else
+  let sentBytes = 0
+  const response = {
+    onAborted() {},
+    cork: (write: () => void) => write(),
+    writeStatus() {},
+    writeHeader() {},
+    tryEnd(piece: Uint8Array, lengthBytes: number) {
+      sentBytes += piece.byteLength
+      return [true, sentBytes === lengthBytes]
+    },
+  } as unknown as UwsResponse
+  const request = { getHeader: () => '' } as unknown as UwsRequest
+  const exchange = new UwsExchange(host, response, request, false)
+  return { exchange, ended: new Promise((resolve) => exchange.onEnd(resolve)) }
+}
+
 describe('a reader that pauses', () => {
   it('is given up after 30 s without taking a byte, not before, and nothing is left of it', () => {
     const source = new Letters(200, MEBIBYTE)
@@ -152,6 +200,7 @@ describe('a reader that pauses', () => {
       { 'GET /m': (_, exchange) => exchange.answerFrom(200, 'text/plain', source.bytes, source) },
       async ({ server, clock }) => {
         const client = connect(server.port, server.host)
+        const ended = once(client, 'end')
         client.write(get.replace('Host', 'Connection: close\r\nHost'))
         const chunks: Buffer[] = []
         client.on('data', (chunk) => chunks.push(chunk))
@@ -162,7 +211,7 @@ describe('a reader that pauses', () => {
           clock.advanceMs(24_000)
           client.resume()
         }
-        await once(client, 'end')
+        await ended
         const reply = Buffer.concat(chunks).toString('latin1')
         assert.equal(reply.slice(reply.indexOf('\r\n\r\n') + 4), source.text())
       },
@@ -175,6 +224,7 @@ describe('a reader that pauses', () => {
       { 'GET /m': (_, exchange) => exchange.answer(200, 'text/plain', body) },
       async ({ server, clock }) => {
         const client = connect(server.port, server.host)
+        const ended = once(client, 'end')
         client.write(get.replace('Host', 'Connection: close\r\nHost'))
         const chunks: Buffer[] = []
         let received = 0
@@ -189,7 +239,7 @@ describe('a reader that pauses', () => {
           clock.advanceMs(4000)
           client.resume()
         }
-        await once(client, 'end')
+        await ended
         const reply = Buffer.concat(chunks)
         assert.ok(reply.subarray(reply.indexOf('\r\n\r\n') + 4).equals(body))
       },

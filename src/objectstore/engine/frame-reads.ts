@@ -1,5 +1,5 @@
 /**
- * Frames for main, read by reader threads.
+ * Frames for main: what the page cache has is read at once, everything else by reader threads.
  *
  * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
  * R2  what is stored before main has heard of its segment is read when it has
@@ -7,7 +7,10 @@
  *     whoever is done with it
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import { ReadMemory } from '../../libc.ts'
+import type { CachedFrames } from '../../log/cached-frames.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
+import { segmentOf } from '../../log/segment-list.ts'
 import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { StoreCounters } from '../counters.ts'
@@ -18,13 +21,15 @@ import type { FramePlace, ReadFailure, ReadResult, ReadTask } from './read-proto
 const JOB_BYTES_MAX = 1 << 20
 /** R3. Frames that are longer than the first, and not than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024
-const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
+export const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
 const SPARE_MAX = 64
 /** A disk that does not answer for so long has failed, for those who wait. */
 const JOB_TIMEOUT_MS = 30_000
 
 export interface FrameReadsOptions {
   readonly log: Log
+  /** Null: threads read everything. */
+  readonly cached: CachedFrames | null
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
   /** Of the pool behind `jobs`. */
   readonly threads: number
@@ -36,9 +41,11 @@ export interface FrameReadsOptions {
 export interface ReadFrame {
   readonly type: number
   readonly payload: Buffer
-  /** R3. Null: nobody's but the payload's. */
-  readonly memory: ArrayBuffer | null
+  readonly memory: FrameMemory
 }
+
+/** R3. Null: nobody's but the payload's. */
+export type FrameMemory = ArrayBuffer | ReadMemory | null
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */
 export class FrameDropped extends Error {}
@@ -72,6 +79,11 @@ export class FrameReads {
     })
   }
 
+  /** What can be read without waiting, in memory to be given back (R3). Null: `read` has to. */
+  readNow(position: number, payloadBytes: number): ReadFrame | null {
+    return this.#options.cached?.read(position, FRAME_HEADER_BYTES + payloadBytes) ?? null
+  }
+
   /**
    * @param payloadBytes as far as is known
    * @param isPassing    whoever asks is soon done with it, and gives its memory back (R3)
@@ -93,8 +105,9 @@ export class FrameReads {
   }
 
   /** R3. What was read into it is not looked at any more. */
-  giveBack(memory: ArrayBuffer | null): void {
-    if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
+  giveBack(memory: FrameMemory): void {
+    if (memory instanceof ReadMemory) this.#options.cached?.giveBack(memory)
+    else if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {
@@ -143,15 +156,4 @@ export class FrameReads {
       retryable: false,
     })
   }
-}
-
-function segmentOf(segments: readonly SegmentInfo[], position: number): SegmentInfo | null {
-  let low = 0
-  let high = segments.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (segments[middle]!.base <= position) low = middle + 1
-    else high = middle
-  }
-  return segments[low - 1] ?? null
 }

@@ -10,7 +10,7 @@ import type { ByteSource, StoredObject } from '../operations.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
 import { FrameDropped } from './frame-reads.ts'
-import type { FrameReads } from './frame-reads.ts'
+import type { FrameMemory, FrameReads } from './frame-reads.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
 import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
 
@@ -33,7 +33,7 @@ export interface LoadedObject {
 
 interface Piece {
   readonly bytes: Buffer
-  readonly memory: ArrayBuffer | null
+  readonly memory: FrameMemory
 }
 
 export class Objects {
@@ -97,6 +97,12 @@ export class Objects {
         return this.#openSource(content.extents, from, to)
       },
     }
+  }
+
+  /** What can be had without waiting; null: `piece` has to read it. */
+  pieceNow({ position, bytes }: Extent): Piece | null {
+    const read = this.#reads.readNow(position, bytes + EXTENT_HEAD_EXPECTED_BYTES)
+    return read === null ? null : { bytes: extentContent(read.payload), memory: read.memory }
   }
 
   /** A piece of a body. @throws FrameDropped, S3Error */
@@ -163,7 +169,7 @@ class InlineSource implements ByteSource {
   }
 }
 
-/** Goes from extent to extent; the next one is read while one is given out, as far as there is memory. */
+/** Goes from extent to extent. While one is given out, the next one is read if a thread has to read it, as far as there is memory. */
 class ExtentSource implements ByteSource {
   /** Lowest position of what it may need. */
   readonly oldest: number
@@ -195,15 +201,16 @@ class ExtentSource implements ByteSource {
     }
     try {
       const extent = this.#extents[this.#number]!
-      const reading = this.#takeAhead() ?? this.#objects.piece(extent)
+      const reading = this.#takeAhead() ?? this.#objects.pieceNow(extent) ?? this.#objects.piece(extent)
       const begin = this.#begin
       const from = this.#from - begin
       const to = Math.min(extent.bytes, this.#to - begin)
       this.#from = begin + to
       this.#pass()
-      const piece = await reading
+      const isWaiting = reading instanceof Promise
+      const piece = isWaiting ? await reading : reading
       this.#piece = piece
-      this.#readAhead()
+      if (isWaiting) this.#readAhead()
       return piece.bytes.subarray(from, to)
     } catch (error) {
       this.close()

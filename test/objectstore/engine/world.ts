@@ -169,6 +169,7 @@ export class StoreWorld {
       files,
       reads: new FrameReads({
         log,
+        cached: null,
         jobs: {
           run: (task) => hold<ReadResult>(this.#reads, () => structuredClone(reader.run(structuredClone(task)))),
         },

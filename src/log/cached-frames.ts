@@ -1,0 +1,134 @@
+/**
+ * Frames for main that the page cache has: read and verified at once, where the way to a reader thread and back would take longer.
+ *
+ * C1  nothing here waits for the disk: what is not in memory as a whole is left to a thread, and so is a file that is not open yet
+ * C2  a frame is given out only when it holds (read S1). What does not hold is left to a thread, too: it finds out whether that is damage
+ * C3  memory goes from reader to reader, the one used last first, as the processor's cache still has it
+ */
+import type { ReadMemory } from '../libc.ts'
+import type { CachedFile } from './files.ts'
+import type { Log } from './log.ts'
+import { readFrame } from './read.ts'
+import type { FrameView } from './read.ts'
+import { segmentOf } from './segment-list.ts'
+
+const OPEN_FILES_MAX = 64
+
+export interface CachedFramesOptions {
+  readonly log: Pick<Log, 'id' | 'segments'>
+  readonly open: (path: string) => Promise<CachedFile>
+  /** Makes memory of some length. */
+  readonly memory: (byteLength: number) => ReadMemory
+  /** The longest frame that is read here, header included. */
+  readonly frameBytesMax: number
+  /** Memories kept for the next ones. */
+  readonly spareMax: number
+}
+
+/** What it shows stands in memory that is used again after `giveBack`. */
+export interface CachedFrame {
+  readonly type: number
+  readonly payload: Buffer<ArrayBuffer>
+  readonly memory: ReadMemory
+}
+
+export class CachedFrames {
+  readonly #options: CachedFramesOptions
+  /** By base of the segment, in order of use. Null: it is being opened. */
+  readonly #files = new Map<number, CachedFile | null>()
+  #oldestBase = 0
+  /** C3 */
+  readonly #spare: ReadMemory[] = []
+  #isClosed = false
+
+  constructor(options: CachedFramesOptions) {
+    this.#options = options
+  }
+
+  /** @param expectBytes of the frame, header included. Null: who may wait has to read it (C1, C2) */
+  read(position: number, expectBytes: number): CachedFrame | null {
+    const { log, frameBytesMax, memory: make } = this.#options
+    const segment = segmentOf(log.segments, position)
+    if (segment === null || position >= segment.end || expectBytes > frameBytesMax) return null
+    const file = this.#file(segment.base, segment.recordsPath)
+    if (file === null) return null
+    const memory = this.#spare.pop() ?? make(frameBytesMax)
+    const frame = readInto(memory, file, log.id, segment.base, position - segment.base, expectBytes)
+    if (frame !== null) return { type: frame.type, payload: frame.payload as Buffer<ArrayBuffer>, memory } // of `memory`
+    this.giveBack(memory)
+    return null
+  }
+
+  giveBack(memory: ReadMemory): void {
+    if (this.#spare.length < this.#options.spareMax) this.#spare.push(memory)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const base of this.#files.keys()) this.#close(base)
+  }
+
+  #file(base: number, path: string): CachedFile | null {
+    this.#closeDropped()
+    const known = this.#files.get(base)
+    if (known === undefined) {
+      void this.#open(base, path)
+      return null
+    }
+    this.#files.delete(base)
+    this.#files.set(base, known)
+    return known
+  }
+
+  async #open(base: number, path: string): Promise<void> {
+    if (this.#isClosed) return
+    this.#files.set(base, null)
+    const file = await this.#options.open(path).catch(() => null) // the thread that reads it says why
+    const isWanted = !this.#isClosed && this.#files.has(base)
+    if (file === null || !isWanted) {
+      file?.close()
+      this.#files.delete(base)
+      return
+    }
+    this.#files.set(base, file)
+    for (const oldest of this.#files.keys()) {
+      if (this.#files.size <= OPEN_FILES_MAX) break
+      this.#close(oldest)
+    }
+  }
+
+  #closeDropped(): void {
+    const oldestBase = this.#options.log.segments[0]?.base ?? 0
+    if (oldestBase === this.#oldestBase) return
+    this.#oldestBase = oldestBase
+    for (const base of this.#files.keys()) if (base < oldestBase) this.#close(base)
+  }
+
+  #close(base: number): void {
+    this.#files.get(base)?.close()
+    this.#files.delete(base)
+  }
+}
+
+/** Null: it is not there as a whole, or does not hold. */
+function readInto(
+  memory: ReadMemory,
+  file: CachedFile,
+  logId: number,
+  segmentBase: number,
+  offset: number,
+  expectBytes: number,
+): FrameView | null {
+  const { bytes } = memory
+  const cached = {
+    read(into: Uint8Array, at: number): number {
+      if (into.buffer !== bytes.buffer) return 0 // longer than the memory
+      memory.point(into.byteOffset - bytes.byteOffset, into.byteLength)
+      return file.read(memory, at)
+    },
+  }
+  const given = (byteLength: number): Buffer =>
+    byteLength <= bytes.byteLength ? bytes.subarray(0, byteLength) : Buffer.alloc(byteLength)
+  const read = readFrame(cached, logId, segmentBase, offset, expectBytes, given)
+  return read.kind === 'frame' ? read.frame : null
+}

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { ReadMemory } from '../../src/libc.ts'
+import { CachedFrames } from '../../src/log/cached-frames.ts'
+import type { CachedFile } from '../../src/log/files.ts'
+import type { Log } from '../../src/log/log.ts'
+import { openCachedFile } from '../../src/log/node-files.ts'
+import { World, appended, openWriter, payloadOf } from './harness.ts'
+import type { Written } from './harness.ts'
+
+const FRAME_BYTES_MAX = 2048
+const HEADER_BYTES = 48
+
+/** A log of some segments, and a page cache that has as much of its files as the test wants. */
+class Cache {
+  readonly world: World
+  readonly opened: string[] = []
+  closed = 0
+  memories = 0
+  /** Bytes of each file that are in memory, from its beginning. */
+  inMemory = Infinity
+  readonly log: Log
+  readonly frames: CachedFrames
+
+  static async open(): Promise<Cache> {
+    const world = new World({ seed: 1 })
+    return new Cache(world, await world.open({ segmentBytes: 4096 }))
+  }
+
+  private constructor(world: World, log: Log) {
+    this.world = world
+    this.log = log
+    this.frames = new CachedFrames({
+      log,
+      open: async (path) => this.#open(path),
+      memory: (byteLength) => {
+        this.memories += 1
+        return new ReadMemory(byteLength)
+      },
+      frameBytesMax: FRAME_BYTES_MAX,
+      spareMax: 2,
+    })
+  }
+
+  append(...sizes: readonly number[]): Written[] {
+    const writer = openWriter(this.log)
+    const written = sizes.map((bytes, n) => appended(writer, payloadOf(n, bytes)))
+    this.world.step()
+    return written
+  }
+
+  /** As who reads does: the first time the file is opened. */
+  async read({ position, payload }: Written, expectBytes = HEADER_BYTES + payload.byteLength) {
+    const early = this.frames.read(position, expectBytes)
+    if (early !== null) return early
+    await turn()
+    return this.frames.read(position, expectBytes)
+  }
+
+  #open(path: string): CachedFile {
+    this.opened.push(path)
+    const file = this.world.files.open(path, 'read')
+    return {
+      read: (into, at) => {
+        const [from, bytes] = [into.from, Math.min(into.byteLength, Math.max(0, this.inMemory - at))]
+        return file.read(into.bytes.subarray(from, from + bytes), at)
+      },
+      close: () => {
+        this.closed += 1
+        file.close()
+      },
+    }
+  }
+}
+
+describe('a frame that the page cache has', () => {
+  it('is read at once when its file is open, and memory that is given back is used for the next one', async () => {
+    const cache = await Cache.open()
+    const written = cache.append(10, 0, 700, 1500)
+    assert.equal(cache.frames.read(written[0]!.position, 100), null)
+    await turn()
+    for (const frame of written) {
+      for (const expectBytes of [HEADER_BYTES, 500, FRAME_BYTES_MAX]) {
+        const read = cache.frames.read(frame.position, expectBytes)!
+        assert.equal(read.type, frame.type)
+        assert.ok(read.payload.equals(frame.payload))
+        cache.frames.giveBack(read.memory)
+      }
+    }
+    assert.equal(cache.opened.length, 1)
+    assert.equal(cache.memories, 1)
+  })
+
+  it('stays as it is until its memory is given back', async () => {
+    const cache = await Cache.open()
+    const [first, second] = cache.append(300, 400)
+    const held = (await cache.read(first!))!
+    const other = (await cache.read(second!))!
+    assert.ok(held.payload.equals(first!.payload))
+    assert.ok(other.payload.equals(second!.payload))
+    assert.equal(cache.memories, 2)
+  })
+})
+
+describe('a thread has to read', () => {
+  it('what is in memory in part or not at all', async () => {
+    const cache = await Cache.open()
+    const [first, second] = cache.append(300, 400)
+    const segment = cache.log.segments[0]!
+    cache.inMemory = second!.position - segment.base + 100
+    assert.equal(await cache.read(second!), null)
+    const read = (await cache.read(first!))!
+    assert.ok(read.payload.equals(first!.payload))
+    cache.frames.giveBack(read.memory)
+    cache.inMemory = 0
+    assert.equal(await cache.read(first!), null)
+    assert.equal(cache.memories, 1)
+  })
+
+  it('what does not hold', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(300)
+    cache.world.files.damage(cache.log.segments[0]!.recordsPath, (content) => {
+      content[content.indexOf(frame!.payload) + 7]! ^= 1
+      return content
+    })
+    assert.equal(await cache.read(frame!), null)
+  })
+
+  it('what is longer than the memory, however long the caller takes it for', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(FRAME_BYTES_MAX)
+    assert.equal(await cache.read(frame!), null)
+    assert.equal(await cache.read(frame!, HEADER_BYTES), null)
+    assert.equal(cache.memories, 1)
+  })
+
+  it('what is not in a segment, and what is no frame', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(300)
+    assert.equal(cache.frames.read(frame!.end, HEADER_BYTES), null)
+    assert.equal(cache.opened.length, 0)
+    assert.equal(await cache.read({ ...frame!, position: frame!.position + 8 }), null)
+  })
+
+  it('what is in a file that cannot be opened', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(300)
+    cache.world.files.removeFile(cache.log.segments[0]!.recordsPath)
+    assert.equal(await cache.read(frame!), null)
+    assert.equal(await cache.read(frame!), null)
+  })
+})
+
+describe('files', () => {
+  it('of dropped segments are closed, and all others at the end', async () => {
+    const cache = await Cache.open()
+    const written = cache.append(1500, 1500, 1500, 1500, 1500, 1500)
+    for (const frame of written) {
+      const read = await cache.read(frame)
+      if (read !== null) cache.frames.giveBack(read.memory)
+    }
+    assert.equal(cache.opened.length, 3)
+    const [, second] = cache.log.segments
+    cache.log.dropBefore(second!.base)
+    const read = await cache.read(written.at(-1)!)
+    assert.ok(read?.payload.equals(written.at(-1)!.payload))
+    assert.equal(cache.closed, 1)
+    await cache.frames.close()
+    assert.equal(cache.closed, 3)
+    assert.equal(await cache.read(written.at(-1)!), null)
+  })
+})
+
+it('a file of this machine is read where its bytes are in memory', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'trilog-cached-'))
+  try {
+    const content = payloadOf(1, 10_000)
+    writeFileSync(join(directory, 'file'), content)
+    const file = await openCachedFile(join(directory, 'file'))
+    const memory = new ReadMemory(4096)
+    memory.point(100, 3000)
+    const count = file.read(memory, 5000)
+    assert.ok(memory.bytes.subarray(100, 100 + count).equals(content.subarray(5000, 5000 + count)))
+    assert.ok(count === 3000 || count === 0, 'all of what was just written, or a file system that cannot tell')
+    assert.equal(file.read(memory, 10_000), 0)
+    file.close()
+    assert.equal(file.read(memory, 5000), 0)
+    await assert.rejects(openCachedFile(join(directory, 'none')), { code: 'ENOENT' })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
