@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectionError, HttpConnection } from '../../bench/load/http-connection.ts'
 import type { TimedResponse } from '../../bench/load/http-connection.ts'
 import { DEVELOPMENT_CREDENTIALS, requestHead } from '../../test/support/server.ts'
+import { LIMIT_MS } from '../../test/support/waiting.ts'
 import type { Batches, Route, SentBatch } from './batches.ts'
 
-const REQUEST_TIMEOUT_MS = 30_000
 /** Between two tries while the server is away or unwell. */
 const RETRY_MS = 50
 
@@ -89,7 +89,7 @@ export class Sender {
     const [host = '', port] = this.#options.authority().split(':')
     const target = { host, port: Number(port) }
     const nowMs = (): number => performance.now()
-    const connection = new HttpConnection({ target, timeoutMs: REQUEST_TIMEOUT_MS, nowMs })
+    const connection = new HttpConnection({ target, timeoutMs: LIMIT_MS, nowMs })
     await connection.open()
     return (this.#connection = connection)
   }

@@ -1,9 +1,9 @@
 /** Specification and contract of `POST /v1/query`. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { policyTenant, requestHead } from '../support/server.ts'
 import type { Reply } from '../support/server.ts'
+import { timePasses } from '../support/waiting.ts'
 import {
   JSON_LOGS,
   JSON_TRACES,
@@ -373,7 +373,7 @@ describe('the deadline of a query', () => {
     const connection = await server.connect()
     connection.write(requestHead(QUERY, query.length, { expect: '100-continue' }))
     assert.equal((await connection.reply()).status, 100)
-    await sleep(20) // the deadline has passed by now, however slow the machine
+    await timePasses(20) // the deadline has passed by now, however slow the machine
     connection.write(query)
     assertRefused(await connection.reply(), 504, 'deadline_exceeded', { retryable: true })
     connection.close()

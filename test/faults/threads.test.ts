@@ -31,7 +31,7 @@ async function killLane(context: TestContext, trigger: (load: Load) => [name: st
     await load.during(eventually(() => load.batches.acknowledgedRecords > before + 200))
     const replaced = occurrences('"decode lane ready"')
     faults.set(...trigger(load))
-    await load.during(eventually(() => occurrences('"decode lane ready"') > replaced, 20_000))
+    await load.during(eventually(() => occurrences('"decode lane ready"') > replaced))
     await load.during(eventually(isHealthy))
     await load.check()
   }
@@ -90,12 +90,10 @@ describe('a thread that dies with a job', () => {
     const load = loaded(context)
     faults.set('exit-write', 'index.bin')
     const failed = (): boolean => occurrences('the sidecar of a segment could not be built') > 0
-    await load.during(eventually(failed, 20_000))
+    await load.during(eventually(failed))
     await load.check()
     const failure = /"segment":"([0-9a-f]{16})".*could not be built/.exec(server.stderr)![1]!
-    await load.during(
-      eventually(() => new RegExp(`"segment":"${failure}",.*bundle published`).test(server.stderr), 20_000),
-    )
+    await load.during(eventually(() => new RegExp(`"segment":"${failure}",.*bundle published`).test(server.stderr)))
     await load.stop()
     await load.checkEverything()
   })

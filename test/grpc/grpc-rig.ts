@@ -143,6 +143,7 @@ export function exportOnce(
   metadata = goodMetadata(),
   options: CallOptions = {},
   method = 0,
+  signal?: AbortSignal,
 ): Promise<Outcome> {
   const { path, requestSerialize, responseDeserialize } = EXPORT_METHODS[method]!.definition
   return new Promise((resolve) => {
@@ -159,6 +160,7 @@ export function exportOnce(
     call.on('metadata', (received: Metadata) => {
       headers = received
     })
+    signal?.addEventListener('abort', () => call.cancel())
   })
 }
 

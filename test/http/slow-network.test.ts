@@ -72,7 +72,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
           },
         },
         random: () => {},
-        slowClientMs: 14_000,
+        slowClientMs: PAUSE_MS + 8000,
       },
     )
   })

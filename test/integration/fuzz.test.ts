@@ -20,8 +20,6 @@ import {
 import { messageType } from '../../src/logstore/render/otlp-types.ts'
 
 const BATCHES = 250
-/** A hang, whatever else the machine has to do. */
-const ANSWER_WITHIN_MS = 20_000
 /** What may be wrong with a batch after bytes of it changed; the claim of its tenant may be what changed. */
 const KINDS = new Set(['malformed_batch', 'empty_batch', 'batch_too_large', 'payload_too_large', 'tenant_mismatch'])
 
@@ -123,9 +121,7 @@ describe('a batch that was cut, spliced or had bits flipped', () => {
       const headers = { 'content-type': contentType, 'content-encoding': encoding, accept: 'application/json' }
       const property = fc.asyncProperty(bodies, changes, async (body, changes) => {
         const damaged = changes.reduce((bytes, change) => change(bytes), body)
-        const startedMs = performance.now()
         const reply = await server.request(path, damaged, { headers })
-        assert(performance.now() - startedMs < ANSWER_WITHIN_MS)
         if (reply.status === 200) read(damaged)
         else assertRefusedRightly(reply)
       })

@@ -269,7 +269,7 @@ describe('load broker', () => {
     const stalling = ['--connections', '1', '--rate', '100', '--duration', '600ms', '--timeout', '300ms']
     const { result } = await load(broker, 'cycle', stalling)
     assert.equal(result.loop, 'open')
-    assert.deepEqual(result.errors, { timeout: 1 })
+    assert.deepEqual(Object.keys(result.errors), ['timeout'])
     assert(result.latencyMs.max >= 250, `the cycle due after 10 ms waited ${result.latencyMs.max} ms`)
   })
 

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { describe, it } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import type { TestContext } from 'node:test'
 import { HttpConnection } from '../../bench/load/http-connection.ts'
+import { LIMIT_MS } from '../support/waiting.ts'
 
 const HEAD = Buffer.from('POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\n')
 const BODY = Buffer.from('body')
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
 
-async function connectTo(t: TestContext, onConnection: (socket: Socket) => void, timeoutMs = 5000) {
+async function connectTo(t: TestContext, onConnection: (socket: Socket) => void) {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
@@ -20,7 +21,7 @@ async function connectTo(t: TestContext, onConnection: (socket: Socket) => void,
   const { port } = server.address() as AddressInfo // a TCP server has no other
   const connection = new HttpConnection({
     target: { host: '127.0.0.1', port },
-    timeoutMs,
+    timeoutMs: LIMIT_MS,
     nowMs: () => performance.now(),
   })
   t.after(() => {
@@ -119,8 +120,12 @@ describe('a connection', () => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'))
     })
     await assert.rejects(unreadable.connection.send(HEAD, BODY), { kind: 'bad_response' })
-    const silent = await connectTo(t, () => undefined, 20)
-    await assert.rejects(silent.connection.send(HEAD, BODY), { kind: 'timeout' })
+    const silent = await connectTo(t, () => undefined)
+    mock.timers.enable({ apis: ['setTimeout'] })
+    t.after(() => mock.timers.reset())
+    const unanswered = silent.connection.send(HEAD, BODY)
+    mock.timers.tick(LIMIT_MS)
+    await assert.rejects(unanswered, { kind: 'timeout' })
     const slow = await connectTo(t, () => undefined)
     const sending = slow.connection.send(HEAD, BODY)
     slow.connection.destroy()
@@ -133,7 +138,7 @@ describe('a connection', () => {
     const { port } = server.address() as AddressInfo // a TCP server has no other
     await new Promise((resolve) => server.close(resolve))
     const target = { host: '127.0.0.1', port }
-    const connection = new HttpConnection({ target, timeoutMs: 5000, nowMs: () => 0 })
+    const connection = new HttpConnection({ target, timeoutMs: LIMIT_MS, nowMs: () => 0 })
     await assert.rejects(connection.open(), { kind: 'connection_refused' })
   })
 })

@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { eventually } from './process.ts'
+import { LIMIT_MS, eventually } from './waiting.ts'
 
 export const JSON_TYPE = 'application/json'
-
-const ANSWERED_WITHIN_MS = 30_000
 
 /** Bytes go as they are, an object as JSON. */
 export type RequestBody = Uint8Array | string | object | null
@@ -50,7 +48,7 @@ export async function send<Reply>(
     method,
     headers,
     body: bytes as Uint8Array<ArrayBuffer> | null, // no test sends shared memory
-    signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
+    signal: AbortSignal.timeout(LIMIT_MS),
   })
   return new replyClass(response.status, response.headers, Buffer.from(await response.arrayBuffer()))
 }
@@ -88,16 +86,16 @@ export class Connection<Reply> {
   }
 
   /** The next answer on the connection. */
-  async reply(withinMs = 10_000): Promise<Reply> {
+  async reply(): Promise<Reply> {
     let headEnd = -1
-    await eventually(() => (headEnd = this.#received.indexOf('\r\n\r\n')) >= 0 || this.#closed, withinMs)
+    await eventually(() => (headEnd = this.#received.indexOf('\r\n\r\n')) >= 0 || this.#closed)
     assert(headEnd >= 0, 'the connection was closed without an answer')
     const [statusLine, ...lines] = this.#received.subarray(0, headEnd).toString('latin1').split('\r\n')
     const headers = new Headers(
       lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
     )
     const end = headEnd + 4 + Number(headers.get('content-length') ?? 0)
-    await eventually(() => this.#received.byteLength >= end || this.#closed, withinMs)
+    await eventually(() => this.#received.byteLength >= end || this.#closed)
     const body = this.#received.subarray(headEnd + 4, end)
     this.#received = this.#received.subarray(end)
     return new this.#replyClass(Number(statusLine!.split(' ')[1]), headers, body)

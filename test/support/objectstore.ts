@@ -8,8 +8,7 @@ import type { XmlNode } from '../objectstore/documents/support.ts'
 import { Connection, HttpReply } from './http.ts'
 import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'
 import type { Command, Ending, Environment, Launched } from './process.ts'
-
-const ANSWERED_WITHIN_MS = 30_000
+import { LIMIT_MS } from './waiting.ts'
 
 export type Texts = Readonly<Record<string, string>>
 
@@ -137,7 +136,7 @@ export class ObjectStoreServer extends RunningService {
         method,
         path: target,
         agent: this.#agent,
-        signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
+        signal: AbortSignal.timeout(LIMIT_MS),
         headers: {
           ...(bytes !== null && !('transfer-encoding' in headers) && { 'content-length': bytes.length }),
           ...headers,

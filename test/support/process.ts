@@ -9,15 +9,18 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcessByStdio } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { LIMIT_MS, eventually } from './waiting.ts'
 
-const READY_WITHIN_MS = 20_000
-const STOP_WITHIN_MS = 10_000
+export { eventually } from './waiting.ts'
+
+/** Linux on x64 counts in hundredths of a second there. */
+const MS_PER_TICK = 10
 const ENDS: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGKILL'])
 
 export type Environment = Readonly<Record<string, string>>
@@ -94,24 +97,24 @@ class ServiceProcess {
   }
 
   /** The exit code, or the signal that ended it. */
-  async end(withinMs: number): Promise<number | NodeJS.Signals> {
+  async end(): Promise<number | NodeJS.Signals> {
     this.#mayEnd = true
     this.#holdTest(true)
     const waiting = new AbortController()
-    const late = sleep(withinMs, 'late' as const, { signal: waiting.signal }).catch(() => 'late' as const)
+    const late = sleep(LIMIT_MS, 'late' as const, { signal: waiting.signal }).catch(() => 'late' as const)
     const how = await Promise.race([this.#ended, late])
     waiting.abort()
     this.#holdTest(false)
     if (how !== 'late') return how
     this.signal('SIGKILL')
-    throw new Error(`the process was still running after ${withinMs} ms; it said:\n${this.stderr}`)
+    throw new Error(`the process was still running after ${LIMIT_MS} ms; it said:\n${this.stderr}`)
   }
 
   /** Waits for the line on stdout; undefined when the process ended without it. */
   async ready(): Promise<ReadyLine | undefined> {
     let ended = false
     void this.#ended.then(() => (ended = true))
-    await eventually(() => ended || this.stdout.includes('\n'), READY_WITHIN_MS)
+    await eventually(() => ended || this.stdout.includes('\n'))
     const line = /^ready (\{.*\})$/m.exec(this.stdout)?.[1]
     return line === undefined ? undefined : (JSON.parse(line) as ReadyLine) // as the contract says
   }
@@ -134,7 +137,7 @@ export interface Ending {
 
 export async function runToEnd(command: Command): Promise<Ending> {
   const child = new ServiceProcess(command)
-  const code = await child.end(READY_WITHIN_MS)
+  const code = await child.end()
   return { code, stdout: child.stdout, stderr: child.stderr }
 }
 
@@ -162,6 +165,17 @@ export class RunningService {
     return this.#process.pid
   }
 
+  /** What it has computed since its start. Unlike time on a clock it does not grow while others have the processor. */
+  get cpuMs(): number {
+    const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
+    const [userTicks, systemTicks] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
+    return (userTicks! + systemTicks!) * MS_PER_TICK
+  }
+
   /** Of the process that runs now. */
   get stdout(): string {
     return this.#process.stdout
@@ -177,7 +191,7 @@ export class RunningService {
 
   /** Waits for the process, which was told to stop; its exit code must be 0. */
   async ended(): Promise<void> {
-    assert.equal(await this.#process.end(STOP_WITHIN_MS), 0, this.#process.stderr)
+    assert.equal(await this.#process.end(), 0, this.#process.stderr)
   }
 
   async stop(): Promise<void> {
@@ -187,7 +201,7 @@ export class RunningService {
 
   async kill(): Promise<void> {
     this.signal('SIGKILL')
-    assert.equal(await this.#process.end(STOP_WITHIN_MS), 'SIGKILL')
+    assert.equal(await this.#process.end(), 'SIGKILL')
   }
 
   /** Starts it again, after `stop` or `kill`, on the same data and another port. */
@@ -210,13 +224,4 @@ export async function launch(command: Command): Promise<Launched> {
   const ready = await child.ready()
   assert(ready, `${command.entry} ${command.args.join(' ')} did not start:\n${child.stderr}`)
   return [child, ready]
-}
-
-/** Polls until the condition holds; fails when it does not within the time. */
-export async function eventually(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const dueMs = performance.now() + withinMs
-  while (!(await condition())) {
-    if (performance.now() > dueMs) throw new Error(`not within ${withinMs} ms: ${String(condition)}`)
-    await sleep(5)
-  }
 }

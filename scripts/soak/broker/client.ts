@@ -13,10 +13,10 @@ import { ConnectionError, HttpConnection } from '../../../bench/load/http-connec
 import type { TimedResponse } from '../../../bench/load/http-connection.ts'
 import type { RefusalCode } from '../../../src/broker/refusals.ts'
 import { BrokerReply } from '../../../test/support/broker.ts'
+import { LIMIT_MS } from '../../../test/support/waiting.ts'
 import { Abandoned } from '../actor.ts'
 import type { Gate } from '../gate.ts'
 
-const REQUEST_TIMEOUT_MS = 30_000
 const RECONNECT_MS = 20
 
 export interface RequestOptions {
@@ -135,7 +135,7 @@ export class Client {
       if (this.#connection?.isOpen) return this.#connection
       const [host = '', port] = this.#options.authority().split(':')
       const target = { host, port: Number(port) }
-      const connection = new HttpConnection({ target, timeoutMs: REQUEST_TIMEOUT_MS, nowMs: () => performance.now() })
+      const connection = new HttpConnection({ target, timeoutMs: LIMIT_MS, nowMs: () => performance.now() })
       try {
         await connection.open()
         this.#connection = connection

@@ -99,11 +99,11 @@ export class Load {
   }
 
   /** Until so many more requests were answered. */
-  async untilWorked(operations: number, withinMs = 20_000): Promise<void> {
+  async untilWorked(operations: number): Promise<void> {
     const { traffic } = this.scene
     const answered = (): number => traffic.operations - traffic.unanswered - traffic.failures
     const due = answered() + operations
-    await this.during(eventually(() => answered() >= due, withinMs))
+    await this.during(eventually(() => answered() >= due))
   }
 
   /** Until so many more requests were sent. */
@@ -115,7 +115,7 @@ export class Load {
   /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
   async hold(): Promise<void> {
     this.scene.gate.close()
-    await this.during(eventually(() => this.scene.isQuiet, 35_000))
+    await this.during(eventually(() => this.scene.isQuiet))
   }
 
   resume(): void {
@@ -168,7 +168,7 @@ export class Load {
       const [logBytes, liveBytes, end] = await this.gauges('log_bytes', 'live_bytes', 'log_committed_position')
       return logBytes! <= 2 * liveBytes! + 8 * segmentBytes && end! - logBytes! > segmentBytes
     }
-    await eventually(isSmall, 20_000)
+    await eventually(isSmall)
     await this.#checks.run(true)
   }
 

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { PublishBatchReply } from '../../../src/broker/wire/record-answers.ts'
 import { BrokerServer, assertRefused, failToStartBroker } from '../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../support/broker.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually, timePasses } from '../../support/waiting.ts'
 
 const A_RECORD_A_SECOND = { publish_records_per_second: 1 }
 
@@ -54,16 +54,21 @@ describe('publish_records_per_second', () => {
     assert.equal((await stream.describe()).next_offset, next_offset)
   })
   it('lets the next record in after the wait it told', async () => {
-    await drained(200)
-    const waitSeconds = Number((await publish()).headers.get('retry-after'))
-    await eventually(async () => (await publish()).status === 201, 1000 * waitSeconds + 5000)
+    let refused: BrokerReply
+    do {
+      await drained(200)
+      refused = await publish()
+    } while (refused.status === 201) // the machine stalled for as long as the wait
+    assertRefused(refused, 429, 'quota_exceeded')
+    await timePasses(1000 * Number(refused.headers.get('retry-after')))
+    assert.equal((await publish()).status, 201)
   })
   it('counts each record of a batch; one larger than a second’s worth is let in when nothing is owed, and paid for after', async () => {
-    await drained(10)
+    await drained(1)
     const refused = await batch(1)
     assertRefused(refused, 429, 'quota_exceeded')
     const waitSeconds = Number(refused.headers.get('retry-after'))
-    assert(waitSeconds > 20 && waitSeconds <= 30, String(waitSeconds))
+    assert(waitSeconds > 120 && waitSeconds <= 300, String(waitSeconds))
   })
   it('is of the tenant: of all its streams together', async () => {
     await drained(1)
@@ -97,7 +102,8 @@ describe('consumers_per_group', () => {
     await limit({ consumers_per_group: 2 })
     await stream.fill(10)
     const group = stream.group('limited')
-    active = [...(await group.claim({ max_messages: 3 })), await group.claimOne()]
+    const lease = { lease_timeout_millis: 3_600_000 }
+    active = [...(await group.claim({ ...lease, max_messages: 3 })), await group.claimOne(lease)]
   })
 
   it('refuses the claim that would be one subscription with an active lease too many: 429 quota_exceeded', async () => {

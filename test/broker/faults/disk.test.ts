@@ -9,7 +9,7 @@ import { BreakableBroker } from './breakable.ts'
 
 const untilWorkedOn = (load: Load, deliveries: number): Promise<void> => {
   const before = load.deliveries
-  return load.during(eventually(() => load.deliveries >= before + deliveries, 20_000))
+  return load.during(eventually(() => load.deliveries >= before + deliveries))
 }
 
 function assertFailed(reply: BrokerReply, code: 'internal_error' | 'queue_state_persistence_failed'): void {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ClaimReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
-import type { Claimed, Delivery, Group, Stream } from '../../../support/broker.ts'
+import type { Delivery, Group, Stream } from '../../../support/broker.ts'
 import { eventually } from '../../../support/process.ts'
 import { broker } from './shared-node.ts'
 
@@ -12,6 +12,7 @@ async function streamOf(count: number): Promise<Stream> {
   if (count > 0) await stream.fill(count)
   return stream
 }
+const HOUR_MS = 3_600_000
 const offsetsOf = (deliveries: readonly Delivery[]): number[] => deliveries.map(({ offset }) => offset)
 const hexOf = (text: string): string => Buffer.from(text).toString('hex')
 
@@ -201,7 +202,7 @@ describe('a lease that expires', () => {
   it('frees its records alone, in the order of their offsets', async () => {
     const group = (await streamOf(4)).group()
     await group.claim({ max_messages: 2, lease_timeout_millis: 30 })
-    const kept = await group.claim({ max_messages: 2 })
+    const kept = await group.claim({ start_offset: 2, max_messages: 2, lease_timeout_millis: HOUR_MS })
     await eventually(async () => (await group.describe()).in_flight_count === 2)
     const again = await group.claim({ max_messages: 9 })
     assert.deepEqual(
@@ -270,13 +271,20 @@ describe('wait_millis (extension)', () => {
   it('gives a record to one of those who wait', async () => {
     const stream = await streamOf(0)
     const group = stream.group()
-    const waiting = Array.from({ length: 4 }, () => group.claimed({ wait_millis: 400 }))
-    await stream.fill(2)
-    const counts = (await Promise.all(waiting)).map(({ delivery_count }: Claimed) => delivery_count)
+    const received: Delivery[] = []
+    const waiting = Array.from({ length: 4 }, async () => {
+      received.push(...(await group.claim({ wait_millis: 30_000, max_messages: 9, lease_timeout_millis: HOUR_MS })))
+    })
+    for (const count of [2, 4]) {
+      await stream.fill(2)
+      await eventually(() => received.length === count)
+    }
+    await Promise.all(waiting)
     assert.deepEqual(
-      counts.toSorted((a, b) => a - b),
-      [0, 0, 1, 1],
+      offsetsOf(received).toSorted((a, b) => a - b),
+      [0, 1, 2, 3],
     )
+    assert(received.every(({ attempt }) => attempt === 1))
   })
   it('answers empty when nothing came in time', async () => {
     const { deliveries, delivery_count } = await (await streamOf(0)).group().claimed({ wait_millis: 20 })

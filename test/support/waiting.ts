@@ -1,0 +1,30 @@
+/**
+ * Time in tests: a passing test does not depend on how fast the machine is, nor on a stall of many seconds.
+ *
+ * W1  Code that takes a clock gets one from the test, which moves it.
+ * W2  Where a real process or thread is tested, the test waits for a condition (an answer, a line of the log, a metric) with
+ *     `eventually`. `LIMIT_MS` bounds it, as it bounds all else that a test waits for: only a failing test waits it out.
+ * W3  A test may rely on time that has passed (`timePasses`), never on time that has not. A lease that must expire is short, and no
+ *     step before the wait for its end depends on it. A lease that must hold lasts an hour.
+ * W4  No test holds an upper bound on how long something took. What a process computed may be bounded (`cpuMs`).
+ *
+ * `test/time.test.ts` keeps other timers out of tests.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Longer than any machine takes that still works. */
+export const LIMIT_MS = 180_000
+
+const POLL_MS = 5
+
+/** W3: real time that has to pass for what is tested. More of it does no harm. */
+export const timePasses = (ms: number): Promise<void> => sleep(ms)
+
+/** Polls until the condition holds; fails when it does not in time. */
+export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const dueMs = performance.now() + LIMIT_MS
+  while (!(await condition())) {
+    if (performance.now() > dueMs) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
+    await sleep(POLL_MS)
+  }
+}
