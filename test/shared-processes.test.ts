@@ -1,19 +1,29 @@
 /** Files that run in one process share the level outside of any `describe`: a hook there is a hook of all of them. */
 import assert from 'node:assert/strict'
-import { globSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { SHARED } from '../scripts/tests/files.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+/** The files, and what they import of the tests. */
+function withImports(files: readonly string[], found = new Set<string>()): Set<string> {
+  for (const file of files) {
+    if (found.has(file)) continue
+    found.add(file)
+    const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|\} from|import [^;]*? from) '(\.[^']+)'/gm)
+    const paths = Array.from(imports, ([, path]) => join(dirname(file), path!))
+    withImports(
+      paths.filter((path) => path.startsWith('test/')),
+      found,
+    )
+  }
+  return found
+}
 
-test('tests that share a process have their hooks in a describe', () => {
-  const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { scripts: Record<string, string> }
-  const command = scripts['test:covered']!
-  assert.match(command, /scripts\/test-shards\.ts /)
-  const globs = Array.from(command.matchAll(/'(test\/[^']+)'/g), ([, glob]) => glob!)
-  const files = globSync(globs, { cwd: root })
-  assert.ok(files.length > 100)
-  const hasOuterHook = (file: string): boolean =>
-    /^(before|after)(Each)?\(/m.test(readFileSync(`${root}${file}`, 'utf8'))
-  assert.deepEqual(files.filter(hasOuterHook), [])
+test('tests that share a process have their hooks in a describe, as has what they import', () => {
+  const files = withImports(SHARED)
+  assert.ok(files.size > SHARED.length && SHARED.length > 100)
+  const hasOuterHook = (file: string): boolean => /^(before|after)(Each)?\(/m.test(readFileSync(file, 'utf8'))
+  assert.deepEqual([...files].filter(hasOuterHook), [])
+  assert(hasOuterHook('test/broker/conformance/suites/shared-node.ts'), 'an outer hook is recognised')
 })

@@ -1,0 +1,71 @@
+/**
+ * Runs the tests, and prints their failures and the totals last. Exits with 0 when all passed, else with 1.
+ *
+ *   node scripts/test.ts                      all test files
+ *   node scripts/test.ts [--alone] FILE...    these, in shared processes or each in one of its own
+ *     --processes N        so many at a time
+ *     --coverage CONFIG    also measures coverage, and holds the bounds of this configuration of c8
+ *
+ * What several files of a process share they must not change: their hooks are in a `describe` (`test/shared-processes.test.ts`).
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { ALONE, ALONE_COVERED, SHARED } from './tests/files.ts'
+import { runInProcesses } from './tests/processes.ts'
+import { Results } from './tests/results.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
+})
+const all = { shared: SHARED, aloneCovered: ALONE_COVERED, alone: ALONE }
+const named = values.alone
+  ? { shared: [], aloneCovered: [], alone: positionals }
+  : { shared: positionals, aloneCovered: [], alone: [] }
+const files = positionals.length > 0 ? named : all
+const cores = availableParallelism()
+const sharedProcesses = Number(values.processes ?? cores + 1)
+const aloneProcesses = Number(values.processes ?? 2 * cores) // they wait for the processes that they start
+const nowMs = (): number => performance.now()
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+
+const results = new Results(print, nowMs)
+const covered = values.coverage === undefined ? null : temporaryDirectoryOf(values.coverage)
+const env = covered === null ? {} : { NODE_V8_COVERAGE: covered }
+await Promise.all([
+  runInProcesses({ files: files.shared, processes: sharedProcesses, alone: false, env, nowMs }, results),
+  runInProcesses({ files: files.aloneCovered, processes: 1, alone: true, env, nowMs }, results),
+])
+if (values.coverage !== undefined) await reportCoverage(values.coverage)
+await runInProcesses({ files: files.alone, processes: aloneProcesses, alone: true, env: {}, nowMs }, results)
+results.printSummary()
+process.exitCode = results.failed === 0 ? 0 : 1
+
+/** Where the processes leave what c8 reads, empty. */
+function temporaryDirectoryOf(config: string): string {
+  const settings = JSON.parse(readFileSync(config, 'utf8')) as { readonly 'temp-directory': string }
+  const directory = resolve(settings['temp-directory'])
+  rmSync(directory, { recursive: true, force: true })
+  return directory
+}
+
+async function reportCoverage(config: string): Promise<void> {
+  const c8 = fileURLToPath(import.meta.resolve('c8/bin/c8.js'))
+  const child = spawn(process.execPath, [c8, 'report', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [said, complaint, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  print(said.trim())
+  if (code === 0) return
+  const failure = {
+    file: config,
+    at: null,
+    name: 'coverage',
+    text: complaint.trim() || `c8 ended with ${String(code)}`,
+  }
+  results.add(config, { kind: 'failed', failure })
+}

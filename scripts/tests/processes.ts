@@ -1,0 +1,92 @@
+/**
+ * Runs test files in processes, several at a time: each process takes a file of the queue when it has ended the one before.
+ *
+ * A process that ends too early, or from which nothing is heard for long, fails the file that it runs; another process takes the rest.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Assignment, Report } from './messages.ts'
+import type { Results } from './results.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const WORKER = `${root}scripts/tests/worker.ts`
+const FLAGS = [
+  `--import=${root}src/stripped-types.js`,
+  '--experimental-async-context-frame', // follows what waits without a hook at every promise: a sixth less time
+  `--test-reporter=${root}scripts/tests/reporter.ts`,
+]
+/** No test takes so long on any machine, and no machine stalls for so long. */
+const SILENT_MS_MAX = 15 * 60_000
+
+export interface ProcessOptions {
+  readonly files: readonly string[]
+  readonly processes: number
+  /** Each file gets a process of its own. */
+  readonly alone: boolean
+  readonly env: Readonly<Record<string, string>>
+  readonly nowMs: () => number
+}
+
+export async function runInProcesses(options: ProcessOptions, results: Results): Promise<void> {
+  const queue = [...options.files]
+  const places = Array.from({ length: Math.min(options.processes, queue.length) }, async () => {
+    while (queue.length > 0) await runProcess(queue, options, results)
+  })
+  await Promise.all(places)
+}
+
+/** Runs files of the queue in a new process until it ends. */
+async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions, results: Results): Promise<void> {
+  const child = fork(WORKER, { execArgv: FLAGS, env: { ...process.env, ...env }, silent: true })
+  let file: string | undefined
+  let hasEnded = true
+  let startedMs = 0
+  let running = 'its start'
+  let isSilent = false
+  const silence = setTimeout(() => {
+    isSilent = true
+    child.kill('SIGKILL')
+  }, SILENT_MS_MAX)
+  let failures = 0
+
+  const fail = (text: string): void => {
+    const failed = file ?? 'scripts/tests/worker.ts'
+    results.add(failed, { kind: 'failed', failure: { file: failed, at: null, name: running, text } })
+  }
+  const assign = (next: string | null): void => {
+    const assignment: Assignment = { file: next }
+    child.send(assignment, () => {}) // a process that is gone is met by its exit
+    if (next === null) return
+    file = next
+    hasEnded = false
+    running = 'the file itself, or its first test'
+    startedMs = nowMs()
+  }
+
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => file !== undefined && results.addOutput(file, text))
+  }
+  child.on('message', (report: Report) => {
+    silence.refresh()
+    if (report.kind === 'running') running = report.test
+    else if (report.kind === 'ended') {
+      results.ended(file ?? '', nowMs() - startedMs)
+      hasEnded = true
+      running = 'after the last test'
+    } else if (report.kind === 'idle') {
+      assign(alone && file !== undefined ? null : (queue.shift() ?? null))
+    } else {
+      if (report.kind === 'failed') failures++
+      results.add(file ?? '', report)
+    }
+  })
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  clearTimeout(silence)
+  const how = signal === null ? `exit code ${code}` : signal
+  if (isSilent) fail(`nothing was heard of it for ${SILENT_MS_MAX / 60_000} minutes, and its process was ended`)
+  else if (!hasEnded) {
+    const why = signal === null ? ': a test waits for what can no longer happen, or calls process.exit' : ''
+    fail(`its process ended in the middle of it, with ${how}${why}`)
+  } else if (code !== 0 && failures === 0) fail(`its process ended with ${how}`)
+}

@@ -1,0 +1,78 @@
+/** What a run has found, and what it prints: a line of progress now and then, and at the end the failures and the totals. */
+import type { Failure, Report } from './messages.ts'
+
+const TESTS_A_LINE = 500
+const OUTPUT_LINES_MAX = 40
+const FAILURE_LINES_MAX = 100
+const SLOWEST_SHOWN = 5
+
+export class Results {
+  readonly #print: (line: string) => void
+  readonly #nowMs: () => number
+  readonly #startedMs: number
+  readonly #failures: Failure[] = []
+  readonly #cancelled = new Map<string, number>()
+  /** The last lines that the process printed while the file ran. */
+  readonly #output = new Map<string, string>()
+  readonly #took: { readonly file: string; readonly ms: number }[] = []
+  #passed = 0
+  #skipped = 0
+
+  constructor(print: (line: string) => void, nowMs: () => number) {
+    this.#print = print
+    this.#nowMs = nowMs
+    this.#startedMs = nowMs()
+  }
+
+  get failed(): number {
+    return this.#failures.length + [...this.#cancelled.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  add(file: string, report: Report): void {
+    if (report.kind === 'failed') this.#failures.push(report.failure)
+    else if (report.kind === 'cancelled') this.#cancelled.set(file, (this.#cancelled.get(file) ?? 0) + 1)
+    else if (report.kind === 'passed') this.#passed++
+    else if (report.kind === 'skipped') this.#skipped++
+    else return
+    const done = this.#passed + this.#skipped + this.failed
+    if (done % TESTS_A_LINE === 0) this.#print(`${done} tests, ${this.failed} failed, ${this.#seconds()} s`)
+  }
+
+  addOutput(file: string, text: string): void {
+    const lines = `${this.#output.get(file) ?? ''}${text}`.split('\n')
+    this.#output.set(file, lines.slice(-OUTPUT_LINES_MAX).join('\n'))
+  }
+
+  ended(file: string, ms: number): void {
+    this.#took.push({ file, ms })
+  }
+
+  printSummary(): void {
+    const slowest = this.#took.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN)
+    this.#print(`\n${this.#took.length} files in ${this.#seconds()} s; the slowest:`)
+    for (const { file, ms } of slowest) this.#print(`  ${Math.round(ms / 1000)} s  ${file}`)
+    for (const file of new Set([...this.#failures.map((failure) => failure.file), ...this.#cancelled.keys()])) {
+      this.#printFailuresOf(file)
+    }
+    const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
+    this.#print(`\n${this.#passed} passed, ${this.failed} failed${skipped}`)
+  }
+
+  #printFailuresOf(file: string): void {
+    this.#print(`\nFAILED ${file}`)
+    for (const { at, name, text } of this.#failures.filter((failure) => failure.file === file)) {
+      this.#print(`\n  ${at === null ? name : `${at}  ${name}`}`)
+      this.#print(indented(text.split('\n').slice(0, FAILURE_LINES_MAX)))
+    }
+    const cancelled = this.#cancelled.get(file)
+    if (cancelled) this.#print(`\n  ${cancelled} tests of it did not run, because a hook or a suite failed`)
+    const output = this.#output.get(file)?.trim()
+    if (output) this.#print(`\n  its process printed last:\n${indented(output.split('\n'))}`)
+  }
+
+  #seconds(): number {
+    return Math.round((this.#nowMs() - this.#startedMs) / 1000)
+  }
+}
+
+const indented = (lines: readonly string[]): string => lines.map((line) => `    ${line}`).join('\n')

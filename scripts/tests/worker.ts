@@ -1,0 +1,36 @@
+/**
+ * A test process: runs the test files that the runner assigns to it, one after the other.
+ *
+ * A file is imported when the tests of the one before have ended, so that both processes always know which file runs.
+ *
+ * The channel to the runner keeps the process alive only while it waits for an assignment: a test that waits for what can no longer
+ * happen empties the event loop, and node:test fails it at once.
+ */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import type { Assignment } from './messages.ts'
+import { END_OF_FILE, reportFile, tell, tellFailure } from './reporter.ts'
+
+const { channel } = process
+assert(channel, 'scripts/test.ts starts this')
+
+for (;;) {
+  tell({ kind: 'idle' })
+  channel.ref()
+  const [{ file }] = (await once(process, 'message')) as [Assignment] // as the runner sends it
+  channel.unref()
+  if (file === null) break
+  if (!(await reportFile(file, () => load(file)))) break
+}
+
+async function load(file: string): Promise<void> {
+  try {
+    await import(pathToFileURL(resolve(file)).href)
+  } catch (error) {
+    tellFailure('the file itself', error)
+  }
+  await test(END_OF_FILE, () => {})
+}
