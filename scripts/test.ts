@@ -20,6 +20,9 @@ import { ALONE, ALONE_COVERED, SHARED } from './tests/files.ts'
 import { runInProcesses } from './tests/processes.ts'
 import { Results } from './tests/results.ts'
 
+/** More processes would take more memory and little less time. */
+const CORES_USED_MAX = 16
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
@@ -29,7 +32,7 @@ const named = values.alone
   ? { shared: [], aloneCovered: [], alone: positionals }
   : { shared: positionals, aloneCovered: [], alone: [] }
 const files = positionals.length > 0 ? named : all
-const cores = availableParallelism()
+const cores = Math.min(availableParallelism(), CORES_USED_MAX)
 const sharedProcesses = Number(values.processes ?? cores + 1)
 const aloneProcesses = Number(values.processes ?? 2 * cores) // they wait for the processes that they start
 const nowMs = (): number => performance.now()

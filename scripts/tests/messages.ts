@@ -26,3 +26,4 @@ export type Report =
   | { readonly kind: 'skipped' }
   | { readonly kind: 'cancelled' } // did not run, as a hook or the suite around it failed
   | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'noted'; readonly at: string; readonly text: string } // a diagnostic of a test, such as its seed

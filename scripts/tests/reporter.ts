@@ -69,6 +69,9 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
     if (event.type === 'test:start') path.splice(event.data.nesting, Infinity, event.data.name)
     if (event.type === 'test:pass') passed(event.data)
     if (event.type === 'test:fail') failed(event.data, path)
+    if (event.type === 'test:diagnostic' && event.data.file !== undefined) {
+      tell({ kind: 'noted', at: placeOf(event.data), text: event.data.message })
+    }
   }
   yield '' // nothing is printed here
 }

@@ -5,6 +5,8 @@ const TESTS_A_LINE = 500
 const OUTPUT_LINES_MAX = 40
 const FAILURE_LINES_MAX = 100
 const SLOWEST_SHOWN = 5
+/** What a test can come to. */
+const ENDS: ReadonlySet<Report['kind']> = new Set(['passed', 'failed', 'skipped', 'cancelled'])
 
 export class Results {
   readonly #print: (line: string) => void
@@ -14,6 +16,8 @@ export class Results {
   readonly #cancelled = new Map<string, number>()
   /** The last lines that the process printed while the file ran. */
   readonly #output = new Map<string, string>()
+  /** Diagnostics of tests, by place. */
+  readonly #notes = new Map<string, string[]>()
   readonly #took: { readonly file: string; readonly ms: number }[] = []
   #passed = 0
   #skipped = 0
@@ -29,13 +33,25 @@ export class Results {
   }
 
   add(file: string, report: Report): void {
-    if (report.kind === 'failed') this.#failures.push(report.failure)
+    if (report.kind === 'failed') this.#addFailure(report.failure)
     else if (report.kind === 'cancelled') this.#cancelled.set(file, (this.#cancelled.get(file) ?? 0) + 1)
     else if (report.kind === 'passed') this.#passed++
     else if (report.kind === 'skipped') this.#skipped++
-    else return
+    else if (report.kind === 'noted') this.#note(report.at, report.text)
+    if (!ENDS.has(report.kind)) return
     const done = this.#passed + this.#skipped + this.failed
     if (done % TESTS_A_LINE === 0) this.#print(`${done} tests, ${this.failed} failed, ${this.#seconds()} s`)
+  }
+
+  #addFailure(failure: Failure): void {
+    if (this.#failures.every(({ file }) => file !== failure.file)) this.#print(`${failure.file} fails`)
+    this.#failures.push(failure)
+  }
+
+  #note(at: string, text: string): void {
+    const notes = this.#notes.get(at)
+    if (notes) notes.push(text)
+    else this.#notes.set(at, [text])
   }
 
   addOutput(file: string, text: string): void {
@@ -63,6 +79,7 @@ export class Results {
     for (const { at, name, text } of this.#failures.filter((failure) => failure.file === file)) {
       this.#print(`\n  ${at === null ? name : `${at}  ${name}`}`)
       this.#print(indented(text.split('\n').slice(0, FAILURE_LINES_MAX)))
+      for (const note of this.#notes.get(at ?? '') ?? []) this.#print(indented([`noted: ${note}`]))
     }
     const cancelled = this.#cancelled.get(file)
     if (cancelled) this.#print(`\n  ${cancelled} tests of it did not run, because a hook or a suite failed`)

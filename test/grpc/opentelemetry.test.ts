@@ -9,6 +9,7 @@ import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import protobuf from 'protobufjs'
 import { SIGNAL_LOG, SIGNAL_TRACE } from '../../src/logstore/batch-frame.ts'
 import { refusal } from '../../src/logstore/refusals.ts'
+import { LIMIT_MS } from '../support/waiting.ts'
 import { GrpcRig, goodMetadata, metadataOf } from './grpc-rig.ts'
 
 const resource = resourceFromAttributes({ 'service.name': 'checkout', tenant_id: 'local' })
@@ -97,7 +98,7 @@ function watch<Batch>(exporter: Exporter<Batch>, results: number[], errors: stri
 function logs(metadata: ReturnType<typeof goodMetadata>): Watched<LoggerProvider> {
   const results: number[] = []
   const errors: string[] = []
-  const exporter = new OTLPLogExporter({ url: `http://127.0.0.1:${rig.front.port}`, metadata })
+  const exporter = new OTLPLogExporter({ url: `http://127.0.0.1:${rig.front.port}`, metadata, timeoutMillis: LIMIT_MS })
   watch(exporter, results, errors)
   const provider = new LoggerProvider({ resource, processors: [new SimpleLogRecordProcessor({ exporter })] })
   return { provider, results, errors }
@@ -106,7 +107,8 @@ function logs(metadata: ReturnType<typeof goodMetadata>): Watched<LoggerProvider
 function spans(metadata: ReturnType<typeof goodMetadata>): Watched<TracerProvider> {
   const results: number[] = []
   const errors: string[] = []
-  const exporter = new OTLPTraceExporter({ url: `http://127.0.0.1:${rig.front.port}`, metadata, compression: GZIP })
+  const url = `http://127.0.0.1:${rig.front.port}`
+  const exporter = new OTLPTraceExporter({ url, metadata, compression: GZIP, timeoutMillis: LIMIT_MS })
   watch(exporter, results, errors)
   const provider = new TracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor({ exporter })] })
   return { provider, results, errors }

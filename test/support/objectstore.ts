@@ -10,6 +10,9 @@ import { RunningService, launch, runToEnd, temporaryDirectory } from './process.
 import type { Command, Ending, Environment, Launched } from './process.ts'
 import { LIMIT_MS } from './waiting.ts'
 
+/** A connection that is idle for longer is not used again: the store closes it after about 10 s, which may meet the next request. */
+const IDLE_MS_MAX = 4000
+
 export type Texts = Readonly<Record<string, string>>
 
 /** One of the contract's five words, and what S3 calls it when the contract does not. */
@@ -97,7 +100,7 @@ export interface RequestOptions {
 export class ObjectStoreServer extends RunningService {
   readonly dataDirectory: string
   readonly #credentialsFile: string
-  readonly #agent = new Agent({ keepAlive: true })
+  readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS_MAX })
   #buckets = 0
 
   static async start({ env = {}, keys }: ObjectStoreOptions = {}): Promise<ObjectStoreServer> {
