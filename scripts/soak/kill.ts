@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from '../../test/support/process.ts'
-import { LogStoreServer, temporaryDirectory } from '../../test/support/server.ts'
+import { LogStoreServer, eventually, temporaryDirectory } from '../../test/support/server.ts'
 import { Load, UNLIMITED, bundlesOf } from './load.ts'
 import type { LoadOptions } from './load.ts'
 import { runRounds } from './rounds.ts'
@@ -13,8 +13,6 @@ import type { KillCounts } from './rounds.ts'
 
 export interface KillOptions extends LoadOptions {
   readonly rounds: number
-  /** No round is begun after it. */
-  readonly withinMs?: number
   /** Between a start that is ready and the kill. */
   readonly liveMsMax?: number
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
@@ -48,7 +46,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
 }
 
 async function killAndCheck(
-  { seed, rounds, withinMs = Infinity, liveMsMax = 600, report }: KillOptions,
+  { seed, rounds, liveMsMax = 600, report }: KillOptions,
   server: LogStoreServer,
   load: Load,
   replicas: readonly string[],
@@ -58,12 +56,12 @@ async function killAndCheck(
   const { dataDirectory } = server
   const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
   const command: Command = { entry: 'src/start.js', args: ['--services', 'logstore'], env: settings }
+  await load.during(eventually(async () => (await bundlesOf(server)) > 0)) // what is killed has bundles, too
   const counts = await runRounds({
     server,
     command,
     random,
     rounds,
-    withinMs,
     directories: [dataDirectory, ...replicas],
     liveMs: () => random.between(0, liveMsMax),
     live: (ms) => load.during(sleep(ms)),

@@ -10,6 +10,7 @@ import { TieringReadinessReply } from '../../../src/broker/wire/storage-answers.
 import { BrokerServer } from '../../../test/support/broker.ts'
 import { temporaryDirectory } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'
+import { eventually } from '../../../test/support/waiting.ts'
 import { runRounds } from '../rounds.ts'
 import type { KillCounts } from '../rounds.ts'
 import { Load } from './load.ts'
@@ -25,8 +26,6 @@ const LONG_LIFE = 3
 
 export interface BrokerKillOptions extends LoadOptions {
   readonly rounds: number
-  /** No round is begun after it. */
-  readonly withinMs?: number
   /** Between a start that is ready and the kill. */
   readonly liveMsMax?: number
   readonly report?: (line: string) => void
@@ -71,7 +70,7 @@ export async function runBrokerKillRounds(options: BrokerKillOptions): Promise<B
 }
 
 async function killAndCheck(
-  { seed, rounds, withinMs = Infinity, liveMsMax = 2000, report }: BrokerKillOptions,
+  { seed, rounds, liveMsMax = 2000, report }: BrokerKillOptions,
   server: BrokerServer,
   command: Command,
   load: Load,
@@ -79,12 +78,12 @@ async function killAndCheck(
 ): Promise<BrokerKillSummary> {
   const { random, scene } = load
   const assertNoDamage = (): void => assert(!server.stderr.includes('quarantine'), server.stderr)
+  await load.during(eventually(() => load.deliveries > 0)) // there is something to lose
   const counts = await runRounds({
     server,
     command,
     random,
     rounds,
-    withinMs,
     directories,
     liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
     live: (ms) => load.during(sleep(ms)),

@@ -22,8 +22,6 @@ const LONG_LIFE = 3
 
 export interface ObjectKillOptions extends LoadOptions {
   readonly rounds: number
-  /** No round is begun after it. */
-  readonly withinMs?: number
   /** Between a start that is ready and the kill. */
   readonly liveMsMax?: number
   readonly report?: (line: string) => void
@@ -58,7 +56,7 @@ export async function runObjectKillRounds(options: ObjectKillOptions): Promise<O
 }
 
 async function killAndCheck(
-  { seed, rounds, withinMs = Infinity, liveMsMax = 2000, report }: ObjectKillOptions,
+  { seed, rounds, liveMsMax = 2000, report }: ObjectKillOptions,
   server: ObjectStoreServer,
   env: Command['env'],
   load: Load,
@@ -68,12 +66,12 @@ async function killAndCheck(
   const assertWell = (): void => assert(!/quarantine|request failed/.test(server.stderr), server.stderr)
   const directories = [server.dataDirectory]
   const settings = { OBJSTORE_BIND_ADDRESS: '127.0.0.1:0', OBJSTORE_DATA_DIR: server.dataDirectory, ...env }
+  await load.untilWorked(1) // there is something to lose
   const counts = await runRounds({
     server,
     command: { entry: 'src/start.js', args: ['--services', 'objectstore'], env: settings },
     random,
     rounds,
-    withinMs,
     directories,
     liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
     async live(ms) {

@@ -7,10 +7,9 @@ describe('an object store killed under load with kill -9, again and again', () =
   it('starts each time, everything is as its answers said, and the space of what is garbage comes back', async (context) => {
     const seed = testSeed()
     context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
-    // On a busy machine fewer rounds are made rather than the suite held up.
-    const summary = await runObjectKillRounds({ seed, rounds: 3, withinMs: 6000, liveMsMax: 800 })
+    const summary = await runObjectKillRounds({ seed, rounds: 3, liveMsMax: 800 })
     context.diagnostic(JSON.stringify(summary))
-    assert(summary.kills >= 1)
+    assert(summary.kills >= 3)
     assert(summary.keys > 0 && summary.operations > 0)
     assert(summary.logBytes < summary.writtenBytes, 'segments of the log were dropped')
   })
