@@ -1,10 +1,10 @@
 /**
  * Runs the tests, and prints their failures and the totals last. Exits with 0 when all passed, else with 1.
  *
- *   node scripts/test.ts                      all test files
+ *   node scripts/test.ts                      all test files; their coverage must be as .c8rc.json says
  *   node scripts/test.ts [--alone] FILE...    these, in shared processes or each in one of its own
  *     --processes N        so many at a time
- *     --coverage CONFIG    also measures coverage, and holds the bounds of this configuration of c8
+ *     --coverage CONFIG    coverage must be as this configuration of c8 says
  *
  * What several files of a process share they must not change: their hooks are in a `describe` (`test/shared-processes.test.ts`).
  */
@@ -39,19 +39,19 @@ const nowMs = (): number => performance.now()
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const results = new Results(print, nowMs)
-const covered = values.coverage === undefined ? null : temporaryDirectoryOf(values.coverage)
-const env = covered === null ? {} : { NODE_V8_COVERAGE: covered }
+const coverage = values.coverage ?? (positionals.length > 0 ? null : '.c8rc.json')
+const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
 await Promise.all([
   runInProcesses({ files: files.shared, processes: sharedProcesses, alone: false, env, nowMs }, results),
   runInProcesses({ files: files.aloneCovered, processes: 1, alone: true, env, nowMs }, results),
 ])
-if (values.coverage !== undefined) await reportCoverage(values.coverage)
+if (coverage !== null) await reportCoverage(coverage)
 await runInProcesses({ files: files.alone, processes: aloneProcesses, alone: true, env: {}, nowMs }, results)
 results.printSummary()
 process.exitCode = results.failed === 0 ? 0 : 1
 
-/** Where the processes leave what c8 reads, empty. */
-function temporaryDirectoryOf(config: string): string {
+/** Where the processes leave what c8 reads: nothing, so far. */
+function emptyDirectoryOf(config: string): string {
   const settings = JSON.parse(readFileSync(config, 'utf8')) as { readonly 'temp-directory': string }
   const directory = resolve(settings['temp-directory'])
   rmSync(directory, { recursive: true, force: true })

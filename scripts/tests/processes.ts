@@ -31,13 +31,17 @@ export interface ProcessOptions {
 export async function runInProcesses(options: ProcessOptions, results: Results): Promise<void> {
   const queue = [...options.files]
   const places = Array.from({ length: Math.min(options.processes, queue.length) }, async () => {
-    while (queue.length > 0) await runProcess(queue, options, results)
+    while (queue.length > 0) if (!(await runProcess(queue, options, results))) return // nor would the next one
   })
   await Promise.all(places)
 }
 
-/** Runs files of the queue in a new process until it ends. */
-async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions, results: Results): Promise<void> {
+/**
+ * Runs files of the queue in a new process until it ends.
+ *
+ * @returns false when it cannot even start
+ */
+async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions, results: Results): Promise<boolean> {
   const child = fork(WORKER, { execArgv: FLAGS, env: { ...process.env, ...env }, silent: true })
   let file: string | undefined
   let hasEnded = true
@@ -89,4 +93,5 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
     const why = signal === null ? ': a test waits for what can no longer happen, or calls process.exit' : ''
     fail(`its process ended in the middle of it, with ${how}${why}`)
   } else if (code !== 0 && failures === 0) fail(`its process ended with ${how}`)
+  return file !== undefined || code === 0
 }
