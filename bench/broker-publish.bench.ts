@@ -72,6 +72,12 @@ class InstantExchange implements Exchange {
 
   resumeBody(): void {}
 
+  slowRate(): null {
+    return null
+  }
+
+  giveUp(): void {}
+
   fail(error: unknown): void {
     throw error
   }

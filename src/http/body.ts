@@ -1,11 +1,11 @@
 /** Gathers a small body in memory, for endpoints that parse it as a whole. Large ones are streamed by their service instead. */
-import type { Exchange } from './exchange.ts'
+import type { Exchange, TimeOut } from './exchange.ts'
 
 export interface BodyReaders {
   /** @param bytes the caller's own */
   whole(bytes: Buffer): void
   tooLarge(): void
-  timedOut(): void
+  timedOut(why: TimeOut): void
 }
 
 export function gatherBody(exchange: Exchange, limitBytes: number, readers: BodyReaders): void {
@@ -16,6 +16,6 @@ export function gatherBody(exchange: Exchange, limitBytes: number, readers: Body
       if (isLast) readers.whole(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))
     },
     tooLarge: () => readers.tooLarge(),
-    timedOut: () => readers.timedOut(),
+    timedOut: (why) => readers.timedOut(why),
   })
 }

@@ -10,6 +10,7 @@ import { freeMemory } from '../free-memory.ts'
 import { describeProblem } from '../validation.ts'
 import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
+import { TIME_OUT_MESSAGES } from './exchange.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
@@ -149,8 +150,7 @@ export function endpoint<
             reason: 'bodyTooLarge',
             message: `the body must not exceed ${bodyLimitBytes} bytes`,
           }),
-        timedOut: () =>
-          service.refuse(exchange, { reason: 'bodyTimedOut', message: 'the body did not arrive in time' }),
+        timedOut: (why) => service.refuse(exchange, { reason: 'bodyTimedOut', message: TIME_OUT_MESSAGES[why] }),
       })
     },
   }

@@ -5,10 +5,14 @@
  *     exactly once, and what was held for the request is given back there
  * E2  at most one answer; what comes after the first, or after an abort, is ignored
  * E3  nothing is read from the request after `begin`, and nothing touches the response after the end
- * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence
+ * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence. A body
+ *     that brings anything at all has time: it ends in `timedOut` when nothing comes for 30 s, or when it is given up for another
+ *     request (slow-clients.ts)
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
  *     next request. Only after a time-out it is closed, as the client stopped in the middle of a body
  */
+
+import type { WaitedClient } from './slow-clients.ts'
 
 /** What the headers say. Valid only during `begin`; every value is made when asked for. */
 export interface RequestHead {
@@ -41,11 +45,19 @@ export interface BodySink {
   chunk(bytes: Uint8Array, isLast: boolean): void
   /** The declared or the actual size passes the limit. */
   tooLarge(): void
-  /** The client stalled. */
-  timedOut(): void
+  timedOut(why: TimeOut): void
 }
 
-export interface Exchange {
+/** `stalled`: nothing came for 30 s. `displaced`: too little came, while others waited for the place. */
+export type TimeOut = 'stalled' | 'displaced'
+
+export const TIME_OUT_MESSAGES: Readonly<Record<TimeOut, string>> = {
+  stalled: 'the body stalled; send it again',
+  displaced: 'the body came too slowly while other requests waited for its place; send it again',
+}
+
+/** Its client is given up by `giveUp` while it sends the body, or takes the answer. */
+export interface Exchange extends WaitedClient {
   /** The client's own request id, or a generated one; in every response. */
   readonly id: string
   /** IP address of the other end of the connection; '' once it is answered or aborted. */

@@ -8,13 +8,28 @@ assert(32 * 1024 + 8 * 1024 < HEADER_SECTION_BYTES_MAX) // what the specificatio
 /** A client's own request id of up to this many visible ASCII characters is kept. */
 export const REQUEST_ID_CHARACTERS_MAX = 128
 
-/** A body that brings less than SLOW_CLIENT_BYTES_MIN in this time has stalled, and a reader that takes nothing of an answer is gone. */
-export const SLOW_CLIENT_MS = 30_000
-export const SLOW_CLIENT_BYTES_MIN = 4096
+/** A body that brings nothing for this long has stalled, and a reader that takes nothing of an answer is gone. */
+export const STALLED_CLIENT_MS = 30_000
 
 /** How often clients that are waited for are looked at. The library closes after 8 s without a sign of life, so half of it. */
-export const SLOW_CLIENT_SWEEP_MS = 4000
-assert(SLOW_CLIENT_SWEEP_MS * 2 <= 8000)
+export const STALLED_CLIENT_SWEEP_MS = 4000
+assert(STALLED_CLIENT_SWEEP_MS * 2 <= 8000)
+
+/** Less than this is slow, when others wait for the place of the client (slow-clients.ts). */
+export const SLOW_BYTES_PER_SECOND = 16 * 1024
+/** Of the average: what was moved that long ago weighs a third. */
+export const AVERAGE_MS = 4000
+/** A client that has moved bytes a few times is known to be slow after this time. */
+export const SLOW_GRACE_MS = 2000
+export const STEADY_MOVES_MIN = 2
+/** One that has not may be about to. */
+export const SILENT_GRACE_MS = 8000
+export const SERVED_TIME_TICK_MS = 500
+
+/** Clients of one server that are waited for at once: one more, and the slowest is given up. */
+export const WAITED_CLIENTS_MAX = 1024
+/** Memory of bodies on their way that are gathered as a whole: beyond it, the slowest is given up. */
+export const HELD_BODY_BYTES_MAX = 256 * 1024 * 1024
 
 /**
  * So much of a body is read and dropped before a refusal that waits for its end is given all the same. Twice what the services take by

@@ -13,11 +13,12 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
-import { SLOW_CLIENT_MS, SLOW_CLIENT_SWEEP_MS } from './limits.ts'
+import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { RequestIds } from './request-ids.ts'
 import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
+import { ServedTime, WaitedClients } from './slow-clients.ts'
 import { UwsExchange, UwsRequestHead } from './uws-exchange.ts'
 import type { ExchangeHost } from './uws-exchange.ts'
 import { loadUws } from './uws.ts'
@@ -43,7 +44,8 @@ export interface HttpDependencies {
   readonly clock: HttpClock
   /** Fills the bytes with randomness. */
   readonly random: (bytes: Uint8Array) => void
-  readonly slowClientMs?: number
+  readonly stalledClientMs?: number
+  readonly heldBodyBytesMax?: number
 }
 
 export interface HttpServer {
@@ -105,7 +107,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   port = 0
   readonly requestIdHeader: string
   readonly requestIdAlias: string | null
-  readonly slowClientMs: number
+  readonly stalledClientMs: number
   closing = false
   inFlight = 0
 
@@ -114,7 +116,8 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #dependencies: HttpDependencies
   readonly #head = new UwsRequestHead()
   readonly #ids: RequestIds
-  readonly #watched = new Set<UwsExchange>()
+  readonly #watched: WaitedClients<UwsExchange>
+  readonly #served: ServedTime
   #sweptAtMs = 0
   #stopListening: () => void = () => {}
   #stopSweeping: () => void = () => {}
@@ -125,7 +128,9 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.host = host
     this.requestIdHeader = service.requestIdHeader
     this.requestIdAlias = service.requestIdAlias ?? null
-    this.slowClientMs = dependencies.slowClientMs ?? SLOW_CLIENT_MS
+    this.stalledClientMs = dependencies.stalledClientMs ?? STALLED_CLIENT_MS
+    this.#watched = new WaitedClients(dependencies.heldBodyBytesMax)
+    this.#served = new ServedTime(dependencies.clock)
     this.#service = service
     this.#app = app
     this.#dependencies = dependencies
@@ -150,7 +155,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.port = port
     this.#stopListening = stopListening
     this.#sweptAtMs = this.nowMs()
-    this.#stopSweeping = this.#dependencies.clock.every(SLOW_CLIENT_SWEEP_MS, () => this.#sweep())
+    this.#stopSweeping = this.#dependencies.clock.every(STALLED_CLIENT_SWEEP_MS, () => this.#sweep())
   }
 
   close({ withinMs }: { readonly withinMs: number }): Promise<void> {
@@ -172,6 +177,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     // Not inside a callback of the library, which still has to send what was answered there.
     await new Promise((resolve) => setImmediate(resolve))
     this.#stopSweeping()
+    this.#served.stop()
     this.#app.close() // aborts what is still in flight
   }
 
@@ -189,12 +195,20 @@ class UwsServer implements HttpServer, ExchangeHost {
     setImmediate(task)
   }
 
+  get servedMs(): number {
+    return this.#served.nowMs
+  }
+
   watch(exchange: UwsExchange): void {
     this.#watched.add(exchange)
   }
 
   unwatch(exchange: UwsExchange): void {
     this.#watched.delete(exchange)
+  }
+
+  hold(bytes: number): void {
+    this.#watched.hold(bytes)
   }
 
   ended(): void {
@@ -228,7 +242,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   #sweep(): void {
     const nowMs = this.nowMs()
     // While the process was stopped (a suspended machine, SIGSTOP) it was the server that did not read or write.
-    const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - SLOW_CLIENT_SWEEP_MS)
+    const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - STALLED_CLIENT_SWEEP_MS)
     this.#sweptAtMs = nowMs
     for (const exchange of this.#watched) exchange.sweep(nowMs, stoppedMs)
   }

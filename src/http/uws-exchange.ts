@@ -3,13 +3,15 @@
  *
  * E6  who asked for the connection to be closed is answered when its body is over: what is closed with bytes unread is reset, and
  *     the client would see that instead of the answer. A body that stalls meanwhile, or goes on beyond all measure, is not waited for
- * E7  a client that is waited for, to send a body or to take an answer, is given up slowClientMs after its last progress and not before:
- *     the library's own time-out, which is shorter and answers nothing, is put off by every sweep
+ * E7  a client that is waited for, to send a body or to take an answer, is given up stalledClientMs after its last progress, whatever
+ *     little that was. The library's own time-out, which is shorter and answers nothing, is put off by every sweep
+ * E8  it is given up before that only by `giveUp`, and only while it is waited for and slow (slow-clients.ts)
  */
 import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
-import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead } from './exchange.ts'
-import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, SLOW_CLIENT_BYTES_MIN } from './limits.ts'
+import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead, TimeOut } from './exchange.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX } from './limits.ts'
+import { Pace } from './slow-clients.ts'
 import { statusLine } from './status.ts'
 import type { UwsRequest, UwsResponse } from './uws.ts'
 
@@ -17,10 +19,12 @@ import type { UwsRequest, UwsResponse } from './uws.ts'
 export interface ExchangeHost {
   readonly requestIdHeader: string
   readonly requestIdAlias: string | null
-  readonly slowClientMs: number
+  readonly stalledClientMs: number
   /** The server is closing: answers ask the client to open no further request on this connection. */
   readonly closing: boolean
   nowMs(): number
+  /** For the pace of clients. */
+  readonly servedMs: number
   /** @param own what the client sent for one */
   requestIdOf(own: string): string
   /** Outside the present callback of the library. */
@@ -28,6 +32,8 @@ export interface ExchangeHost {
   /** Sweeps the exchange until `unwatch`. */
   watch(exchange: UwsExchange): void
   unwatch(exchange: UwsExchange): void
+  /** So much more, or less, of its body is held in memory until it is whole. */
+  hold(bytes: number): void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
   failed(exchange: UwsExchange, error: unknown): void
   ended(): void
@@ -116,7 +122,11 @@ export class UwsExchange implements Exchange {
   /** E6 */
   #mustReadOn = false
   #abandonAnswer: (() => void) | null = null
-  #progressFromBytes = 0
+  /** E8 */
+  #pace: Pace | null = null
+  /** Whether the body is held in memory until it is whole. */
+  #isHeld = false
+  #heldBytes = 0
 
   constructor(host: ExchangeHost, response: UwsResponse, request: UwsRequest, isHead: boolean) {
     this.#host = host
@@ -149,6 +159,7 @@ export class UwsExchange implements Exchange {
     if (this.#state !== 'open') return
     assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
     if (this.#declaredBytes > limitBytes) return sink.tooLarge()
+    this.#isHeld = Number.isFinite(limitBytes)
     this.#awaitBody(limitBytes, sink)
     if (!this.#mustReadOn) this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
@@ -222,7 +233,17 @@ export class UwsExchange implements Exchange {
   resumeBody(): void {
     if (this.#sink === null || !this.#paused) return
     this.#progressed()
+    this.#pace?.restart(this.#host.servedMs)
     this.#resume()
+  }
+
+  slowRate(): number | null {
+    if (!this.#isWaiting || this.#paused || this.#pace === null) return null
+    return this.#pace.slowRate(this.#host.servedMs)
+  }
+
+  giveUp(): void {
+    this.#giveUp('displaced')
   }
 
   #resume(): void {
@@ -246,12 +267,17 @@ export class UwsExchange implements Exchange {
       this.#response.resume()
       return
     }
+    this.#giveUp('stalled')
+  }
+
+  #giveUp(why: TimeOut): void {
+    assert(this.#isWaiting)
     const sink = this.#sink
     if (sink === null) return this.#response.close() // the reader: ends as aborted
     this.#unwatch()
     this.#timedOut = !this.ended // an answer that waits (E6) is closed behind anyway
     try {
-      sink.timedOut() // E4
+      sink.timedOut(why) // E4
     } catch (error) {
       this.#host.failed(this, error)
     }
@@ -262,14 +288,12 @@ export class UwsExchange implements Exchange {
     if (isLast) this.#mustReadOn = false
     if (sink === null) return // E5
     this.#receivedBytes += chunk.byteLength
+    if (chunk.byteLength > 0) this.#moved(chunk.byteLength)
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
       // A pause at the end of a body lasts until the answer: resuming would begin the library's time-out, as if the client were to act (E7).
       if (!isLast) this.#resume() // the rest is read and dropped
       this.#unwatch()
-    } else if (this.#receivedBytes - this.#progressFromBytes >= SLOW_CLIENT_BYTES_MIN) {
-      this.#progressFromBytes = this.#receivedBytes
-      this.#progressed()
     }
     try {
       if (isTooLarge) sink.tooLarge() // E4
@@ -277,17 +301,22 @@ export class UwsExchange implements Exchange {
     } catch (error) {
       this.#host.failed(this, error)
     }
+    if (this.#sink !== sink || !this.#isHeld || this.ended) return
+    this.#heldBytes += chunk.byteLength
+    this.#host.hold(chunk.byteLength)
   }
 
   #awaitBody(limitBytes: number, sink: BodySink): void {
     this.#sink = sink
     this.#limitBytes = limitBytes
-    this.#progressFromBytes = this.#receivedBytes
     this.#watch()
   }
 
   #watch(): void {
     this.#progressed()
+    const { servedMs } = this.#host
+    if (this.#pace === null) this.#pace = new Pace(servedMs)
+    else this.#pace.restart(servedMs)
     this.#host.watch(this)
   }
 
@@ -295,6 +324,9 @@ export class UwsExchange implements Exchange {
     this.#sink = null
     this.#offerRest = null
     this.#host.unwatch(this)
+    if (this.#heldBytes === 0) return
+    this.#host.hold(-this.#heldBytes)
+    this.#heldBytes = 0
   }
 
   /** E7 */
@@ -303,7 +335,12 @@ export class UwsExchange implements Exchange {
   }
 
   #progressed(): void {
-    this.#progressDueMs = this.#host.nowMs() + this.#host.slowClientMs
+    this.#progressDueMs = this.#host.nowMs() + this.#host.stalledClientMs
+  }
+
+  #moved(bytes: number): void {
+    this.#progressed()
+    this.#pace?.moved(bytes, this.#host.servedMs)
   }
 
   get #isGone(): boolean {
@@ -408,10 +445,16 @@ export class UwsExchange implements Exchange {
   /** Of a piece that the connection did not take at once. */
   #sendRest(piece: Uint8Array, beganAtBytes: number, lengthBytes: number): void {
     const response = this.#response
+    let movedTo = beganAtBytes
+    const moved = (): void => {
+      const offset = response.getWriteOffset()
+      if (offset > movedTo) this.#moved(offset - movedTo)
+      movedTo = offset
+    }
     response.onWritable((offset) => {
       const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
       if (ok) this.#unwatch()
-      else this.#progressed()
+      else if (!done) moved()
       if (done) this.#end('answered')
       else if (ok) this.#pieceTaken?.()
       return ok
@@ -421,7 +464,7 @@ export class UwsExchange implements Exchange {
     this.#offerRest = () => {
       const offset = response.getWriteOffset()
       response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))
-      if (response.getWriteOffset() > offset) this.#progressed()
+      moved()
     }
     this.#watch()
   }

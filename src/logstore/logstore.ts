@@ -265,7 +265,7 @@ async function openFronts(
   querySide: QuerySide,
 ): Promise<LogStore> {
   const { config, running, policies, logger, clock, random, version } = context
-  const { log, arena } = storage
+  const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
   const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
   const helper = await running.open(() =>
@@ -293,7 +293,6 @@ async function openFronts(
   )
   const grpcParts = {
     ingest,
-    arena,
     policy: () => policies.policy,
     maxBodyBytes: config.bodyBytesMax,
     counters,

@@ -23,7 +23,7 @@ import { parseQueryRequest } from './query/request.ts'
 import type { QueryRequest } from './query/request.ts'
 import { processNowMs } from './query/task.ts'
 import type { QueryAnswer, QueryIncident, QueryTask } from './query/task.ts'
-import { JSON_TYPE, answerRefusal } from './replies.ts'
+import { JSON_TYPE, answerRefusal, bodyTimedOut } from './replies.ts'
 import { refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import type { SegmentRegistry } from './segment-registry.ts'
@@ -60,14 +60,19 @@ export class QueryFront {
   #begin(head: RequestHead, exchange: Exchange): void {
     const caller = this.#admit(head)
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
-    exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
+    this.#places.arriving(caller.tenant.id, exchange)
+    exchange.onEnd(() => {
+      this.#places.arrived(exchange)
+      this.#places.giveBack(caller.tenant.id)
+    })
     const startedMs = processNowMs()
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
       whole: (body) => {
+        this.#places.arrived(exchange)
         this.#run(exchange, caller, body, startedMs).catch((error: unknown) => exchange.fail(error))
       },
       tooLarge: () => this.#refuse(exchange, tooLarge()),
-      timedOut: () => this.#refuse(exchange, refusal('request_timeout', 'the body did not arrive in time')),
+      timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
     })
   }
 

@@ -1,9 +1,10 @@
 /** The bodies of the log store's answers. */
 import { Type } from 'typebox'
 import type { TString } from 'typebox'
-import type { Exchange } from '../http/exchange.ts'
+import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
+import type { Exchange, TimeOut } from '../http/exchange.ts'
 import { serializer } from '../http/serializer.ts'
-import { REFUSALS } from './refusals.ts'
+import { REFUSALS, refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
 
@@ -45,6 +46,10 @@ export function ingestReply(signal: 'log' | 'trace', duplicates: number, ids: Bu
     record_ids: recordIds,
   })
 }
+
+/** OTLP clients repeat what was refused as `concurrency_exceeded`, and nothing else is wrong with a body that was given up for another one. */
+export const bodyTimedOut = (why: TimeOut): Refusal =>
+  refusal(why === 'stalled' ? 'request_timeout' : 'concurrency_exceeded', TIME_OUT_MESSAGES[why])
 
 /** How a client of a route reads a refusal. */
 export type RefusalShape = 'json' | 'protobuf'

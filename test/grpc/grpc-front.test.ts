@@ -9,7 +9,7 @@ import { Client, compressionAlgorithms, credentials, status } from '@grpc/grpc-j
 import type { ClientWritableStream, Metadata } from '@grpc/grpc-js'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE, SOURCE_OTLP_GRPC } from '../../src/logstore/batch-frame.ts'
 import { EXPORT_METHODS } from '../../src/logstore/grpc/export-methods.ts'
-import { GrpcFront, MESSAGE_ARRIVAL_MS } from '../../src/logstore/grpc/grpc-front.ts'
+import { GrpcFront } from '../../src/logstore/grpc/grpc-front.ts'
 import { permanentRefusal, refusal } from '../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../src/logstore/tenant-policy-file.ts'
 import { BODY_BYTES_MAX, GrpcRig, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
@@ -263,15 +263,48 @@ describe('the gRPC front', () => {
       assert.equal(rig.ingest.places.taken, 0)
     })
 
-    it('holds its place no longer than a message may take', async () => {
+    it('that stalls for 30 s gives its place back', async () => {
       const { call, outcome } = open()
       call.write(MESSAGE)
       await until(() => rig.ingest.places.taken === 1)
-      rig.clock.advanceMs(MESSAGE_ARRIVAL_MS - 1)
+      rig.clock.advanceMs(29_000)
       assert.equal(rig.ingest.places.taken, 1)
-      rig.clock.advanceMs(1)
+      rig.clock.advanceMs(4000)
       assert.equal((await outcome).code, status.DEADLINE_EXCEEDED)
+      assert.equal((await outcome).status?.reason, 'request_timeout')
       assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.clock.waiting, 0)
+    })
+
+    it('that brings anything at all has time', async () => {
+      const { session, request } = openRaw()
+      const frame = frameOf(MESSAGE)
+      for (let at = 0; at < 5; at++) {
+        await new Promise((sent) => request.write(frame.subarray(at, at + 1), sent))
+        await new Promise((answered) => session.ping(answered)) // the byte is there
+        rig.clock.advanceMs(28_000)
+        assert.equal(rig.ingest.places.taken, 1)
+      }
+      request.end(frame.subarray(5))
+      await until(() => rig.ingest.submitted.length === 1)
+      assert.deepEqual(rig.ingest.submitted[0]!.body, MESSAGE)
+      session.destroy()
+    })
+
+    it('that is slow gives its place to the next call when there is no other', async () => {
+      const calls = Array.from({ length: 16 }, () => open())
+      for (const { call } of calls) call.write(MESSAGE)
+      await until(() => rig.ingest.places.taken === 16)
+      const client = rig.client()
+      assert.equal((await exportOnce(client, MESSAGE)).status?.reason, 'concurrency_exceeded', 'none is slow yet')
+      rig.clock.advanceMs(10_000)
+      assert.equal((await exportOnce(client, MESSAGE)).code, status.OK)
+      const refused = await Promise.race(calls.map(({ outcome }) => outcome))
+      assert.equal(refused.code, status.RESOURCE_EXHAUSTED)
+      assert.equal(refused.status?.reason, 'concurrency_exceeded')
+      assert.notEqual(refused.status?.retryAfterSeconds, null)
+      assert.equal(rig.ingest.places.taken, 15)
+      for (const { call } of calls) call.cancel()
     })
 
     it('gives its place back when the client goes away in the middle of it, and counts as nothing', async () => {
@@ -380,6 +413,10 @@ describe('the gRPC front', () => {
 function openRaw(headers: Record<string, string> = {}): { session: ClientHttp2Session; request: ClientHttp2Stream } {
   const session = connect(`http://127.0.0.1:${rig.front.port}`)
   session.on('error', () => {})
+  return { session, request: openOn(session, headers) }
+}
+
+function openOn(session: ClientHttp2Session, headers: Record<string, string> = {}): ClientHttp2Stream {
   const request = session.request({
     ':method': 'POST',
     ':path': EXPORT_METHODS[0]!.definition.path,
@@ -390,7 +427,7 @@ function openRaw(headers: Record<string, string> = {}): { session: ClientHttp2Se
     ...headers,
   })
   request.on('error', () => {})
-  return { session, request }
+  return request
 }
 
 /** A message as it stands in the stream: a flag, its length in 4 bytes, big-endian, its bytes. */

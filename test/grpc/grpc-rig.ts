@@ -7,7 +7,8 @@ import type { Caller } from '../../src/logstore/caller.ts'
 import { EXPORT_METHODS } from '../../src/logstore/grpc/export-methods.ts'
 import { GrpcFront } from '../../src/logstore/grpc/grpc-front.ts'
 import type { GrpcParts } from '../../src/logstore/grpc/grpc-front.ts'
-import type { BodyGatherer } from '../../src/logstore/ingest/body-gatherer.ts'
+import type { WaitedClient } from '../../src/http/slow-clients.ts'
+import { BodyGatherer } from '../../src/logstore/ingest/body-gatherer.ts'
 import type { IngestClient } from '../../src/logstore/ingest/ingest.ts'
 import { Places } from '../../src/logstore/places.ts'
 import { refusal } from '../../src/logstore/refusals.ts'
@@ -42,6 +43,18 @@ export class PlayedIngest {
 
   giveBackPlace(caller: Caller): void {
     this.places.giveBack(caller.tenant.id)
+  }
+
+  arriving(caller: Caller, client: WaitedClient): void {
+    this.places.arriving(caller.tenant.id, client)
+  }
+
+  arrived(client: WaitedClient): void {
+    this.places.arrived(client)
+  }
+
+  gatherer(declaredBytes: number): BodyGatherer {
+    return new BodyGatherer(this.arena, declaredBytes, () => false)
   }
 
   submit(client: IngestClient, caller: Caller, gatherer: BodyGatherer, encoding: number): void {
@@ -98,7 +111,6 @@ export class GrpcRig {
   logged: (details: object, message: string) => void = (details) => assert.fail(JSON.stringify(details))
   readonly parts: GrpcParts = {
     ingest: this.ingest,
-    arena: this.ingest.arena,
     policy: developmentPolicy,
     maxBodyBytes: BODY_BYTES_MAX,
     counters: { refused: (kind) => void this.refused.push(kind) },
@@ -112,6 +124,7 @@ export class GrpcRig {
   static async start(): Promise<GrpcRig> {
     const rig = new GrpcRig()
     rig.#front = await GrpcFront.listen({ host: '127.0.0.1', port: 0, setting: 'TEST_BIND' }, rig.parts)
+    rig.clock.waiting = 0 // what the front itself waits for is no call
     return rig
   }
 

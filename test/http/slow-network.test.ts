@@ -72,7 +72,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
           },
         },
         random: () => {},
-        slowClientMs: PAUSE_MS + 8000,
+        stalledClientMs: PAUSE_MS + 8000,
       },
     )
   })

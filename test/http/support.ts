@@ -52,7 +52,13 @@ export interface TestServer extends AsyncDisposable {
 type Begin = (head: RequestHead, exchange: Exchange) => void
 type Table = Record<`${Method} ${string}`, Begin | Endpoint>
 
-export async function serve(table: Table, options: { host?: string; port?: number } = {}): Promise<TestServer> {
+interface ServeOptions {
+  readonly host?: string
+  readonly port?: number
+  readonly heldBodyBytesMax?: number
+}
+
+export async function serve(table: Table, options: ServeOptions = {}): Promise<TestServer> {
   const routes: Route[] = Object.entries(table).map(([key, begin]) => {
     const [method, path] = key.split(' ')
     return { method: method as Method, path: path!, endpoint: typeof begin === 'function' ? { begin } : begin }
@@ -73,7 +79,9 @@ export async function serve(table: Table, options: { host?: string; port?: numbe
   let seed = 0
   const random = (bytes: Uint8Array): void => void bytes.fill(++seed)
   const bind = { host: options.host ?? '127.0.0.1', port: options.port ?? 0, setting: 'TEST_BIND_ADDRESS' }
-  const server = await listen(service, bind, { logger, clock, random })
+  const { heldBodyBytesMax } = options
+  const held = heldBodyBytesMax === undefined ? {} : { heldBodyBytesMax }
+  const server = await listen(service, bind, { logger, clock, random, ...held })
   return {
     server,
     clock,
@@ -85,8 +93,12 @@ export async function serve(table: Table, options: { host?: string; port?: numbe
 }
 
 /** Runs a test against a server and closes it afterwards, also when the test throws. */
-export async function withServer(table: Table, test: (server: TestServer) => Promise<void>): Promise<void> {
-  const server = await serve(table)
+export async function withServer(
+  table: Table,
+  test: (server: TestServer) => Promise<void>,
+  options: ServeOptions = {},
+): Promise<void> {
+  const server = await serve(table, options)
   try {
     await test(server)
   } finally {

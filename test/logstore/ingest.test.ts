@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { identifyCaller, isRefusal } from '../../src/logstore/caller.ts'
+import type { Caller } from '../../src/logstore/caller.ts'
 import { IngestCounters } from '../../src/logstore/counters.ts'
-import { BodyGatherer } from '../../src/logstore/ingest/body-gatherer.ts'
 import { GatewayBudget } from '../../src/logstore/ingest/gateway-budget.ts'
 import { Ingest } from '../../src/logstore/ingest/ingest.ts'
 import { ACCEPTED } from '../../src/logstore/ingest/messages.ts'
@@ -43,12 +43,17 @@ class Rig {
     nowNs: () => 0n,
   })
 
-  /** @param meanwhile between the headers and the end of the body */
-  submit(name: string, meanwhile: () => void = () => {}): void {
+  caller(): Caller {
     const caller = identifyCaller(this.policy, DEVELOPMENT_TENANT, `Bearer ${DEVELOPMENT_TOKEN}`)
     assert(!isRefusal(caller))
+    return caller
+  }
+
+  /** @param meanwhile between the headers and the end of the body */
+  submit(name: string, meanwhile: () => void = () => {}): void {
+    const caller = this.caller()
     assert.equal(this.ingest.takePlace(caller), null)
-    const body = new BodyGatherer(this.#arena, name.length)
+    const body = this.ingest.gatherer(name.length)
     body.add(Buffer.from(name))
     const client = {
       signal: 0,
@@ -97,6 +102,38 @@ describe('a request whose body is on its way while the policy is reloaded', () =
     rig.submit('changed', () => (rig.policy = policyWith([changed], 3)))
     assert.deepEqual(rig.answers, ['gone unknown_tenant', 'changed invalid_credentials'])
     assert.equal(rig.ingest.requestsInFlight, 0)
+  })
+})
+
+describe('body space that slow senders hold', () => {
+  it('goes to the next body, from the slowest of those that hold some', () => {
+    const rig = new Rig()
+    const caller = rig.caller()
+    const givenUp: string[] = []
+    const begin = (name: string, rate: number | null, declaredBytes: number): void => {
+      assert.equal(rig.ingest.takePlace(caller), null)
+      const body = rig.ingest.gatherer(declaredBytes)
+      const client = {
+        slowRate: () => rate,
+        giveUp() {
+          givenUp.push(name)
+          rig.ingest.arrived(client)
+          body.discard()
+          rig.ingest.giveBackPlace(caller)
+        },
+      }
+      rig.ingest.arriving(caller, client, body)
+      if (declaredBytes >= 0) assert.ok(body.add(Buffer.from('x')))
+    }
+    begin('slow', 20, 300_000)
+    begin('slower', 10, 300_000)
+    begin('holds none', 1, -1)
+    begin('fast', null, 400_000)
+    begin('newcomer', null, 200_000)
+    assert.deepEqual(givenUp, ['slower'])
+    const tooMuch = rig.ingest.gatherer(1_000_000)
+    assert.equal(tooMuch.add(Buffer.from('x')), false)
+    assert.deepEqual(givenUp, ['slower', 'slow'])
   })
 })
 

@@ -1,5 +1,6 @@
 /** The two OTLP/gRPC methods the log store serves. Messages stay the bytes they are: the decode lane reads them. */
-import type { MethodDefinition } from '@grpc/grpc-js'
+import type { EventEmitter } from 'node:events'
+import type { MethodDefinition, ServerReadableStream } from '@grpc/grpc-js'
 import { SIGNAL_LOG, SIGNAL_TRACE } from '../batch-frame.ts'
 
 interface ExportMethod {
@@ -30,6 +31,15 @@ export const EXPORT_METHODS: readonly ExportMethod[] = [
   exportMethod(SIGNAL_LOG, 'logs.v1.LogsService'),
   exportMethod(SIGNAL_TRACE, 'trace.v1.TraceService'),
 ]
+
+/**
+ * Tells how many bytes of a call's message arrive, when they do. The library says nothing of a message before it is whole, so this
+ * listens to the stream below it: a property that its types hide.
+ */
+export function onMessageBytes(call: ServerReadableStream<Buffer, Buffer>, listener: (bytes: number) => void): void {
+  const { stream } = (call as unknown as { readonly call: { readonly stream: EventEmitter } }).call
+  stream.on('data', (data: Buffer) => listener(data.byteLength))
+}
 
 /** Export…ServiceResponse without partial success: full success is told by leaving it out. */
 export const EXPORT_RESPONSE = Buffer.alloc(0)

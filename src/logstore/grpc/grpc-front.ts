@@ -7,7 +7,8 @@
  * G2  the place of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
  *     after `submit`
  * G3  a call is answered at most once; what comes after the answer, or after the client went away, is ignored
- * G4  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
+ * G4  a message has time as long as it brings anything at all, as a body over HTTP has (slow-clients.ts)
+ * G5  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
  *     that have a retry policy repeat no call once they have headers before its status
  *
  * What the library refuses by itself, without request id and kind and without RetryInfo, so that no client repeats it: a message
@@ -17,28 +18,28 @@
  */
 import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
+import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from '../../http/limits.ts'
+import { Pace, ServedTime, WaitedClients } from '../../http/slow-clients.ts'
+import type { WaitedClient } from '../../http/slow-clients.ts'
 import { hostPort } from '../../http/host-port.ts'
 import { StoreError } from '../../errors.ts'
 import { RequestIds } from '../../http/request-ids.ts'
 import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
-import type { Arena } from '../../pipeline/arena.ts'
 import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
 import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER, identifyCaller, isRefusal } from '../caller.ts'
 import type { Caller } from '../caller.ts'
 import type { IngestCounters } from '../counters.ts'
-import { BodyGatherer } from '../ingest/body-gatherer.ts'
 import type { Ingest, IngestClient } from '../ingest/ingest.ts'
 import { ENCODINGS } from '../ingest/messages.ts'
+import { bodyTimedOut } from '../replies.ts'
 import { REFUSALS, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { encodeRpcStatus } from '../rpc-status.ts'
 import type { TenantPolicy } from '../tenant-policy.ts'
-import { EXPORT_METHODS, EXPORT_RESPONSE } from './export-methods.ts'
+import { EXPORT_METHODS, EXPORT_RESPONSE, onMessageBytes } from './export-methods.ts'
 
 export interface GrpcParts {
-  readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'submit'>
-  /** Of the ingest: messages are handed over in it. */
-  readonly arena: Arena
+  readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
   readonly policy: () => TenantPolicy
   readonly maxBodyBytes: number
   readonly counters: Pick<IngestCounters, 'refused'>
@@ -49,9 +50,6 @@ export interface GrpcParts {
 
 type ExportCall = ServerReadableStream<Buffer, Buffer>
 type Reply = sendUnaryData<Buffer>
-
-/** A call that was admitted has this long to bring its message. */
-export const MESSAGE_ARRIVAL_MS = 60_000
 
 /** Calls a connection may have open at once; a client keeps the next ones waiting. */
 const STREAMS_PER_CONNECTION = 128
@@ -67,6 +65,7 @@ export class GrpcFront {
   readonly port: number
   readonly #server: Server
   readonly #clock: HttpClock
+  readonly #served: ServedTime
   #closed: Promise<void> | null = null
 
   /** @throws StoreError that names the setting when the address cannot be bound */
@@ -79,19 +78,22 @@ export class GrpcFront {
       'grpc.keepalive_timeout_ms': PING_ANSWER_MS,
     })
     const ids = new RequestIds(REQUEST_ID_PREFIX, parts.random)
+    const served = new ServedTime(parts.clock)
+    const waited = new WaitedClients<WaitedClient>()
     for (const { signal, definition } of EXPORT_METHODS) {
-      const exports = new Exports(signal, ids, parts)
+      const exports = new Exports(signal, ids, parts, served, waited)
       const handler = (call: ExportCall, reply: Reply): void => exports.begin(call, reply)
       server.addService({ Export: definition }, { Export: handler })
     }
-    return new GrpcFront(bind.host, await bound(server, bind), server, parts.clock)
+    return new GrpcFront(bind.host, await bound(server, bind), server, parts.clock, served)
   }
 
-  private constructor(host: string, port: number, server: Server, clock: HttpClock) {
+  private constructor(host: string, port: number, server: Server, clock: HttpClock, served: ServedTime) {
     this.host = host
     this.port = port
     this.#server = server
     this.#clock = clock
+    this.#served = served
   }
 
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
@@ -104,6 +106,7 @@ export class GrpcFront {
       const stopWaiting = this.#clock.every(withinMs, () => this.#server.forceShutdown()) // ends the shutdown below
       this.#server.tryShutdown(() => {
         stopWaiting()
+        this.#served.stop()
         resolve()
       })
     })
@@ -127,8 +130,18 @@ class Exports {
   readonly #signal: number
   readonly #ids: RequestIds
   readonly #parts: GrpcParts
+  readonly #served: ServedTime
+  readonly #waited: WaitedClients<WaitedClient>
 
-  constructor(signal: number, ids: RequestIds, parts: GrpcParts) {
+  constructor(
+    signal: number,
+    ids: RequestIds,
+    parts: GrpcParts,
+    served: ServedTime,
+    waited: WaitedClients<WaitedClient>,
+  ) {
+    this.#served = served
+    this.#waited = waited
     this.#signal = signal
     this.#ids = ids
     this.#parts = parts
@@ -150,19 +163,43 @@ class Exports {
 
   /** Reads the one message of a call that holds a place. */
   #receive(call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
+    const { ingest, clock } = this.#parts
+    const served = this.#served
+    const waited = this.#waited
     let message: Buffer | null = null
     let receiving = true
+    let heldBytes = 0
+    let movedAtMs = served.nowMs
+    const pace = new Pace(movedAtMs)
+    const client: WaitedClient = {
+      slowRate: () => pace.slowRate(served.nowMs),
+      giveUp: () => abandon(bodyTimedOut('displaced')),
+    }
     const endReceiving = (): void => {
       receiving = false
       stopWaiting()
+      ingest.arrived(client)
+      waited.delete(client)
+      waited.hold(-heldBytes)
     }
     const abandon = (refused: Refusal | null): void => {
       if (!receiving) return
       endReceiving()
-      this.#parts.ingest.giveBackPlace(caller) // G2
+      ingest.giveBackPlace(caller) // G2
       if (refused) this.#refuse(reply, requestId, refused)
     }
-    const stopWaiting = this.#parts.clock.every(MESSAGE_ARRIVAL_MS, () => abandon(TOO_SLOW))
+    const stopWaiting = clock.every(STALLED_CLIENT_SWEEP_MS, () => {
+      if (served.nowMs - movedAtMs >= STALLED_CLIENT_MS) abandon(bodyTimedOut('stalled')) // G4
+    })
+    ingest.arriving(caller, client, null)
+    waited.add(client)
+    onMessageBytes(call, (bytes) => {
+      if (!receiving) return
+      movedAtMs = served.nowMs
+      pace.moved(bytes, movedAtMs)
+      heldBytes += bytes
+      waited.hold(bytes)
+    })
     call.on('data', (bytes: Buffer) => {
       if (message) abandon(NOT_ONE_MESSAGE)
       else message = bytes
@@ -181,7 +218,7 @@ class Exports {
   }
 
   #submit(message: Buffer, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
-    const { ingest, arena, logger } = this.#parts
+    const { ingest, logger } = this.#parts
     const client: IngestClient = {
       signal: this.#signal,
       format: FORMAT_PROTOBUF,
@@ -193,7 +230,7 @@ class Exports {
       refused: (refused) => reply(statusOf(refused, requestId)),
     }
     try {
-      const body = new BodyGatherer(arena, message.byteLength)
+      const body = ingest.gatherer(message.byteLength)
       if (body.add(message)) return ingest.submit(client, caller, body, IDENTITY)
       ingest.giveBackPlace(caller)
       this.#refuse(
@@ -214,7 +251,6 @@ class Exports {
   }
 }
 
-const TOO_SLOW = refusal('request_timeout', 'the message did not arrive in time')
 const NOT_ONE_MESSAGE = refusal('malformed_batch', 'an export call has exactly one message')
 
 /** As the OTLP specification wants it: retryable exactly when the details hold a RetryInfo. */
@@ -224,7 +260,7 @@ function statusOf(refused: Refusal, requestId: string): { code: number; details:
   return { code: REFUSALS[refused.kind].grpc, details: `${refused.kind}: ${refused.message}`, metadata }
 }
 
-/** G4 */
+/** G5 */
 function metadataOf(requestId: string): Metadata {
   const metadata = new Metadata()
   metadata.set(REQUEST_ID_HEADER, requestId)

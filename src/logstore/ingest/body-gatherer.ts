@@ -3,6 +3,7 @@
  * one of unknown size is kept in pieces until it is whole, so that slow senders do not hold the arena.
  *
  * H1  the slot, once taken, is freed by exactly one of `discard` and the owner of what `finish` returned
+ * H2  a body finds the arena full only when no slow sender holds any of it
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Arena } from '../../pipeline/arena.ts'
@@ -15,22 +16,29 @@ export interface GatheredBody {
 
 export class BodyGatherer {
   readonly #arena: Arena
+  readonly #giveUpSlowest: () => boolean
   /** -1: unknown, from the headers. */
   readonly #declaredBytes: number
   #slot = -1
   #bytes = 0
   #pieces: Buffer[] = []
 
-  constructor(arena: Arena, declaredBytes: number) {
+  /** @param giveUpSlowest false when no sender of another body is slow */
+  constructor(arena: Arena, declaredBytes: number, giveUpSlowest: () => boolean) {
     this.#arena = arena
+    this.#giveUpSlowest = giveUpSlowest
     this.#declaredBytes = declaredBytes
+  }
+
+  get hasSlot(): boolean {
+    return this.#slot >= 0
   }
 
   /** Copies the chunk, which is transient. False when the arena has no room: shed. */
   add(chunk: Uint8Array): boolean {
     const declared = this.#declaredBytes
     if (this.#slot < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BODY_BYTES_MAX) {
-      this.#slot = this.#arena.allocate(declared)
+      this.#slot = this.#allocate(declared)
       if (this.#slot < 0) return false
     }
     if (this.#slot >= 0) copyBytes(chunk, this.#arena.bytes, this.#slot + this.#bytes)
@@ -42,7 +50,7 @@ export class BodyGatherer {
   /** The whole body in the arena; null when the arena has no room. An empty body has no slot: offset -1. */
   finish(): GatheredBody | null {
     if (this.#slot < 0 && this.#bytes > 0) {
-      const slot = this.#arena.allocate(this.#bytes)
+      const slot = this.#allocate(this.#bytes)
       if (slot < 0) return null
       let at = slot
       for (const piece of this.#pieces) at = copyBytes(piece, this.#arena.bytes, at)
@@ -50,6 +58,14 @@ export class BodyGatherer {
       this.#slot = slot
     }
     return { offset: this.#slot, bytes: this.#bytes }
+  }
+
+  /** H2 */
+  #allocate(bytes: number): number {
+    for (;;) {
+      const slot = this.#arena.allocate(bytes)
+      if (slot >= 0 || !this.#giveUpSlowest()) return slot
+    }
   }
 
   discard(): void {

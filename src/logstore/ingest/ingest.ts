@@ -13,6 +13,8 @@ import type { Log } from '../../log/log.ts'
 import type { Position } from '../../log/log-writer.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import { slowestOf } from '../../http/slow-clients.ts'
+import type { WaitedClient } from '../../http/slow-clients.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import {
   FORMAT_JSON,
@@ -26,7 +28,7 @@ import type { Caller } from '../caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
 import { Places } from '../places.ts'
-import { JSON_TYPE, PROTOBUF_TYPE, answerRefusal, ingestReply } from '../replies.ts'
+import { JSON_TYPE, PROTOBUF_TYPE, answerRefusal, bodyTimedOut, ingestReply } from '../replies.ts'
 import type { RefusalShape } from '../replies.ts'
 import { REFUSAL_KINDS, REFUSALS, permanentRefusal, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -84,6 +86,8 @@ const IDENTITY = 0
 export class Ingest {
   readonly #parts: IngestParts
   readonly #places: Places
+  /** Bodies on their way, by who sends them. */
+  readonly #gathering = new Map<WaitedClient, BodyGatherer>()
   readonly #decoding = new InFlightTable<InFlight>()
   /** Accepted by the lane, waiting for the log; in the order of their positions. */
   readonly #waiting = new Queue<Accepted>()
@@ -197,6 +201,30 @@ export class Ingest {
     this.#places.giveBack(caller.tenant.id)
   }
 
+  /** A body for which a place is held begins to arrive: until `arrived` its client may be given up for another one. */
+  arriving(caller: Caller, client: WaitedClient, body: BodyGatherer | null): void {
+    this.#places.arriving(caller.tenant.id, client)
+    if (body) this.#gathering.set(client, body)
+  }
+
+  arrived(client: WaitedClient): void {
+    this.#places.arrived(client)
+    this.#gathering.delete(client)
+  }
+
+  /** For a body that has its place. @param declaredBytes -1: unknown */
+  gatherer(declaredBytes: number): BodyGatherer {
+    return new BodyGatherer(this.#parts.arena, declaredBytes, () => this.#giveUpSlot())
+  }
+
+  /** False when no client that has arena space is slow. */
+  #giveUpSlot(): boolean {
+    const holders = [...this.#gathering].filter(([, body]) => body.hasSlot)
+    const slowest = slowestOf(holders.map(([client]) => client))
+    slowest?.giveUp()
+    return slowest !== null
+  }
+
   /** Hands a whole body, for which a place is held, to the lane. The client is answered exactly once. */
   submit(client: IngestClient, caller: Caller, body: BodyGatherer, encoding: number): void {
     const refused = this.#trySubmit(client, caller, body, encoding)
@@ -244,13 +272,7 @@ export class Ingest {
       return
     }
     const client = httpClient(exchange, signal, format, shape)
-    this.#readBody(
-      exchange,
-      client,
-      admitted.caller,
-      admitted.encoding,
-      new BodyGatherer(this.#parts.arena, head.contentLength),
-    )
+    this.#readBody(exchange, client, admitted.caller, admitted.encoding, this.gatherer(head.contentLength))
   }
 
   #admit(head: RequestHead, format: number): { caller: Caller; encoding: number } | Refusal {
@@ -270,24 +292,29 @@ export class Ingest {
 
   #readBody(exchange: Exchange, client: IngestClient, caller: Caller, encoding: number, body: BodyGatherer): void {
     let reading = true
+    const endReading = (): void => {
+      reading = false
+      this.arrived(exchange)
+    }
     const abandon = (refused: Refusal | null): void => {
       if (!reading) return
-      reading = false
+      endReading()
       body.discard()
       this.giveBackPlace(caller)
       if (refused) this.#refuse(client, refused)
     }
+    this.arriving(caller, exchange, body)
     exchange.onEnd(() => abandon(null))
     exchange.readBody(this.#parts.maxBodyBytes, {
       chunk: (bytes, isLast) => {
         if (!reading) return
         if (!body.add(bytes)) return abandon(overloaded('the body space is full'))
         if (!isLast) return
-        reading = false
+        endReading()
         this.submit(client, caller, body, encoding)
       },
       tooLarge: () => abandon(tooLarge(this.#parts.maxBodyBytes)),
-      timedOut: () => abandon(refusal('request_timeout', 'the body did not arrive in time')),
+      timedOut: (why) => abandon(bodyTimedOut(why)),
     })
   }
 

@@ -1,19 +1,30 @@
-/** How many requests are under way at once. */
+/**
+ * How many requests are under way at once. When there is no place left, the slowest client that is waited for gives its place to the next
+ * request: one whose body arrives slowly, or that reads its answer slowly.
+ */
 import type { Exchange } from '../../http/exchange.ts'
+import { slowestOf } from '../../http/slow-clients.ts'
 import { refuse } from '../refusals.ts'
+
+type Admitted = Pick<Exchange, 'onEnd' | 'slowRate' | 'giveUp'>
 
 export class Admission {
   readonly #requestsMax: number
-  #requests = 0
+  readonly #admitted = new Set<Admitted>()
 
   constructor(requestsMax: number) {
     this.#requestsMax = requestsMax
   }
 
-  /** A place until the exchange ends. @throws S3Error SlowDown */
-  enter(exchange: Pick<Exchange, 'onEnd'>): void {
-    if (this.#requests >= this.#requestsMax) throw refuse('SlowDown')
-    this.#requests++
-    exchange.onEnd(() => void this.#requests--)
+  /** A place until the exchange ends, or is given up. @throws S3Error SlowDown */
+  enter(exchange: Admitted): void {
+    if (this.#admitted.size >= this.#requestsMax) {
+      const slowest = slowestOf(this.#admitted)
+      if (slowest === null) throw refuse('SlowDown')
+      this.#admitted.delete(slowest)
+      slowest.giveUp()
+    }
+    this.#admitted.add(exchange)
+    exchange.onEnd(() => void this.#admitted.delete(exchange))
   }
 }

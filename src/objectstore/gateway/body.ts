@@ -48,7 +48,7 @@ export class ExchangeBody implements RequestBody {
     exchange.readBody(Infinity, {
       chunk: (bytes, isLast) => this.#chunk(bytes, isLast),
       tooLarge: () => assert.fail('there is no limit: the one of the payload is judged here'),
-      timedOut: () => this.#end('RequestTimeout'),
+      timedOut: (why) => this.#end(why === 'stalled' ? 'RequestTimeout' : 'SlowDown'),
     })
     exchange.onEnd(() => this.#end('IncompleteBody'))
   }
@@ -138,7 +138,7 @@ export class ExchangeBody implements RequestBody {
   }
 
   /** The body ends short. */
-  #end(code: 'RequestTimeout' | 'IncompleteBody'): void {
+  #end(code: 'RequestTimeout' | 'SlowDown' | 'IncompleteBody'): void {
     if (this.#state === 'arriving') this.#refuse(refuse(code))
   }
 

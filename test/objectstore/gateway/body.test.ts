@@ -37,7 +37,7 @@ class TestExchange {
   }
 
   stall(): void {
-    this.#sink!.timedOut()
+    this.#sink!.timedOut('stalled')
   }
 
   end(): void {

@@ -254,6 +254,37 @@ describe('the gateway', () => {
     })
   })
 
+  describe('the place of a slow client', () => {
+    it('goes to the next request when there is none left, and that of a fast one does not', async () => {
+      const clients = await Promise.all([1, 2, 3].map(() => gateway.connect()))
+      const [slow, slower, fast] = clients
+      for (const client of clients) {
+        await client.send(`PUT /bkt/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n`)
+      }
+      await until(() => gateway.store.open.bodies === 3)
+      const { open } = gateway.store
+      const writtenBefore = open.bytes
+      await slower!.send('x')
+      for (let second = 1; second <= 12; second++) {
+        await fast!.send('x'.repeat(20_000))
+        await slow!.send('x'.repeat(1000))
+        await until(() => open.bytes === writtenBefore + 1 + second * 21_000)
+        gateway.clock.advanceMs(1000)
+        if (second === 1) assertRefused(await located(), 503, 'SlowDown')
+      }
+      instead = () => ({ status: 200 })
+      assert.equal((await located()).status, 200)
+      const refused = await slower!.reply()
+      assert.deepEqual([refused?.status, refused?.headers['x-obj-error-code']], [503, 'SlowDown'])
+      assert.equal(refused?.headers['retry-after'], '1')
+      await slower!.closed()
+      assert.equal(gateway.store.open.bodies, 2)
+      await fast!.send('x'.repeat(1_000_000 - 12 * 20_000))
+      assert.equal((await fast!.reply())?.status, 200)
+      for (const client of clients) client.destroy()
+    })
+  })
+
   describe('a body that nobody takes', () => {
     it('is dropped, and the connection goes on', async () => {
       const large = 'x'.repeat(1 << 20)

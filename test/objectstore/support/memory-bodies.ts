@@ -13,6 +13,8 @@ const PIECE_BYTES = 50_001
 export class OpenBodies {
   bodies = 0
   sources = 0
+  /** Written to bodies so far. */
+  bytes = 0
 }
 
 export class MemoryBody implements ReceivedBody {
@@ -58,6 +60,7 @@ export class MemoryWriter implements BodyWriter {
   write(bytes: Uint8Array): boolean {
     assert.equal(this.#state, 'open', 'nothing is written to a body that has ended')
     const copy = Buffer.from(bytes)
+    this.#open.bytes += copy.byteLength
     this.#pieces.push(copy)
     this.#digests.update(copy)
     this.#heldBytes += copy.length

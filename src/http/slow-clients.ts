@@ -1,0 +1,135 @@
+/**
+ * Which of the clients that are waited for is the slowest. Nobody is refused for being slow while there is room for everybody; when places
+ * or memory run out, the slowest client gives up its place to the next one. So slow clients, however many, never shut out fast ones.
+ *
+ * [only-slow]  a client is given up only when it moves less than SLOW_BYTES_PER_SECOND, as an average in which the last
+ *              AVERAGE_MS weigh most, and has had time to do better: SLOW_GRACE_MS, or SILENT_GRACE_MS when it has hardly moved at all
+ * [own-time]   time counts only while the client is waited for, and while the event loop turns: a stall of the server is not the client's
+ */
+import {
+  AVERAGE_MS,
+  HELD_BODY_BYTES_MAX,
+  SERVED_TIME_TICK_MS,
+  SILENT_GRACE_MS,
+  SLOW_BYTES_PER_SECOND,
+  SLOW_GRACE_MS,
+  STEADY_MOVES_MIN,
+  WAITED_CLIENTS_MAX,
+} from './limits.ts'
+
+/** A client that sends a body, or takes an answer. */
+export interface WaitedClient {
+  /** Bytes per second when the client is slow; null when it must not be given up. */
+  slowRate(): number | null
+  /** Ends the wait for the client; what it held is given back before this returns. */
+  giveUp(): void
+}
+
+/** The slowest client; null when none is slow. */
+export function slowestOf<Client extends WaitedClient>(clients: Iterable<Client>): Client | null {
+  let slowest: Client | null = null
+  let lowestRate = Infinity
+  for (const client of clients) {
+    const rate = client.slowRate()
+    if (rate === null || rate >= lowestRate) continue
+    slowest = client
+    lowestRate = rate
+  }
+  return slowest
+}
+
+/** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies. */
+export class WaitedClients<Client extends WaitedClient> {
+  readonly #heldBytesMax: number
+  readonly #clients = new Set<Client>()
+  #heldBytes = 0
+
+  constructor(heldBytesMax = HELD_BODY_BYTES_MAX) {
+    this.#heldBytesMax = heldBytesMax
+  }
+
+  add(client: Client): void {
+    if (this.#clients.size >= WAITED_CLIENTS_MAX) slowestOf(this.#clients)?.giveUp()
+    this.#clients.add(client)
+  }
+
+  delete(client: Client): void {
+    this.#clients.delete(client)
+  }
+
+  /** So much more is held; less when it is negative. */
+  hold(bytes: number): void {
+    this.#heldBytes += bytes
+    if (bytes > 0 && this.#heldBytes > this.#heldBytesMax) slowestOf(this.#clients)?.giveUp()
+  }
+
+  [Symbol.iterator](): Iterator<Client> {
+    return this.#clients.values()
+  }
+}
+
+/** How fast one client is. Times are of one `ServedTime`. */
+export class Pace {
+  #sinceMs: number
+  #movedAtMs: number
+  #moves = 0
+  /** Bytes moved, each weighing less the longer ago it was. */
+  #weightedBytes = 0
+
+  constructor(nowMs: number) {
+    this.#sinceMs = this.#movedAtMs = nowMs
+  }
+
+  /** The client is waited for from now on. */
+  restart(nowMs: number): void {
+    this.#sinceMs = this.#movedAtMs = nowMs
+    this.#moves = 0
+    this.#weightedBytes = 0
+  }
+
+  moved(bytes: number, nowMs: number): void {
+    this.#weightedBytes = this.#weightAt(nowMs) + bytes
+    this.#movedAtMs = nowMs
+    this.#moves++
+  }
+
+  /** [only-slow] */
+  slowRate(nowMs: number): number | null {
+    const graceMs = this.#moves < STEADY_MOVES_MIN ? SILENT_GRACE_MS : SLOW_GRACE_MS
+    const waitedMs = nowMs - this.#sinceMs
+    if (waitedMs < graceMs) return null
+    const weightOfWaitMs = AVERAGE_MS * (1 - Math.exp(-waitedMs / AVERAGE_MS))
+    const rate = (1000 * this.#weightAt(nowMs)) / weightOfWaitMs
+    return rate < SLOW_BYTES_PER_SECOND ? rate : null
+  }
+
+  #weightAt(nowMs: number): number {
+    return this.#weightedBytes * Math.exp((this.#movedAtMs - nowMs) / AVERAGE_MS)
+  }
+}
+
+interface TickingClock {
+  /** Monotonic. */
+  nowMs(): number
+  /** Calls again and again until the returned function is called. */
+  every(intervalMs: number, task: () => void): () => void
+}
+
+/** Time during which the event loop turned, in steps of a tick [own-time]. */
+export class ServedTime {
+  #nowMs = 0
+  readonly stop: () => void
+
+  constructor(clock: TickingClock) {
+    let lastMs = clock.nowMs()
+    this.stop = clock.every(SERVED_TIME_TICK_MS, () => {
+      const nowMs = clock.nowMs()
+      this.#nowMs += Math.min(nowMs - lastMs, 2 * SERVED_TIME_TICK_MS)
+      lastMs = nowMs
+    })
+  }
+
+  get nowMs(): number {
+    return this.#nowMs
+  }
+}
