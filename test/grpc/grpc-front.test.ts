@@ -13,7 +13,7 @@ import { GrpcFront } from '../../src/logstore/grpc/grpc-front.ts'
 import { permanentRefusal, refusal } from '../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../src/logstore/tenant-policy-file.ts'
 import { BODY_BYTES_MAX, GrpcRig, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
-import type { Outcome } from './grpc-rig.ts'
+import type { Outcome, Submitted } from './grpc-rig.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
 const MARKED_COMPRESSED = 1
@@ -329,6 +329,59 @@ describe('the gRPC front', () => {
     })
   })
 
+  describe('many calls at once on one connection', () => {
+    const CALLS = 300
+
+    it('are each answered, or refused with RetryInfo, and counted: none is reset', async () => {
+      const held = holdSixteen()
+      const client = rig.client()
+      const outcomes = Promise.all(Array.from({ length: CALLS }, () => exportOnce(client, MESSAGE)))
+      await until(() => rig.refused.length === CALLS - 16)
+      for (const batch of held) batch.client.accepted(1, 0, Buffer.alloc(0))
+      const refused = (await outcomes).filter(({ code }) => code !== status.OK)
+      assert.equal(refused.length, CALLS - 16)
+      for (const outcome of refused) {
+        assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
+        assert.equal(outcome.status?.reason, 'concurrency_exceeded')
+        assert.equal(outcome.status?.retryAfterSeconds, 2)
+      }
+    })
+
+    it('of a client that did not wait for the settings of the server, too', async () => {
+      const held = holdSixteen()
+      const { session, request } = openRaw()
+      const requests = [request, ...Array.from({ length: CALLS - 1 }, () => openOn(session))]
+      const resets: number[] = []
+      const codes: unknown[] = []
+      for (const each of requests) {
+        each.on('response', (headers) => {
+          if (headers['grpc-status'] !== undefined) codes.push(headers['grpc-status'])
+        })
+        each.on('trailers', (trailers) => codes.push(trailers['grpc-status']))
+        each.on('close', () => {
+          if (each.rstCode !== http2.NGHTTP2_NO_ERROR) resets.push(each.rstCode)
+        })
+        each.resume()
+        each.end(frameOf(MESSAGE))
+      }
+      await until(() => codes.length + resets.length === CALLS - 16 || rig.refused.length === CALLS - 16)
+      for (const batch of held) batch.client.accepted(1, 0, Buffer.alloc(0))
+      await until(() => codes.length + resets.length === CALLS)
+      assert.deepEqual(resets, [])
+      const count = (code: string): number => codes.filter((each) => each === code).length
+      assert.deepEqual([count('0'), count(String(status.RESOURCE_EXHAUSTED))], [16, CALLS - 16])
+      session.destroy()
+    })
+
+    /** As many as the tenant has places for are not answered until the test does it. */
+    function holdSixteen(): Submitted[] {
+      const held: Submitted[] = []
+      rig.ingest.answer = (batch) => held.push(batch)
+      rig.ingest.giveBackPlace = () => {}
+      return held
+    }
+  })
+
   describe('a client that goes away before the answer', () => {
     it('only misses it', async () => {
       const client = rig.client()
@@ -411,7 +464,7 @@ describe('the gRPC front', () => {
 
 /** A call on HTTP/2 itself, for what no gRPC library sends. */
 function openRaw(headers: Record<string, string> = {}): { session: ClientHttp2Session; request: ClientHttp2Stream } {
-  const session = connect(`http://127.0.0.1:${rig.front.port}`)
+  const session = connect(`http://127.0.0.1:${rig.front.port}`, { peerMaxConcurrentStreams: 1000 })
   session.on('error', () => {})
   return { session, request: openOn(session, headers) }
 }

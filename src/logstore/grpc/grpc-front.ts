@@ -51,8 +51,12 @@ export interface GrpcParts {
 type ExportCall = ServerReadableStream<Buffer, Buffer>
 type Reply = sendUnaryData<Buffer>
 
-/** Calls a connection may have open at once; a client keeps the next ones waiting. */
-const STREAMS_PER_CONNECTION = 128
+/**
+ * Calls a connection may have open at once. Places refuse calls long before that, with RetryInfo: beyond this number the library resets
+ * streams, which clients do not repeat and nothing counts. A call that was refused and whose client goes on sending takes 6 KB, so the
+ * number bounds what one connection can take.
+ */
+const STREAMS_PER_CONNECTION = 2048
 
 /** A connection whose other end is gone is found by pings, so that it does not hold what its calls hold. */
 const PING_EVERY_MS = 60_000
