@@ -1,7 +1,7 @@
 /**
  * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 7 unix
  */
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
@@ -10,17 +10,36 @@ const LOCK_EX = 2
 const LOCK_NB = 4
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
+const SO_ACCEPTCONN = 30
 /** struct sockaddr_in6, the longest there is of TCP. */
 const ADDRESS_BYTES_MAX = 28
 const PORT_AT = 2
 const RWF_NOWAIT = 8
+const RLIMIT_NOFILE = 7
+const F_DUPFD_CLOEXEC = 1030
+const O_CLOEXEC = 0o2000000
+const AF_UNIX = 1
+const SOCK_STREAM_NONBLOCK_CLOEXEC = 1 | 0o4000 | O_CLOEXEC
+/** An address of the family alone: the kernel finds a name. */
+const UNIX_ADDRESS_NAMELESS = Buffer.from([AF_UNIX, 0])
+const EPOLL_CTL_ADD = 1
+const EPOLL_CTL_DEL = 2
 
 const libc = koffi.load('libc.so.6')
 const flock = libc.func('int flock(int, int)')
 const getsockname = libc.func('int getsockname(int, _Out_ uint8_t *, _Inout_ uint32_t *)')
+const getsockopt = libc.func('int getsockopt(int, int, int, _Out_ int *, _Inout_ uint32_t *)')
 const setsockopt = libc.func('int setsockopt(int, int, int, const int *, uint32_t)')
 const preadv2 = libc.func('int64_t preadv2(int, void *, int, int64_t, int)')
 const memcpyToAddress = libc.func('uint64_t memcpy(void *, void *, size_t)')
+const getrlimit = libc.func('int getrlimit(int, _Out_ uint64_t *)')
+const fcntl = libc.func('int fcntl(int, int, int)')
+const dup3 = libc.func('int dup3(int, int, int)')
+const close = libc.func('int close(int)')
+const socket = libc.func('int socket(int, int, int)')
+const bind = libc.func('int bind(int, const uint8_t *, uint32_t)')
+const listen = libc.func('int listen(int, int)')
+const epollCtl = libc.func('int epoll_ctl(int, int, int, const uint8_t *)')
 
 /** Null, or the code of the failure: EAGAIN when another open file of the same has the lock. It ends when the descriptor is closed. */
 export function tryLock(descriptor: number): string | null {
@@ -31,6 +50,12 @@ export function tryLock(descriptor: number): string | null {
 export function localPort(descriptor: number): number | null {
   const address = Buffer.alloc(ADDRESS_BYTES_MAX)
   return getsockname(descriptor, address, [ADDRESS_BYTES_MAX]) === 0 ? address.readUInt16BE(PORT_AT) : null
+}
+
+/** Whether it is a socket that accepts connections. */
+export function isListening(descriptor: number): boolean {
+  const value = [0]
+  return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, value, [4]) === 0 && value[0] === 1
 }
 
 /** What a socket receives before somebody reads it; the kernel doubles it. Null, or the code of the failure. */
@@ -70,6 +95,69 @@ export class ReadMemory {
  */
 export function readCached(descriptor: number, memory: ReadMemory, at: number): number {
   return Math.max(0, Number(preadv2(descriptor, memory.vector, 1, at, RWF_NOWAIT)))
+}
+
+/** How many descriptors this process may have. It may change while it runs. */
+export function descriptorLimit(): number {
+  const limits = new BigUint64Array(2)
+  done(getrlimit(RLIMIT_NOFILE, limits))
+  return Number(limits[0])
+}
+
+/** Whether one below that is free: the kernel gives out the lowest. */
+export function hasDescriptorBelow(mark: number): boolean {
+  const lowest: number = fcntl(1, F_DUPFD_CLOEXEC, 0)
+  if (lowest < 0) return false
+  close(lowest)
+  return lowest < mark
+}
+
+/** Another descriptor of the same open file. */
+export function duplicate(descriptor: number): number {
+  return done(fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
+}
+
+/** The descriptor becomes another one of what `by` is. */
+export function replaceDescriptor(descriptor: number, by: number): void {
+  done(dup3(by, descriptor, O_CLOEXEC))
+}
+
+export function closeDescriptor(descriptor: number): void {
+  done(close(descriptor))
+}
+
+/** A socket that listens where nobody connects. */
+export function deafListener(): number {
+  const descriptor = done(socket(AF_UNIX, SOCK_STREAM_NONBLOCK_CLOEXEC, 0))
+  done(bind(descriptor, UNIX_ADDRESS_NAMELESS, UNIX_ADDRESS_NAMELESS.byteLength))
+  done(listen(descriptor, 1))
+  return descriptor
+}
+
+/** How an event loop watches a descriptor. */
+export interface Watch {
+  /** Descriptor of its epoll. */
+  readonly loop: number
+  readonly descriptor: number
+  readonly events: number
+  readonly data: bigint
+}
+
+export function unwatchDescriptor({ loop, descriptor }: Watch): void {
+  done(epollCtl(loop, EPOLL_CTL_DEL, descriptor, null))
+}
+
+export function watchDescriptor({ loop, descriptor, events, data }: Watch): void {
+  const event = Buffer.alloc(12)
+  event.writeUInt32LE(events, 0)
+  event.writeBigUInt64LE(data, 4)
+  done(epollCtl(loop, EPOLL_CTL_ADD, descriptor, event))
+}
+
+/** What cannot fail but by a mistake of ours. */
+function done(result: number): number {
+  assert(result >= 0, result < 0 ? failure() : '')
+  return result
 }
 
 function failure(): string {

@@ -7,6 +7,7 @@ import release from '../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
+import { AcceptGate } from './http/accept-gate.ts'
 import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { systemClock } from './observability/system-clock.ts'
@@ -22,7 +23,8 @@ export async function run(load: () => Config): Promise<void> {
     const config = load()
     const logger = createLogger(config.logLevel)
     demandSerializers()
-    const world = { clock: systemClock, random: randomFillSync, version: release.version }
+    const acceptGate = new AcceptGate({ clock: systemClock, logger })
+    const world = { clock: systemClock, random: randomFillSync, version: release.version, acceptGate }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 

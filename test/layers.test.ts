@@ -23,6 +23,7 @@ const MAY_TOUCH_FILES = [
   'src/log/prepare-file.ts', // writes ahead for the journal, asynchronously, beside the seam
   'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of
   'src/http/receive-buffer.ts', // finds the listening socket among the open files
+  'src/http/listening-socket.ts', // likewise
   'src/config/', // files that settings name
   'src/objectstore/platform.ts', // tries what the disk can do, at start
   'workers/',

@@ -66,6 +66,8 @@ export class BrokerCounters {
 
 /** What a broker holds now: read when /metrics is asked for. */
 export interface BrokerGauges {
+  /** Of the process. */
+  readonly acceptPauses: number
   readonly streams: number
   readonly groups: number
   readonly activeLeases: number

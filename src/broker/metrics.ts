@@ -2,6 +2,7 @@
  * The broker's metrics in Prometheus' text format. Each has an OpenTelemetry name (`mq.publish.records`) and the one that every scraper
  * takes (`mq_publish_records_total`); a comment line before each metric, `# OTEL <safe name> <OpenTelemetry name>`, gives both.
  */
+import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
 import { Metrics } from '../observability/metrics.ts'
 import type { BrokerCounters, BrokerGauges } from './counters.ts'
@@ -31,6 +32,7 @@ export class BrokerMetrics {
     this.#counter('mq.queue.dead_letters', 'Records copied to a dead-letter stream', () => counters.deadLetters)
     this.#counter('mq.queue.expired_leases', 'Leases that ended by time', () => counters.expiredLeases)
     this.#counterBy('mq.refusals', 'Requests refused', 'code', () => counters.refusals)
+    this.#counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
     this.#gauge('mq.queue.waiting_claims', 'Claims that wait for a record', () => gauges.waitingClaims)
     this.#gauge('mq.queue.active_leases', 'Deliveries with an active lease', () => gauges.activeLeases)
     this.#gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)

@@ -6,6 +6,7 @@
 import type { BrokerConfig } from '../config/broker.ts'
 import { readQuotas } from '../config/quotas.ts'
 import { messageOf } from '../errors.ts'
+import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
@@ -24,6 +25,8 @@ import type { TenantQuotas } from './quotas.ts'
 export interface BrokerDependencies extends HeadlessDependencies {
   readonly clock: HeadlessDependencies['clock'] & HttpClock
   readonly version: string
+  /** Of the process. */
+  readonly acceptGate: AcceptGate
 }
 
 export interface BrokerServer {
@@ -47,7 +50,7 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
 }
 
 async function openFront(context: Context, { core, broker, quotas }: HeadlessBroker): Promise<BrokerServer> {
-  const { config, running, logger, clock, random, version } = context
+  const { config, running, logger, clock, random, version, acceptGate } = context
   const { log, counters } = core
   const gauges = {
     get streams() {
@@ -62,6 +65,9 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
     },
     get delayedRetries() {
       return core.state.groups.reduce((sum, group) => sum + (group?.queue.delayedCount ?? 0), 0)
+    },
+    get acceptPauses() {
+      return acceptGate.pauses
     },
     get waitingClaims() {
       return broker.waitingClaims
@@ -88,7 +94,7 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
     logger,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: config.names.MQ_HTTP_BIND }, { logger, clock, random }),
+    listen(service, { ...config.http, setting: config.names.MQ_HTTP_BIND }, { logger, clock, random, acceptGate }),
   )
   http = hostPort(server)
   return {

@@ -13,6 +13,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
+import type { AcceptGate } from './accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { RequestIds } from './request-ids.ts'
@@ -44,6 +45,8 @@ export interface HttpDependencies {
   readonly clock: HttpClock
   /** Fills the bytes with randomness. */
   readonly random: (bytes: Uint8Array) => void
+  /** Of the process. */
+  readonly acceptGate?: AcceptGate
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number
 }
@@ -66,6 +69,8 @@ export async function listen(
   const uws = loadUws()
   await probe(bind)
   const app = uws.App()
+  const { acceptGate } = dependencies
+  if (acceptGate) app.filter((_response, change) => change > 0 && acceptGate.opened())
   const server = new UwsServer(service, bind.host, app, dependencies)
   for (const path of compileRoutes(service.routes)) server.addPath(path)
   server.addNotFound()
@@ -73,7 +78,11 @@ export async function listen(
   if (!socket) throw cannotBind(bind, 'the address cannot be bound')
   const port = uws.us_socket_local_port(socket)
   limitReceiveBuffer(port)
-  server.start(port, () => uws.us_listen_socket_close(socket))
+  const leaveGate = acceptGate?.add(port)
+  server.start(port, () => {
+    leaveGate?.()
+    uws.us_listen_socket_close(socket)
+  })
   return server
 }
 

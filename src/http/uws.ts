@@ -58,6 +58,8 @@ export interface UwsApp {
   del(pattern: string, handler: UwsHandler): void
   options(pattern: string, handler: UwsHandler): void
   any(pattern: string, handler: UwsHandler): void
+  /** Called for every connection: with 1 while it is accepted, with -1 when it is closed. */
+  filter(handler: (response: UwsResponse, change: 1 | -1) => void): void
   /** Calls back with false when it cannot bind. */
   listen(host: string, port: number, callback: (socket: UwsListenSocket | false) => void): void
   /** Closes the listening socket and every connection at once. */

@@ -9,6 +9,7 @@ import type { LogStoreConfig } from '../config/logstore.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { Lifecycle } from '../lifecycle.ts'
+import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
@@ -65,6 +66,8 @@ export interface LogStoreDependencies {
   readonly clock: Clock
   readonly random: (bytes: Uint8Array) => void
   readonly version: string
+  /** Of the process. */
+  readonly acceptGate: AcceptGate
 }
 
 export interface LogStore {
@@ -264,10 +267,10 @@ async function openFronts(
   ingestSide: IngestSide,
   querySide: QuerySide,
 ): Promise<LogStore> {
-  const { config, running, policies, logger, clock, random, version } = context
+  const { config, running, policies, logger, clock, random, version, acceptGate } = context
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
-  const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters })
+  const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters, acceptGate })
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
@@ -289,7 +292,7 @@ async function openFronts(
     version,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' }, { logger, clock, random }),
+    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' }, { logger, clock, random, acceptGate }),
   )
   const grpcParts = {
     ingest,
@@ -299,6 +302,7 @@ async function openFronts(
     clock,
     random,
     logger,
+    acceptGate,
   }
   const { grpc: grpcBind } = config
   // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.

@@ -1,4 +1,6 @@
 /** The log store's metrics. Everything is read when /metrics is asked for. */
+import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
+import type { AcceptGate } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
 import { Metrics } from '../observability/metrics.ts'
 import type { Arena } from '../pipeline/arena.ts'
@@ -17,10 +19,11 @@ export interface MetricSources {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
   readonly arena: Arena
+  readonly acceptGate: AcceptGate
 }
 
 export function logStoreMetrics(sources: MetricSources): Metrics {
-  const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena } = sources
+  const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena, acceptGate } = sources
   const metrics = new Metrics()
   const counter = (name: string, help: string, read: () => number): void =>
     metrics.counter({ name: `logstore_${name}`, help }, read)
@@ -54,6 +57,7 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   gauge('gateway_requests_in_flight', 'Ingest requests in flight', () => ingest.requestsInFlight)
   gauge('gateway_records_in_flight', 'Records between decode and answer', () => gateway.recordsInFlight)
   gauge('gateway_bytes_in_flight', 'Decompressed bytes between decode and answer', () => gateway.bytesInFlight)
+  counter('accept_pauses_total', ACCEPT_PAUSES_HELP, () => acceptGate.pauses)
   gauge('body_space_used_bytes', 'Space held by request bodies', () => arena.usedBytes)
   counter('wal_groups_total', 'Group commits', () => log.counters().groups)
   counter('wal_syncs_total', 'fdatasync calls of the journal', () => log.counters().syncs)

@@ -1,4 +1,5 @@
 /** The object store's metrics in Prometheus' text format. */
+import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
 import { Metrics } from '../observability/metrics.ts'
 import type { StoreCounters } from './counters.ts'
@@ -9,6 +10,7 @@ export interface StoreGauges {
   readonly liveBytes: number
   readonly indexBytes: number
   readonly arenaBytes: number
+  readonly acceptPauses: number
 }
 
 export function storeMetrics(
@@ -35,6 +37,7 @@ export function storeMetrics(
   gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
   gauge('index_bytes', 'Memory of the key index', () => gauges.indexBytes)
   gauge('arena_bytes', 'Memory of bodies on their way to the disk', () => gauges.arenaBytes)
+  counter('accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
   gauge('log_bytes', 'Bytes of the log', () => (log.segments.at(-1)?.end ?? 0) - (log.segments[0]?.base ?? 0))
   gauge('log_committed_position', 'Everything below is durable', () => log.committed)
   counter('log_written_bytes', 'Bytes written by the journal', () => log.counters().bytes)

@@ -10,6 +10,7 @@ import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { StoreError, messageOf } from '../errors.ts'
+import type { AcceptGate } from '../http/accept-gate.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
 import { hostPort } from '../http/host-port.ts'
@@ -70,6 +71,8 @@ export interface ObjectStoreDependencies {
   readonly clock: Clock
   readonly random: (bytes: Uint8Array) => void
   readonly version: string
+  /** Of the process. */
+  readonly acceptGate: AcceptGate
 }
 
 export interface ObjectStoreServer {
@@ -278,7 +281,7 @@ class Authentication implements Authenticator {
 }
 
 async function openFront(context: Context, engine: Engine, authentication: Authentication): Promise<ObjectStoreServer> {
-  const { config, running, logger, clock, random, counters, version } = context
+  const { config, running, logger, clock, random, counters, version, acceptGate } = context
   const { core, store } = engine
   const { log, arena } = core
   const helper = await running.open(() =>
@@ -305,6 +308,9 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
       },
       get arenaBytes() {
         return arena.usedBytes
+      },
+      get acceptPauses() {
+        return acceptGate.pauses
       },
     },
     log,
@@ -343,7 +349,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     logger,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS' }, { logger, clock, random }),
+    listen(service, { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS' }, { logger, clock, random, acceptGate }),
   )
   return {
     http: hostPort(server),

@@ -66,7 +66,7 @@ test("the README's table of the object store's other routes is that of the code"
 })
 
 test("the documents name no metric of the object store's that there is not", async () => {
-  const gauges = { buckets: 0, uploads: 0, liveBytes: 0, indexBytes: 0, arenaBytes: 0 }
+  const gauges = { buckets: 0, uploads: 0, liveBytes: 0, indexBytes: 0, arenaBytes: 0, acceptPauses: 0 }
   const log = {
     counters: () => ({ bytes: 0, groups: 0, syncs: 0, syncNanoseconds: 0 }),
     committed: 0,

@@ -11,6 +11,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { loadConfig } from '../../src/config/config.ts'
+import { AcceptGate } from '../../src/http/accept-gate.ts'
 import { openLogStore } from '../../src/logstore/logstore.ts'
 import type { LogStore } from '../../src/logstore/logstore.ts'
 import { systemClock } from '../../src/observability/system-clock.ts'
@@ -39,7 +40,9 @@ describe('the log store over gRPC', () => {
     ).services.logstore
     assert(config)
     const quiet = { debug() {}, info() {}, warn() {}, error: assert.fail }
-    store = await openLogStore(config, { clock: systemClock, random: randomFillSync, version: 'test', logger: quiet })
+    const acceptGate = new AcceptGate({ clock: systemClock, logger: quiet })
+    const world = { clock: systemClock, random: randomFillSync, version: 'test', logger: quiet, acceptGate }
+    store = await openLogStore(config, world)
     assert(store.grpc)
     client = new Client(store.grpc, credentials.createInsecure(), { 'grpc.max_send_message_length': -1 })
   })

@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { AnswerSource, Exchange, RequestHead } from '../../src/http/exchange.ts'
+import type { AcceptGate } from '../../src/http/accept-gate.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
@@ -56,6 +57,7 @@ interface ServeOptions {
   readonly host?: string
   readonly port?: number
   readonly heldBodyBytesMax?: number
+  readonly acceptGate?: AcceptGate
 }
 
 export async function serve(table: Table, options: ServeOptions = {}): Promise<TestServer> {
@@ -79,9 +81,7 @@ export async function serve(table: Table, options: ServeOptions = {}): Promise<T
   let seed = 0
   const random = (bytes: Uint8Array): void => void bytes.fill(++seed)
   const bind = { host: options.host ?? '127.0.0.1', port: options.port ?? 0, setting: 'TEST_BIND_ADDRESS' }
-  const { heldBodyBytesMax } = options
-  const held = heldBodyBytesMax === undefined ? {} : { heldBodyBytesMax }
-  const server = await listen(service, bind, { logger, clock, random, ...held })
+  const server = await listen(service, bind, { ...options, logger, clock, random })
   return {
     server,
     clock,

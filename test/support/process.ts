@@ -30,6 +30,8 @@ export interface Command {
   readonly entry: 'src/start.js' | 'src/cli/mq.js'
   readonly args: readonly string[]
   readonly env: Environment
+  /** As `ulimit -n` sets it. */
+  readonly openFilesMax?: number
 }
 
 export interface ReadyLine {
@@ -62,12 +64,15 @@ class ServiceProcess {
   readonly #ended: Promise<number | NodeJS.Signals>
   #mayEnd = false
 
-  constructor({ entry, args, env }: Command) {
+  constructor({ entry, args, env, openFilesMax }: Command) {
     const inherited = Object.entries(process.env).filter(
       ([name]) => !/^(LOGSTORE|MQ|OBJSTORE|TRILOG|NODE_TEST)_/.test(name),
     ) // V2
     const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
-    this.#child = spawn(process.execPath, [file, ...args], {
+    const node = [process.execPath, file, ...args]
+    const limited = openFilesMax === undefined ? [] : ['sh', '-c', `ulimit -n ${openFilesMax}; exec "$@"`, 'sh']
+    const [command, ...rest] = [...limited, ...node]
+    this.#child = spawn(command!, rest, {
       env: { ...Object.fromEntries(inherited), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -16,12 +16,14 @@
  * decompressed (INTERNAL), an encoding other than gzip and deflate and a method that is not served (UNIMPLEMENTED). A call whose
  * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
  */
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
+import type { AcceptGate } from '../../http/accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from '../../http/limits.ts'
 import { Pace, ServedTime, WaitedClients } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
-import { hostPort } from '../../http/host-port.ts'
 import { StoreError } from '../../errors.ts'
 import { RequestIds } from '../../http/request-ids.ts'
 import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
@@ -44,6 +46,7 @@ export interface GrpcParts {
   readonly maxBodyBytes: number
   readonly counters: Pick<IngestCounters, 'refused'>
   readonly clock: HttpClock
+  readonly acceptGate?: AcceptGate
   readonly random: HttpDependencies['random']
   readonly logger: HttpDependencies['logger']
 }
@@ -68,6 +71,7 @@ export class GrpcFront {
   readonly host: string
   readonly port: number
   readonly #server: Server
+  readonly #listener: Listener
   readonly #clock: HttpClock
   readonly #served: ServedTime
   #closed: Promise<void> | null = null
@@ -89,12 +93,15 @@ export class GrpcFront {
       const handler = (call: ExportCall, reply: Reply): void => exports.begin(call, reply)
       server.addService({ Export: definition }, { Export: handler })
     }
-    return new GrpcFront(bind.host, await bound(server, bind), server, parts.clock, served)
+    const connections = server.createConnectionInjector(ServerCredentials.createInsecure())
+    const listener = await listenFor(connections, bind, parts.acceptGate)
+    return new GrpcFront(bind.host, listener, server, parts.clock, served)
   }
 
-  private constructor(host: string, port: number, server: Server, clock: HttpClock, served: ServedTime) {
+  private constructor(host: string, listener: Listener, server: Server, clock: HttpClock, served: ServedTime) {
     this.host = host
-    this.port = port
+    this.port = listener.port
+    this.#listener = listener
     this.#server = server
     this.#clock = clock
     this.#served = served
@@ -106,6 +113,7 @@ export class GrpcFront {
   }
 
   #close(withinMs: number): Promise<void> {
+    this.#listener.stop()
     return new Promise((resolve) => {
       const stopWaiting = this.#clock.every(withinMs, () => this.#server.forceShutdown()) // ends the shutdown below
       this.#server.tryShutdown(() => {
@@ -117,16 +125,43 @@ export class GrpcFront {
   }
 }
 
-function bound(server: Server, { host, port, setting }: HttpBind): Promise<number> {
-  const address = hostPort({ host, port })
+/**
+ * Connections are accepted here and handed to the library: it says nothing of those it accepts itself.
+ *
+ * @throws StoreError that names the setting when the address cannot be bound
+ */
+function listenFor(
+  connections: ReturnType<Server['createConnectionInjector']>,
+  { host, port, setting }: HttpBind,
+  acceptGate: AcceptGate | undefined,
+): Promise<Listener> {
+  const listener = createServer((socket) => {
+    acceptGate?.opened()
+    connections.injectConnection(socket)
+  })
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (error, boundPort) => {
-      if (!error) return resolve(boundPort)
-      const why = error.message.includes('EADDRINUSE') ? 'the port is taken' : error.message
+    listener.once('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
       const message = `${setting}: cannot listen on ${host}:${port}, ${why}`
       reject(new StoreError('invalid', 'grpc_bind_failed', message, { cause: error }))
     })
+    listener.listen({ host, port }, () => {
+      const bound = (listener.address() as AddressInfo).port // it listens on TCP
+      const leaveGate = acceptGate?.add(bound)
+      resolve({
+        port: bound,
+        stop() {
+          leaveGate?.()
+          listener.close()
+        },
+      })
+    })
   })
+}
+
+interface Listener {
+  readonly port: number
+  stop(): void
 }
 
 /** The calls of one export method. */

@@ -6,6 +6,7 @@ import { BrokerMetrics } from '../../../src/broker/metrics.ts'
 import { TestBroker, assertRefused } from './support.ts'
 
 const gauges: BrokerGauges = {
+  acceptPauses: 1,
   streams: 2,
   groups: 3,
   activeLeases: 4,
@@ -51,6 +52,7 @@ describe('GET /metrics', () => {
       'mq_queue_deliveries_total 2',
       'mq_queue_expired_leases_total 5',
       'mq_refusals_total{code="not_found"} 1',
+      'mq_accept_pauses_total 1',
       'mq_queue_active_leases 4',
       'mq_queue_delayed_retries 5',
       'mq_queue_waiting_claims 6',
