@@ -288,13 +288,12 @@ export class UwsExchange implements Exchange {
     if (isLast) this.#mustReadOn = false
     if (sink === null) return // E5
     this.#receivedBytes += chunk.byteLength
-    if (chunk.byteLength > 0) this.#moved(chunk.byteLength)
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
       // A pause at the end of a body lasts until the answer: resuming would begin the library's time-out, as if the client were to act (E7).
       if (!isLast) this.#resume() // the rest is read and dropped
       this.#unwatch()
-    }
+    } else if (chunk.byteLength > 0) this.#moved(chunk.byteLength)
     try {
       if (isTooLarge) sink.tooLarge() // E4
       else if (isLast || chunk.byteLength > 0) sink.chunk(new Uint8Array(chunk), isLast)

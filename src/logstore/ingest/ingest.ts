@@ -7,7 +7,7 @@
  * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
  *     goes away while its body arrives ends the request; one that goes away later only misses the answer
  * T3  no queue here is longer than the requests in flight, and those are bounded by places, arena and ring: what does not
- *     fit is shed with a retryable refusal
+ *     fit is shed with a retryable refusal. A slow sender gives way before that (places.ts)
  */
 import type { Log } from '../../log/log.ts'
 import type { Position } from '../../log/log-writer.ts'
