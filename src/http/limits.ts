@@ -32,6 +32,12 @@ export const WAITED_CLIENTS_MAX = 1024
 export const HELD_BODY_BYTES_MAX = 256 * 1024 * 1024
 
 /**
+ * So many sweeps nothing is read behind a chunked body whose answer is awaited: trailers that are on their way arrive meanwhile. Longer,
+ * and a client that left would wait for its answer.
+ */
+export const TAIL_UNREAD_SWEEPS = 2
+
+/**
  * So much of a body is read and dropped before a refusal that waits for its end is given all the same. Twice what the services take by
  * default: a body somewhat too large still comes to its end, and the client sees why; one without end costs no more than this.
  */

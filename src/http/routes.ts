@@ -55,6 +55,8 @@ export interface HttpService {
   notFound(head: RequestHead, exchange: Exchange): void
   /** @param allow for the Allow header, sorted */
   methodNotAllowed(head: RequestHead, exchange: Exchange, allow: readonly string[]): void
+  /** The headers do not say clearly where the body ends: 400. The connection is closed behind the answer. */
+  malformed(exchange: Exchange, message: string): void
   /** An endpoint threw: our own bug, already logged. */
   internalError(exchange: Exchange): void
 }

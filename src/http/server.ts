@@ -5,7 +5,10 @@
  *    (505, 400, 431) and closes; no handler sees such a request
  *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, a body that stalls, or a reader that
  *    takes nothing; the latter two are kept for our own time (E7)
- *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers)
+ *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers: E9, framing.ts)
+ *  - it takes the first of several Content-Length headers and any Transfer-Encoding for chunked (framing.ts), and drops the two bytes behind
+ *    a chunk whatever they are
+ *  - it goes on parsing what it has read behind an answer that closes the connection
  *  - it handles pipelined requests one by one while each is answered at once; a second one that arrives while the first is
  *    waiting for its answer makes it close the connection
  *  - a request that is waiting for its answer has no time-out
@@ -14,6 +17,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
 import type { AcceptGate } from './accept-gate.ts'
+import { RequestFraming } from './framing.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { RequestIds } from './request-ids.ts'
@@ -124,6 +128,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #app: UwsApp
   readonly #dependencies: HttpDependencies
   readonly #head = new UwsRequestHead()
+  readonly #framing = new RequestFraming()
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
   readonly #served: ServedTime
@@ -229,15 +234,28 @@ class UwsServer implements HttpServer, ExchangeHost {
   #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
     return (response: UwsResponse, request: UwsRequest) => {
       this.inFlight++
-      const exchange = new UwsExchange(this, response, request, isHead ?? request.getMethod() === 'head')
-      this.#head.open(request)
+      const framing = this.#framing
+      framing.read(request)
+      const exchange = new UwsExchange(this, response, request, framing, isHead ?? request.getMethod() === 'head')
+      this.#head.open(request, framing)
       try {
-        endpoint.begin(this.#head, exchange)
+        if (framing.problem === null) endpoint.begin(this.#head, exchange)
+        else this.#refuseMalformed(exchange, framing.problem)
       } catch (error) {
         this.failed(exchange, error)
       }
       this.#head.close()
     }
+  }
+
+  /**
+   * Outside the library's callback, where what it read is not parsed yet: a request hidden behind this one would be served after an answer.
+   * While none is given, the library closes the connection instead.
+   */
+  #refuseMalformed(exchange: UwsExchange, problem: string): void {
+    this.later(() => {
+      if (!exchange.ended) this.#service.malformed(exchange, problem)
+    })
   }
 
   failed(exchange: UwsExchange, error: unknown): void {

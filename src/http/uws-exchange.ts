@@ -6,11 +6,15 @@
  * E7  a client that is waited for, to send a body or to take an answer, is given up stalledClientMs after its last progress, whatever
  *     little that was. The library's own time-out, which is shorter and answers nothing, is put off by every sweep
  * E8  it is given up before that only by `giveUp`, and only while it is waited for and slow (slow-clients.ts)
+ * E9  a chunked body is handed over as whole only after the library has parsed everything it read with the last chunk, and nothing more is
+ *     read until the answer, or for TAIL_UNREAD_SWEEPS: the library takes trailers for a bad request and closes the connection. So a request
+ *     with trailers ends as aborted before its body is whole, or is answered before they are read
  */
 import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead, TimeOut } from './exchange.ts'
-import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX } from './limits.ts'
+import type { RequestFraming } from './framing.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
 import { Pace } from './slow-clients.ts'
 import { statusLine } from './status.ts'
 import type { UwsRequest, UwsResponse } from './uws.ts'
@@ -42,12 +46,16 @@ export interface ExchangeHost {
 /** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
 
+const NO_BYTES = new Uint8Array(0)
+
 /** One per server, pointed at each request in turn (E3). */
 export class UwsRequestHead implements RequestHead {
+  contentLength = -1
   #request: UwsRequest | null = null
 
-  open(request: UwsRequest): void {
+  open(request: UwsRequest, framing: RequestFraming): void {
     this.#request = request
+    this.contentLength = framing.declaredBytes
   }
 
   close(): void {
@@ -64,10 +72,6 @@ export class UwsRequestHead implements RequestHead {
 
   get query(): string {
     return this.#alive.getQuery() ?? ''
-  }
-
-  get contentLength(): number {
-    return contentLengthOf(this.#alive)
   }
 
   param(index: number): string | null {
@@ -107,6 +111,7 @@ export class UwsExchange implements Exchange {
   readonly #response: UwsResponse
   readonly #isHead: boolean
   readonly #declaredBytes: number
+  readonly #isChunked: boolean
   #state: 'open' | 'answering' | 'answered' | 'aborted' = 'open'
   #endListener: ((how: 'answered' | 'aborted') => void) | null = null
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
@@ -118,7 +123,10 @@ export class UwsExchange implements Exchange {
   #pieceTaken: (() => void) | null = null
   #limitBytes = 0
   #receivedBytes = 0
-  #timedOut = false
+  /** The answer ends the connection at once, whatever of the request is unread. */
+  #endsConnection = false
+  /** E9: sweeps since the last chunk; -1: not there yet, or answered. */
+  #tailSweeps = -1
   /** E6 */
   #mustReadOn = false
   #abandonAnswer: (() => void) | null = null
@@ -128,16 +136,24 @@ export class UwsExchange implements Exchange {
   #isHeld = false
   #heldBytes = 0
 
-  constructor(host: ExchangeHost, response: UwsResponse, request: UwsRequest, isHead: boolean) {
+  constructor(
+    host: ExchangeHost,
+    response: UwsResponse,
+    request: UwsRequest,
+    framing: RequestFraming,
+    isHead: boolean,
+  ) {
     this.#host = host
     this.#response = response
     this.#isHead = isHead
-    this.#declaredBytes = contentLengthOf(request)
+    this.#declaredBytes = framing.declaredBytes
+    this.#isChunked = framing.isChunked
+    this.#endsConnection = framing.problem !== null
     let ownId = request.getHeader(host.requestIdHeader)
     if (ownId === '' && host.requestIdAlias !== null) ownId = request.getHeader(host.requestIdAlias)
     this.id = host.requestIdOf(ownId)
     response.onAborted(() => this.#end('aborted'))
-    this.#mustReadOn = this.#declaredBytes !== 0 && closesBehindBody(request, this.#declaredBytes)
+    this.#mustReadOn = (this.#declaredBytes > 0 || this.#isChunked) && asksToClose(request) && !this.#endsConnection
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
@@ -208,7 +224,7 @@ export class UwsExchange implements Exchange {
 
   /** E6: the rest of the body is read like one that is wanted, by a sink that drops it. */
   #whenRead(give: () => void, abandon: () => void = () => {}): void {
-    if (!this.#mustReadOn || this.#timedOut) return give()
+    if (!this.#mustReadOn || this.#endsConnection) return give()
     const over = (): void => {
       this.#mustReadOn = false
       this.#abandonAnswer = null
@@ -238,7 +254,7 @@ export class UwsExchange implements Exchange {
   }
 
   slowRate(): number | null {
-    if (!this.#isWaiting || this.#paused || this.#pace === null) return null
+    if (!this.#isWaiting || this.#paused || this.#tailSweeps >= 0 || this.#pace === null) return null
     return this.#pace.slowRate(this.#host.servedMs)
   }
 
@@ -247,7 +263,7 @@ export class UwsExchange implements Exchange {
   }
 
   #resume(): void {
-    if (!this.#paused) return
+    if (!this.#paused || this.#tailSweeps >= 0) return
     this.#paused = false
     this.#response.resume()
   }
@@ -259,6 +275,7 @@ export class UwsExchange implements Exchange {
    */
   sweep(nowMs: number, stoppedMs: number): void {
     this.#progressDueMs += stoppedMs
+    if (this.#tailSweeps >= 0) return this.#sweepTail()
     if (this.#paused) return
     this.#offerRest?.()
     if (nowMs < this.#progressDueMs) {
@@ -275,7 +292,7 @@ export class UwsExchange implements Exchange {
     const sink = this.#sink
     if (sink === null) return this.#response.close() // the reader: ends as aborted
     this.#unwatch()
-    this.#timedOut = !this.ended // an answer that waits (E6) is closed behind anyway
+    this.#endsConnection = !this.ended // an answer that waits (E6) is closed behind anyway
     try {
       sink.timedOut(why) // E4
     } catch (error) {
@@ -283,26 +300,48 @@ export class UwsExchange implements Exchange {
     }
   }
 
+  /** E9: the client's end of the connection is listened to again, so that one that is gone is noticed. */
+  #sweepTail(): void {
+    this.#tailSweeps += 1
+    if (this.#tailSweeps < TAIL_UNREAD_SWEEPS) return
+    this.#response.pause() // as in every sweep (E7)
+    this.#response.resume()
+    this.#paused = false
+  }
+
   #receive(chunk: ArrayBuffer, isLast: boolean): void {
+    if (!isLast || !this.#isChunked || this.#sink === null) return this.#take(new Uint8Array(chunk), isLast)
+    if (chunk.byteLength > 0) this.#take(new Uint8Array(chunk), false)
+    if (!this.#paused) this.#response.pause()
+    this.#paused = true
+    this.#tailSweeps = 0
+    this.#host.later(() => {
+      if (this.#sink === null) return // E5, or the library met trailers
+      this.#take(NO_BYTES, true)
+      if (this.#tailSweeps >= 0) this.#host.watch(this)
+    })
+  }
+
+  #take(bytes: Uint8Array, isLast: boolean): void {
     const sink = this.#sink
     if (isLast) this.#mustReadOn = false
     if (sink === null) return // E5
-    this.#receivedBytes += chunk.byteLength
+    this.#receivedBytes += bytes.byteLength
     const isTooLarge = this.#receivedBytes > this.#limitBytes
     if (isTooLarge || isLast) {
       // A pause at the end of a body lasts until the answer: resuming would begin the library's time-out, as if the client were to act (E7).
       if (!isLast) this.#resume() // the rest is read and dropped
       this.#unwatch()
-    } else if (chunk.byteLength > 0) this.#moved(chunk.byteLength)
+    } else if (bytes.byteLength > 0) this.#moved(bytes.byteLength)
     try {
       if (isTooLarge) sink.tooLarge() // E4
-      else if (isLast || chunk.byteLength > 0) sink.chunk(new Uint8Array(chunk), isLast)
+      else if (isLast || bytes.byteLength > 0) sink.chunk(bytes, isLast)
     } catch (error) {
       this.#host.failed(this, error)
     }
     if (this.#sink !== sink || !this.#isHeld || this.ended) return
-    this.#heldBytes += chunk.byteLength
-    this.#host.hold(chunk.byteLength)
+    this.#heldBytes += bytes.byteLength
+    this.#host.hold(bytes.byteLength)
   }
 
   #awaitBody(limitBytes: number, sink: BodySink): void {
@@ -330,7 +369,7 @@ export class UwsExchange implements Exchange {
 
   /** E7 */
   get #isWaiting(): boolean {
-    return this.#sink !== null || this.#offerRest !== null
+    return this.#sink !== null || this.#offerRest !== null || this.#tailSweeps >= 0
   }
 
   #progressed(): void {
@@ -347,9 +386,10 @@ export class UwsExchange implements Exchange {
   }
 
   #begunAnswer(): void {
+    if (this.#isWaiting) this.#unwatch()
+    this.#tailSweeps = -1
     this.#resume() // E5, and the next request is to be read
     this.#state = 'answering'
-    if (this.#isWaiting) this.#unwatch()
   }
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
@@ -360,14 +400,14 @@ export class UwsExchange implements Exchange {
     if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
     lines += textOfHeaders(headers)
     // The library writes the header itself where it closes the connection.
-    if (this.#host.closing && !this.#timedOut) lines += '\r\nconnection: close'
+    if (this.#host.closing && !this.#endsConnection) lines += '\r\nconnection: close'
     response.writeHeader(this.#host.requestIdHeader, lines)
   }
 
   /** @returns whether everything was handed over */
   #writeBody(body: Uint8Array | string | null): boolean {
     const response = this.#response
-    if (this.#timedOut) {
+    if (this.#endsConnection) {
       response.end(body ?? '', true)
       return true
     }
@@ -483,14 +523,5 @@ export class UwsExchange implements Exchange {
   }
 }
 
-/** Whether there is a body, and the library closes the connection with the answer. */
-function closesBehindBody(request: UwsRequest, declaredBytes: number): boolean {
-  if (request.getHeader('connection').toLowerCase() !== 'close') return false
-  return declaredBytes > 0 || request.getHeader('transfer-encoding') !== ''
-}
-
-/** The library has refused what is not a plain decimal number by the time the body is read. */
-function contentLengthOf(request: UwsRequest): number {
-  const text = request.getHeader('content-length')
-  return text === '' ? -1 : Number(text)
-}
+/** Then the library closes the connection behind the answer. */
+const asksToClose = (request: UwsRequest): boolean => request.getHeader('connection').toLowerCase() === 'close'

@@ -36,6 +36,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
       const refused = permanentRefusal('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(exchange, refused, 'json', [['allow', allow.join(', ')]])
     },
+    malformed: (exchange, message) => answerRefusal(exchange, permanentRefusal('malformed_batch', message), 'json'),
     internalError: (exchange) =>
       answerRefusal(
         exchange,

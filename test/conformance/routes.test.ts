@@ -1,6 +1,7 @@
 /** Specification "Endpoints": every route, and what is outside of them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { eventually } from '../support/server.ts'
 import { INGEST_ROUTES, QUERY, accept, assertRefused, find, startForTests } from './batches.ts'
 
 const server = await startForTests()
@@ -19,6 +20,17 @@ describe('GET /health', () => {
     const reply = await server.request('/health', null, { headers: { 'x-logstore-tenant': null, authorization: null } })
     assert.equal(reply.ok(), 'Healthy')
     assert.equal(reply.text, '"Healthy"')
+  })
+})
+
+describe('a request that does not say clearly where its body ends', () => {
+  it('is a malformed_batch, and its connection is closed', async () => {
+    const connection = await server.connect()
+    connection.write('POST /v1/otlp/logs HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}')
+    const reply = await connection.reply()
+    assertRefused(reply, 400, 'malformed_batch')
+    assert.match(reply.text, /Content-Length must be one decimal number/)
+    await eventually(() => connection.closed)
   })
 })
 

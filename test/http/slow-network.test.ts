@@ -59,6 +59,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
         requestIdPrefix: 'req-',
         notFound: () => {},
         methodNotAllowed: () => {},
+        malformed: () => {},
         internalError: () => {},
       },
       { host: '127.0.0.1', port: 0, setting: 'TEST' },

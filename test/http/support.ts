@@ -73,6 +73,7 @@ export async function serve(table: Table, options: ServeOptions = {}): Promise<T
     notFound: (_head, exchange) => exchange.answer(404, 'text/plain', 'nothing here'),
     methodNotAllowed: (_head, exchange, allow) =>
       exchange.answer(405, 'text/plain', 'not so', [['allow', allow.join(', ')]]),
+    malformed: (exchange, message) => exchange.answer(400, 'text/plain', `malformed: ${message}`),
     internalError: (exchange) => exchange.answer(500, 'text/plain', 'our fault'),
   }
   const clock = new TestClock()

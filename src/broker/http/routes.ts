@@ -96,6 +96,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(parts, exchange, refused, [['allow', allow.join(', ')]])
     },
+    malformed: (exchange, message) => answerRefusal(parts, exchange, refuse('invalid_request', message)),
     internalError: (exchange) => answerRefusal(parts, exchange, internalError()),
   }
 }

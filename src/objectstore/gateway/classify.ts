@@ -59,9 +59,6 @@ function checkSizes({ path, query, headers }: SignedRequest): void {
   if (headerBytes > HEADERS_BYTES_MAX) {
     throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
   }
-  // The library takes the first of several, a proxy in between may take another one: RFC 9112, 6.3.
-  if (headers.get('content-length')?.includes(','))
-    throw refuse('BadRequest', 'Content-Length is there more than once.')
 }
 
 /** @param raw without the question mark. Plus signs are spaces, as browsers write them. */

@@ -71,6 +71,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     notFound: (head, exchange) => gateway.begin(head, exchange),
     methodNotAllowed: (_head, exchange, allow) =>
       exchange.answer(405, JSON_TYPE, JSON.stringify('Method not allowed'), [['allow', allow.join(', ')]]),
+    malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
 }
@@ -148,6 +149,10 @@ class Gateway {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
       this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, await this.#confirmed(error))
     }
+  }
+
+  refuseMalformed(exchange: Exchange, message: string): void {
+    this.#fail(exchange, UNKNOWN, refuse('BadRequest', message))
   }
 
   /** Its address counts as far as it can be read: a browser is to see this refusal, too. */

@@ -120,6 +120,15 @@ describe('the broker’s refusals', () => {
     })
   })
 
+  it('a request that does not say clearly where its body ends is invalid_request, and its connection closed', async () => {
+    const client = await broker.connect()
+    await client.send('GET /v1/streams HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked, identity\r\n\r\n')
+    const { status, headers, body } = (await client.reply())!
+    assertRefused({ status, headers, text: body }, 400, 'invalid_request', 'Transfer-Encoding must be chunked, once')
+    await client.closed()
+    assert.deepEqual(broker.calls, [])
+  })
+
   describe('a failure that is our own', () => {
     for (const error of [
       new TypeError('no such thing'),

@@ -234,6 +234,15 @@ describe('the gateway', () => {
     })
   })
 
+  it('a request that does not say clearly where its body ends is a BadRequest, and its connection closed', async () => {
+    const client = await gateway.connect()
+    await client.send('PUT /bkt/two HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ncontent-length: 3\r\n\r\nabc')
+    const { status, headers, body } = (await client.reply())!
+    assertRefused({ status, headers, text: body }, 400, 'BadRequest')
+    await client.closed()
+    assertRefused(await gateway.ask('GET', '/bkt/two'), 404, 'NoSuchKey')
+  })
+
   describe('the places of the gateway', () => {
     it('are given back, and who finds none is told to slow down', async () => {
       const waiting: (() => void)[] = []
