@@ -13,6 +13,7 @@ const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
 /** What every layer above the log may use. */
 const SHARED = [
   'src/errors.ts',
+  'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/validation.ts',
 ]

@@ -10,6 +10,7 @@ import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { WebGuard } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -91,6 +92,7 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
     counters,
     maxBodyBytes: config.bodyBytesMax,
     authenticate: () => LOCAL_CALLER,
+    guard: new WebGuard({ bindHost: config.http.host, allowedHosts: config.allowedHosts }),
     logger,
   })
   const server = await running.open(() =>

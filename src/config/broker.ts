@@ -4,6 +4,7 @@
  * B1  a problem names what the operator gave: the flag, or else the variable; what nobody gave goes by its flag under `mq`, and by
  *     its variable under `npm start`, which has no flags
  */
+import { isLoopback } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 import {
   BROKER_BODY_BYTES_CEILING,
@@ -23,7 +24,6 @@ import {
   SettingProblems,
   bindAddress,
   integer,
-  isLoopback,
   label,
   oneOf,
   optional,
@@ -134,6 +134,8 @@ type BrokerSettingNames = Readonly<Record<BrokerSettingName, string>>
 
 export interface BrokerConfig {
   readonly http: BindAddress
+  /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
+  readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
   readonly nodeId: string
   readonly flushPolicy: 'group-sync' | 'append-only'
@@ -157,6 +159,7 @@ export interface BrokerConfig {
 const tableWithProcess = {
   ...brokerSettings,
   TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+  TRILOG_ALLOWED_HOSTS: processSettings.TRILOG_ALLOWED_HOSTS,
 }
 type Settings = SettingsOf<typeof tableWithProcess>
 
@@ -179,6 +182,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const replicaDirectories = settings.MQ_REPLICA_DIRS
   return Object.freeze({
     http: settings.MQ_HTTP_BIND,
+    allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
     dataDirectory: settings.MQ_DATA_DIR,
     nodeId: settings.MQ_NODE_ID,
     flushPolicy: settings.MQ_FLUSH_POLICY,

@@ -1,4 +1,5 @@
 /** Settings of the log store. */
+import { isLoopback } from '../addresses.ts'
 import {
   LOGSTORE_BODY_BYTES_CEILING,
   LOGSTORE_BODY_BYTES_DEFAULT,
@@ -20,7 +21,6 @@ import {
   flag,
   httpUrl,
   integer,
-  isLoopback,
   limit,
   nonEmptyWhenSupplied,
   oneOf,
@@ -136,6 +136,8 @@ export const logStoreSettings = {
 export interface LogStoreConfig {
   readonly http: BindAddress
   readonly grpc: BindAddress | null
+  /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
+  readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
   /** null: the development policy */
   readonly tenantPolicyFile: string | null
@@ -172,6 +174,7 @@ interface S3QueryStore {
 const tableWithProcess = {
   ...logStoreSettings,
   TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+  TRILOG_ALLOWED_HOSTS: processSettings.TRILOG_ALLOWED_HOSTS,
 }
 type Settings = SettingsOf<typeof tableWithProcess>
 
@@ -189,6 +192,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   return Object.freeze({
     http: settings.LOGSTORE_BIND_ADDRESS,
     grpc: settings.LOGSTORE_OTLP_GRPC_BIND_ADDRESS,
+    allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
     dataDirectory: settings.LOGSTORE_DATA_DIR,
     tenantPolicyFile: settings.LOGSTORE_TENANT_POLICY_FILE,
     durability: durabilityOf(settings),

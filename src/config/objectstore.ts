@@ -1,4 +1,6 @@
 /** Settings of the object store. */
+import { isLoopback } from '../addresses.ts'
+import type { AddressBlock } from '../addresses.ts'
 import {
   MULTIPART_TTL_HOURS_DEFAULT,
   MULTIPART_TTL_HOURS_MAX,
@@ -15,7 +17,6 @@ import {
   bindAddress,
   domain,
   integer,
-  isLoopback,
   oneOf,
   optional,
   path,
@@ -82,6 +83,10 @@ export const objectStoreSettings = {
 
 export interface ObjectStoreConfig {
   readonly http: BindAddress
+  /** That `Host` may name where requests need no credentials, besides loopback, the bind address and the base domain. */
+  readonly allowedHosts: readonly string[]
+  /** Whose forwarded headers are believed. */
+  readonly trustedProxies: readonly AddressBlock[]
   readonly dataDirectory: string
   /** null: path-style only */
   readonly baseDomain: string | null
@@ -98,6 +103,8 @@ export interface ObjectStoreConfig {
 const tableWithProcess = {
   ...objectStoreSettings,
   TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+  TRILOG_ALLOWED_HOSTS: processSettings.TRILOG_ALLOWED_HOSTS,
+  TRILOG_TRUSTED_PROXIES: processSettings.TRILOG_TRUSTED_PROXIES,
 }
 type Settings = SettingsOf<typeof tableWithProcess>
 
@@ -111,6 +118,8 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
   problems.throwIfAny()
   return Object.freeze({
     http: settings.OBJSTORE_BIND_ADDRESS,
+    allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
+    trustedProxies: settings.TRILOG_TRUSTED_PROXIES,
     dataDirectory: settings.OBJSTORE_DATA_DIR,
     baseDomain: settings.OBJSTORE_BASE_DOMAIN,
     auth,

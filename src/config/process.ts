@@ -1,12 +1,22 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
-import { flag, oneOf } from './settings.ts'
+import { addressBlocks, flag, hosts, oneOf } from './settings.ts'
 
 export const processSettings = {
   TRILOG_ALLOW_INSECURE_BIND: flag({
     default: '0',
     description:
       '1: start on an address that is not loopback even with development credentials, or without authentication',
+  }),
+  TRILOG_ALLOWED_HOSTS: hosts({
+    default: '',
+    description:
+      'Comma-separated names and addresses that `Host` may have where requests need no credentials, besides loopback and the bind address',
+  }),
+  TRILOG_TRUSTED_PROXIES: addressBlocks({
+    default: '',
+    description:
+      'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are believed',
   }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',

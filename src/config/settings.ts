@@ -4,6 +4,8 @@
  */
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { addressBlock, canonicalAddress } from '../addresses.ts'
+import type { AddressBlock } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 
 /** One setting. `parse` throws a BadSetting that says what is expected, without the name. */
@@ -164,14 +166,38 @@ export function path(given: WithDefault | Described): Setting<string> {
 
 /** Absolute paths, from a comma-separated list. */
 export function paths(given: WithDefault | Described): Setting<readonly string[]> {
+  return setting(given, (value) => entriesOf(value).map((each) => resolve(each)))
+}
+
+/** Names and addresses, from a comma-separated list: in lower case, addresses in their canonical form. */
+export function hosts(given: WithDefault | Described): Setting<readonly string[]> {
   return setting(given, (value) =>
-    value
-      .split(',')
-      .map((each) => each.trim())
-      .filter((each) => each !== '')
-      .map((each) => resolve(each)),
+    entriesOf(value).map((each) => {
+      const host = canonicalAddress(each.replace(/^\[(.*)\]$/, '$1')) ?? each.toLowerCase()
+      if (isIP(host) !== 0 || (host.length <= 253 && HOST_NAME.test(host))) return host
+      throw new BadSetting('must be a comma-separated list of host names and addresses, without ports')
+    }),
   )
 }
+
+/** Addresses and blocks of them, from a comma-separated list. */
+export function addressBlocks(given: WithDefault | Described): Setting<readonly AddressBlock[]> {
+  return setting(given, (value) =>
+    entriesOf(value).map((each) => {
+      const block = addressBlock(each)
+      if (block !== null) return block
+      throw new BadSetting(
+        'must be a comma-separated list of addresses and CIDR blocks, as in 10.0.0.1,10.1.0.0/16,::1',
+      )
+    }),
+  )
+}
+
+const entriesOf = (list: string): readonly string[] =>
+  list
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
 
 export function oneOf<const Value extends string>(
   values: readonly Value[],
@@ -209,6 +235,9 @@ export function flag(given: WithDefault | Described): Setting<boolean> {
 
 /** Labels of letters, digits and hyphens, with dots between them. */
 const DOMAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/
+
+/** Underscores are no part of domain names, but of the names that containers have. */
+const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/
 
 type Bounds = { readonly min: number; readonly max: number }
 
@@ -258,10 +287,4 @@ export function httpUrl(given: WithDefault | Described): Setting<string> {
     if (!url || !/^https?:$/.test(url.protocol)) throw new BadSetting('must be an http or https URL')
     return value
   })
-}
-
-/** Whether only this machine reaches the address. */
-export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase()
-  return name === 'localhost' || name === '::1' || /^(::ffff:)?127\.[0-9.]+$/.test(name)
 }

@@ -13,6 +13,7 @@ import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { WebGuard } from '../http/web-guard.ts'
 import type { Log } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
@@ -283,7 +284,9 @@ async function openFronts(
     recentPath: '/v1/endpoint/:activation_id',
     service: endpointService(logger),
   })
+  const guard = new WebGuard({ bindHost: config.http.host, allowedHosts: config.allowedHosts })
   const service = logStoreService({
+    guard,
     ingest,
     queries: querySide.queries,
     endpointHelper: helperRoutes,

@@ -3,6 +3,8 @@ import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
+import { guarded, guardedRoutes } from '../http/web-guard.ts'
+import type { WebGuard } from '../http/web-guard.ts'
 import { FORMAT_JSON, FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from './batch-frame.ts'
 import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER } from './caller.ts'
 import type { Metrics } from '../observability/metrics.ts'
@@ -17,6 +19,8 @@ export interface LogStoreRouteParts {
   readonly ingest: Ingest
   readonly queries: QueryFront
   readonly endpointHelper: readonly Route[]
+  /** Of the routes that need no credentials. */
+  readonly guard: WebGuard
   /** Why the service cannot take or answer requests; empty when it is well. */
   readonly problems: () => readonly string[]
   readonly metrics: Metrics
@@ -47,7 +51,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 }
 
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
-  const { ingest, queries, endpointHelper } = parts
+  const { ingest, queries, endpointHelper, guard } = parts
   const routes: Route[] = [
     { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
@@ -67,12 +71,14 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       endpoint: ingest.endpoint(SIGNAL_TRACE, FORMAT_PROTOBUF, protobufIngest('traces')),
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
-    ...endpointHelper,
-    { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
+    ...guardedRoutes(guard, [
+      ...endpointHelper,
+      { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
+    ]),
   ]
   const info = { title: 'trilog log store', version: parts.version }
   const document = openApiDocument(info, routes, { securitySchemes, pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS })
-  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }]
+  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, documentEndpoint(document)) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const

@@ -15,6 +15,8 @@ import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
 import { hostPort } from '../http/host-port.ts'
 import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
+import { TrustedProxies } from '../http/trusted-proxies.ts'
+import { WebGuard, guardedRoutes } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
@@ -315,7 +317,13 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     },
     log,
   )
+  const guard = new WebGuard({
+    bindHost: config.http.host,
+    allowedHosts: config.allowedHosts,
+    baseDomain: config.baseDomain,
+  })
   const management = managementRoutes({
+    guard,
     capabilities: () => ({
       runtime: `trilog ${version}, Node ${process.versions.node}, Linux ${release()}`,
       dataDirectory: config.dataDirectory,
@@ -331,6 +339,8 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     counters,
     authenticator: authentication,
     handlers,
+    guard: config.auth.mode === 'local' ? guard : null,
+    proxies: new TrustedProxies(config.trustedProxies),
     baseDomain: config.baseDomain,
     region: config.region,
     extensions: config.extensions,
@@ -338,12 +348,14 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
     management: [
       ...management,
       // Under names that no bucket can have.
-      { method: 'GET', path: '/v1/metrics', endpoint: metricsEndpoint(metrics) },
-      {
-        method: 'GET',
-        path: '/v1/openapi.json',
-        endpoint: documentEndpoint(openApiOf(version, management, config.extensions)),
-      },
+      ...guardedRoutes(guard, [
+        { method: 'GET', path: '/v1/metrics', endpoint: metricsEndpoint(metrics) },
+        {
+          method: 'GET',
+          path: '/v1/openapi.json',
+          endpoint: documentEndpoint(openApiOf(version, management, config.extensions)),
+        },
+      ]),
     ],
     nowMs: () => clock.wallMs(),
     logger,

@@ -26,6 +26,7 @@ describe('the broker’s settings', () => {
     const { names, quotas, ...config } = loadBrokerConfig({})
     assert.deepEqual(config, {
       http: { host: '127.0.0.1', port: 7400 },
+      allowedHosts: [],
       dataDirectory: resolve('data/broker'),
       nodeId: 'node-1',
       flushPolicy: 'group-sync',

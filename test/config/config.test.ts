@@ -6,7 +6,8 @@ import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
-import { BadConfiguration, isLoopback } from '../../src/config/settings.ts'
+import { isLoopback } from '../../src/addresses.ts'
+import { BadConfiguration } from '../../src/config/settings.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 
 const problemsOf = (env: Record<string, string>): readonly string[] => {
@@ -24,6 +25,7 @@ describe('the log store’s settings', () => {
     assert.deepEqual(loadLogStoreConfig({}), {
       http: { host: '127.0.0.1', port: 4318 },
       grpc: null,
+      allowedHosts: [],
       dataDirectory: resolve('data/logstore'),
       tenantPolicyFile: null,
       durability: { mode: 'local' },

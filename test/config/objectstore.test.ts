@@ -19,6 +19,8 @@ describe('the object store’s settings', () => {
   it('have the defaults of the contract', () => {
     assert.deepEqual(loadObjectStoreConfig({}), {
       http: { host: '127.0.0.1', port: 9000 },
+      allowedHosts: [],
+      trustedProxies: [],
       dataDirectory: resolve('data/objectstore'),
       baseDomain: null,
       auth: { mode: 'local' },
@@ -45,9 +47,18 @@ describe('the object store’s settings', () => {
       OBJSTORE_MULTIPART_TTL_HOURS: '1',
       OBJSTORE_SEGMENT_BYTES: '1048576',
       OBJSTORE_MISSPELT: '1',
+      TRILOG_ALLOWED_HOSTS: 'Store.LAN, my_store ,[2001:DB8:0::1],10.1.2.3,',
+      TRILOG_TRUSTED_PROXIES: '10.0.0.1, 10.1.0.0/16,::ffff:10.2.0.0/112,2001:db8::/32',
     })
     assert.deepEqual(config, {
       http: { host: '0.0.0.0', port: 0 },
+      allowedHosts: ['store.lan', 'my_store', '2001:db8::1', '10.1.2.3'],
+      trustedProxies: [
+        { network: '10.0.0.1', prefixBits: 32 },
+        { network: '10.1.0.0', prefixBits: 16 },
+        { network: '10.2.0.0', prefixBits: 16 },
+        { network: '2001:db8::', prefixBits: 32 },
+      ],
       dataDirectory: '/var/lib/objects',
       baseDomain: 's3.example.com',
       auth: { mode: 'sigv4', credentialsFile: '/etc/keys.json' },

@@ -4,7 +4,35 @@ import { describe, it } from 'node:test'
 import type { Reply } from '../support/server.ts'
 import { QUERY, assertRefused, startForTests } from './batches.ts'
 
-const server = await startForTests()
+const server = await startForTests({ env: { TRILOG_ALLOWED_HOSTS: 'logs.example' } })
+
+async function statusOf(method: string, path: string, lines: string): Promise<number> {
+  const connection = await server.connect()
+  connection.write(`${method} ${path} HTTP/1.1\r\n${lines}\r\ncontent-length: 0\r\n\r\n`)
+  const { status } = await connection.reply()
+  connection.close()
+  return status
+}
+
+describe('a web page', () => {
+  it('whose name was made to point here (DNS rebinding) gets nothing without credentials but the health', async () => {
+    const rebound = 'host: evil.example:4318'
+    for (const path of ['/v1/endpoint/a', '/v1/endpoint/a/recent_100', '/metrics', '/openapi.json']) {
+      assert.equal(await statusOf('GET', path, rebound), 403, path)
+      assert.notEqual(await statusOf('GET', path, 'host: logs.example'), 403, path)
+    }
+    assert.equal(await statusOf('POST', '/v1/endpoint/a', rebound), 403)
+    assert.equal(await statusOf('GET', '/health', rebound), 200)
+    assert.equal(await statusOf('POST', '/v1/query', rebound), 401)
+  })
+
+  it('of another site can neither store nor read', async () => {
+    const own = 'host: 127.0.0.1'
+    assert.equal(await statusOf('POST', '/v1/endpoint/a', `${own}\r\norigin: http://evil.example`), 403)
+    assert.equal(await statusOf('GET', '/v1/endpoint/a', `${own}\r\nsec-fetch-site: cross-site`), 403)
+    assert.equal(await statusOf('GET', '/v1/endpoint/a', `${own}\r\norigin: http://evil.example`), 404)
+  })
+})
 
 const ANONYMOUS = { headers: { 'x-logstore-tenant': null, authorization: null } }
 const path = (activationId: string): string => `/v1/endpoint/${activationId}`

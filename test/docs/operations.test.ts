@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { WebGuard } from '../../src/http/web-guard.ts'
 import { StoreCounters } from '../../src/objectstore/counters.ts'
 import { OPERATIONS } from '../../src/objectstore/gateway/operations-table.ts'
 import type { Operation, OperationTarget } from '../../src/objectstore/gateway/operations-table.ts'
@@ -53,6 +54,7 @@ test("the README's table of the object store's other routes is that of the code"
     capabilities: () => assert.fail('no request is made'),
     helper: { store: async () => {}, newest: () => null, newestFirst: () => [] },
     problems: () => [],
+    guard: new WebGuard({ bindHost: 'localhost', allowedHosts: [] }),
     logger: { error() {} },
   })
   assert.deepEqual(

@@ -14,6 +14,7 @@ const parts: BrokerHttpParts = {
   counters: { refused() {} },
   maxBodyBytes: 1,
   authenticate: () => ({ tenant: '', principal: '' }),
+  guard: null,
   logger: { error() {} },
 }
 

@@ -1,5 +1,6 @@
 /** What the routes are made of. */
 import type { RequestHead } from '../../http/exchange.ts'
+import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
 import type { BrokerMetrics } from '../metrics.ts'
@@ -17,6 +18,8 @@ export interface BrokerHttpParts {
   readonly maxBodyBytes: number
   /** Who asks; throws a BrokerError when that cannot be said. */
   readonly authenticate: (head: RequestHead) => Caller
+  /** Where requests need no credentials; null: they do. */
+  readonly guard: WebGuard | null
   readonly logger: Pick<Logger, 'error'>
 }
 

@@ -1,12 +1,15 @@
 /**
  * The HTTP surface of the broker: every route of the specification's "Endpoints", in its order, and our extensions.
  *
- * The permission is what a caller needs in the authenticated modes. `insecure-local`, the one mode so far, grants them all.
+ * The permission is what a caller needs in the authenticated modes. `insecure-local`, the one mode so far, grants them all, and keeps web pages
+ * away from everything that is not public.
  */
 import { openApiDocument } from '../../http/openapi.ts'
 import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
+import { guarded } from '../../http/web-guard.ts'
 import { internalError, refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import { answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
 import { commitCursor, cursors, delayed, describeGroup, leases, replayConsumers, rewindCursor } from './groups.ts'
@@ -82,7 +85,16 @@ export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] => 
 ]
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
-  const routes = brokerRoutes(parts).map(([method, path, , endpoint]): Route => ({ method, path, endpoint }))
+  const { guard } = parts
+  const kept = (endpoint: Endpoint): Endpoint =>
+    guard === null
+      ? endpoint
+      : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
+  const routes = brokerRoutes(parts).map(([method, path, permission, endpoint]): Route => ({
+    method,
+    path,
+    endpoint: permission === 'public' ? endpoint : kept(endpoint),
+  }))
   const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
     pathParameters: PATH_PARAMETERS,
   })
@@ -90,7 +102,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     name: 'broker',
     requestIdHeader: 'x-request-id',
     requestIdPrefix: 'req-',
-    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: documentEndpoint(document) }],
+    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: kept(documentEndpoint(document)) }],
     notFound: (_head, exchange) => answerRefusal(parts, exchange, refuse('not_found', 'there is no such route')),
     methodNotAllowed: (_head, exchange, allow) => {
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)
@@ -100,3 +112,6 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     internalError: (exchange) => answerRefusal(parts, exchange, internalError()),
   }
 }
+
+const foreignPage = (problem: string): BrokerError =>
+  refuse('authorization_denied', problem, { action: 'Use the address of the node, or change TRILOG_ALLOWED_HOSTS.' })

@@ -6,8 +6,9 @@
  * A2  a host under the base domain names a bucket whatever the path says
  * A3  a key is the bytes that were sent, percent-decoded: dot segments and empty segments are part of it
  * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so whoever sends such a request
- *     did not check who answers. TLS ends before this service, which is told by `x-forwarded-proto`
+ *     did not check who answers. TLS ends before this service
  */
+import { hostOf } from '../../addresses.ts'
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { KEY_BYTES_MAX } from './limits.ts'
@@ -30,11 +31,9 @@ export interface AddressedRequest {
   /** Raw, as sent. */
   readonly path: string
   readonly headers: ReadonlyMap<string, string>
+  /** Whether the client uses TLS. */
+  readonly isSecure: boolean
 }
-
-/** A name or an IPv4 address, or an IPv6 address in brackets; perhaps with a port. */
-const AUTHORITY = /^([\w.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/i
-const PORT_MAX = 65_535
 
 /** What the HTTP library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
@@ -48,11 +47,10 @@ export class Addressing {
   }
 
   /** @throws S3Error InvalidURI, KeyTooLongError */
-  addressOf({ path, headers }: AddressedRequest): Address {
+  addressOf({ path, headers, isSecure }: AddressedRequest): Address {
     const authority = headers.get('host') ?? ''
     const host = hostOf(authority)
     if (host === null || !path.startsWith('/')) throw invalidUri()
-    const isSecure = headers.get('x-forwarded-proto')?.toLowerCase() === 'https'
     const origin = `${isSecure ? 'https' : 'http'}://${authority}`
 
     const inHost = this.#bucketIn(host)
@@ -68,7 +66,7 @@ export class Addressing {
   }
 
   /** Of a request that is refused: its address as far as that can be read. */
-  placeOf({ path, headers }: AddressedRequest): Place {
+  placeOf({ path, headers }: Omit<AddressedRequest, 'isSecure'>): Place {
     const host = hostOf(headers.get('host') ?? '')
     if (host === null) return { style: 'path', bucket: null }
     const inHost = this.#bucketIn(host)
@@ -82,13 +80,6 @@ export class Addressing {
     if (this.#suffix === null || !host.endsWith(this.#suffix)) return null
     return host.slice(0, -this.#suffix.length)
   }
-}
-
-/** In lower case, without its port; null for no authority at all. */
-function hostOf(authority: string): string | null {
-  const [, host, port] = AUTHORITY.exec(authority) ?? []
-  if (host === undefined || Number(port ?? 0) > PORT_MAX) return null
-  return host.toLowerCase()
 }
 
 /** Null when it is empty, or not UTF-8 in percent-encoding. */

@@ -7,7 +7,7 @@
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { invalidUri, percentDecoded } from './addressing.ts'
-import type { Address, Addressing } from './addressing.ts'
+import type { Address, AddressedRequest, Addressing } from './addressing.ts'
 import { eitherHeader } from '../auth/request-identity.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
 import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
@@ -27,7 +27,7 @@ export interface Classified {
 
 /** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, BadRequest, KeyTooLongError, NotImplemented */
 export function classify(
-  request: SignedRequest,
+  request: SignedRequest & AddressedRequest,
   addressing: Addressing,
   extensions: ReadonlySet<Extension>,
 ): Classified {

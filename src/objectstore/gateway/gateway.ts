@@ -1,13 +1,15 @@
 /**
  * The object store over HTTP: its management routes, and behind them, for whatever else comes, the gateway.
  *
- * A request is judged in this order: size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
+ * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
  *
  * G1  nobody is told of what is not durable (operations.ts, O2): refusals, and answers that were made of what the store shows at once, wait
  */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { HttpService, Route } from '../../http/routes.ts'
+import type { TrustedProxies } from '../../http/trusted-proxies.ts'
+import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Authenticator } from '../auth/authenticator.ts'
 import type { SignedRequest } from '../auth/canonical-request.ts'
@@ -19,6 +21,7 @@ import { readTagging } from '../documents/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
+import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
 import { isFailure, refusalOf, sendAnswer, sendRefusal, speaksS3 } from './answer.ts'
 import type { Asked } from './answer.ts'
@@ -39,6 +42,9 @@ export interface GatewayParts {
   readonly store: ObjectStore
   readonly authenticator: Authenticator
   readonly handlers: Handlers
+  /** Where requests need no credentials; null: they do, or a policy lets everybody in. */
+  readonly guard: WebGuard | null
+  readonly proxies: Pick<TrustedProxies, 'isSecure' | 'addressOf'>
   /** Trusted, of virtual-host addressing; null: path-style only. */
   readonly baseDomain: string | null
   readonly region: string
@@ -92,6 +98,8 @@ const SHOWN_AT_ONCE: ReadonlySet<OperationName> = new Set<OperationName>([
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
 
+type Request = SignedRequest & AddressedRequest
+
 class Gateway {
   readonly #parts: GatewayParts
   readonly #addressing: Addressing
@@ -118,11 +126,14 @@ class Gateway {
 
   begin(head: RequestHead, exchange: Exchange): void {
     const { method, path, query } = head
-    const request: SignedRequest = { method, path, query, headers: head.headers() }
-    const body = new ExchangeBody(exchange, head.contentLength, request.headers)
+    const headers = head.headers()
+    const isSecure = this.#parts.proxies.isSecure(exchange, headers)
+    const request: Request = { method, path, query, headers, isSecure }
+    const body = new ExchangeBody(exchange, head.contentLength, headers)
     const asked: Asked = { method, speaksS3: speaksS3(request), style: 'path', operation: null, body, cors: [] }
     let classified: Classified
     try {
+      this.#keepPagesOut(request)
       classified = classify(request, this.#addressing, this.#parts.extensions)
     } catch (error) {
       return this.#failUnclassified(request, exchange, asked, error)
@@ -131,8 +142,20 @@ class Gateway {
     void this.#serve(request, classified, body, exchange, { ...asked, operation, style: address.style })
   }
 
+  /** A preflight does nothing, and the same rules of the bucket answer it. @throws S3Error AccessDenied */
+  #keepPagesOut(request: Request): void {
+    const { guard } = this.#parts
+    if (guard === null) return
+    const { headers, method } = request
+    const isAllowed = (): boolean =>
+      method === 'OPTIONS' || this.#corsHeaders(request, this.#addressing.placeOf(request).bucket).length > 0
+    const problem =
+      guard.hostProblem(headers.get('host') ?? '') ?? guard.siteProblem(headers.get('sec-fetch-site') ?? '', isAllowed)
+    if (problem !== null) throw refuse('AccessDenied', problem)
+  }
+
   async #serve(
-    request: SignedRequest,
+    request: Request,
     classified: Classified,
     body: ExchangeBody,
     exchange: Exchange,
@@ -174,12 +197,7 @@ class Gateway {
     )
   }
 
-  async #perform(
-    signed: SignedRequest,
-    classified: Classified,
-    body: ExchangeBody,
-    exchange: Exchange,
-  ): Promise<Answer> {
+  async #perform(signed: Request, classified: Classified, body: ExchangeBody, exchange: Exchange): Promise<Answer> {
     const { operation, address, query, headers } = classified
     const isPublic = operation.permission === null
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
@@ -190,7 +208,8 @@ class Gateway {
       operation: operation.name,
       method: signed.method,
       requestId: exchange.id,
-      sourceAddress: () => exchange.remoteAddress,
+      isSecure: signed.isSecure,
+      sourceAddress: () => this.#parts.proxies.addressOf(exchange, signed.headers),
       query,
       headers,
       url: address.url,

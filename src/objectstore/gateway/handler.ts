@@ -25,7 +25,9 @@ export interface GatewayRequest {
   /** `http://host/bucket/key` as the client addressed it, percent-encoded: for `Location`. */
   readonly url: string
   readonly caller: Caller
-  /** IP address of the other end of the connection: a proxy's, where there is one. Asked for by policies only. */
+  /** Whether the client uses TLS. */
+  readonly isSecure: boolean
+  /** IP address of the client. Asked for by policies only. */
   readonly sourceAddress?: () => string
   /** Tags in the body, once it is read: for `authorize`, which else looks at the header. */
   readonly requestTags?: readonly Tag[]

@@ -1,4 +1,4 @@
-/** Routes beside the gateway, which go before every bucket: health, capabilities, endpoint helper. They ask for no credentials. */
+/** Routes beside the gateway, which go before every bucket: health, capabilities, endpoint helper. They need no credentials. */
 import { Type } from 'typebox'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
@@ -6,6 +6,8 @@ import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { healthEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
+import { guardedRoutes } from '../../http/web-guard.ts'
+import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 
 /** What the service found out about where it runs, when it started. */
@@ -25,6 +27,8 @@ export interface ManagementParts {
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
   /** Why the service cannot take or answer requests; empty when it is well. */
   readonly problems: () => readonly string[]
+  /** Of all but the health, which load balancers ask for under any name. */
+  readonly guard: WebGuard
   readonly logger: Pick<Logger, 'error'>
 }
 
@@ -32,12 +36,14 @@ const JSON_TYPE = 'application/json'
 
 export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
   { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
-  { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
-  ...endpointHelperRoutes({
-    helper: parts.helper,
-    recentPath: '/v1/endpoint/:activation_id/recent',
-    service: endpointService(parts.logger),
-  }),
+  ...guardedRoutes(parts.guard, [
+    { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
+    ...endpointHelperRoutes({
+      helper: parts.helper,
+      recentPath: '/v1/endpoint/:activation_id/recent',
+      service: endpointService(parts.logger),
+    }),
+  ]),
 ]
 
 const capabilities = (parts: ManagementParts): Endpoint => ({

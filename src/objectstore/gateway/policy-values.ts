@@ -5,7 +5,10 @@ import { parseTaggingHeader } from '../documents/tagging.ts'
 import type { Tag } from '../documents/tagging.ts'
 import type { GatewayRequest } from './handler.ts'
 
-export type AskedRequest = Pick<GatewayRequest, 'caller' | 'query' | 'headers' | 'sourceAddress' | 'requestTags'>
+export type AskedRequest = Pick<
+  GatewayRequest,
+  'caller' | 'query' | 'headers' | 'isSecure' | 'sourceAddress' | 'requestTags'
+>
 
 /** @param existingTags of the object that is asked for */
 export function policyValues(request: AskedRequest, existingTags: readonly Tag[], nowMs: number): ConditionValues {
@@ -19,7 +22,7 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
       case 'aws:referer':
         return present(headers.get('referer'))
       case 'aws:securetransport':
-        return [String(headers.get('x-forwarded-proto')?.toLowerCase() === 'https')]
+        return [String(request.isSecure)]
       case 'aws:sourceip':
         return present(request.sourceAddress?.() || undefined)
       case 'aws:useragent':

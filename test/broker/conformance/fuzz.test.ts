@@ -255,7 +255,7 @@ describe('any request', () => {
         pick('/v1/streams/', '/streams/', '/v1/streams/stream-0/consumer-groups/', '/'),
         rest,
         async (head, rest) => {
-          connection.write(Buffer.from(`GET ${head}${rest} HTTP/1.1\r\nhost: a\r\n\r\n`, 'latin1'))
+          connection.write(Buffer.from(`GET ${head}${rest} HTTP/1.1\r\nhost: localhost\r\n\r\n`, 'latin1'))
           const reply = await connection.reply()
           if (reply.status !== 200) assert([400, 404, 405].includes(reply.status) && reply.refusal(), reply.text)
         },

@@ -501,14 +501,16 @@ describe('bodies that the broker takes', () => {
     for (const { method, path } of ROUTES.filter((each) => each !== apply))
       it(`is payload_too_large for ${method} ${path}`, async () => {
         const client = await broker.connect()
-        await client.send(`${method} ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: ${MAX_BODY_BYTES + 1}\r\n\r\n`)
+        await client.send(
+          `${method} ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${MAX_BODY_BYTES + 1}\r\n\r\n`,
+        )
         const reply = await client.reply()
         client.destroy()
         assertRefused({ ...reply!, text: reply!.body }, 413, 'payload_too_large', /100000 bytes/)
       })
     it('is replica_apply_too_large for the target apply, which has a limit of its own', async () => {
       const client = await broker.connect()
-      await client.send(`POST ${APPLY} HTTP/1.1\r\nhost: a\r\ncontent-length: ${(160 << 20) + 1}\r\n\r\n`)
+      await client.send(`POST ${APPLY} HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${(160 << 20) + 1}\r\n\r\n`)
       const reply = await client.reply()
       client.destroy()
       assertRefused({ ...reply!, text: reply!.body }, 413, 'replica_apply_too_large')
@@ -522,7 +524,7 @@ describe('bodies that the broker takes', () => {
   describe('a body that stalls', () => {
     it('is request_timeout, which can be retried', async () => {
       const client = await broker.connect()
-      await client.send(`POST ${publish.path} HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n{`)
+      await client.send(`POST ${publish.path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{`)
       await broker.untilBusy()
       broker.clock.advanceMs(60_000)
       const reply = await client.reply()

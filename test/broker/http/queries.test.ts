@@ -120,7 +120,7 @@ describe('queries that the broker takes', () => {
         assert.deepEqual(await taken(path, 'replay'), { ...defaults, consumer: group })
         const client = await broker.connect()
         const bytes = Buffer.from(
-          `GET ${route}?consumer_group=\xff&consumer_id=a HTTP/1.1\r\nhost: a\r\n\r\n`,
+          `GET ${route}?consumer_group=\xff&consumer_id=a HTTP/1.1\r\nhost: localhost\r\n\r\n`,
           'latin1',
         )
         await client.send(bytes)

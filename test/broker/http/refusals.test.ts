@@ -120,6 +120,46 @@ describe('the broker’s refusals', () => {
     })
   })
 
+  describe('a web page', () => {
+    const EVIL = { 'content-type': 'text/plain', origin: 'http://evil.example' }
+
+    it('whose name was made to point here (DNS rebinding) is refused on every route but the health', async () => {
+      const headers = { host: 'evil.example:7400' }
+      for (const [method, path] of [
+        ['GET', '/v1/streams'],
+        ['PUT', '/v1/streams/a'],
+        ['POST', '/v1/streams/a/records'],
+        ['GET', '/streams/a/records'],
+        ['GET', '/metrics'],
+        ['GET', '/openapi.json'],
+      ] as const) {
+        assertRefused(await broker.ask(method, path, { headers }), 403, 'authorization_denied', /TRILOG_ALLOWED_HOSTS/)
+      }
+      assert.equal((await broker.ask('GET', '/health', { headers })).status, 200)
+      assert.deepEqual(broker.calls, [])
+    })
+
+    it('of another site can neither change nor ask anything', async () => {
+      const body = '{"message_id":"m","payload":"p"}'
+      const path = '/v1/streams/a/records'
+      assertRefused(await broker.ask('POST', path, { body, headers: EVIL }), 403, 'authorization_denied')
+      for (const method of ['GET', 'POST']) {
+        const headers = { 'sec-fetch-site': 'cross-site' }
+        assertRefused(await broker.ask(method, path, { body, headers }), 403, 'authorization_denied')
+      }
+      assert.deepEqual(broker.calls, [])
+      const own = { 'content-type': 'text/plain', origin: 'http://localhost:3000', 'sec-fetch-site': 'same-site' }
+      assert.equal((await broker.ask('POST', path, { body, headers: own })).status, 201)
+    })
+
+    it('is let in where requests need credentials, which it does not have', async () => {
+      const keyed = await TestBroker.start({ guard: null })
+      const headers = { ...EVIL, host: 'evil.example', 'sec-fetch-site': 'cross-site' }
+      assert.equal((await keyed.ask('PUT', '/v1/streams/a', { headers })).status, 201)
+      await keyed.stop()
+    })
+  })
+
   it('a request that does not say clearly where its body ends is invalid_request, and its connection closed', async () => {
     const client = await broker.connect()
     await client.send('GET /v1/streams HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked, identity\r\n\r\n')

@@ -193,7 +193,7 @@ describe('the broker’s routes', () => {
           client.destroy()
           return new Promise(() => {})
         }
-        client.send(`POST ${GROUP}/claims HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`).catch(reject)
+        client.send(`POST ${GROUP}/claims HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n`).catch(reject)
       })
       await abandoned
       broker.instead = null

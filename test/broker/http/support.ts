@@ -10,6 +10,7 @@ import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import type { IncidentEntry } from '../../../src/broker/wire/storage-answers.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
+import { WebGuard } from '../../../src/http/web-guard.ts'
 import { RawClient, TestClock, until } from '../../http/support.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
@@ -290,6 +291,7 @@ export class TestBroker {
       counters: broker.counters,
       maxBodyBytes: MAX_BODY_BYTES,
       authenticate: () => CALLER,
+      guard: new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [] }),
       logger,
       ...overrides,
     })
@@ -324,7 +326,9 @@ export class TestBroker {
     const bytes =
       body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
     const length = bytes === undefined ? {} : { 'content-length': String(Buffer.byteLength(bytes)) }
-    const lines = Object.entries({ host: 'broker', ...length, ...headers }).map(([name, value]) => `${name}: ${value}`)
+    const lines = Object.entries({ host: 'localhost', ...length, ...headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    )
     const head = Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
     this.#client ??= await this.connect()
     await this.#client.send(Buffer.concat([head, Buffer.from(bytes ?? '')]))

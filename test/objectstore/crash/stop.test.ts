@@ -36,7 +36,7 @@ describe('SIGTERM under load', () => {
     const part = await upload.part(1, LARGE)
     const slow = await server.connect()
     const half = LARGE.byteLength / 2
-    slow.write(`PUT /${bucket.name}/slow HTTP/1.1\r\nhost: x\r\ncontent-length: ${LARGE.byteLength}\r\n\r\n`)
+    slow.write(`PUT /${bucket.name}/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${LARGE.byteLength}\r\n\r\n`)
     slow.write(LARGE.subarray(0, half))
     const before = await neededBytes()
     faults.set('fdatasync-slow', '500')

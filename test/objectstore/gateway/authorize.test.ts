@@ -4,6 +4,8 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import type { Authenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { OPERATIONS } from '../../../src/objectstore/gateway/operations-table.ts'
+import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
+import type { GatewayParts } from '../../../src/objectstore/gateway/gateway.ts'
 import { formBody } from '../../support/objectstore.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
 import type { Asked } from './support.ts'
@@ -15,6 +17,15 @@ const authenticator: Authenticator = {
     const caller = localAuthenticator.authenticate(request, nowMs)
     return caller.principal?.id === 'nobody' ? { ...caller, principal: null } : caller
   },
+}
+
+/** The tests' own address is that of a proxy, when a test says so. */
+let trusted: TrustedProxies | null = null
+const NO_PROXIES = new TrustedProxies([])
+const OWN_PROXY = new TrustedProxies([{ network: '127.0.0.1', prefixBits: 32 }])
+const proxies: GatewayParts['proxies'] = {
+  isSecure: (peer, headers) => (trusted ?? NO_PROXIES).isSecure(peer, headers),
+  addressOf: (peer, headers) => (trusted ?? NO_PROXIES).addressOf(peer, headers),
 }
 
 let gateway: TestGateway
@@ -53,13 +64,16 @@ const TAGS = '<Tagging><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></
 
 describe('authorization', () => {
   before(async () => {
-    gateway = await TestGateway.start({ authenticator })
+    gateway = await TestGateway.start({ authenticator, proxies })
     await gateway.ask('PUT', '/bkt')
     await gateway.ask('PUT', '/bkt/key', { body: 'x' })
     await gateway.ask('PUT', '/bkt/red', { body: 'x', headers: { 'x-obj-tagging': 'colour=red' } })
   })
   after(() => gateway.stop())
-  beforeEach(() => gateway.ask('DELETE', '/bkt?policy'))
+  beforeEach(() => {
+    trusted = null
+    return gateway.ask('DELETE', '/bkt?policy')
+  })
 
   describe('permissions', () => {
     const needed: readonly (readonly [permission: string, method: string, target: string, body?: string])[] = [
@@ -424,6 +438,8 @@ describe('authorization', () => {
       assert.equal(await asBob('PUT', '/bkt/sse', { 'x-amz-server-side-encryption': 'AES256' }, 'x'), 200)
       assert.equal(await asBob('PUT', '/bkt/sse', {}, 'x'), 404)
       await policy({ Action: 's3:GetObject', Condition: { Bool: { 'aws:SecureTransport': 'true' } } })
+      assert.equal(await asBob('GET', '/bkt/key', { 'x-forwarded-proto': 'https' }), 404)
+      trusted = OWN_PROXY
       assert.equal(await asBob('GET', '/bkt/key', { 'x-forwarded-proto': 'https' }), 200)
       assert.equal(await asBob('GET', '/bkt/key'), 404)
       await policy({ Action: 's3:GetObject', Condition: { StringLike: { 'aws:Referer': 'https://a/*' } } })
@@ -438,6 +454,9 @@ describe('authorization', () => {
       assert.equal(await asBob('GET', '/bkt/key'), 200)
       await policy({ ...Statement, Condition: { NotIpAddress: { 'aws:SourceIp': '127.0.0.0/8' } } })
       assert.equal(await asBob('GET', '/bkt/key', { 'x-forwarded-for': '10.0.0.1' }), 404)
+      trusted = OWN_PROXY
+      assert.equal(await asBob('GET', '/bkt/key', { 'x-forwarded-for': '10.0.0.1' }), 200)
+      assert.equal(await asBob('GET', '/bkt/key', { 'x-forwarded-for': '10.0.0.1, 127.0.0.2' }), 404)
     })
 
     it('looks at the time', async () => {

@@ -16,7 +16,7 @@ function classified(
   const at = target.indexOf('?')
   const [path, query] = at < 0 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)]
   const all = new Map(Object.entries({ host: 'localhost', ...headers }))
-  return classify({ method, path, query, headers: all }, addressing, new Set(extensions))
+  return classify({ method, path, query, headers: all, isSecure: false }, addressing, new Set(extensions))
 }
 
 const COPY = { 'x-obj-copy-source': '/from/key' }

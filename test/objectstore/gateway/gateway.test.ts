@@ -234,6 +234,57 @@ describe('the gateway', () => {
     })
   })
 
+  describe('a web page, where requests need no credentials', () => {
+    const CORS =
+      '<CORSConfiguration><CORSRule><AllowedOrigin>http://app.example</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>'
+    const from = (origin: string) => ({ headers: { origin, 'sec-fetch-site': 'cross-site' } })
+
+    it('whose name was made to point here (DNS rebinding) is refused everywhere but at the health', async () => {
+      const headers = { host: 'evil.example:9000' }
+      for (const target of ['/', '/bkt', '/bkt/key', '/bkt?acl', '/%zz']) {
+        for (const method of ['GET', 'PUT', 'OPTIONS']) {
+          assertRefused(await gateway.ask(method, target, { headers }), 403, 'AccessDenied')
+        }
+      }
+      for (const target of ['/v1/platform/capabilities', '/v1/endpoint/a/recent']) {
+        const { status, text } = await gateway.ask('GET', target, { headers })
+        assert.deepEqual([status, typeof JSON.parse(text)], [403, 'string'])
+      }
+      assert.equal((await gateway.ask('GET', '/health', { headers })).status, 200)
+    })
+
+    it('of another site is refused, unless the rules of the bucket allow its origin', async () => {
+      const key = '/bkt/shared'
+      assert.equal((await gateway.ask('PUT', key, { body: 'x' })).status, 200)
+      assertRefused(await gateway.ask('GET', key, from('http://app.example')), 403, 'AccessDenied')
+      assert.equal((await gateway.ask('PUT', '/bkt?cors', { body: CORS })).status, 200)
+      assert.equal((await gateway.ask('GET', key, from('http://app.example'))).status, 200)
+      assert.equal(
+        (
+          await gateway.ask('GET', '/shared', {
+            headers: { ...from('http://app.example').headers, host: 'bkt.s3.local' },
+          })
+        ).status,
+        200,
+      )
+      assertRefused(await gateway.ask('GET', key, from('http://evil.example')), 403, 'AccessDenied')
+      assertRefused(await gateway.ask('PUT', key, { ...from('http://app.example'), body: 'y' }), 403, 'AccessDenied')
+      assertRefused(await gateway.ask('GET', key, { headers: { 'sec-fetch-site': 'cross-site' } }), 403, 'AccessDenied')
+      assert.equal((await gateway.ask('GET', key, { headers: { 'sec-fetch-site': 'same-site' } })).status, 200)
+      const preflight = { ...from('http://app.example').headers, 'access-control-request-method': 'GET' }
+      assert.equal((await gateway.ask('OPTIONS', key, { headers: preflight })).status, 200)
+    })
+
+    it('is served where they need some: what a policy allows everybody is meant for it', async () => {
+      const signed = await TestGateway.start({ guard: null })
+      const headers = { host: 'public.example', 'sec-fetch-site': 'cross-site' }
+      assert.equal((await signed.ask('PUT', '/bkt', { headers })).status, 200)
+      const { status } = await signed.ask('GET', '/v1/platform/capabilities', { headers })
+      assert.equal(status, 403)
+      await signed.stop()
+    })
+  })
+
   it('a request that does not say clearly where its body ends is a BadRequest, and its connection closed', async () => {
     const client = await gateway.connect()
     await client.send('PUT /bkt/two HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ncontent-length: 3\r\n\r\nabc')
@@ -248,7 +299,7 @@ describe('the gateway', () => {
       const waiting: (() => void)[] = []
       instead = () => new Promise((resolve) => waiting.push(() => resolve({ status: 200 })))
       const clients = await Promise.all([1, 2, 3].map(() => gateway.connect()))
-      for (const client of clients) await client.send('GET /bkt?location HTTP/1.1\r\nhost: x\r\n\r\n')
+      for (const client of clients) await client.send('GET /bkt?location HTTP/1.1\r\nhost: localhost\r\n\r\n')
       await until(() => waiting.length === 3)
       const refused = await gateway.ask('GET', '/bkt?location')
       assertRefused(refused, 503, 'SlowDown')
@@ -308,24 +359,24 @@ describe('the gateway', () => {
       const client = await gateway.connect()
       const chunks = '3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n'
       for (const target of ['/none/key', '/bkt/chunked']) {
-        await client.send(`PUT ${target} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
+        await client.send(`PUT ${target} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
         assert.equal((await client.reply())?.status, target === '/none/key' ? 404 : 200)
       }
       let answer = (): void => {}
       instead = () => new Promise((resolve) => (answer = () => resolve({ status: 200 })))
-      await client.send(`GET /bkt?location HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
+      await client.send(`GET /bkt?location HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
       await until(() => gateway.inFlight > 0)
       for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setImmediate(resolve)) // the body is in
       answer()
       assert.equal((await client.reply())?.headers['x-obj-body-disposition'], 'discarded')
-      await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: x\r\n\r\n')
+      await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: localhost\r\n\r\n')
       assert.equal((await client.reply())?.body, 'onetwo')
       client.destroy()
     })
 
     it('that stalls while it is taken is a RequestTimeout', async () => {
       const client = await gateway.connect()
-      await client.send('PUT /bkt/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
+      await client.send('PUT /bkt/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf')
       await until(() => gateway.store.open.bodies === 1)
       gateway.clock.advanceMs(40_000)
       const reply = await client.reply()
@@ -337,7 +388,7 @@ describe('the gateway', () => {
 
     it('whose client goes away leaves nothing', async () => {
       const client = await gateway.connect()
-      await client.send('PUT /bkt/gone HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf')
+      await client.send('PUT /bkt/gone HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf')
       await until(() => gateway.store.open.bodies === 1)
       client.destroy()
       await until(() => gateway.store.open.bodies === 0)

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
+import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
+import { WebGuard } from '../../../src/http/web-guard.ts'
 import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { objectStoreGateway } from '../../../src/objectstore/gateway/gateway.ts'
 import type { GatewayParts } from '../../../src/objectstore/gateway/gateway.ts'
@@ -48,7 +50,10 @@ export class TestGateway {
     const logger = {
       error: (details: object, message: string): void => void gateway.logged.push({ details, message }),
     }
+    const guard = new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [], baseDomain: 's3.local' })
     const service = objectStoreGateway({
+      guard,
+      proxies: new TrustedProxies([]),
       store: gateway.store,
       authenticator: localAuthenticator,
       handlers,
@@ -57,6 +62,7 @@ export class TestGateway {
       extensions: new Set(),
       putBytesMax: 16 << 20,
       management: managementRoutes({
+        guard,
         capabilities: () => CAPABILITIES,
         helper: gateway.#helper(),
         problems: () => gateway.problems,

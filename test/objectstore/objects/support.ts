@@ -229,6 +229,7 @@ export function requestOf({
     query: new Map(Object.entries(query)),
     headers: all,
     url: url ?? 'http://store.test/photos',
+    isSecure: false,
     caller: { ...callerOf(principal), contentSha256: all.get('x-amz-content-sha256') ?? null },
     body: body instanceof FakeBody ? body : new FakeBody(Buffer.from(body)),
   }

@@ -304,7 +304,7 @@ describe('wait_millis (extension)', () => {
     const waiting = await waitingClaims()
     const gone = await broker.connect()
     const body = JSON.stringify({ wait_millis: 30_000 })
-    gone.write(`POST ${group.path}/claims HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    gone.write(`POST ${group.path}/claims HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
     await eventually(async () => (await waitingClaims()) === waiting + 1)
     gone.close()
     await eventually(async () => (await waitingClaims()) === waiting)

@@ -220,7 +220,7 @@ describe('POST /v1/streams/{stream}/records', () => {
     const tooLarge = JSON.stringify({ ...largest, payload: `${largest.payload}x` })
     assertRefused(await stream.post('/records', tooLarge), 413, 'payload_too_large')
     const connection = await broker.connect()
-    connection.write(`POST ${stream.path}/records HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n`)
+    connection.write(`POST ${stream.path}/records HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n`)
     connection.write(`${tooLarge.length.toString(16)}\r\n${tooLarge}\r\n0\r\n\r\n`)
     assertRefused(await connection.reply(), 413, 'payload_too_large')
     connection.close()

@@ -153,7 +153,7 @@ describe('errors', () => {
     ;(await bucket.ask('PUT', '/key?tagging', { body: ' '.repeat(100_000) })).refused('EntityTooLarge')
   })
   it('SlowDown: ingress saturated by 1024 requests, with Retry-After: 1, retryable', async () => {
-    const head = `PUT /${bucket.name}/held HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n`
+    const head = `PUT /${bucket.name}/held HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n`
     const connections = await Promise.all(Array.from({ length: CONCURRENT_MAX }, () => store.connect()))
     for (const connection of connections) connection.write(head)
     const refused = await untilRefused()

@@ -61,7 +61,9 @@ describe('limits', () => {
     await bucket.put('largest', Buffer.alloc(16 * MIB, 'x'))
     assert.equal((await bucket.ask('HEAD', '/largest')).header('content-length'), String(16 * MIB))
     const connection = await store.connect()
-    connection.write(`PUT /${bucket.name}/larger HTTP/1.1\r\nHost: a\r\nContent-Length: ${16 * MIB + 1}\r\n\r\n`)
+    connection.write(
+      `PUT /${bucket.name}/larger HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${16 * MIB + 1}\r\n\r\n`,
+    )
     const refused = (await connection.reply()).refused('EntityTooLarge')
     assert.deepEqual(
       [refused.text('ProposedSize'), refused.text('MaxSizeAllowed')],
@@ -80,7 +82,7 @@ describe('limits', () => {
     const upload = await bucket.newUpload('parts')
     const connection = await store.connect()
     const target = `/${bucket.name}/parts?partNumber=1&uploadId=${upload.id}`
-    connection.write(`PUT ${target} HTTP/1.1\r\nHost: a\r\nContent-Length: ${16 * MIB + 1}\r\n\r\n`)
+    connection.write(`PUT ${target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${16 * MIB + 1}\r\n\r\n`)
     ;(await connection.reply()).refused('EntityTooLarge')
     connection.close()
   })

@@ -7,5 +7,7 @@ import { ObjectStoreServer } from '../../../support/objectstore.ts'
 
 export const BASE_DOMAIN = 'store.example'
 
-export const store = await ObjectStoreServer.start({ env: { OBJSTORE_BASE_DOMAIN: BASE_DOMAIN } })
+export const store = await ObjectStoreServer.start({
+  env: { OBJSTORE_BASE_DOMAIN: BASE_DOMAIN, TRILOG_TRUSTED_PROXIES: '127.0.0.0/8' },
+})
 after(() => store.stop())

@@ -1,0 +1,111 @@
+/**
+ * Keeps web pages away from requests that need no credentials. A browser lets any page send requests to this machine and to its network, so
+ * without credentials only what the browser says about a request tells the page from the user.
+ *
+ * W1 [own-host]   `Host` is loopback, the bind address, or a name of the settings. A page whose own name was made to point here (DNS rebinding)
+ *                 sends that name. A service bound to all addresses takes every address as its own, not only those of the machine's interfaces:
+ *                 an address cannot be rebound, and a container is reached by addresses of the machine around it
+ * W2 [same-site]  what a browser marks as cross-site is refused
+ * W3 [own-origin] a change whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
+ *                 other machines. Here an address is own only when it is loopback, the bind address or named in the settings
+ */
+import { canonicalAddress, hostOf, isLoopback } from '../addresses.ts'
+import type { Exchange, RequestHead } from './exchange.ts'
+import type { Endpoint, Route } from './routes.ts'
+
+export interface OwnHosts {
+  /** Name or address that the service is bound to. */
+  readonly bindHost: string
+  /** Names and addresses from the settings, in lower case. */
+  readonly allowedHosts: readonly string[]
+  /** Every name below it is own, too. */
+  readonly baseDomain?: string | null
+}
+
+const ALL_ADDRESSES = new Set(['0.0.0.0', '::'])
+const READING_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** Values of Host that were found to be own; a port or a bucket more makes another value. */
+const KNOWN_HOSTS_MAX = 1000
+
+const FOREIGN_HOST =
+  'without credentials the Host must be loopback or the address the service is bound to: add the name to TRILOG_ALLOWED_HOSTS'
+const CROSS_SITE = 'without credentials pages of other web sites may not use this service'
+const FOREIGN_ORIGIN =
+  'without credentials pages of other hosts may not change anything: add the host of the page to TRILOG_ALLOWED_HOSTS'
+
+export class WebGuard {
+  readonly #hosts: ReadonlySet<string>
+  readonly #takesEveryAddress: boolean
+  /** With a dot before it; null: none. */
+  readonly #suffix: string | null
+  readonly #known = new Set<string>()
+
+  constructor({ bindHost, allowedHosts, baseDomain = null }: OwnHosts) {
+    const bind = canonicalAddress(bindHost) ?? bindHost.toLowerCase()
+    this.#takesEveryAddress = ALL_ADDRESSES.has(bind)
+    this.#hosts = new Set([bind, ...allowedHosts, ...(baseDomain === null ? [] : [baseDomain])])
+    this.#suffix = baseDomain === null ? null : `.${baseDomain}`
+  }
+
+  /** W1 to W3. Why the request is refused, in words for the client; null: it is not. */
+  problemOf(head: Pick<RequestHead, 'method' | 'header'>): string | null {
+    const host = head.header('host')
+    const problem = this.hostProblem(host)
+    if (problem !== null) return problem
+    if (isCrossSite(head.header('sec-fetch-site'))) return CROSS_SITE
+    const origin = head.header('origin')
+    if (origin === '' || READING_METHODS.has(head.method)) return null
+    return this.#isOwnOrigin(origin, host) ? null : FOREIGN_ORIGIN
+  }
+
+  /** W1 alone. */
+  hostProblem(host: string): string | null {
+    if (this.#known.has(host)) return null
+    const name = hostOf(host)
+    if (name === null || !this.#isOwn(name, this.#takesEveryAddress)) return FOREIGN_HOST
+    if (this.#known.size >= KNOWN_HOSTS_MAX) this.#known.clear()
+    this.#known.add(host)
+    return null
+  }
+
+  /** W2 alone, for a service that knows which origins may. */
+  siteProblem(fetchSite: string, mayOrigin: () => boolean): string | null {
+    return isCrossSite(fetchSite) && !mayOrigin() ? CROSS_SITE : null
+  }
+
+  #isOwn(host: string, takesEveryAddress: boolean): boolean {
+    const name = host.endsWith('.') ? host.slice(0, -1) : host
+    if (this.#hosts.has(name) || isLoopback(name) || name.endsWith('.localhost')) return true
+    if (this.#suffix !== null && name.endsWith(this.#suffix)) return true
+    return takesEveryAddress && canonicalAddress(name) !== null
+  }
+
+  /** W3 */
+  #isOwnOrigin(origin: string, ownAuthority: string): boolean {
+    const host = hostOf(/^https?:\/\/(.*)$/i.exec(origin)?.[1] ?? '')
+    return host !== null && (host === hostOf(ownAuthority) || this.#isOwn(host, false))
+  }
+}
+
+const isCrossSite = (fetchSite: string): boolean => fetchSite.toLowerCase() === 'cross-site'
+
+/** @param refuse in the service's own shape, with status 403 */
+export const guarded = (
+  guard: WebGuard,
+  endpoint: Endpoint,
+  refuse: (exchange: Exchange, problem: string) => void = refuseInText,
+): Endpoint => ({
+  ...endpoint,
+  begin(head, exchange) {
+    const problem = guard.problemOf(head)
+    if (problem === null) endpoint.begin(head, exchange)
+    else refuse(exchange, problem)
+  },
+})
+
+/** Of routes beside a service's own, which say what is wrong in a JSON string. */
+export const guardedRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>
+  routes.map((route) => ({ ...route, endpoint: guarded(guard, route.endpoint) }))
+
+const refuseInText = (exchange: Exchange, problem: string): void =>
+  exchange.answer(403, 'application/json', JSON.stringify(problem))
