@@ -6,6 +6,7 @@
  *
  * G1  nobody is told of what is not durable (operations.ts, O2): refusals, and answers that were made of what the store shows at once, wait
  */
+import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { HttpService, Route } from '../../http/routes.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
@@ -147,11 +148,11 @@ class Gateway {
     const { guard } = this.#parts
     if (guard === null) return
     const { headers, method } = request
+    const host = headers.get('host') ?? ''
     const isAllowed = (): boolean =>
       method === 'OPTIONS' || this.#corsHeaders(request, this.#addressing.placeOf(request).bucket).length > 0
-    const problem =
-      guard.hostProblem(headers.get('host') ?? '') ?? guard.siteProblem(headers.get('sec-fetch-site') ?? '', isAllowed)
-    if (problem !== null) throw refuse('AccessDenied', problem)
+    const problem = guard.hostProblem(host) ?? guard.siteProblem(headers.get('sec-fetch-site') ?? '', isAllowed)
+    if (problem !== null && hostOf(host) !== null) throw refuse('AccessDenied', problem) // no host at all is an InvalidURI
   }
 
   async #serve(
