@@ -1,7 +1,7 @@
 /** `mq --help`. */
 import { brokerSettings } from '../config/broker.ts'
 import { processSettings } from '../config/process.ts'
-import { columns } from './columns.ts'
+import { settingLines } from './setting-lines.ts'
 
 const USAGE = `mq runs the broker: streams, replay and shared queues over HTTP.
 
@@ -20,18 +20,9 @@ Environment variables without a flag, and their defaults.
 `
 
 export function nodeHelp(): string {
-  const flags = Object.entries(brokerSettings).map(([name, setting]) => ({
-    cells: [`  ${setting.flag} ${setting.valueName}`, name, setting.default || 'unset'],
-    description: setting.description,
-  }))
-  const variables = Object.entries(processSettings).map(([name, setting]) => ({
-    cells: [`  ${name}`, setting.default ?? 'unset'],
-    description: setting.description,
-  }))
-  return [USAGE, ...shown(flags), OF_THE_PROCESS, ...shown(variables)].join('\n')
-}
-
-function shown(settings: readonly { readonly cells: readonly string[]; readonly description: string }[]): string[] {
-  const heads = columns(settings.map(({ cells }) => cells))
-  return settings.flatMap(({ description }, index) => [heads[index]!, `      ${description.replaceAll('`', '')}`])
+  const flags = Object.entries(brokerSettings).map(
+    ([name, setting]) => [[`${setting.flag} ${setting.valueName}`, name], setting] as const,
+  )
+  const variables = Object.entries(processSettings).map(([name, setting]) => [[name], setting] as const)
+  return [USAGE, ...settingLines(flags), OF_THE_PROCESS, ...settingLines(variables)].join('\n')
 }

@@ -4,6 +4,7 @@ import { endpoint } from '../http/endpoint.ts'
 import type { EndpointService } from '../http/endpoint.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import type { Endpoint, OperationDocument, Route } from '../http/routes.ts'
+import { JSON_TYPE, answerText } from '../http/text-answer.ts'
 import type { EndpointHelper } from './endpoint-helper.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 
@@ -28,8 +29,6 @@ const StoredObject = Type.Object(
   },
   { additionalProperties: false },
 )
-
-const JSON_TYPE = 'application/json'
 
 const INVALID_ID = 'Invalid activation id'
 const NO_DATA = 'No data found'
@@ -61,10 +60,11 @@ function storing({ helper, service }: EndpointHelperRoutesOptions): Endpoint {
       const { url, latency, activation_id } = body
       if (activation_id === admitted) {
         await helper.store({ activationId: admitted, object: JSON.stringify({ url, latency, activation_id }) })
+        answerText(exchange, 200, STORED)
       } else {
-        answerText(exchange, 400, INVALID_ID) // the first answer counts, what is returned is ignored
+        answerText(exchange, 400, INVALID_ID)
       }
-      return STORED
+      return STORED // ignored, as the first answer counts
     },
   })
   const document = post.document && { ...post.document, replies: [...post.document.replies, notSuchAnObject] }
@@ -89,9 +89,6 @@ function admitActivation(head: RequestHead, exchange: Exchange): string | null {
   answerText(exchange, 400, INVALID_ID)
   return null
 }
-
-const answerText = (exchange: Exchange, status: number, text: string): void =>
-  exchange.answer(status, JSON_TYPE, JSON.stringify(text))
 
 const textReply = (status: number, description: string, text: string): OperationDocument['replies'][number] => ({
   status,

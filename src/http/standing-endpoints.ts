@@ -1,8 +1,7 @@
 /** Endpoints that services have in common: health in a word, metrics, the OpenAPI document. */
 import { Type } from 'typebox'
 import type { Endpoint } from './routes.ts'
-
-const JSON_TYPE = 'application/json'
+import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
 
 /** @param problems why the service cannot take or answer requests; empty when it is well */
 export const healthEndpoint = (problems: () => readonly string[]): Endpoint => ({
@@ -15,8 +14,8 @@ export const healthEndpoint = (problems: () => readonly string[]): Endpoint => (
   },
   begin(_head, exchange) {
     const found = problems()
-    if (found.length === 0) exchange.answer(200, JSON_TYPE, '"Healthy"')
-    else exchange.answer(503, JSON_TYPE, JSON.stringify(`Unhealthy: ${found.join('; ')}`))
+    if (found.length === 0) answerText(exchange, 200, 'Healthy')
+    else answerText(exchange, 503, `Unhealthy: ${found.join('; ')}`)
   },
 })
 
@@ -31,5 +30,5 @@ export const metricsEndpoint = (metrics: { readonly contentType: string; text():
 
 export const documentEndpoint = (document: object): Endpoint => {
   const text = JSON.stringify(document)
-  return { begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, text) }
+  return { begin: (_head, exchange) => answerLine(exchange, 200, text) }
 }

@@ -12,6 +12,7 @@
 import { canonicalAddress, hostOf, isLoopback } from '../addresses.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { Endpoint, Route } from './routes.ts'
+import { answerText } from './text-answer.ts'
 
 export interface OwnHosts {
   /** Name or address that the service is bound to. */
@@ -93,7 +94,7 @@ const isCrossSite = (fetchSite: string): boolean => fetchSite.toLowerCase() === 
 export const guarded = (
   guard: WebGuard,
   endpoint: Endpoint,
-  refuse: (exchange: Exchange, problem: string) => void = refuseInText,
+  refuse: (exchange: Exchange, problem: string) => void = (exchange, problem) => answerText(exchange, 403, problem),
 ): Endpoint => ({
   ...endpoint,
   begin(head, exchange) {
@@ -106,6 +107,3 @@ export const guarded = (
 /** Of routes beside a service's own, which say what is wrong in a JSON string. */
 export const guardedRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>
   routes.map((route) => ({ ...route, endpoint: guarded(guard, route.endpoint) }))
-
-const refuseInText = (exchange: Exchange, problem: string): void =>
-  exchange.answer(403, 'application/json', JSON.stringify(problem))

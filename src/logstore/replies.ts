@@ -4,11 +4,11 @@ import type { TString } from 'typebox'
 import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
 import type { Exchange, TimeOut } from '../http/exchange.ts'
 import { serializer } from '../http/serializer.ts'
+import { answerLine } from '../http/text-answer.ts'
 import { REFUSALS, refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
 
-export const JSON_TYPE = 'application/json'
 export const PROTOBUF_TYPE = 'application/x-protobuf'
 
 const ingestReplyOf = (recordId: TString) =>
@@ -68,9 +68,9 @@ export function answerRefusal(
     : moreHeaders
   if (shape === 'protobuf') exchange.answer(status, PROTOBUF_TYPE, encodeRpcStatus(refused), headers)
   else
-    exchange.answer(
+    answerLine(
+      exchange,
       status,
-      JSON_TYPE,
       stringifyRejection({ status: 'rejected', retryable, error: { kind, message } }),
       headers,
     )

@@ -9,6 +9,11 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { brokerSettings } from '../../src/config/broker.ts'
+import { logStoreSettings } from '../../src/config/logstore.ts'
+import { objectStoreSettings } from '../../src/config/objectstore.ts'
+import { processSettings } from '../../src/config/process.ts'
+import type { Setting } from '../../src/config/settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
@@ -143,7 +148,20 @@ describe('npm start', () => {
     const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
     assert.deepEqual([code, stderr], [0, ''])
     assert.match(stdout, /^ {2}npm start -- --services <NAME,\.\.\.> .*: logstore, objectstore, broker$/m)
-    assert.match(stdout, /environment variables/)
+    for (const settings of [processSettings, logStoreSettings, objectStoreSettings, brokerSettings]) {
+      for (const [name, { default: fallback, description }] of Object.entries<Setting<unknown>>(settings)) {
+        const shown = fallback === undefined ? 'unset' : fallback === '' ? 'empty' : fallback
+        const at = stdout.split('\n').findIndex((line) => new RegExp(`^ +${name} `).test(line))
+        const [head = '', meaning] = stdout.split('\n').slice(at, at + 2)
+        assert.deepEqual(head.trim().split(/ +/), [name, shown])
+        assert.equal(meaning?.trim(), description.replaceAll('`', ''))
+      }
+    }
+  })
+
+  it('shows its release, and ends', async () => {
+    const shown = `trilog ${version}\nnode ${process.versions.node}\n`
+    assert.deepEqual(await run(process.execPath, [START, '--version']), { code: 0, stdout: shown, stderr: '' })
   })
 
   it('runs every service in one process', async () => {

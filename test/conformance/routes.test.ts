@@ -19,7 +19,15 @@ describe('GET /health', () => {
   it('answers 200 with the JSON string Healthy, without credentials', async () => {
     const reply = await server.request('/health', null, { headers: { 'x-logstore-tenant': null, authorization: null } })
     assert.equal(reply.ok(), 'Healthy')
-    assert.equal(reply.text, '"Healthy"')
+    assert.equal(reply.text, '"Healthy"\n')
+  })
+})
+
+describe('an answer that people read in a terminal', () => {
+  it('ends with a newline: metrics, the document, texts and refusals', async () => {
+    for (const path of ['/metrics', '/openapi.json', '/nowhere', '/v1/query', '/v1/endpoint/none']) {
+      assert.match((await server.request(path, null)).text, /[^\n]\n$/, path)
+    }
   })
 })
 

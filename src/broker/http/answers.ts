@@ -1,12 +1,11 @@
 /** How the broker says no. */
 import type { Exchange } from '../../http/exchange.ts'
 import { serializer } from '../../http/serializer.ts'
+import { answerLine } from '../../http/text-answer.ts'
 import { isFailure, refusalOf } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import { ErrorReply } from '../wire/answers.ts'
 import type { BrokerHttpParts } from './parts.ts'
-
-export const JSON_TYPE = 'application/json'
 
 type Headers = readonly (readonly [name: string, value: string])[]
 
@@ -22,7 +21,7 @@ export function answerRefusal(
   counters.refused(code)
   const saysWhen = retryable && (status === 429 || status === 503)
   const allHeaders: Headers = saysWhen ? [...headers, ['retry-after', String(retryAfterSeconds)]] : headers
-  exchange.answer(status, JSON_TYPE, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
+  answerLine(exchange, status, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
 }
 
 /** A failure goes into the log under the id of the request. */

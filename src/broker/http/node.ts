@@ -2,9 +2,9 @@
 import { Type } from 'typebox'
 import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
+import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
 import { refuse } from '../refusals.ts'
 import { HealthReply } from '../wire/node-answers.ts'
-import { JSON_TYPE } from './answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noPath } from './request.ts'
@@ -35,7 +35,7 @@ export const health = (parts: BrokerHttpParts): Endpoint => ({
       metrics: { exposure: node.metricsExposure },
       release: { channel: 'private-beta', version },
     }
-    exchange.answer(200, JSON_TYPE, stringifyHealth(reply))
+    answerLine(exchange, 200, stringifyHealth(reply))
   },
 })
 
@@ -47,7 +47,11 @@ export const metrics = (parts: BrokerHttpParts): Endpoint =>
     replyType: parts.metrics?.contentType ?? METRICS_TYPE,
     errors: ['invalid_query', 'metrics_disabled'],
     async handle() {
-      if (!parts.metrics) throw refuse('metrics_disabled', 'the metrics of this node are not exposed')
+      if (!parts.metrics)
+        throw refuse(
+          'metrics_disabled',
+          'metrics are off: --metrics-exposure http or MQ_METRICS_EXPOSURE=http turns them on',
+        )
       return Buffer.from(await parts.metrics.text())
     },
   })

@@ -9,6 +9,7 @@
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { HttpService, Route } from '../../http/routes.ts'
+import { answerText } from '../../http/text-answer.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -64,7 +65,6 @@ export interface GatewayParts {
 
 const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
 const NO_BODY = { isPresent: false, wasTaken: false }
-const JSON_TYPE = 'application/json'
 
 export function objectStoreGateway(parts: GatewayParts): HttpService {
   const gateway = new Gateway(parts)
@@ -77,7 +77,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     // The gateway takes every path and every method that no management route has.
     notFound: (head, exchange) => gateway.begin(head, exchange),
     methodNotAllowed: (_head, exchange, allow) =>
-      exchange.answer(405, JSON_TYPE, JSON.stringify('Method not allowed'), [['allow', allow.join(', ')]]),
+      answerText(exchange, 405, 'Method not allowed', [['allow', allow.join(', ')]]),
     malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }

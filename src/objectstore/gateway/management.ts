@@ -3,9 +3,9 @@ import { Type } from 'typebox'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
-import type { Exchange } from '../../http/exchange.ts'
 import { healthEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
+import { JSON_TYPE, answerLine, answerText } from '../../http/text-answer.ts'
 import { guardedRoutes } from '../../http/web-guard.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -32,8 +32,6 @@ export interface ManagementParts {
   readonly logger: Pick<Logger, 'error'>
 }
 
-const JSON_TYPE = 'application/json'
-
 export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
   { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
   ...guardedRoutes(parts.guard, [
@@ -51,7 +49,7 @@ const capabilities = (parts: ManagementParts): Endpoint => ({
     summary: 'Where the service runs, and what its disk can do',
     replies: [{ status: 200, description: 'as found', mediaType: JSON_TYPE, schema: PlatformCapabilities }],
   },
-  begin: (_head, exchange) => exchange.answer(200, JSON_TYPE, JSON.stringify(parts.capabilities())),
+  begin: (_head, exchange) => answerLine(exchange, 200, JSON.stringify(parts.capabilities())),
 })
 
 const STATUSES: Readonly<Record<EndpointRefusal['reason'], number>> = {
@@ -71,6 +69,3 @@ const endpointService = (logger: ManagementParts['logger']): EndpointService => 
     answerText(exchange, 500, 'Nothing was stored: send the object again later')
   },
 })
-
-const answerText = (exchange: Exchange, status: number, text: string): void =>
-  exchange.answer(status, JSON_TYPE, JSON.stringify(text))

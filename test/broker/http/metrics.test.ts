@@ -25,7 +25,8 @@ const log = {
 describe('GET /metrics', () => {
   it('is metrics_disabled unless exposed, and takes no query', async () => {
     const broker = await TestBroker.start()
-    assertRefused(await broker.ask('GET', '/metrics'), 404, 'metrics_disabled')
+    const answer = await broker.ask('GET', '/metrics')
+    assertRefused(answer, 404, 'metrics_disabled', /--metrics-exposure http .*MQ_METRICS_EXPOSURE=http/)
     assertRefused(await broker.ask('GET', '/metrics?x'), 400, 'invalid_query')
     await broker.stop()
   })

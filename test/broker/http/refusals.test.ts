@@ -120,6 +120,13 @@ describe('the broker’s refusals', () => {
     })
   })
 
+  it('an answer that people read in a terminal ends with a newline', async () => {
+    for (const path of ['/health', '/openapi.json', '/metrics', '/nowhere', '/v1/streams?x']) {
+      assert.match((await broker.ask('GET', path)).text, /[^\n]\n$/, path)
+    }
+    assert.match((await broker.ask('PATCH', '/health')).text, /[^\n]\n$/)
+  })
+
   describe('a web page', () => {
     const EVIL = { 'content-type': 'text/plain', origin: 'http://evil.example' }
 

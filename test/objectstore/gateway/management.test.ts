@@ -15,12 +15,12 @@ describe('the management routes', () => {
 
   it('say that the service is healthy, or what is wrong', async () => {
     const health = await gateway.ask('GET', '/health')
-    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
     assert.match(health.headers['x-obj-request-id']!, /^objreq-/)
-    assert.equal((await gateway.ask('HEAD', '/health')).headers['content-length'], '9')
+    assert.equal((await gateway.ask('HEAD', '/health')).headers['content-length'], '10')
     gateway.problems = ['the disk is full']
     const ill = await gateway.ask('GET', '/health')
-    assert.deepEqual([ill.status, ill.text], [503, '"Unhealthy: the disk is full"'])
+    assert.deepEqual([ill.status, ill.text], [503, '"Unhealthy: the disk is full"\n'])
     gateway.problems = []
   })
 
@@ -31,14 +31,26 @@ describe('the management routes', () => {
 
   it('keep what is posted for an activation id', async () => {
     const none = await gateway.ask('GET', '/v1/endpoint/a-1/recent')
-    assert.deepEqual([none.status, none.text], [404, '"No data found"'])
+    assert.deepEqual([none.status, none.text], [404, '"No data found"\n'])
     const post = await gateway.ask('POST', '/v1/endpoint/a-1', json(STORED))
-    assert.deepEqual([post.status, post.text], [200, '"Data stored"'])
+    assert.deepEqual([post.status, post.text], [200, '"Data stored"\n'])
     assert.deepEqual(JSON.parse((await gateway.ask('GET', '/v1/endpoint/a-1/recent')).text), STORED)
     assert.deepEqual(JSON.parse((await gateway.ask('GET', '/v1/endpoint/a-1/recent_100')).text), [STORED])
     const bad = await gateway.ask('POST', '/v1/endpoint/b', json(STORED))
-    assert.deepEqual([bad.status, bad.text], [400, '"Invalid activation id"'])
+    assert.deepEqual([bad.status, bad.text], [400, '"Invalid activation id"\n'])
     assert.equal((await gateway.ask('POST', '/v1/endpoint/a-1', json({ url: 1 }))).status, 400)
+  })
+
+  it('answer in lines', async () => {
+    const rebound = { headers: { host: 'evil.example' } }
+    for (const answer of [
+      await gateway.ask('GET', '/v1/platform/capabilities'),
+      await gateway.ask('GET', '/v1/platform/capabilities', rebound),
+      await gateway.ask('PUT', '/health'),
+      await gateway.ask('POST', '/v1/endpoint/a-1', json({ url: 1 })),
+    ]) {
+      assert.match(answer.text, /[^\n]\n$/)
+    }
   })
 
   it('ask for no credentials, and go before buckets of their names', async () => {
