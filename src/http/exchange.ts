@@ -9,7 +9,8 @@
  *     that brings anything at all has time: it ends in `timedOut` when nothing comes for 30 s, or when it is given up for another
  *     request (slow-clients.ts)
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
- *     next request. Only after a time-out it is closed, as the client stopped in the middle of a body
+ *     next request. It is closed only after a time-out, as the client stopped in the middle of a body, and behind a request whose headers do
+ *     not say clearly where its body ends
  */
 
 import type { WaitedClient } from './slow-clients.ts'

@@ -310,7 +310,8 @@ export class UwsExchange implements Exchange {
   }
 
   #receive(chunk: ArrayBuffer, isLast: boolean): void {
-    if (!isLast || !this.#isChunked || this.#sink === null) return this.#take(new Uint8Array(chunk), isLast)
+    const isTail = isLast && this.#isChunked && this.#sink !== null && this.#state === 'open'
+    if (!isTail) return this.#take(new Uint8Array(chunk), isLast)
     if (chunk.byteLength > 0) this.#take(new Uint8Array(chunk), false)
     if (!this.#paused) this.#response.pause()
     this.#paused = true
@@ -318,7 +319,7 @@ export class UwsExchange implements Exchange {
     this.#host.later(() => {
       if (this.#sink === null) return // E5, or the library met trailers
       this.#take(NO_BYTES, true)
-      if (this.#tailSweeps >= 0) this.#host.watch(this)
+      if (this.#tailSweeps >= 0 && this.#state === 'open') this.#host.watch(this)
     })
   }
 

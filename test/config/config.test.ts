@@ -200,6 +200,23 @@ describe('the process', () => {
     })
   })
 
+  it('tells which list of hosts or proxies is bad, whichever services start', () => {
+    for (const services of ['logstore', 'objectstore', 'broker']) {
+      const start = (env: Record<string, string>) => () => loadConfig(env, ['--services', services])
+      for (const bad of ['broker:7400', 'http://broker', 'a b', '-a', 'a,*']) {
+        assert.throws(start({ TRILOG_ALLOWED_HOSTS: bad }), { message: /^TRILOG_ALLOWED_HOSTS must be [^;]+$/ }, bad)
+      }
+      for (const bad of ['proxy', '10.0.0.0/33', '10.0.0.1:80', '::1/129']) {
+        assert.throws(
+          start({ TRILOG_TRUSTED_PROXIES: bad }),
+          { message: /^TRILOG_TRUSTED_PROXIES must be [^;]+$/ },
+          bad,
+        )
+      }
+      assert.doesNotThrow(start({ TRILOG_ALLOWED_HOSTS: ' a , B.c,', TRILOG_TRUSTED_PROXIES: '10.0.0.1, ::/0,' }))
+    }
+  })
+
   it('tells a problem that several services have once', () => {
     assert.throws(() => loadConfig({ TRILOG_ALLOW_INSECURE_BIND: 'perhaps' }, []), {
       message: 'TRILOG_ALLOW_INSECURE_BIND must be 1 or 0',

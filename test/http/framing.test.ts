@@ -175,6 +175,33 @@ describe('a chunked request that waits long for its answer', () => {
     }))
 })
 
+describe('a chunked request that is refused while its body arrives', () => {
+  it('is answered when its client asked to close, and then no longer watched', () =>
+    withServer({ 'PUT /a': (_head, exchange) => exchange.answer(403, 'text/plain', 'no') }, async (web) => {
+      for (const trailers of ['', 'X-Sum: 1\r\n']) {
+        const client = await RawClient.connect(web.server)
+        await client.send(put(`${CHUNKED}\r\nConnection: close`, '3\r\nabc\r\n'))
+        await until(() => web.server.inFlight === 1)
+        await client.send(`0\r\n${trailers}\r\n`)
+        if (trailers === '') assert.equal((await client.reply())!.status, 403)
+        await client.closed()
+        await until(() => web.server.inFlight === 0)
+        web.clock.advanceMs(60_000)
+      }
+      assert.deepEqual(web.errors, [])
+    }))
+
+  it('lets go of one whose client leaves before its body is handed over', () =>
+    withSeen(async ({ server, clock, errors }, seen) => {
+      const client = await RawClient.connect(server)
+      await client.send(put(CHUNKED, '0\r\nX'))
+      client.socket.resetAndDestroy()
+      await until(() => seen.ends.length === 1)
+      clock.advanceMs(60_000)
+      assert.deepEqual(errors, [])
+    }))
+})
+
 async function ping(server: TestServer['server']): Promise<void> {
   const client = await RawClient.connect(server)
   await client.send(NEXT)

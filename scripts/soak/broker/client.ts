@@ -78,7 +78,7 @@ export class Client {
   ): Promise<Answer<Static<Schema>> | null> {
     const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
     const length = bytes === null ? '' : `content-length: ${bytes.byteLength}\r\n`
-    const head = Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: broker\r\n${length}\r\n`)
+    const head = Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}\r\n`)
     const response = await this.#send(head, bytes, onSend)
     if (response === null) return null
     const headers = new Headers({ 'content-type': response.contentType })
