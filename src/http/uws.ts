@@ -11,8 +11,8 @@ import { HEADER_SECTION_BYTES_MAX } from './limits.ts'
 /** Dead after the handler returned. */
 export interface UwsRequest {
   /**
-   * Of a lower-case name; '' when absent or not UTF-8, the first one when repeated. Bytes above 0x7f at either end of a value
-   * are trimmed like white space (20.51).
+   * Of a lower-case name; '' when absent, the first one when repeated. Read as Latin-1, while `forEach` reads UTF-8. Bytes above 0x7f at
+   * either end of a value are trimmed like white space (20.51).
    */
   getHeader(lowerCaseName: string): string
   /** Raw path segment of the pattern's n-th `:name`; never empty. */

@@ -225,6 +225,22 @@ describe('POST /v1/streams/{stream}/records', () => {
     assertRefused(await connection.reply(), 413, 'payload_too_large')
     connection.close()
   })
+  it('with trailers is refused and not stored, or stored and answered', async () => {
+    const body = JSON.stringify({ message_id: 'trailers', payload: 'p' })
+    const head = `POST ${stream.path}/records HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n`
+    const chunks = `\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n`
+    const storedAs = async (request: string): Promise<readonly [status: number, stored: boolean]> => {
+      const before = (await stream.describe()).next_offset
+      const connection = await broker.connect()
+      connection.write(request)
+      const { status } = await connection.reply()
+      connection.close()
+      return [status, (await stream.describe()).next_offset > before]
+    }
+    assert.deepEqual(await storedAs(`${head}trailer: x-sum\r\n${chunks.slice(0, -3)}`), [400, false])
+    assert.deepEqual(await storedAs(`${head}${chunks}x-sum: 1\r\n\r\n`), [505, false])
+    assert.deepEqual(await storedAs(`${head}${chunks}\r\n`), [201, true])
+  })
   it('to the reserved stream is 409 write_not_allowed', async () => {
     const audit = broker.stream('system.audit')
     assertRefused(await audit.post('/records', { message_id: 'm', payload: 'p' }), 409, 'write_not_allowed')
