@@ -5,6 +5,7 @@ import { NackReply } from '../../../src/broker/wire/queue-answers.ts'
 import { BrokerServer, Delivery } from '../../support/broker.ts'
 import type { Stream } from '../../support/broker.ts'
 
+const HOUR_MS = 3_600_000
 const RECORDS = 16
 const PAYLOAD = 'x'.repeat(8 << 20)
 
@@ -23,7 +24,7 @@ describe('a claim of more than 32 MiB', () => {
     const group = stream.group()
     const given: Delivery[] = []
     while (given.length < RECORDS) {
-      const { deliveries, next_offset } = await group.claimed({ max_messages: RECORDS })
+      const { deliveries, next_offset } = await group.claimed({ max_messages: RECORDS, lease_timeout_millis: HOUR_MS })
       assert(deliveries.length === 4 || given.length + deliveries.length === RECORDS)
       for (const fields of deliveries) {
         assert.deepEqual([fields.offset, fields.attempt], [given.length, 1])
