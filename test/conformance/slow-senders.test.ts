@@ -18,29 +18,41 @@ const server = await startForTests({
 const send = (tenant: string): Promise<Reply> =>
   server.request(JSON_LOGS, jsonLogs(logRecordsOf(1), { tenant }), { tenant, token: 't' })
 
-/** Connections that bring a byte of their bodies now and then, until `stop`. */
-async function drip(path: string, bodyBytes: number, count: number): Promise<{ all: RawConnection[]; stop(): void }> {
-  const all = await Promise.all(Array.from({ length: count }, () => server.connect()))
-  const headers = { 'x-logstore-tenant': 'slow', authorization: 'Bearer t' }
-  for (const connection of all) connection.write(requestHead(path, bodyBytes, headers))
-  const timer = setInterval(() => all.forEach((connection) => connection.write(' ')), DRIP_EVERY_MS)
-  return {
-    all,
-    stop() {
-      clearInterval(timer)
-      for (const connection of all) connection.close()
-    },
+/** Requests that bring a byte of their bodies now and then, from `drip` to `stop`. */
+class SlowSenders {
+  readonly all: readonly RawConnection[]
+  #timer: NodeJS.Timeout | null = null
+
+  static async begin(path: string, bodyBytes: number, count: number): Promise<SlowSenders> {
+    const all = await Promise.all(Array.from({ length: count }, () => server.connect()))
+    const headers = { 'x-logstore-tenant': 'slow', authorization: 'Bearer t' }
+    for (const connection of all) connection.write(requestHead(path, bodyBytes, headers))
+    return new SlowSenders(all)
+  }
+
+  private constructor(all: readonly RawConnection[]) {
+    this.all = all
+  }
+
+  drip(): void {
+    this.#timer = setInterval(() => this.all.forEach((connection) => connection.write(' ')), DRIP_EVERY_MS)
+  }
+
+  stop(): void {
+    if (this.#timer) clearInterval(this.#timer)
+    for (const connection of this.all) connection.close()
   }
 }
 
 describe('slow senders that have all places of the gateway', () => {
   for (const bodyBytes of [200, 1024 * 1024])
     it(`do not shut out another tenant (bodies of ${bodyBytes} bytes)`, async () => {
-      const slow = await drip(JSON_LOGS, bodyBytes, GATEWAY_REQUESTS)
+      const slow = await SlowSenders.begin(JSON_LOGS, bodyBytes, GATEWAY_REQUESTS)
       await eventually(async () => {
         const { text } = await server.request('/metrics', null)
         return text.includes(`logstore_gateway_requests_in_flight ${GATEWAY_REQUESTS}\n`)
       })
+      slow.drip()
       await eventually(async () => (await send('fast')).status === 200)
       const replies = await Promise.all(Array.from({ length: 12 }, () => send('fast')))
       assert.deepEqual(
@@ -55,9 +67,10 @@ describe('slow senders that have all places of the gateway', () => {
     })
 
   it('do not shut out their own tenant: of queries, too', async () => {
-    const slow = await drip(QUERY, 200, 16)
+    const slow = await SlowSenders.begin(QUERY, 200, 16)
     const ask = (): Promise<Reply> => server.request(QUERY, { dataset: 'checkout' }, { tenant: 'slow', token: 't' })
     await eventually(async () => (await ask()).status === 429)
+    slow.drip()
     await eventually(async () => (await ask()).status === 200)
     slow.stop()
   })
