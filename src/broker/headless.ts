@@ -148,6 +148,8 @@ async function startRetention(
 ): Promise<void> {
   const retainer = new Retainer(core, checkpoints, config.segmentBytes)
   const stop = clock.every(RETENTION_EVERY_MS, () => void retainer.enforce())
+  // Between two rounds fast writers would fill more segments than the log is to have.
+  core.log.onSealed(() => void checkpoints.idle().then(() => retainer.reclaim()))
   await running.open(() => ({
     close() {
       stop()

@@ -31,8 +31,8 @@ export class FrameLost extends Error {
 }
 
 export interface AppenderListener {
-  /** The next frame opens a segment; everything appended before ends at `end`, in older ones. */
-  segmentOpening(end: Position): void
+  /** The next frame opens a segment; everything appended before ends at `end`, in older ones. May be called again for the same end. */
+  segmentEnding(end: Position): void
   /** A3 @throws what keeps it from finding that state */
   onLost(): void
 }
@@ -84,6 +84,11 @@ export class Appender {
     return this.#writer.end
   }
 
+  /** Where everything appended so far ends, also before this process has appended anything. */
+  get tail(): Position {
+    return this.#writer.tail
+  }
+
   get segmentBase(): Position {
     return this.#writer.segmentBase
   }
@@ -120,7 +125,7 @@ export class Appender {
     const writer = this.#writer
     const begun = writer.tryBegin(type, inlineBytes, external?.offset ?? -1, external?.bytes ?? 0, durability, purpose)
     if (begun !== 'ok') throw new FrameNotTaken(begun)
-    if (writer.opensSegment) this.#listener.segmentOpening(writer.tail)
+    if (writer.opensSegment) this.#listener.segmentEnding(writer.tail)
     const at = writer.inlineOffset
     encode(writer.bytes, at)
     writer.publish(external?.payloadCrc ?? crc32(writer.bytes.subarray(at, at + inlineBytes)))
@@ -141,9 +146,11 @@ export class Appender {
     this.#writer.poll()
   }
 
-  /** Seals the segment: what is in it need not be read one by one at the next start. */
+  /** Seals the segment, unless nothing was appended since the last one was. Nothing while the log takes no frames. */
   rotate(): void {
+    if (this.#writer.readOnly) return
     this.#writer.rotate()
+    this.#listener.segmentEnding(this.#writer.tail)
   }
 
   #drain(): void {

@@ -31,12 +31,15 @@ const PIECE_BYTES = 1 << 20
 /** A checkpoint that was found whole. Its content is read when it is asked for, so that nobody has it in memory without need. */
 export class Checkpoint {
   readonly position: number
+  /** Of the one before it, on which a start falls back (K2); 0: there is none. */
+  readonly positionBefore: number
   readonly #files: Files
   readonly #path: string
   readonly #contentBytes: number
 
-  constructor(files: Files, path: string, position: number, contentBytes: number) {
+  constructor(files: Files, path: string, position: number, positionBefore: number, contentBytes: number) {
     this.position = position
+    this.positionBefore = positionBefore
     this.#files = files
     this.#path = path
     this.#contentBytes = contentBytes
@@ -66,12 +69,7 @@ function positionOf(name: string): number | null {
 /** @param parts of the content, one after the other */
 export function writeCheckpoint(files: Files, directory: string, position: number, parts: readonly Uint8Array[]): void {
   const file = beginCheckpoint(files, directory, position)
-  try {
-    for (const part of parts) file.write(part)
-  } catch (error) {
-    file.abandon()
-    throw error
-  }
+  for (const part of parts) file.write(part)
   file.publish()
 }
 
@@ -98,8 +96,9 @@ export class CheckpointFile {
     this.#file = files.create(this.#temporary)
   }
 
+  /** @throws what the file system throws; then it is abandoned, so that it takes no room on a full disk */
   write(part: Uint8Array): void {
-    this.#file.writev([part], HEADER_BYTES + this.#contentBytes)
+    this.#orAbandon(() => this.#file.writev([part], HEADER_BYTES + this.#contentBytes))
     this.#contentBytes += part.byteLength
     this.#contentCrc = crcOf([part], this.#contentCrc)
   }
@@ -113,12 +112,11 @@ export class CheckpointFile {
     writeU64(header, 24, this.#contentBytes)
     const headerCrc = crc32(header.subarray(CRC_FROM))
     writeU32(header, CRC_AT, combineCrc32(headerCrc, this.#contentCrc, this.#contentBytes))
-    try {
+    this.#orAbandon(() => {
       this.#file.writev([header], 0)
       this.#file.fdatasync()
-    } finally {
-      this.#file.close()
-    }
+    })
+    this.#file.close()
     this.#files.rename(this.#temporary, `${this.#directory}/${nameOf(this.#position)}`)
     this.#files.syncDirectory(this.#directory)
     removeOthers(this.#files, this.#directory, this.#position)
@@ -127,6 +125,15 @@ export class CheckpointFile {
   abandon(): void {
     this.#file.close()
     this.#files.removeFile(this.#temporary)
+  }
+
+  #orAbandon(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.abandon()
+      throw error
+    }
   }
 }
 
@@ -140,7 +147,8 @@ function removeOthers(files: Files, directory: string, newest: number): void {
 }
 
 /**
- * The newest whole checkpoint that is not behind the end of the log, or null. What a crash left of others is removed.
+ * The newest whole checkpoint that is not behind the end of the log, or null. What a crash left of others is removed, and those that are
+ * damaged: the next checkpoint would keep one of them as the one before it (K2).
  *
  * @param directories that have the same log
  * @param onDamaged   called for each that is passed over, with its name
@@ -170,14 +178,37 @@ function newestIn(
     const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
     if (isLeftover) files.removeFile(`${directory}/${name}`)
   }
-  for (const position of positionsIn(files, directory)) {
-    if (position > atMostPosition) continue
+  const positions = positionsIn(files, directory).filter((position) => position <= atMostPosition)
+  for (const position of positions) {
     const path = `${directory}/${nameOf(position)}`
     const contentBytes = verify(files, path, position)
-    if (contentBytes !== null) return new Checkpoint(files, path, position, contentBytes)
+    if (contentBytes !== null) {
+      const before = positions.find((other) => other < position && isPublished(files, directory, other)) ?? 0
+      return new Checkpoint(files, path, position, before, contentBytes)
+    }
     onDamaged(nameOf(position))
+    files.removeFile(path)
   }
   return null
+}
+
+/** By its header and its length: to read it whole would cost a start as much again. */
+function isPublished(files: Files, directory: string, position: number): boolean {
+  const file = files.open(`${directory}/${nameOf(position)}`, 'read')
+  try {
+    const header = Buffer.alloc(HEADER_BYTES)
+    const contentBytes = file.read(header, 0) < HEADER_BYTES ? null : contentBytesOf(header, position)
+    return contentBytes === file.size() - HEADER_BYTES
+  } finally {
+    file.close()
+  }
+}
+
+/** As its header says; null when it is none of this position and version. */
+function contentBytesOf(header: Buffer, position: number): number | null {
+  if (!MAGIC.equals(header.subarray(0, MAGIC.byteLength))) return null
+  if (readU32(header, 8) !== CHECKPOINT_VERSION || readU64(header, 16) !== position) return null
+  return readU64(header, 24)
 }
 
 /** Newest first. */
@@ -199,10 +230,9 @@ function verify(files: Files, path: string, position: number): number | null {
     crc = crcOf([bytes === 0 ? piece.subarray(CRC_FROM) : piece], crc)
     bytes += piece.byteLength
   }
-  if (header === null || !MAGIC.equals(header.subarray(0, MAGIC.byteLength))) return null
-  if (readU32(header, 8) !== CHECKPOINT_VERSION || readU64(header, 16) !== position) return null
+  if (header === null || readU32(header, CRC_AT) !== crc) return null
   const contentBytes = bytes - HEADER_BYTES
-  return readU64(header, 24) === contentBytes && readU32(header, CRC_AT) === crc ? contentBytes : null
+  return contentBytesOf(header, position) === contentBytes ? contentBytes : null
 }
 
 /** A file from a byte on, in memory that is used again. */

@@ -77,9 +77,12 @@ export function publishFile(files: Files, directory: string, name: string, parts
   try {
     file.writev(parts, 0)
     file.fdatasync()
-  } finally {
+  } catch (error) {
     file.close()
+    files.removeFile(temporary) // on a full disk its room is needed
+    throw error
   }
+  file.close()
   files.rename(temporary, `${directory}/${name}`)
   files.syncDirectory(directory)
 }

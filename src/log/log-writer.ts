@@ -178,6 +178,7 @@ export class LogWriter {
 
   /** Seals the segment as soon as what is in it was written; the next frame opens a new one. Nothing when it has no frames. */
   rotate(): void {
+    if (this.#shared.generation !== this.#generation) this.#load()
     const state = this.#state
     if (this.#shared.producerState !== PRODUCER_OK || state.mustOpen || state.frameCount === 0) return
     state.mustOpen = true

@@ -224,8 +224,10 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
       }),
   )
 
-async function startCleaning({ running, clock }: Context, { cleaner }: Engine): Promise<void> {
+async function startCleaning({ running, clock }: Context, { core, checkpoints, cleaner }: Engine): Promise<void> {
   const stop = clock.every(CLEAN_EVERY_MS, () => void cleaner.enforce())
+  // Between two rounds fast writers would fill more segments than the log is to have.
+  core.log.onSealed(() => void checkpoints.idle().then(() => cleaner.enforce()))
   await running.open(() => ({
     close() {
       stop()

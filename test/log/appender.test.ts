@@ -21,7 +21,7 @@ class Heard {
   async open(options: { segmentBytes?: number; replicas?: string[] } = {}): Promise<this> {
     this.log = await this.world.open({ ringBytes: 4096, ...options })
     this.appender = new Appender(this.log, {
-      segmentOpening: (end) => this.#hear(`opening at ${end}`),
+      segmentEnding: (end) => this.#hear(`opening at ${end}`),
       onLost: () => this.#hear('lost'),
     })
     return this

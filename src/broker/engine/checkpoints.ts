@@ -1,7 +1,7 @@
 /**
  * What makes a start fast: the sidecar of each segment when it is sealed, and with it a checkpoint of the state as it was at its end.
  *
- * K1  both are of the state as it is when the next segment opens: exactly what the frames before say. What retention removes later must
+ * K1  both are of the state as it was when the segment ended: exactly what the frames before say. What retention removes later must
  *     not be missing in them, as its frame may be lost
  * K2  they are written when those frames are durable; what fails is only missed by the next start, which reads more then
  */
@@ -17,6 +17,8 @@ import type { BrokerState, StreamState } from './state.ts'
 /** K1 */
 interface Copy {
   readonly position: number
+  /** Of the log. In a later one the segment may not have ended there. */
+  readonly generation: number
   readonly parts: readonly Uint8Array<ArrayBuffer>[]
   /** Of the segment that ends there. */
   readonly streams: readonly StreamRuns[]
@@ -33,8 +35,10 @@ export class Checkpoints {
   #writing: Promise<void> = Promise.resolve()
   /** Of the newest checkpoint on disk. */
   #newest: number
-  /** Of the one before, on which a start falls back: segments before it may go. 0: there is none that is known. */
-  #before = 0
+  /** Of the one before, on which a start falls back: segments before it may go. 0: there is none. */
+  #before: number
+  /** Checkpoints that are on their way to the disk. */
+  #queued = 0
 
   constructor(
     parts: {
@@ -44,14 +48,15 @@ export class Checkpoints {
       readonly logger: Logger
       readonly state: () => BrokerState
     },
-    position: number,
+    { checkpointPosition, positionBefore }: Pick<Recovered, 'checkpointPosition' | 'positionBefore'>,
   ) {
     this.#log = parts.log
     this.#write = parts.write
     this.#logger = parts.logger
     this.#state = parts.state
     this.#directories = parts.directories
-    this.#newest = position
+    this.#newest = checkpointPosition
+    this.#before = positionBefore
     this.#log.onSealed((segment) => this.#onSealed(segment))
   }
 
@@ -60,13 +65,27 @@ export class Checkpoints {
     return this.#before
   }
 
-  /** K1. @param position where the frames end that the state has seen */
+  /** Whether one would say more than the newest, and the one that is on its way. */
+  isDue(position: number): boolean {
+    const { generation } = this.#log
+    const isTaken = this.#queued > 0 || this.#copies.some((copy) => copy.generation === generation)
+    return !isTaken && position > this.#newest
+  }
+
+  /** K1. @param position where the segment ends: the state has seen the frames before it */
   take(position: number): void {
     const state = this.#state()
-    const sealed = this.#log.segments.findLast((segment) => segment.sealed)
+    const { generation, segments } = this.#log
+    this.#copies = this.#copies.filter((copy) => copy.generation === generation)
+    if (this.#copies.at(-1)?.position === position) return
+    const sealed = segments.findLast((segment) => segment.sealed)
+    if (sealed?.end === position) {
+      if (this.isDue(position)) this.#queueCheckpoint(position, encodeCheckpoint(state)) // the sidecar is there
+      return
+    }
     const from = this.#copies.at(-1)?.position ?? sealed?.end ?? 0
     const streams = state.streams.filter((stream) => stream !== undefined).map((stream) => runsOf(stream, from))
-    this.#copies.push({ position, parts: encodeCheckpoint(state), streams })
+    this.#copies.push({ position, generation, parts: encodeCheckpoint(state), streams })
   }
 
   /** Forgets copies of a state whose end was lost. */
@@ -87,7 +106,7 @@ export class Checkpoints {
 
   #writeSidecar(segment: SegmentInfo, streams: Iterable<StreamRuns>): void {
     const bytes = encodeSegmentIndex(segment, streams)
-    this.#queue({ kind: 'segment-index', directory: segment.directory, bytes }, () => {})
+    void this.#queue({ kind: 'segment-index', directory: segment.directory, bytes }, () => {})
   }
 
   /** K2 */
@@ -96,15 +115,20 @@ export class Checkpoints {
     if (copy === undefined) return
     this.#copies = this.#copies.filter(({ position }) => position > segment.end)
     this.#writeSidecar(segment, copy.streams)
-    const { position, parts } = copy
-    this.#queue({ kind: 'checkpoint', directories: this.#directories, position, parts }, () => {
+    this.#queueCheckpoint(copy.position, copy.parts)
+  }
+
+  #queueCheckpoint(position: number, parts: Copy['parts']): void {
+    this.#queued += 1
+    const written = this.#queue({ kind: 'checkpoint', directories: this.#directories, position, parts }, () => {
       this.#before = this.#newest
       this.#newest = position
     })
+    void written.then(() => (this.#queued -= 1))
   }
 
   /** One after the other, in the order they came. */
-  #queue(task: WriteTask, done: () => void): void {
+  #queue(task: WriteTask, done: () => void): Promise<void> {
     const before = this.#writing
     const write = async (): Promise<void> => {
       await before
@@ -117,6 +141,7 @@ export class Checkpoints {
       }
     }
     this.#writing = write()
+    return this.#writing
   }
 }
 

@@ -43,11 +43,11 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   const recovered = recoverState(log, directories, files, logger)
   const checkpoints: Checkpoints = new Checkpoints(
     { log, directories, write: parts.write, logger, state: () => core.state },
-    recovered.checkpointPosition,
+    recovered,
   )
   const time = new BrokerTime(clock, recovered.state.lastAtMs)
   const appender = new Appender(log, {
-    segmentOpening: (end) => {
+    segmentEnding: (end) => {
       core.state.passed(time.nowMs()) // what time has done to the state is in the copy
       checkpoints.take(end)
     },

@@ -33,6 +33,8 @@ export interface Recovered {
   /** Sealed segments whose sidecar has to be written. */
   readonly unindexed: readonly SegmentInfo[]
   readonly checkpointPosition: number
+  /** Of the checkpoint before it; 0: there is none. */
+  readonly positionBefore: number
 }
 
 /** @throws StoreError and what the file system throws */
@@ -77,7 +79,7 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
   for (const { segmentBase, from, to } of log.incidents) state.applyDamage(segmentBase, from, to)
   state.findHoles()
   state.makeAllVisible()
-  return { state, unindexed, checkpointPosition: from }
+  return { state, unindexed, checkpointPosition: from, positionBefore: checkpoint?.positionBefore ?? 0 }
 }
 
 /** False: its records are to be found by reading it (R3). */

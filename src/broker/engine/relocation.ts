@@ -4,17 +4,19 @@
  *
  * M1  a record is found at its new place from the moment it is appended there: who reads waits until that is written. The old place
  *     stays until the new one is durable
- * M2  cleaning begins, and stops, as log/cleaning.ts says
- * M3  what lives is counted as it is stored, not by its payloads: when everything was moved the log is what lives, and cleaning ends
+ * M2  what lives is counted as it is stored, not by its payloads
  */
-import { demandRoomToMove, isCleaningDue } from '../../log/cleaning.ts'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import type { Cleaning } from '../../log/cleaning.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
+import { encodeChange } from '../frames/change.ts'
+import type { Change } from '../frames/change.ts'
 import { Places } from '../records/places.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
-import type { StreamState } from './state.ts'
+import type { BrokerState, StreamState } from './state.ts'
 
 const MOVED_AT_ONCE = 500
 /** A longer record goes alone. */
@@ -32,14 +34,11 @@ interface AuditEvent {
   readonly offset: number
 }
 
-/** M2, M3 */
-export function needsCleaning({ log, state }: Core, segmentBytes: number): boolean {
-  const first = log.segments[0]
-  const last = log.segments.at(-1)
-  if (first === undefined || last === undefined) return false
-  let liveBytes = 0
-  for (const stream of state.streams) liveBytes += stream?.index.storedBytes ?? 0
-  return isCleaningDue(log, segmentBytes, liveBytes, last.end - first.base - liveBytes)
+/** M2 */
+export function liveBytesOf({ streams }: BrokerState): number {
+  let bytes = 0
+  for (const stream of streams) bytes += stream?.index.storedBytes ?? 0
+  return bytes
 }
 
 /**
@@ -49,7 +48,7 @@ export function needsCleaning({ log, state }: Core, segmentBytes: number): boole
 export async function moveOut(
   core: Core,
   segment: SegmentInfo,
-  segmentBytes: number,
+  cleaning: Cleaning,
   signal: AbortSignal,
 ): Promise<void> {
   for (const stream of core.state.streams) {
@@ -58,7 +57,7 @@ export async function moveOut(
     for (const { firstOffset, lastOffset } of shares) {
       const move = stream.name === AUDIT_STREAM ? moveEvents : moveRecords
       await move(core, stream, segment, firstOffset, lastOffset + 1, (bytes) => {
-        demandRoomToMove(core.log, segmentBytes, bytes)
+        cleaning.demandRoomToMove(bytes)
         return !signal.aborted
       })
     }
@@ -79,8 +78,10 @@ async function moveRecords(
     if (!core.isCurrent(stream)) return
     core.reportUnreadable(stream, unreadable)
     const here = records.filter(({ offset }) => offset >= stream.floor && isIn(segment, stream, offset))
-    if (!mayMove(recordsBytes(here.map(({ bytes }) => bytes)))) return
-    await Promise.all(runsOf(here).map((run) => appendAgain(core, stream, run)))
+    const runs = runsOf(here)
+    const runBytes = runs.map((run) => frameBytes(recordsBytes(run.map(({ bytes }) => bytes))))
+    if (!mayMove(sumOf(runBytes))) return
+    await Promise.all(runs.map((run) => appendAgain(core, stream, run)))
     const last = Math.max(records.at(-1)?.offset ?? -1, unreadable.at(-1)?.offset ?? -1)
     if (last < at) return
     at = last + 1
@@ -146,36 +147,30 @@ async function moveEvents(
       .filter((line) => line !== '')
     const events = lines.map((line) => JSON.parse(line) as AuditEvent) // rendered by our reader
     const here = events.filter(({ offset }) => isIn(segment, stream, offset))
-    if (!mayMove(page.bytes.byteLength)) return
+    const changeBytes = here.map((event) => frameBytes(encodeChange(changeOf(event)).byteLength))
+    if (!mayMove(sumOf(changeBytes))) return
     await Promise.all(here.map((event) => appendEvent(core, stream, event)))
     if (!page.hasMore) return
     at = page.nextOffset
   }
 }
 
-function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
-  const { event_id, kind, at_ms, tenant, principal, stream: about, detail, offset } = event
-  return core.change(
-    {
-      kind: 'audit',
-      event_kind: kind,
-      event_id,
-      at_ms,
-      tenant,
-      principal,
-      stream: about,
-      detail,
-      audit_offset: offset,
-    },
-    {
-      ...MOVING,
-      apply: (place) => {
-        core.state.applyAudited(tenant, offset, place, at_ms)
-        core.readLater(stream) // M1
-      },
-    },
-  )
+function changeOf({ event_id, kind, at_ms, tenant, principal, stream, detail, offset }: AuditEvent): Change {
+  return { kind: 'audit', event_kind: kind, event_id, at_ms, tenant, principal, stream, detail, audit_offset: offset }
 }
+
+function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
+  const { at_ms, tenant, offset } = event
+  return core.change(changeOf(event), {
+    ...MOVING,
+    apply: (place) => {
+      core.state.applyAudited(tenant, offset, place, at_ms)
+      core.readLater(stream) // M1
+    },
+  })
+}
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0)
 
 const MOVING = { purpose: 'finish', durability: 'sync', failure: 'internal_error' } as const
 

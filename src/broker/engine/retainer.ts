@@ -1,11 +1,14 @@
 /**
  * Retention, enforced in the background: the floor of a stream rises, with a frame that says so; then segments that hold nothing of any
- * stream go, once a checkpoint stands for them. When too much of the log is garbage, what lives in its oldest segment is moved first.
+ * stream go, once a checkpoint stands for them. When too much of the log is garbage (log/cleaning.ts), what lives in its oldest segment is
+ * moved first. Where only the lack of a checkpoint keeps a segment from going, one is written.
  */
+import { Cleaning } from '../../log/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
+import type { SegmentInfo } from '../../log/log.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Core } from './core.ts'
-import { moveOut, needsCleaning } from './relocation.ts'
+import { liveBytesOf, moveOut } from './relocation.ts'
 import { cursorFloorOf, hasLimits, planRetention } from './retention-plan.ts'
 import type { StreamState } from './state.ts'
 
@@ -14,17 +17,24 @@ const NO_OVERRIDES = { maxAgeMs: null, maxBytes: null }
 export class Retainer {
   readonly #core: Core
   readonly #checkpoints: Checkpoints
-  readonly #segmentBytes: number
+  readonly #cleaning: Cleaning
   readonly #rounds = new Rounds((signal) => this.#round(signal))
+  #areFloorsDue = false
 
   constructor(core: Core, checkpoints: Checkpoints, segmentBytes: number) {
     this.#core = core
     this.#checkpoints = checkpoints
-    this.#segmentBytes = segmentBytes
+    this.#cleaning = new Cleaning(core.log, segmentBytes)
   }
 
   /** One round; nothing while the one before is under way. */
   enforce(): Promise<void> {
+    this.#areFloorsDue = true
+    return this.#rounds.run()
+  }
+
+  /** A round without the floors of streams, which take longer to look at the more streams there are. */
+  reclaim(): Promise<void> {
     return this.#rounds.run()
   }
 
@@ -35,14 +45,19 @@ export class Retainer {
 
   async #round(signal: AbortSignal): Promise<void> {
     try {
-      for (const stream of this.#core.state.streams) {
-        if (signal.aborted) return
-        if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
-      }
+      if (this.#areFloorsDue) await this.#raiseFloors(signal)
       this.#dropSegments()
       await this.#clean(signal)
     } catch (error) {
       this.#core.logger.warn({ reason: String(error) }, 'retention could not be enforced, and is tried again')
+    }
+  }
+
+  async #raiseFloors(signal: AbortSignal): Promise<void> {
+    this.#areFloorsDue = false
+    for (const stream of this.#core.state.streams) {
+      if (signal.aborted) return
+      if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
     }
   }
 
@@ -73,17 +88,28 @@ export class Retainer {
   }
 
   async #clean(signal: AbortSignal): Promise<void> {
-    const { log } = this.#core
-    for (
-      let oldest = log.segments[0];
-      oldest && needsCleaning(this.#core, this.#segmentBytes);
-      oldest = log.segments[0]
-    ) {
-      if (!oldest.sealed || oldest.end > this.#checkpoints.position) return
-      await moveOut(this.#core, oldest, this.#segmentBytes, signal)
+    const core = this.#core
+    const cleaning = this.#cleaning
+    for (let oldest = this.#dueSegment(); oldest; oldest = this.#dueSegment()) {
+      if (!oldest.sealed || oldest.end > this.#checkpoints.position) return this.#demandCheckpoint()
+      cleaning.begin(liveBytesOf(core.state))
+      await moveOut(core, oldest, cleaning, signal)
       this.#dropSegments()
-      if (log.segments[0] === oldest) return // something of it could not be moved, or was not any more
+      if (core.log.segments[0] === oldest) return cleaning.giveUp() // something of it could not be moved, or was not any more
+      cleaning.movedTo(oldest.end)
     }
+  }
+
+  /** The oldest one, when cleaning is due. */
+  #dueSegment(): SegmentInfo | undefined {
+    const { log, state } = this.#core
+    const oldest = log.segments[0]
+    return oldest && this.#cleaning.isDue(oldest.base, liveBytesOf(state)) ? oldest : undefined
+  }
+
+  #demandCheckpoint(): void {
+    const { appender } = this.#core
+    if (this.#checkpoints.isDue(appender.tail)) appender.rotate()
   }
 
   #dropSegments(): void {

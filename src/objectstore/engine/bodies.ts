@@ -477,7 +477,8 @@ export class LargeBody implements BodyWriter {
   }
 }
 
-const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
+/** What its frames say of a body, before its bytes. */
+export const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
   encodeExtentHead({
     bucket: bucket.number,
     key: Buffer.from(key),

@@ -1,7 +1,8 @@
 /**
- * What makes a start fast: a checkpoint of the state, written in the background when the log has grown enough since the last one.
+ * What makes a start fast: a checkpoint of the state, written in the background when the log has grown enough since the last one, or when
+ * segments cannot go for want of one.
  *
- * K1  it is of the state as it was when a segment opened: exactly what the frames before say
+ * K1  it is of the state as it was when a segment ended: exactly what the frames before say
  * K2  it is written when those frames are durable; what fails is only missed by the next start, which reads more then
  * K3  one at a time; while one is written, the state goes on
  */
@@ -25,11 +26,14 @@ const CHANGES_PER_SEGMENT_MAX = 100_000
 
 interface Taken extends CheckpointCopy {
   readonly position: number
+  /** Of the log. In a later one the segment may not have ended there. */
+  readonly generation: number
   /** The highest commit sequence before it. */
   readonly sequence: number
 }
 
 export class Checkpoints {
+  readonly #log: Log
   readonly #directory: string
   readonly #write: (task: WriteTask) => Promise<void>
   readonly #logger: Logger
@@ -43,7 +47,8 @@ export class Checkpoints {
   #writing: Promise<void> = Promise.resolve()
   /** Of the newest checkpoint on disk, and of the one before. */
   #newest: number
-  #before = 0
+  #before: number
+  #isDemanded = false
 
   constructor(
     parts: {
@@ -53,13 +58,15 @@ export class Checkpoints {
       readonly logger: Logger
       readonly state: () => StoreState
     },
-    { state, checkpointPosition, checkpointSequence }: Recovered,
+    { state, checkpointPosition, positionBefore, checkpointSequence }: Recovered,
   ) {
+    this.#log = parts.log
     this.#directory = parts.directory
     this.#write = parts.write
     this.#logger = parts.logger
     this.#state = parts.state
     this.#newest = checkpointPosition
+    this.#before = positionBefore
     this.#newestSequence = checkpointSequence
     this.#segmentSequence = state.commitSequence
     parts.log.onSealed((segment) => this.#onSealed(segment))
@@ -70,15 +77,36 @@ export class Checkpoints {
     return this.#before
   }
 
-  /** K1. @param position where the frames end that the state has seen */
+  /** One is due as soon as the log has grown at all. */
+  demand(): void {
+    this.#isDemanded = true
+  }
+
+  /** Whether one would be taken if the segment ended at the position. */
+  isDue(position: number): boolean {
+    if (this.#taken !== null || position <= this.#newest) return false // K3
+    return (
+      this.#isDemanded ||
+      this.#state().commitSequence - this.#newestSequence >= CHANGES_MAX ||
+      position - this.#newest >= GROWTH_PER_INDEX * this.bytes
+    )
+  }
+
+  /** K1. @param position where the segment ends: the state has seen the frames before it */
   take(position: number): void {
     const state = this.#state()
     this.#segmentSequence = state.commitSequence
-    if (this.#taken !== null) return // K3
-    const isDue =
-      state.commitSequence - this.#newestSequence >= CHANGES_MAX ||
-      position - this.#newest >= GROWTH_PER_INDEX * PAGE_BYTES * state.index.pages
-    if (isDue) this.#taken = { position, sequence: state.commitSequence, ...copyState(state) }
+    if (!this.isDue(position)) return
+    this.#isDemanded = false
+    const { generation, segments } = this.#log
+    this.#taken = { position, generation, sequence: state.commitSequence, ...copyState(state) }
+    const last = segments.at(-1)
+    if (last?.sealed && last.end === position) this.#onSealed(last)
+  }
+
+  /** What one takes on the disk, about. */
+  get bytes(): number {
+    return PAGE_BYTES * this.#state().index.pages
   }
 
   /** Whether the segment that is written now should end. */
@@ -101,6 +129,7 @@ export class Checkpoints {
   #onSealed(segment: SegmentInfo): void {
     const taken = this.#taken
     if (taken === null || taken === this.#begun || taken.position > segment.end) return // K3
+    if (taken.generation !== this.#log.generation) return this.forget()
     this.#begun = taken
     this.#writing = this.#writeOut(taken)
   }

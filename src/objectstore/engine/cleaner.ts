@@ -7,13 +7,15 @@
  * M2  cleaning begins, and stops, as log/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
- * M5  what lives is only estimated: what a whole round of the circle left, which gave nothing back, counts as living from then on
+ * M5  where only the lack of a checkpoint keeps a segment from going, one is written
  */
 import type { SegmentInfo } from '../../log/log.ts'
-import { demandRoomToMove, isCleaningDue } from '../../log/cleaning.ts'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import { Cleaning } from '../../log/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { extentHeadOf } from './bodies.ts'
 import { commitFrameBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
 import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
@@ -24,8 +26,6 @@ import type { Store } from './store.ts'
 
 /** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
 const MOVED_AT_ONCE = 16
-/** M5. A round after which so much of the log is left gave nothing back. */
-const NOTHING_GIVEN_BACK_SHARE = 0.9
 /** Completing an upload again gives the same answer for so long. */
 const COMPLETED_KEPT_MS = 24 * 3600 * 1000
 
@@ -41,14 +41,13 @@ export interface CleanerParts {
 export class Cleaner {
   readonly #parts: CleanerParts
   readonly #rounds = new Rounds((signal) => this.#enforce(signal))
+  readonly #cleaning: Cleaning
   /** Nothing before it is needed. */
   #movedTo = 0
-  /** M5. Of the round under way: where the log ended when it began, and how long it was. */
-  #round: { readonly end: number; readonly bytes: number } | null = null
-  #notGarbageBytes = 0
 
   constructor(parts: CleanerParts) {
     this.#parts = parts
+    this.#cleaning = new Cleaning(parts.core.log, parts.segmentBytes)
   }
 
   /** One round; nothing while the one before is under way. */
@@ -91,12 +90,12 @@ export class Cleaner {
     if (signal.aborted) return
     this.#drop()
     for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
-      if (!oldest.sealed || oldest.end > checkpoints.position || oldest.end > this.#parts.store.bodies.oldestExtent)
-        return
-      this.#round ??= this.#logNow()
-      if (!(await this.#moveOut(oldest, signal))) return
+      if (oldest.end > this.#parts.store.bodies.oldestExtent) return
+      if (!oldest.sealed || oldest.end > checkpoints.position) return this.#demandCheckpoint()
+      this.#cleaning.begin(core.state.liveBytes)
+      if (!(await this.#moveOut(oldest, signal))) return this.#cleaning.giveUp()
       this.#movedTo = oldest.end
-      this.#endRound()
+      this.#cleaning.movedTo(oldest.end)
       core.counters.segmentsCleaned += 1
       this.#drop()
     }
@@ -109,24 +108,19 @@ export class Cleaner {
 
   /** M2 */
   #isDue(): boolean {
-    const { core, segmentBytes } = this.#parts
-    const { liveBytes } = core.state
-    return isCleaningDue(core.log, segmentBytes, liveBytes, this.#logNow().bytes - liveBytes - this.#notGarbageBytes)
+    const oldest = this.#oldest()
+    return oldest !== undefined && this.#cleaning.isDue(oldest.base, this.#parts.core.state.liveBytes)
   }
 
-  /** M5 */
-  #endRound(): void {
-    if (this.#round === null || this.#movedTo < this.#round.end) return
-    const { bytes } = this.#logNow()
-    const gaveNothingBack = bytes > NOTHING_GIVEN_BACK_SHARE * this.#round.bytes
-    this.#notGarbageBytes = gaveNothingBack ? Math.max(0, bytes - this.#parts.core.state.liveBytes) : 0
-    this.#round = null
-  }
-
-  /** The part of it that is not moved yet, which includes what was. */
-  #logNow(): { readonly end: number; readonly bytes: number } {
-    const end = this.#parts.core.log.segments.at(-1)?.end ?? 0
-    return { end, bytes: end - (this.#oldest()?.base ?? end) }
+  /** M5. With room on the disk it is not written more often than the growth of the log asks for. */
+  #demandCheckpoint(): void {
+    const { core, checkpoints } = this.#parts
+    if (this.#cleaning.isShortOfRoom) {
+      if (core.log.roomFor('finish') < checkpoints.bytes)
+        throw new Error('the disk is too full to write a checkpoint, without which no segment may go: make room')
+      checkpoints.demand()
+    }
+    if (checkpoints.isDue(core.appender.tail)) core.appender.rotate()
   }
 
   /** M3 */
@@ -203,7 +197,9 @@ export class Cleaner {
     if (core.state.uploads.get(uploadId)?.parts.get(partNumber) !== part) return false
     const details = Buffer.from(JSON.stringify({ checksum: checksum.value }))
     const about = { bucket: bucketNumber, key, partNumber, size, lastModifiedMs, etag, uploadId, details }
-    await store.appendPart({ ...about, commitSequence: 0, flags: 0, content: { extents } }, checksum.value, 'finish')
+    const frame = { ...about, commitSequence: 0, flags: 0, content: { extents } }
+    this.#demandMove(commitFrameBytes(frame))
+    await store.appendPart(frame, checksum.value, 'finish')
     return true
   }
 
@@ -217,16 +213,16 @@ export class Cleaner {
     for (const extent of extents) {
       const isHere = extent.position >= segment.base && extent.position < segment.end
       const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
-      this.#demandMove(bytes?.byteLength ?? 0)
+      if (bytes !== null) this.#demandMove(extentHeadOf(target).byteLength + bytes.byteLength)
       moved.push(bytes === null ? extent : await store.bodies.appendExtent(bytes, target, 'finish'))
     }
     return moved
   }
 
   /** Before every append: on a slow disk what is left of a round would take longer than whoever closes it waits. */
-  #demandMove(bytes: number): void {
+  #demandMove(payloadBytes: number): void {
     this.#rounds.signal.throwIfAborted()
-    demandRoomToMove(this.#parts.core.log, this.#parts.segmentBytes, bytes)
+    this.#cleaning.demandRoomToMove(frameBytes(payloadBytes))
   }
 }
 

@@ -53,7 +53,7 @@ export function openEngine(parts: EngineParts): Engine {
     recovered,
   )
   const appender = new Appender(log, {
-    segmentOpening: (end) => checkpoints.take(end),
+    segmentEnding: (end) => checkpoints.take(end),
     onLost: () => {
       checkpoints.forget()
       core.replaceState(recoverState(log, directory, files, logger).state)

@@ -29,6 +29,8 @@ import type { PartDetails } from './state.ts'
 export interface Recovered {
   readonly state: StoreState
   readonly checkpointPosition: number
+  /** Of the checkpoint before it; 0: there is none. */
+  readonly positionBefore: number
   /** The highest commit sequence that it knows. */
   readonly checkpointSequence: number
 }
@@ -60,7 +62,7 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
       onDamage: (range) => log.reportDamage(segment, range),
     })
   }
-  return { state, checkpointPosition: from, checkpointSequence }
+  return { state, checkpointPosition: from, positionBefore: checkpoint?.positionBefore ?? 0, checkpointSequence }
 }
 
 /** @param frame valid during the call: what is kept of it is copied */

@@ -30,8 +30,9 @@ export class CheckpointThread {
     }
     const open = this.#open
     if (open === null) throw new Error('a part of a checkpoint that was not begun: the thread died meanwhile')
-    if (task.kind === 'part') return open.write(task.bytes)
-    this.#open = null
-    open.publish()
+    this.#open = null // what fails is abandoned
+    if (task.kind === 'end') return open.publish()
+    open.write(task.bytes)
+    this.#open = open
   }
 }

@@ -104,6 +104,99 @@ describe('retention', () => {
     assert.ok((await client.messages('kept')).length >= 2 * kept)
   })
 
+  it('makes room on a full disk after two restarts, when records grow too old', async () => {
+    const segmentBytes = 32 * 1024
+    const { world, client, publish, trace, enforce } = await opened({ max_age_millis: 1000 }, segmentBytes)
+    await client.now(client.create('kept', {}))
+    await client.now(client.publish('kept', 'k-1'))
+    const limitDisk = async (bytes: number): Promise<void> => {
+      world.files.capacityBytes += RESERVE_BYTES + bytes - world.files.freeBytes('/')
+      await lookAtSpace()
+    }
+    const lookAtSpace = async (): Promise<void> => {
+      await world.advance(300)
+      world.world.lanes[0]!.idle()
+    }
+    await limitDisk(20 * segmentBytes)
+    const fill = async (): Promise<void> => {
+      for (;;) await publish(3000, 3)
+    }
+    await assert.rejects(fill(), /the disk is full/)
+    assert.ok(world.log.segments.length > 10)
+    for (let restart = 0; restart < 2; restart += 1) {
+      const { committed } = world.log
+      await world.close()
+      await world.open()
+      trace.attach({ atLeast: committed })
+    }
+    await world.advance(2000)
+    for (let round = 0; round < 5; round += 1) {
+      await enforce()
+      await lookAtSpace()
+    }
+    const { segments } = world.log
+    assert.ok(segments.at(-1)!.end - segments[0]!.base < 3 * segmentBytes)
+    for (let n = 0; n < 30; n += 1) await publish(3000)
+    assert.deepEqual(await client.messages('kept'), ['k-1'])
+    world.end('crash')
+    await world.open()
+    assert.deepEqual(await client.messages('kept'), ['k-1'])
+  })
+
+  it('goes on after a restart before anything was published', async () => {
+    const { world, publish, trace, client, enforce } = await opened({ max_bytes: 1000 })
+    await client.now(client.create('kept', {}))
+    await client.now(client.publish('kept', 'k-1'))
+    for (let n = 0; n < 20; n += 1) await publish(1000, 3)
+    const { committed } = world.log
+    await world.close()
+    await world.open()
+    trace.attach({ atLeast: committed })
+    await enforce()
+    const { segments } = world.log
+    assert.ok(segments.at(-1)!.end - segments[0]!.base < 6 * 4096)
+    assert.ok(world.log.written - committed < 2000)
+    assert.deepEqual(await client.messages('kept'), ['k-1'])
+  })
+
+  for (const [what, isPublished] of [
+    ['one stream of which little is kept', () => false],
+    ['streams of which one is kept', (n: number) => n < 400 && n % 20 === 0],
+  ] as const) {
+    it(`keeps the log below twice what lives and six segments beside steady publishing to ${what}`, async () => {
+      const { world, client, trace, publish } = await opened({ max_bytes: 1000 })
+      await client.now(client.create('kept', {}))
+      for (let n = 0; n < 20; n += 1) await client.now(client.publish('kept', `k-${n}`))
+      const kept = Array.from({ length: 20 }, (_, n) => `k-${n}`)
+      let most = 0
+      let isEnforcing = false
+      const publishing: Promise<void>[] = []
+      for (let n = 0; n < 1500; n += 1) {
+        publishing.push(publish(400))
+        if (isPublished(n)) {
+          kept.push(`m-${n}`)
+          void client.publish('kept', `m-${n}`)
+        }
+        if (!isEnforcing) {
+          isEnforcing = true
+          void world.retainer.enforce().finally(() => (isEnforcing = false))
+        }
+        for (let step = 0; step < 6; step += 1) await world.step()
+        const { segments } = world.log
+        let liveBytes = 0
+        for (const stream of world.core.state.streams) liveBytes += stream?.index.storedBytes ?? 0
+        const bound = 2 * liveBytes + 6 * 4096
+        if (n > 200) most = Math.max(most, segments.at(-1)!.end - segments[0]!.base - bound)
+      }
+      await world.flush()
+      await Promise.all(publishing)
+      assert.ok(world.log.segments[0]!.base > 100 * 4096)
+      assert.ok(most <= 0, `${most} bytes more than the bound`)
+      assert.deepEqual(await client.messages('kept'), kept)
+      trace.check()
+    })
+  }
+
   it('plans what enforcement does, to the byte, whatever was published when', async () => {
     const publishes = fc.array(
       fc.record({ payloadBytes: fc.nat(200), count: fc.integer({ min: 1, max: 40 }), afterMs: fc.nat(300) }),

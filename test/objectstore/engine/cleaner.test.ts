@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import { replaySegment } from '../../../src/log/read.ts'
+import { FRAME_OBJECT, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
+import { extentsOf } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../log/harness.ts'
 import { StoreClient, factsOf, settled } from './client.ts'
 import { EXTENT_BYTES, RESERVE_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
@@ -12,6 +16,31 @@ const open = async (): Promise<{ world: StoreWorld; client: StoreClient }> => {
 }
 
 const clean = (world: StoreWorld): Promise<void> => settled(world, world.engine.cleaner.enforce())
+
+/** Bytes of the frames that are needed: the bodies, and what is around them. */
+function liveBytesOf({ core, log, files }: StoreWorld): number {
+  const needed = new Set<number>()
+  for (const { number } of core.state.buckets)
+    for (const { value } of core.state.index.scan(number, { max: Infinity }).keys) needed.add(value.position)
+  let bytes = 0
+  const extents: number[] = []
+  const lengths = new Map<number, number>()
+  for (const segment of log.segments) {
+    const { end: to } = segment
+    replaySegment(files, segment, {
+      logId: log.id,
+      to,
+      onFrame({ position, type, payload, payloadBytes }) {
+        lengths.set(position, frameBytes(payloadBytes))
+        if (type !== FRAME_OBJECT || !needed.has(position)) return
+        bytes += frameBytes(payloadBytes)
+        extents.push(...extentsOf(decodeCommit(payload).content).map((extent) => extent.position))
+      },
+      onDamage: () => assert.fail('damaged'),
+    })
+  }
+  return extents.reduce((sum, position) => sum + (lengths.get(position) ?? 0), bytes)
+}
 
 /** Segments full of what nobody needs. */
 async function litter({ world, client }: { world: StoreWorld; client: StoreClient }, segments: number): Promise<void> {
@@ -62,6 +91,92 @@ describe('cleaning', () => {
       for (let n = 0; n < count; n += 1) if (isLeft(n)) assert.ok((await client.get(`${n}`)).equals(payloadOf(n, 1000)))
     })
   }
+
+  for (const [what, keys, sizes, keyOf] of [
+    ['of a few objects', 8, [700, 900, 1000], String],
+    ['of large objects', 6, [2500, 3 * EXTENT_BYTES + 300], String],
+    ['of objects that take more than is estimated', 8, [0, 10], (n: number) => `${n}`.padStart(500, 'k')],
+  ] as const) {
+    it(`keeps the log below twice what lives and six segments beside steady overwrites ${what}`, async () => {
+      const { world, client } = await open()
+      const bound = (): number => 2 * liveBytesOf(world) + 6 * SEGMENT_BYTES
+      let most = 0
+      let cleaning = Promise.resolve()
+      let isCleaning = false
+      const putting: Promise<unknown>[] = []
+      for (let n = 0; n < 500; n += 1) {
+        putting.push(client.putting(keyOf(n % keys), payloadOf(n, sizes[n % sizes.length]!), 1 << 20))
+        if (!isCleaning) {
+          isCleaning = true
+          cleaning = world.engine.cleaner.enforce().finally(() => (isCleaning = false))
+        }
+        for (let step = 0; step < 6; step += 1) await world.step()
+        if (n >= 2 * keys && n % 5 === 0) most = Math.max(most, world.logBytes - bound())
+      }
+      await settled(world, Promise.all([...putting, cleaning]))
+      assert.ok(world.counters.segmentsCleaned > 60)
+      assert.ok(most <= 0, `${most} bytes more than the bound`)
+      const { written } = world.log
+      for (let round = 0; round < 5; round += 1) await clean(world)
+      assert.ok(world.log.written - written < 2 * liveBytesOf(world) + SEGMENT_BYTES, 'cleaning comes to an end')
+    })
+  }
+
+  for (const [what, isLeft] of [
+    ['everything', () => false],
+    ['half', (n: number) => n % 2 === 0],
+  ] as const) {
+    it(`makes room on a full disk after two restarts, when ${what} is deleted`, async () => {
+      const segmentBytes = 32 * 1024 // deletes do not fill one
+      const world = await StoreWorld.open({ segmentBytes, extents: 24, ringBytes: 1 << 16 })
+      const client = await StoreClient.open(world)
+      world.limitDisk(40 * segmentBytes)
+      const bodyOf = (n: number): Buffer => payloadOf(n, 12 * EXTENT_BYTES)
+      let count = 0
+      const fill = async (): Promise<void> => {
+        for (; ; count += 1) await client.putLarge(`${count}`, bodyOf(count))
+      }
+      await assert.rejects(fill(), { code: 'ServiceUnavailable' })
+      assert.ok(count > 40)
+      for (let restart = 0; restart < 2; restart += 1) {
+        await world.close()
+        await world.open()
+      }
+      const again = new StoreClient(world, world.store.bucket('photos')!)
+      const { written } = world.log
+      for (let n = 0; n < count; n += 1) if (!isLeft(n)) await again.delete(`${n}`)
+      assert.ok(world.log.written - written < segmentBytes / 2)
+      for (let round = 0; round < 5; round += 1) {
+        await clean(world)
+        world.lookAtSpace()
+      }
+      const { liveBytes } = world.core.state
+      assert.ok(world.logBytes < 1.2 * liveBytes + 3 * segmentBytes, `${world.logBytes} of ${liveBytes}`)
+      await again.put('new', BODY.subarray(0, 1000))
+      const assertWhole = async (client: StoreClient): Promise<void> => {
+        assert.ok((await client.get('new')).equals(BODY.subarray(0, 1000)))
+        for (let n = 0; n < count; n += 1) if (isLeft(n)) assert.ok((await client.get(`${n}`)).equals(bodyOf(n)))
+      }
+      await assertWhole(again)
+      world.end('crash')
+      await world.open()
+      await assertWhole(new StoreClient(world, world.store.bucket('photos')!))
+    })
+  }
+
+  it('goes on after a restart before anything was written', async () => {
+    const store = await open()
+    await store.client.put('kept', BODY.subarray(0, 700))
+    await litter(store, 20)
+    const { world } = store
+    await world.close()
+    await world.open()
+    const { written } = world.log
+    await clean(world)
+    assert.ok(world.logBytes < 2 * world.core.state.liveBytes + 6 * SEGMENT_BYTES, `${world.logBytes}`)
+    assert.ok(world.log.written - written < SEGMENT_BYTES)
+    assert.ok((await new StoreClient(world, world.store.bucket('photos')!).get('kept')).equals(BODY.subarray(0, 700)))
+  })
 
   it('leaves room to delete when the disk is too full to move what lives', async () => {
     const { world, client } = await open()
