@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { checkBatches, timeRangeOf } from '../../scripts/soak/checks.ts'
 import type { Load } from '../../scripts/soak/load.ts'
-import { eventually, temporaryDirectory } from '../support/server.ts'
+import { eventually } from '../support/server.ts'
 import type { Reply } from '../support/server.ts'
+import { WHERE_MOUNTED, mountSmallDisk } from '../support/small-disk.ts'
 import { BreakableStore } from './faults.ts'
 
 const store = await BreakableStore.start()
@@ -120,12 +120,9 @@ describe('a full disk', () => {
     await load.checkEverything()
   })
 
-  const isRoot = process.getuid?.() === 0
-  it(`does so on a file system of 96 MiB that is filled to the last byte${isRoot ? '' : ' (not tried: only root can mount one)'}`, async (context) => {
-    if (!isRoot) return
-    const disk = temporaryDirectory()
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', disk])
-    context.after(() => execFileSync('umount', ['--lazy', disk]))
+  it(`does so on a file system of 96 MiB that is filled to the last byte${WHERE_MOUNTED}`, async (context) => {
+    const disk = mountSmallDisk(context, 96)
+    if (disk === null) return
     // Bodies of up to 1 MiB: the room that the log keeps back follows from them, and is 72 MiB.
     const small = await BreakableStore.start({
       LOGSTORE_DATA_DIR: `${disk}/data`,

@@ -42,6 +42,7 @@ export interface BrokerOptions {
   /** Of the tenant of insecure-local; written to the quotas file. */
   readonly quota?: object
   readonly env?: Environment
+  readonly dataDirectory?: string
 }
 
 export class BrokerServer extends RunningService {
@@ -50,19 +51,20 @@ export class BrokerServer extends RunningService {
   readonly #quotasFile: string
   #streams = 0
 
-  static async start({ flags = [], quota, env = {} }: BrokerOptions = {}): Promise<BrokerServer> {
+  static async start({ flags = [], quota, env = {}, ...options }: BrokerOptions = {}): Promise<BrokerServer> {
     const directory = temporaryDirectory()
+    const { dataDirectory = `${directory}/data` } = options
     const quotasFile = `${directory}/quotas.json`
     if (quota) writeFileSync(quotasFile, quotasText(quota))
     const quotas = quota ? ['--quotas-file', quotasFile] : []
-    const how = command(['--data-dir', `${directory}/data`, ...quotas, ...flags], env)
-    return new BrokerServer(directory, how, await launch(how))
+    const how = command(['--data-dir', dataDirectory, ...quotas, ...flags], env)
+    return new BrokerServer(directory, dataDirectory, how, await launch(how))
   }
 
-  private constructor(directory: string, command: Command, launched: Launched) {
+  private constructor(directory: string, dataDirectory: string, command: Command, launched: Launched) {
     super(command, launched)
     this.directory = directory
-    this.dataDirectory = `${directory}/data`
+    this.dataDirectory = dataDirectory
     this.#quotasFile = `${directory}/quotas.json`
   }
 

@@ -5,10 +5,9 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { TieringReadinessReply } from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer } from '../../../test/support/broker.ts'
-import { temporaryDirectory } from '../../../test/support/process.ts'
+import { HASTENED, temporaryDirectory } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'
 import { eventually } from '../../../test/support/waiting.ts'
 import { runRounds } from '../rounds.ts'
@@ -16,7 +15,6 @@ import type { KillCounts } from '../rounds.ts'
 import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
-const HASTEN = fileURLToPath(new URL('../hasten.ts', import.meta.url))
 const SEGMENT_BYTES = 1 << 20
 /** Of all starts that are not killed. */
 const CHECKED_PERCENT = 75
@@ -54,7 +52,7 @@ export async function runBrokerKillRounds(options: BrokerKillOptions): Promise<B
     ...replicas.flatMap((directory) => ['--replica-dir', directory]),
     ...(options.replicated ? ['--write-quorum', '2'] : []),
   ]
-  const env = { NODE_OPTIONS: `--import ${HASTEN}` }
+  const env = HASTENED
   const server = await BrokerServer.start({ flags, env })
   const load = await Load.start(() => server.readyLine.http, options)
   try {

@@ -4,15 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { ObjectStoreServer } from '../../../test/support/objectstore.ts'
+import { HASTENED } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'
 import { runRounds } from '../rounds.ts'
 import type { KillCounts } from '../rounds.ts'
 import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
-const HASTEN = fileURLToPath(new URL('../hasten.ts', import.meta.url))
 const SEGMENT_BYTES = 1 << 20
 /** Of all starts that are not killed. */
 const CHECKED_PERCENT = 80
@@ -42,7 +41,7 @@ export interface ObjectKillSummary extends KillCounts {
 
 /** @throws AssertionError when something is not as it was answered, or a start fails */
 export async function runObjectKillRounds(options: ObjectKillOptions): Promise<ObjectKillSummary> {
-  const env = { NODE_OPTIONS: `--import ${HASTEN}`, OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
+  const env = { ...HASTENED, OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
   const server = await ObjectStoreServer.start({ env })
   const load = await Load.start(server, options)
   try {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Load } from '../../../scripts/soak/broker/load.ts'
 import { AuditPageReply } from '../../../src/broker/wire/storage-answers.ts'
-import { assertRefused } from '../../support/broker.ts'
-import type { BrokerReply, BrokerServer, Delivery, Group, Stream } from '../../support/broker.ts'
-import { eventually } from '../../support/process.ts'
+import { BrokerServer, assertRefused } from '../../support/broker.ts'
+import type { BrokerReply, Delivery, Group, Stream } from '../../support/broker.ts'
+import { HASTENED, eventually } from '../../support/process.ts'
+import { WHERE_MOUNTED, mountSmallDisk } from '../../support/small-disk.ts'
 import { BreakableBroker } from './breakable.ts'
 
 const untilWorkedOn = (load: Load, deliveries: number): Promise<void> => {
@@ -147,6 +148,29 @@ describe('a disk that fails', () => {
 })
 
 describe('a disk that is nearly full', () => {
+  it(`gets its room back when nothing is needed any more after two restarts${WHERE_MOUNTED}`, async (context) => {
+    const disk = mountSmallDisk(context, 200)
+    if (disk === null) return
+    const flags = ['--segment-bytes', String(8 << 20)]
+    const server = await BrokerServer.start({ flags, env: HASTENED, dataDirectory: `${disk}/data` })
+    context.after(() => server.kill())
+    const kept = await server.newStream()
+    await kept.publish('kept')
+    const stream = await server.newStream({ retention: { max_bytes: 0, min_cursor_name: 'done' } })
+    const publish = () => stream.post('/records', { message_id: 'm', payload: ''.padEnd(1 << 20, 'p') })
+    let count = 0
+    while ((await publish()).status === 201) count += 1
+    assert.ok(count > 60, `${count} MiB`)
+    for (let restart = 0; restart < 2; restart += 1) {
+      await server.stop()
+      await server.startAgain()
+    }
+    assert.equal((await server.stream(stream.name).group().commit('done', { offset: count })).code, null)
+    await eventually(async () => (await publish()).status === 201)
+    for (let n = 0; n < 50; n += 1) assert.equal((await publish()).status, 201)
+    assert.equal((await server.stream(kept.name).replay()).records.length, 1)
+  })
+
   it('takes nothing new, and still takes what finishes something; when it is full, nothing changes, and with room all goes on', async (context) => {
     const { server, faults } = await BreakableBroker.start(context)
     const [acked, nacked, retried, dead, rest] = await withDeliveries(server, 5)

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
+import { ObjectStoreServer } from '../../support/objectstore.ts'
 import type { ObjectReply, TestBucket, TestUpload } from '../../support/objectstore.ts'
-import { eventually } from '../../support/process.ts'
+import { HASTENED, eventually } from '../../support/process.ts'
+import { WHERE_MOUNTED, mountSmallDisk } from '../../support/small-disk.ts'
 import { BreakableObjectStore, assertFailed } from './breakable.ts'
 
 const store = await BreakableObjectStore.start()
@@ -138,6 +140,31 @@ describe('a disk that fails', () => {
 })
 
 describe('a disk that is nearly full', () => {
+  it(`gets its room back when everything is deleted after two restarts${WHERE_MOUNTED}`, async (context) => {
+    const disk = mountSmallDisk(context, 160)
+    if (disk === null) return
+    const small = await ObjectStoreServer.start({
+      env: { ...HASTENED, OBJSTORE_DATA_DIR: `${disk}/data`, OBJSTORE_SEGMENT_BYTES: String(8 << 20) },
+    })
+    context.after(() => small.kill())
+    const bucket = await small.newBucket()
+    const body = Buffer.alloc(1 << 20, 'body')
+    const keys: string[] = []
+    for (;;) {
+      const key = `/${keys.length}`
+      if ((await bucket.ask('PUT', key, { body })).status !== 200) break
+      keys.push(key)
+    }
+    assert.ok(keys.length > 40, `${keys.length} MiB`)
+    for (let restart = 0; restart < 2; restart += 1) {
+      await small.stop()
+      await small.startAgain()
+    }
+    for (const key of keys) assert.equal((await bucket.ask('DELETE', key)).status, 204)
+    await eventually(async () => (await bucket.ask('PUT', '/new', { body })).status === 200)
+    for (const key of keys.slice(8)) assert.equal((await bucket.ask('PUT', key, { body })).status, 200)
+  })
+
   it('takes nothing new, and still what deletes; when it is full, nothing changes, and with room all goes on', async () => {
     const bucket = await server.newBucket()
     for (const key of ['kept', 'deleted', 'together', 'later']) await bucket.put(key, key)

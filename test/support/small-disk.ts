@@ -1,0 +1,18 @@
+/** A file system of its own, with little room. */
+import { execFileSync } from 'node:child_process'
+import type { TestContext } from 'node:test'
+import { temporaryDirectory } from './process.ts'
+
+const canMount = process.getuid?.() === 0
+
+/** What the name of a test says where it cannot be run. */
+export const WHERE_MOUNTED = canMount ? '' : ' (not tried: only root can mount one)'
+
+/** Unmounted when the test is over; null: this user may not mount one. */
+export function mountSmallDisk(context: TestContext, megabytes: number): string | null {
+  if (!canMount) return null
+  const disk = temporaryDirectory()
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', disk])
+  context.after(() => execFileSync('umount', ['--lazy', disk]))
+  return disk
+}
