@@ -35,6 +35,8 @@ export class Caretaker {
   readonly #stalledLooks: number[] = []
   #appendedAt = 0
   #isPreparing = false
+  /** Nothing is written in advance before the log is so long: the disk refused it, and would take the room from what clients send. */
+  #prepareFrom = 0
   #isFull = false
   #isStopped = false
 
@@ -94,14 +96,16 @@ export class Caretaker {
     const active = this.#options.active()
     if (this.#isPreparing || !active || active.sealed || written - active.base < segmentBytes / 4) return
     if (appendedBytes === 0 || appendedBytes > PREPARE_BYTES_PER_INTERVAL_MAX) return
-    if (shared.roomFor('admit') < spareSpaceBytes) return
+    if (shared.roomFor('admit') < spareSpaceBytes || written < this.#prepareFrom) return
     const paths = segmentsDirectories
       .map((directory) => sparePath(directory, 0))
       .filter((path, replica) => shared.isLive(replica) && !environment.files.exists(path))
     if (paths.length === 0) return
     this.#isPreparing = true
     Promise.all(paths.map((path) => environment.prepareFile(path, segmentBytes, () => this.#isStopped)))
-      .catch(() => undefined) // it is only ever an advantage
+      .catch(() => {
+        this.#prepareFrom = written + segmentBytes
+      })
       .finally(() => {
         this.#isPreparing = false
       })

@@ -11,7 +11,7 @@ export interface LogEnvironment {
   lock(directory: string): Promise<DirectoryLock>
   /**
    * Makes a file of zeros whose blocks are allocated and durable, in the background and gently. Resolves when it stands under its
-   * name, or when it was cancelled or failed: a file written in advance is only ever an advantage.
+   * name, or when it was cancelled. Rejects when it failed, and leaves nothing behind: a file written in advance is only ever an advantage.
    */
   prepareFile(path: string, bytes: number, isCancelled: () => boolean): Promise<void>
   startJournal(task: JournalTask, events: JournalEvents): JournalLane
@@ -33,6 +33,8 @@ export interface JournalTask {
   readonly shared: SharedArrayBuffer
   readonly tail: JournalTail
   readonly reserveBytes: number
+  /** Writes in a row that the file system refused although it said that there is room: see free-space.ts. */
+  readonly refusals: number
 }
 
 export interface JournalEvents {

@@ -54,6 +54,9 @@ export function errorCode(error: unknown): string {
   return typeof error.code === 'string' ? error.code : 'unknown'
 }
 
+/** The file system has no room for the write: no free blocks, or none within the quota. */
+export const isFullDisk = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(error))
+
 /** The whole file, or null when it does not exist. */
 export function readWhole(files: Files, path: string): Buffer | null {
   if (!files.exists(path)) return null

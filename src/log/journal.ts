@@ -17,7 +17,7 @@ import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalTask } from './environment.ts'
-import { errorCode } from './files.ts'
+import { errorCode, isFullDisk } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import {
   MESSAGE_HEAD_BYTES,
@@ -26,6 +26,7 @@ import {
   MESSAGE_SEAL,
   MESSAGE_SYNC,
 } from './journal-message.ts'
+import { FINISH_RESERVE_BYTES, FreeSpace } from './free-space.ts'
 import { GatheredWrite } from './gathered-write.ts'
 import { LogShared } from './log-shared.ts'
 import {
@@ -46,8 +47,6 @@ const ROOM_BYTES = 4 << 20
 /** Free space is looked at again after so many bytes or so much time. */
 const SPACE_REFRESH_BYTES = 16 << 20
 const SPACE_REFRESH_MS = 250
-/** Room for footers, directories and the mark of frames that finish something. */
-const FINISH_RESERVE_BYTES = 1 << 20
 
 /** Where a journal begins: what recovery found. */
 export interface JournalTail {
@@ -71,8 +70,10 @@ export interface JournalOptions {
   readonly shared: LogShared
   readonly tail: JournalTail
   readonly reserveBytes: number
+  /** See JournalTask. */
+  readonly refusals: number
   /** Monotonic, milliseconds with fractions. */
-  nowMs(): number
+  readonly nowMs: () => number
   notify(message: JournalMessage): void
 }
 
@@ -81,8 +82,14 @@ export type JournalMessage =
   | { readonly kind: 'progress' }
   | { readonly kind: 'opened'; readonly base: number }
   | { readonly kind: 'sealed'; readonly base: number; readonly end: number }
-  /** `isFull`: a write found the disk full; what was written and synced before it stands. */
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string; readonly isFull: boolean }
+  /** `isFull`: a write found the disk full; what was written and synced before it stands. `showsRoom`: the file system says it is not full. */
+  | {
+      readonly kind: 'failed'
+      readonly code: string
+      readonly message: string
+      readonly isFull: boolean
+      readonly showsRoom: boolean
+    }
 
 export class Journal {
   readonly #options: JournalOptions
@@ -94,6 +101,7 @@ export class Journal {
   readonly #segments: string
   readonly #words: Uint32Array
   readonly #mark: DurableMark
+  readonly #space: FreeSpace
   #failed = false
   #isSyncing = false
 
@@ -125,6 +133,7 @@ export class Journal {
       options.ring.capacityBytes >>> 2,
     )
     this.#mark = DurableMark.open(options.files, options.directory, options.shared.logId)
+    this.#space = new FreeSpace({ ...options, segments: this.#segments })
     const { tail } = options
     this.#base = tail.base
     this.#end = tail.end
@@ -204,7 +213,7 @@ export class Journal {
   drop(base: number): void {
     if (this.#failed) return
     try {
-      const keepFile = this.#files.freeBytes(this.#options.directory) >= 4 * this.#options.reserveBytes
+      const keepFile = this.#space.bytes >= 4 * this.#options.reserveBytes
       dropSegment(this.#files, this.#segments, base, keepFile)
     } catch (error) {
       this.#fail(error)
@@ -227,6 +236,7 @@ export class Journal {
     }
     this.#file?.close()
     this.#file = null
+    this.#space.close()
     this.#mark.close()
   }
 
@@ -327,9 +337,8 @@ export class Journal {
   #refreshSpace(): void {
     this.#spaceBytes = 0
     this.#spaceMs = this.#options.nowMs()
-    const { files, directory, reserveBytes } = this.#options
-    if (files.freeBytes(directory) < 2 * reserveBytes) removeSpares(files, this.#segments)
-    publishSpace(files, directory, this.#shared, this.#replica, reserveBytes)
+    if (this.#space.bytes < 2 * this.#options.reserveBytes) removeSpares(this.#files, this.#segments)
+    this.#space.publish()
   }
 
   #wakeMain(): void {
@@ -342,9 +351,9 @@ export class Journal {
     this.#shared.dropReplica(this.#replica)
     while (this.#ring.next() >= 0);
     this.#ring.release()
-    const message = messageOf(error)
-    const code = errorCode(error)
-    this.#options.notify({ kind: 'failed', code, message, isFull: code === 'ENOSPC' && !this.#isSyncing })
+    const isFull = isFullDisk(error) && !this.#isSyncing
+    const showsRoom = isFull && this.#files.freeBytes(this.#options.directory) >= FINISH_RESERVE_BYTES
+    this.#options.notify({ kind: 'failed', code: errorCode(error), message: messageOf(error), isFull, showsRoom })
     this.#wakeMain()
   }
 
@@ -365,18 +374,6 @@ export function journalOf(
   const ring = SpscRing.attach(task.ring)
   const arena = task.arena === null ? NO_ARENA : new Uint8Array(task.arena)
   return { journal: new Journal({ ...task, ...world, ring, arena, shared: LogShared.attach(task.shared) }), ring }
-}
-
-/** Tells the producer how far it may go: what is free behind what was written, less the reserve. */
-export function publishSpace(
-  files: Files,
-  directory: string,
-  shared: LogShared,
-  replica: number,
-  reserveBytes: number,
-): void {
-  const end = shared.written(replica) + files.freeBytes(directory)
-  shared.publishLimits(replica, Math.max(0, end - reserveBytes), Math.max(0, end - FINISH_RESERVE_BYTES))
 }
 
 /** @param keepFile its blocks may become those of a later segment (spare.ts) */

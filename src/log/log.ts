@@ -5,7 +5,7 @@
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
  *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
- *    └──► restarting ──► ok     a journal lane died without an I/O error, or a write met a full disk: recovered in place
+ *    └──► restarting ──► ok     a journal lane died without an I/O error, or a write met a full disk or quota: recovered in place
  *
  * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
@@ -18,8 +18,8 @@ import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.ts'
-import { makeDurableDirectory } from './files.ts'
-import { publishSpace } from './journal.ts'
+import { isFullDisk, makeDurableDirectory } from './files.ts'
+import { Refusals, publishSpace } from './free-space.ts'
 import type { JournalMessage } from './journal.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
@@ -40,6 +40,8 @@ import type { SegmentInfo } from './segment-list.ts'
 /** More restarts than this within the window say that restarting does not help. */
 const RESTARTS_MAX = 5
 const RESTART_WINDOW_MS = 60_000
+/** Until a restart in place is tried again that found no room on the disk. */
+const RESTART_AGAIN_MS = 5000
 
 export type { LogOptions, LogState } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
@@ -68,6 +70,7 @@ export class Log {
   /** For each generation but the current one: what of it was stored ends here. */
   #keptUpTo = new Map<number, Position>()
   #restartsMs: number[] = []
+  readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
   /** Replicas of which nobody knows what is on their disk, and why: no restart in place takes them in again. */
   readonly #unsound = new Map<number, string>()
@@ -302,14 +305,19 @@ export class Log {
     for (const incident of primary.incidents) this.#addIncident(incident)
     this.#shared.beginGeneration(producerStateOf(primary), epoch)
     for (const [replica, directory] of this.#directories.entries()) {
-      if (recovered.usable[replica]) publishSpace(files, directory, this.#shared, replica, this.#reserveBytes)
-      else this.#shared.dropReplica(replica)
+      if (!recovered.usable[replica]) this.#shared.dropReplica(replica)
+      else if (this.#refusalsOf(replica) > 0) this.#shared.publishLimits(replica, 0, 0) // its journal seeks room
+      else publishSpace(files, directory, this.#shared, replica, this.#reserveBytes)
     }
     const unusable = recovered.problems[0]
     this.#setState(unusable === undefined ? { kind: 'ok' } : { kind: 'degraded', ...unusable })
     this.#lanes = this.#directories.map((_, replica) =>
       recovered.usable[replica] ? this.#startLane(replica, primary) : null,
     )
+  }
+
+  #refusalsOf(replica: number): number {
+    return this.#refusals.count(replica, this.#environment.nowMs())
   }
 
   #startLane(replica: number, { tail }: RecoveredLog): JournalLane {
@@ -323,6 +331,7 @@ export class Log {
         shared: this.#shared.shared,
         tail,
         reserveBytes: this.#reserveBytes,
+        refusals: this.#refusalsOf(replica),
       },
       {
         onMessage: (message) => this.#onMessage(replica, message),
@@ -365,7 +374,9 @@ export class Log {
     this.#segments.written(this.#shared.segmentBase(0), written)
   }
 
-  #onFailed(replica: number, { code, message, isFull }: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
+  #onFailed(replica: number, failure: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
+    const { code, message, isFull, showsRoom } = failure
+    if (isFull) this.#refusals.add(replica, showsRoom, this.#environment.nowMs())
     const where = `${this.#directories[replica]!}: ${message}`
     if (!isFull && replica === 0) this.#primaryFailure = new StoreError('unavailable', code, where)
     else if (!isFull) this.#unsound.set(replica, message)
@@ -373,7 +384,7 @@ export class Log {
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
       this.#setState({ kind: 'degraded', code, message: `replica ${where}` })
     } else if (isFull) {
-      void this.#restart(where) // from then on the limits of free space refuse what would not fit
+      void this.#restart(where, 'full') // from then on the limits of free space refuse what would not fit
     } else if (this.#state.kind !== 'read-only') {
       this.#setState({
         kind: 'read-only',
@@ -385,13 +396,20 @@ export class Log {
 
   #onStalled(replica: number): void {
     this.#shared.dropReplica(replica)
-    this.#onFailed(replica, { code: 'ETIMEDOUT', message: 'the directory does not keep up', isFull: false })
+    const message = 'the directory does not keep up'
+    this.#onFailed(replica, { code: 'ETIMEDOUT', message, isFull: false, showsRoom: false })
     this.#progressed()
   }
 
-  #restart(reason: string): Promise<void> {
-    this.#restarting ??= this.#restartNow(reason)
-      .catch((failure: unknown) => this.giveUp(failure))
+  #restart(reason: string, cause: 'full' | 'death' = 'death'): Promise<void> {
+    this.#restarting ??= this.#restartNow(reason, cause)
+      .catch((failure: unknown) => {
+        if (!isFullDisk(failure)) return this.giveUp(failure)
+        const stop = this.#environment.every(RESTART_AGAIN_MS, () => {
+          stop()
+          void this.#restart(reason, 'full')
+        })
+      })
       .finally(() => {
         this.#restarting = null
       })
@@ -399,7 +417,7 @@ export class Log {
   }
 
   /** L2 */
-  async #restartNow(reason: string): Promise<void> {
+  async #restartNow(reason: string, cause: 'full' | 'death'): Promise<void> {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.stopProducer(PRODUCER_RESTARTING)
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
@@ -407,8 +425,10 @@ export class Log {
     if (this.#shared.producerState === PRODUCER_CLOSED) return
     if (this.#primaryFailure !== null) throw this.#primaryFailure
     const nowMs = this.#environment.nowMs()
-    this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
-    if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)
+    if (cause === 'death') {
+      this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
+      if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)
+    }
 
     const keepUpTo = this.written
     this.#keptUpTo.set(this.generation, keepUpTo)

@@ -10,7 +10,7 @@ const WRITE_BYTES = 128 << 10
 /** The disk is left alone for so many times as long as a piece took. */
 const PAUSE_FACTOR = 4
 
-/** See LogEnvironment.prepareFile. */
+/** See LogEnvironment.prepareFile. @throws what the file system throws; then nothing is left of it */
 export async function prepareFile(path: string, bytes: number, isCancelled: () => boolean): Promise<void> {
   const temporary = `${path}${TEMPORARY_SUFFIX}`
   try {
@@ -30,8 +30,7 @@ export async function prepareFile(path: string, bytes: number, isCancelled: () =
       await file.close()
     }
     if (!isCancelled()) await fs.rename(temporary, path)
-  } catch {
-    // A full or failing disk shows where it matters: in the journal.
+  } finally {
+    await fs.rm(temporary, { force: true }).catch(() => undefined)
   }
-  await fs.rm(temporary, { force: true }).catch(() => undefined)
 }

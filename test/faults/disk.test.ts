@@ -36,30 +36,24 @@ async function assertNothingIsAccepted(load: Load): Promise<void> {
 }
 
 describe('a disk that fails', () => {
-  for (const [what, fault] of [
-    ['fdatasync of the log', 'fdatasync-eio'],
-    ['a write to the log, as the disk is full after all,', 'write-enospc'],
-  ] as const) {
-    it(`makes the store read-only until a restart when ${what} fails: refused, unhealthy, nothing false acknowledged, queries answered`, async (context) => {
-      const load = await loaded(context)
-      faults.set(fault, 'records.log')
-      const isReadOnly = /log: read-only: .*(EIO|ENOSPC)/
-      // A write that finds the disk full is tried again after a recovery in place, five times in a minute.
-      await load.during(eventually(async () => isReadOnly.test((await server.request('/health', null)).text)))
-      assert.equal(server.stderr.split('"msg":"the log is read-only"').length - 1, 1)
-      await assertNothingIsAccepted(load)
-      await load.check()
+  it('makes the store read-only until a restart when fdatasync of the log fails: refused, unhealthy, nothing false acknowledged, queries answered', async (context) => {
+    const load = await loaded(context)
+    faults.set('fdatasync-eio', 'records.log')
+    const isReadOnly = /log: read-only: .*EIO/
+    await load.during(eventually(async () => isReadOnly.test((await server.request('/health', null)).text)))
+    assert.equal(server.stderr.split('"msg":"the log is read-only"').length - 1, 1)
+    await assertNothingIsAccepted(load)
+    await load.check()
 
-      faults.clear(fault) // a sync that succeeds after one that failed proves nothing
-      await assertNothingIsAccepted(load)
-      assert.equal(await store.health(), 503)
-      await server.kill()
-      await server.startAgain()
-      await load.check()
-      await load.stop()
-      await load.checkEverything()
-    })
-  }
+    faults.clear('fdatasync-eio') // a sync that succeeds after one that failed proves nothing
+    await assertNothingIsAccepted(load)
+    assert.equal(await store.health(), 503)
+    await server.kill()
+    await server.startAgain()
+    await load.check()
+    await load.stop()
+    await load.checkEverything()
+  })
 
   it('that is slow delays acknowledgements, not queries', async (context) => {
     const load = await loaded(context)
@@ -106,6 +100,21 @@ describe('a disk that fails', () => {
 })
 
 describe('a full disk', () => {
+  it('that says it has room is found out by a write: nothing false is acknowledged, nothing is taken until there is room, then all goes on without a restart', async (context) => {
+    const load = await loaded(context)
+    faults.set('write-enospc', '.log')
+    await load.during(eventually(() => /the log is restarting/.test(server.stderr), 30_000))
+    await assertNothingIsAccepted(load)
+    await load.check()
+    await eventually(async () => (await store.health()) === 200)
+    faults.clear('write-enospc')
+    const { acknowledgedRecords } = load.batches
+    await load.during(eventually(() => load.batches.acknowledgedRecords > acknowledgedRecords, 40_000))
+    assert.equal(await store.health(), 200)
+    await load.stop()
+    await load.checkEverything()
+  })
+
   it('refuses new batches before any write fails, answers queries, and takes batches again by itself when there is room', async (context) => {
     const load = await loaded(context)
     faults.set('disk-full')

@@ -5,7 +5,7 @@
  *   trigger            content      while it is there
  *   fdatasync-eio      part of path fdatasync of such a file fails
  *   fdatasync-slow     milliseconds every fdatasync takes so much longer
- *   write-enospc       part of path writes to such a file fail
+ *   write-enospc       part of path writes that make such a file longer fail, whatever the file system says is free
  *   read-eio           part of path reads of such a file fail
  *   disk-full          bytes        the file system says that so many bytes are free, or none
  *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
@@ -19,6 +19,7 @@
  * The exit triggers work once: the thread that takes the file away is the one that ends.
  */
 import fs from 'node:fs'
+import fsPromises from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import workerThreads from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
@@ -65,7 +66,7 @@ const endThread = (): never => process.exit(1)
 
 // node:fs
 
-const { fdatasyncSync, writeSync, writevSync, readSync, statfsSync } = fs
+const { fdatasyncSync, fstatSync, writeSync, writevSync, readSync, statfsSync } = fs
 
 fs.fdatasyncSync = (descriptor) => {
   const slowMs = trigger('fdatasync-slow')
@@ -74,20 +75,34 @@ fs.fdatasyncSync = (descriptor) => {
   fdatasyncSync(descriptor)
 }
 
-function beforeWrite(descriptor: number): void {
-  if (isAbout(descriptor, trigger('write-enospc'))) failWith('ENOSPC', 'write')
+function beforeWrite(descriptor: number, end: number): void {
+  if (isAbout(descriptor, trigger('write-enospc')) && end > fstatSync(descriptor).size) failWith('ENOSPC', 'write')
   if (isAbout(descriptor, trigger('exit-write')) && take('exit-write')) endThread()
 }
 
 // The overloads of these functions are passed on as they came.
-fs.writeSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {
-  beforeWrite(descriptor)
+fs.writeSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView, number?, number?, number?]) => {
+  const [bytes, , length = bytes.byteLength, at = Infinity] = rest
+  beforeWrite(descriptor, at + length)
   return writeSync(descriptor, ...rest)
 }) as typeof fs.writeSync
 
-fs.writevSync = (descriptor, ...rest) => {
-  beforeWrite(descriptor)
-  return writevSync(descriptor, ...rest)
+fs.writevSync = (descriptor, parts, at) => {
+  const length = parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  beforeWrite(descriptor, (at ?? Infinity) + length)
+  return writevSync(descriptor, parts, at)
+}
+
+/** As segments are written in advance. */
+const { open } = fsPromises
+fsPromises.open = async (...args) => {
+  const file = await open(...args)
+  const write = file.write.bind(file)
+  file.write = (async (bytes: NodeJS.ArrayBufferView, offset: number, length: number, at: number) => {
+    beforeWrite(file.fd, at + length)
+    return write(bytes, offset, length, at)
+  }) as typeof file.write
+  return file
 }
 
 fs.readSync = (descriptor: number, ...rest: [NodeJS.ArrayBufferView]) => {

@@ -156,6 +156,30 @@ describe('segments', () => {
     assert.equal(next.position, log.segments[1]!.base + 64)
   })
 
+  it('are not written in advance again at once where the disk refused one', async () => {
+    const world = new World({ seed: 1 })
+    let asked = 0
+    const environment = {
+      ...world.environment,
+      prepareFile: async () => {
+        asked += 1
+        throw Object.assign(new Error('EDQUOT'), { code: 'EDQUOT' })
+      },
+    }
+    const log = await world.open({ segmentBytes: 8192, reserveBytes: 0, environment })
+    const writer = openWriter(log)
+    const askedAfter = async (): Promise<number> => {
+      appended(writer, payloadOf(1, 3000))
+      world.step()
+      for (const tick of world.timers) tick()
+      await new Promise(setImmediate)
+      return asked
+    }
+    assert.deepEqual([await askedAfter(), await askedAfter()], [1, 1])
+    for (let n = 0; n < 4; n += 1) await askedAfter()
+    assert.equal(asked, 2, 'once for each segment')
+  })
+
   it('take over the file of a dropped one, or one written in advance while little is appended', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open({ segmentBytes: 8192, reserveBytes: 0 })
@@ -339,18 +363,140 @@ describe('a disk that fills up', () => {
     )
   })
 
-  it('again and again, though it says that there is room, makes the log read-only', async () => {
+  for (const code of ['ENOSPC', 'EDQUOT']) {
+    it(`though it says that there is room (${code}): takes nothing until room is found, then goes on within what was found`, async () => {
+      const world = new World({ seed: 1 })
+      const log = await world.open()
+      const writer = openWriter(log)
+      const stored = appended(writer, payloadOf(1, 100))
+      world.step()
+      const states: string[] = []
+      log.onStateChange(({ kind }) => states.push(kind))
+      const pass = async (ms: number): Promise<void> => {
+        world.nowMs += ms
+        for (const lane of world.lanes) lane.idle()
+        for (const tick of world.timers) tick()
+        await new Promise(setImmediate)
+      }
+      let framesRefused = 0
+      const refuses = (path: string): boolean => path.endsWith('.tmp') || framesRefused++ === 0 // recovery overwrites, which takes no room
+      world.files.faults = { write: (path) => (refuses(path) ? code : null) }
+      const lost = appended(writer, payloadOf(2, 100))
+      world.step()
+      await new Promise(setImmediate)
+      assert.deepEqual(states, ['restarting', 'ok'])
+      assert.equal(log.outcome(lost.end, lost.generation), 'lost')
+      for (let ms = 0; ms < 120_000; ms += 250) {
+        assert.equal(append(writer, payloadOf(3, 100)), 'no-space')
+        assert.equal(append(writer, payloadOf(3, 100), { purpose: 'finish' }), 'no-space')
+        await pass(250)
+      }
+      assert.deepEqual(states, ['restarting', 'ok'], 'it is not tried with what clients send')
+      assert.deepEqual(
+        world.files.paths().filter((path) => path.endsWith('.tmp')),
+        [],
+      )
+
+      world.files.faults = {}
+      for (let ms = 0; ms < 10_000; ms += 250) await pass(250)
+      const next = appended(writer, payloadOf(4, 100))
+      world.step()
+      assert.equal(log.committed, next.end)
+      assert.ok(log.roomFor('admit') < 2 << 20, 'what was found, less the reserve')
+      for (let n = 0; n < 500; n += 1) {
+        appended(writer, payloadOf(5, 10_000))
+        world.step()
+        await pass(250)
+      }
+      assert.deepEqual(states, ['restarting', 'ok'])
+      assert.deepEqual(
+        replay(log, world.files)
+          .frames.slice(0, 2)
+          .map(({ payload }) => payload),
+        [stored, next].map(({ payload }) => payload),
+      )
+    })
+  }
+
+  it('though it says that there is room: what may be written is kept below what there is', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ reserveBytes: 2 << 20 })
+    const writer = openWriter(log)
+    const capacityBytes = 8 << 20
+    const used = (): number =>
+      world.files.paths().reduce((sum, path) => sum + world.files.contentOf(path).byteLength, 0)
+    const pass = async (): Promise<void> => {
+      world.nowMs += 250
+      for (const lane of world.lanes) lane.idle()
+      await new Promise(setImmediate)
+    }
+    world.files.capacityBytes = capacityBytes // a quota
+    world.files.faults = { shown: 1 << 30 }
+    let restarts = 0
+    log.onStateChange(({ kind }) => (restarts += kind === 'restarting' ? 1 : 0))
+    const fill = async (): Promise<void> => {
+      for (let refused = 0; refused < 100;) {
+        if (typeof append(writer, payloadOf(1, 16_000)) === 'string') {
+          refused += 1
+          await pass()
+        }
+        world.step()
+        await new Promise(setImmediate)
+      }
+    }
+    await fill()
+    assert.equal(restarts, 1)
+    log.dropBefore(log.segments.at(-1)!.base)
+    for (const lane of world.lanes) lane.step()
+    world.files.capacityBytes = capacityBytes + (4 << 20)
+    await fill()
+    assert.equal(restarts, 1, 'its word is not believed again')
+    assert.ok(world.files.capacityBytes - used() > 1 << 20, 'the reserve is kept')
+    appended(writer, payloadOf(2, 100), { purpose: 'finish' })
+    world.step()
+    assert.equal(restarts, 1)
+  })
+
+  it('though it says that there is room, also when room was found: is tried less and less often', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()
     const writer = openWriter(log)
     world.files.faults = { write: (path) => (path.endsWith('/records.log') ? 'ENOSPC' : null) }
-    for (let restart = 0; restart < 6; restart += 1) {
-      assert.notEqual(log.state.kind, 'read-only')
-      appended(writer, payloadOf(1, 100))
+    const restartedMs: number[] = []
+    log.onStateChange(({ kind }) => {
+      if (kind === 'restarting') restartedMs.push(world.nowMs)
+    })
+    while (world.nowMs < 600_000) {
+      append(writer, payloadOf(1, 100))
       world.step()
       await new Promise(setImmediate)
+      world.nowMs += 250
+      for (const lane of world.lanes) lane.idle()
     }
-    assert.match(log.state.kind === 'read-only' ? log.state.message : '', /ENOSPC/)
+    assert.equal(log.state.kind, 'ok')
+    assert.ok(restartedMs.length >= 10 && restartedMs.length <= 30, `${restartedMs.length} restarts`)
+    assert.ok(restartedMs.at(-1)! - restartedMs.at(-2)! >= 30_000)
+  })
+
+  it('while it is recovered in place: the recovery is tried again until there is room', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const stored = appended(writer, payloadOf(1, 100))
+    world.step()
+    world.files.faults = { write: () => 'EDQUOT', free: () => 0 }
+    appended(writer, payloadOf(2, 100))
+    world.step()
+    for (let n = 0; n < 10; n += 1) {
+      await new Promise(setImmediate)
+      assert.notEqual(log.state.kind, 'read-only')
+      for (const tick of Array.from(world.timers)) tick()
+    }
+    world.files.faults = {}
+    for (const tick of Array.from(world.timers)) tick()
+    await new Promise(setImmediate)
+    assert.equal(log.state.kind, 'ok')
+    assert.equal(log.committed, stored.end)
   })
 })
 

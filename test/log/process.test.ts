@@ -116,7 +116,10 @@ describe('on a real disk', () => {
       await prepareFile(`${directory}/spare`, (3 << 20) + 8, () => false)
       assert.equal(fs.statSync(`${directory}/spare`).size, (3 << 20) + 8)
       await prepareFile(`${directory}/cancelled`, 1 << 20, () => true)
-      await prepareFile(`${directory}/absent/spare`, 1 << 20, () => false)
+      await assert.rejects(
+        prepareFile(`${directory}/absent/spare`, 1 << 20, () => false),
+        { code: 'ENOENT' },
+      )
       assert.deepEqual(fs.readdirSync(directory), ['spare'])
     })
 

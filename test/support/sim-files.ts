@@ -25,6 +25,8 @@ export interface SimFaults {
   read?(path: string, at: number, bytes: Uint8Array): void
   /** What is free where this path is, or null: as on the disk of all others. */
   free?(path: string): number | null
+  /** What the file system says is free, though it is not: blocks reserved for others, quotas. */
+  shown?: number
 }
 
 interface Inode {
@@ -177,6 +179,10 @@ export class SimFiles implements Files {
   }
 
   freeBytes(path: string): number {
+    return this.faults.shown ?? this.#freeBytes(path)
+  }
+
+  #freeBytes(path: string): number {
     return this.faults.free?.(path) ?? Math.max(0, this.capacityBytes - this.#usedBytes())
   }
 
@@ -210,7 +216,7 @@ export class SimFiles implements Files {
   #write(path: string, inode: Inode, bytes: Buffer, at: number): void {
     const code = this.faults.write?.(path) ?? null
     const grows = Math.max(0, at + bytes.byteLength - inode.content.byteLength)
-    const free = this.freeBytes(path)
+    const free = this.#freeBytes(path)
     const fits = code === null && grows <= free
     const most = code === null ? bytes.byteLength - (grows - free) : bytes.byteLength
     const count = fits ? bytes.byteLength : Math.floor(this.#random() * Math.max(0, most)) // C5

@@ -61,38 +61,57 @@ async function withDeliveries(server: BrokerServer, count: number): Promise<Deli
 }
 
 describe('a disk that fails', () => {
-  for (const [what, fault] of [
-    ['fdatasync of the log', 'fdatasync-eio'],
-    ['a write to the log, as the disk is full after all,', 'write-enospc'],
-  ] as const) {
-    it(`makes the broker read-only until a restart when ${what} fails: what cannot be stored did not happen, audit and queue agree, reads go on`, async (context) => {
-      const broker = await BreakableBroker.start(context)
-      const { server, faults } = broker
-      const [delivery] = await withDeliveries(server, 1)
-      const load = await broker.load(context, { onlyDurable: true })
-      for (const name of [delivery!.group.stream.name, 'dead']) load.scene.audit.asked('stream_created', name)
-      await untilWorkedOn(load, 200)
-      load.scene.failures = 'unknown'
-      faults.set(fault, 'records.log')
-      await load.during(eventually(async () => (await broker.storage()).status === 'read-only'))
-      assert.match((await broker.storage()).message!, /EIO|ENOSPC/)
-      assert.equal(broker.logged('"msg":"the log is read-only"'), 1)
-      await assertTakesNothing(delivery!.group.stream, delivery!)
-      await load.hold()
-      await load.check(false)
+  it('makes the broker read-only until a restart when fdatasync of the log fails: what cannot be stored did not happen, audit and queue agree, reads go on', async (context) => {
+    const broker = await BreakableBroker.start(context)
+    const { server, faults } = broker
+    const [delivery] = await withDeliveries(server, 1)
+    const load = await broker.load(context, { onlyDurable: true })
+    for (const name of [delivery!.group.stream.name, 'dead']) load.scene.audit.asked('stream_created', name)
+    await untilWorkedOn(load, 200)
+    load.scene.failures = 'unknown'
+    faults.set('fdatasync-eio', 'records.log')
+    await load.during(eventually(async () => (await broker.storage()).status === 'read-only'))
+    assert.match((await broker.storage()).message!, /EIO/)
+    assert.equal(broker.logged('"msg":"the log is read-only"'), 1)
+    await assertTakesNothing(delivery!.group.stream, delivery!)
+    await load.hold()
+    await load.check(false)
 
-      faults.clear(fault) // a sync that succeeds after one that failed proves nothing
-      await assertTakesNothing(delivery!.group.stream, delivery!)
-      await load.hold()
-      await server.kill()
-      await server.startAgain()
-      load.scene.failures = 'forbidden'
-      await load.check()
-      assert.equal((await delivery!.ack()).code, null)
-      await untilWorkedOn(load, 50)
-      await load.finish()
-    })
-  }
+    faults.clear('fdatasync-eio') // a sync that succeeds after one that failed proves nothing
+    await assertTakesNothing(delivery!.group.stream, delivery!)
+    await load.hold()
+    await server.kill()
+    await server.startAgain()
+    load.scene.failures = 'forbidden'
+    await load.check()
+    assert.equal((await delivery!.ack()).code, null)
+    await untilWorkedOn(load, 50)
+    await load.finish()
+  })
+
+  it('that is full though it says it has room takes nothing until there is room, then all goes on without a restart', async (context) => {
+    const broker = await BreakableBroker.start(context)
+    const { server, faults } = broker
+    const [delivery] = await withDeliveries(server, 1)
+    const load = await broker.load(context, { onlyDurable: true })
+    for (const name of [delivery!.group.stream.name, 'dead']) load.scene.audit.asked('stream_created', name)
+    await untilWorkedOn(load, 200)
+    load.scene.failures = 'unknown'
+    faults.set('write-enospc', '/segments/')
+    await load.during(eventually(() => broker.logged('the log is restarting') > 0, 30_000))
+    await load.during(eventually(async () => (await broker.storage()).status !== 'restarting'))
+    await load.hold()
+    await assertTakesNothing(delivery!.group.stream, delivery!)
+    assert.equal(broker.logged('"msg":"the log is read-only"'), 0)
+    faults.clear('write-enospc')
+    const post = () => delivery!.group.stream.post('/records', { message_id: 'm', payload: 'p' })
+    await load.during(eventually(async () => (await post()).status === 201, 40_000))
+    load.scene.failures = 'forbidden'
+    await load.check()
+    assert.equal((await delivery!.ack()).code, null)
+    await untilWorkedOn(load, 50)
+    await load.finish()
+  })
 
   it('that is slow delays what is stored, and what tells of it, not what is read', async (context) => {
     const { server, faults } = await BreakableBroker.start(context)
