@@ -7,6 +7,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { runBrokerKillRounds } from './soak/broker/kill.ts'
+import { runClean } from './soak/clean.ts'
 import { runKillRounds } from './soak/kill.ts'
 import { runObjectKillRounds } from './soak/objectstore/kill.ts'
 import { runOverload } from './soak/overload.ts'
@@ -15,12 +16,18 @@ const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--r
        npm run soak -- overload    [--duration 60s] [--seed N]
        npm run soak -- broker-kill [--rounds 200] [--seed N] [--replicated]
        npm run soak -- object-kill [--rounds 200] [--seed N]
+       npm run soak -- object-clean [--duration 60s] [--seed N]
+       npm run soak -- broker-clean [--duration 60s] [--seed N]
 
 kill         kill -9 of the log store under load, again and again, on one data directory
 overload     four times the connections that the log store can serve, with quotas on
 broker-kill  kill -9 of the broker under load, likewise
 object-kill  kill -9 of the object store under load, likewise
+object-clean objects that are overwritten at a steady pace: the log of the object store stays below its bound
+broker-clean records that are soon removed, likewise: the log of the broker stays below its bound
 `
+
+const NAMES = ['kill', 'overload', 'broker-kill', 'object-kill', 'object-clean', 'broker-clean'] as const
 
 const options = {
   rounds: { type: 'string', default: '200' },
@@ -40,7 +47,13 @@ report(`${soak.name}, seed ${soak.seed}`)
 if (soak.name === 'kill') console.log(await runKillRounds({ ...soak, report }))
 else if (soak.name === 'broker-kill') console.log(await runBrokerKillRounds({ ...soak, report }))
 else if (soak.name === 'object-kill') console.log(await runObjectKillRounds({ ...soak, report }))
+else if (soak.name === 'object-clean') console.log(await runClean({ ...soak, service: 'objectstore', report }))
+else if (soak.name === 'broker-clean') console.log(await runClean({ ...soak, service: 'broker', report }))
 else console.log(await runOverload({ ...soak, report }))
+
+function isKnown(name: string | undefined): name is (typeof NAMES)[number] {
+  return NAMES.some((known) => known === name)
+}
 
 function parse() {
   try {
@@ -50,8 +63,7 @@ function parse() {
     const seed = Number(values.seed)
     const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
     const isUsable = rounds >= 1 && seed >= 0 && seconds >= 1 && positionals.length === 1 && !values.help
-    const isKnown = name === 'kill' || name === 'overload' || name === 'broker-kill' || name === 'object-kill'
-    if (!isUsable || !isKnown) return null
+    if (!isUsable || !isKnown(name)) return null
     return { name, rounds, seed, seconds, replicated: values.replicated } as const
   } catch {
     return null

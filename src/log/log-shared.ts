@@ -3,7 +3,8 @@
  *
  *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
  *                  replica count, write quorum; status of each replica
- *   BigInt64 words per replica: written, synced, base of the segment being written, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds
+ *   BigInt64 words per replica: written, synced, base of the segment being written, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds;
+ *                  then bytes kept free for what the service writes beside the log
  *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
  *                  own, `reset` is what recovery found
  *
@@ -52,11 +53,14 @@ const SYNC_NANOSECONDS = 7
 const SEGMENT_BASE = 8
 const WORDS_PER_REPLICA = 9
 
+const KEPT_FREE = REPLICAS_MAX * WORDS_PER_REPLICA
+const BIG_WORDS = KEPT_FREE + 1
+
 const BLOCK_BYTES = 48
 const LIVE_BLOCK = 0
 const RESET_BLOCK = 1
 const BIG_AT = INT32_WORDS * 4
-const BLOCKS_AT = BIG_AT + REPLICAS_MAX * WORDS_PER_REPLICA * 8
+const BLOCKS_AT = BIG_AT + BIG_WORDS * 8
 const SHARED_BYTES = BLOCKS_AT + 2 * BLOCK_BYTES
 
 /** Where the next frame goes. Positions are multiples of 8. */
@@ -110,7 +114,7 @@ export class LogShared {
   private constructor(shared: SharedArrayBuffer) {
     this.shared = shared
     this.#words = new Int32Array(shared, 0, INT32_WORDS)
-    this.#big = new BigInt64Array(shared, BIG_AT, REPLICAS_MAX * WORDS_PER_REPLICA)
+    this.#big = new BigInt64Array(shared, BIG_AT, BIG_WORDS)
     this.#liveWords = blockWords(shared, LIVE_BLOCK)
     this.#livePositions = blockPositions(shared, LIVE_BLOCK)
     this.#resetWords = blockWords(shared, RESET_BLOCK)
@@ -217,7 +221,13 @@ export class LogShared {
   }
 
   admitLimit(): number {
-    return this.#reached(ADMIT_LIMIT)
+    return Math.max(0, this.#reached(ADMIT_LIMIT) - Number(Atomics.load(this.#big, KEPT_FREE)))
+  }
+
+  /** Besides the reserve, for what the service writes beside the log. By main. */
+  keepFree(bytes: number): void {
+    Atomics.store(this.#big, KEPT_FREE, BigInt(bytes))
+    Atomics.add(this.#words, PROGRESS, 1)
   }
 
   finishLimit(): number {

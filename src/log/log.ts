@@ -192,6 +192,11 @@ export class Log {
     return this.#shared.roomFor(purpose)
   }
 
+  /** Takes nothing new that would leave less, besides the reserve, for what the service writes beside the log. */
+  keepFree(bytes: number): void {
+    this.#shared.keepFree(bytes)
+  }
+
   /** Of the journal of one directory (0: the primary). */
   counters(replica = 0): JournalCounters {
     return this.#shared.counters(replica)
@@ -316,9 +321,7 @@ export class Log {
     )
   }
 
-  #refusalsOf(replica: number): number {
-    return this.#refusals.count(replica, this.#environment.nowMs())
-  }
+  #refusalsOf = (replica: number): number => this.#refusals.count(replica, this.#environment.nowMs())
 
   #startLane(replica: number, { tail }: RecoveredLog): JournalLane {
     const lane = this.#environment.startJournal(

@@ -62,6 +62,7 @@ export class Cleaner {
 
   async #enforce(signal: AbortSignal): Promise<void> {
     const { core, checkpoints } = this.#parts
+    core.log.keepFree(checkpoints.bytes) // M5
     if (checkpoints.isSegmentFull) core.appender.rotate()
     try {
       await this.#expireUploads(signal)

@@ -164,6 +164,19 @@ describe('cleaning', () => {
     })
   }
 
+  it('keeps room for a checkpoint, which grows with the keys', async () => {
+    const { world, client } = await open()
+    world.limitDisk(2 << 20)
+    for (let n = 0; n < 60; n += 1) await client.put(`${n}`.padEnd(900, 'k'), Buffer.alloc(0))
+    await clean(world)
+    world.lookAtSpace()
+    const { bytes } = world.engine.checkpoints
+    assert.ok(bytes > 30_000)
+    const freeBytes = world.files.freeBytes('/') - RESERVE_BYTES - (1 << 15)
+    assert.equal(world.log.roomFor('admit'), freeBytes - bytes)
+    assert.ok(world.log.roomFor('finish') > freeBytes)
+  })
+
   it('goes on after a restart before anything was written', async () => {
     const store = await open()
     await store.client.put('kept', BODY.subarray(0, 700))
