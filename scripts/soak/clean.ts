@@ -58,24 +58,25 @@ export async function runClean({ service, seed, seconds, report }: CleanOptions)
   const watch = new Watch(subject)
   const endMs = performance.now() + seconds * 1000
   let writes = 0
-  let failure: unknown = null
-  const fail = (error: unknown): void => void (failure ??= error)
+  const failed = new AbortController()
+  const isOver = (atMs: number): boolean => atMs >= endMs || failed.signal.aborted
   const write = async (): Promise<void> => {
-    for (let dueMs = performance.now(); dueMs < endMs && failure === null; dueMs += 1000 / WRITES_PER_SECOND) {
+    for (let dueMs = performance.now(); !isOver(dueMs); dueMs += 1000 / WRITES_PER_SECOND) {
       await sleep(dueMs - performance.now())
       await subject.write(writes++)
     }
   }
   const look = async (): Promise<void> => {
-    while (performance.now() < endMs && failure === null) {
+    while (!isOver(performance.now())) {
       await sleep(SAMPLE_MS)
       await watch.look()
       if (watch.looks % 20 === 0) report?.(watch.line)
     }
   }
   try {
-    await Promise.all([write().catch(fail), look().catch(fail)])
-    if (failure !== null) throw failure
+    const working = [write(), look()].map((work) => work.catch((error: unknown) => failed.abort(error)))
+    await Promise.all(working)
+    failed.signal.throwIfAborted()
     await watch.look()
     await subject.check()
     await subject.server.restart()

@@ -185,7 +185,7 @@ describe('a disk that is nearly full', () => {
       await server.startAgain()
     }
     assert.equal((await server.stream(stream.name).group().commit('done', { offset: count })).code, null)
-    await eventually(async () => (await publish()).status === 201)
+    await eventually(async () => (await publish()).status === 201, 30_000)
     for (let n = 0; n < 50; n += 1) assert.equal((await publish()).status, 201)
     assert.equal((await server.stream(kept.name).replay()).records.length, 1)
   })

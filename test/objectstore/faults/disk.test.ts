@@ -161,7 +161,7 @@ describe('a disk that is nearly full', () => {
       await small.startAgain()
     }
     for (const key of keys) assert.equal((await bucket.ask('DELETE', key)).status, 204)
-    await eventually(async () => (await bucket.ask('PUT', '/new', { body })).status === 200)
+    await eventually(async () => (await bucket.ask('PUT', '/new', { body })).status === 200, 30_000)
     for (const key of keys.slice(8)) assert.equal((await bucket.ask('PUT', key, { body })).status, 200)
   })
 
