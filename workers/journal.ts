@@ -21,7 +21,7 @@ export default function run({ port, data }: LaneTask<JournalTask>): void {
   for (let stopping = false; ;) {
     for (let sent = receiveMessageOnPort(port); sent; sent = receiveMessageOnPort(port)) {
       if (isStop(sent.message)) stopping = true
-      else journal.drop((sent.message as JournalRequest).base) // the only other message main sends
+      else journal.drop(sent.message as JournalRequest) // the only other message main sends
     }
     if (journal.runGroup()) continue
     if (stopping) break

@@ -1,6 +1,7 @@
 /** What a log looks after from time to time on main: replicas that do not keep up, segments to write in advance, room on the disk. */
 import type { SpscRing } from '../pipeline/spsc-ring.ts'
 import type { LogEnvironment } from './environment.ts'
+import { PRODUCER_OK } from './log-shared.ts'
 import type { LogShared } from './log-shared.ts'
 import type { SegmentInfo } from './segment-list.ts'
 import { sparePath } from './spare.ts'
@@ -82,6 +83,7 @@ export class Caretaker {
   #look(): void {
     this.#prepareSpares()
     const { shared, onFull } = this.#options
+    if (shared.producerState !== PRODUCER_OK) return // without a write quorum there is no room either, and that has another reason
     const isFull = shared.roomFor('admit') < (this.#isFull ? ROOM_AGAIN_BYTES : FULL_BELOW_BYTES)
     if (isFull !== this.#isFull) onFull(isFull)
     this.#isFull = isFull

@@ -211,6 +211,13 @@ function contentBytesOf(header: Buffer, position: number): number | null {
   return readU64(header, 24)
 }
 
+/**
+ * Where the log ended at least, whatever can be read of it or of the checkpoint: K1 and K3 say it by the name alone. 0 when there is none.
+ */
+export function newestCheckpointPosition(files: Files, directory: string): number {
+  return positionsIn(files, directory)[0] ?? 0
+}
+
 /** Newest first. */
 function positionsIn(files: Files, directory: string): number[] {
   return (files.list(directory) ?? [])

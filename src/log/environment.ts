@@ -53,4 +53,6 @@ export interface JournalLane {
 export interface JournalRequest {
   readonly kind: 'drop'
   readonly base: number
+  /** Base of the oldest segment that stays. */
+  readonly begin: number
 }

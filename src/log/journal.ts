@@ -16,7 +16,7 @@ import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts
 import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
-import type { JournalTask } from './environment.ts'
+import type { JournalRequest, JournalTask } from './environment.ts'
 import { errorCode, isFullDisk } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import {
@@ -209,10 +209,16 @@ export class Journal {
     return !this.#failed && this.#mark.position !== this.#shared.synced(this.#replica)
   }
 
-  /** Removes a sealed segment. Renamed first, so that half a removal is never taken for damage. */
-  drop(base: number): void {
+  /**
+   * Removes a sealed segment. Renamed first, so that half a removal is never taken for damage; and only when the mark says that the log
+   * begins behind it, so that its absence is not taken for a loss.
+   */
+  drop({ base, begin }: JournalRequest): void {
     if (this.#failed) return
     try {
+      if (this.#mark.begin === null || this.#mark.begin < begin) {
+        this.#mark.moveBegin({ epoch: this.#shared.epoch, position: this.#shared.synced(this.#replica), begin })
+      }
       const keepFile = this.#space.bytes >= 4 * this.#options.reserveBytes
       dropSegment(this.#files, this.#segments, base, keepFile)
     } catch (error) {
@@ -284,10 +290,7 @@ export class Journal {
   /** J4 */
   #openSegment(base: number, epoch: number): void {
     this.#seal()
-    // It was made at the start: where it is gone, what was stored is too, and a new one would only hide that.
-    if (!this.#files.exists(this.#segments)) {
-      throw new StoreError('unavailable', 'ENOENT', `${this.#segments} is gone`)
-    }
+    this.#requireDirectory()
     const directory = `${this.#segments}/${segmentName(base)}`
     this.#files.makeDirectory(directory)
     this.#base = base
@@ -331,14 +334,25 @@ export class Journal {
 
   #writeMark(): void {
     const position = this.#shared.synced(this.#replica)
-    if (position !== this.#mark.position) this.#mark.write({ epoch: this.#shared.epoch, position })
+    if (position === this.#mark.position) return
+    this.#mark.write({ epoch: this.#shared.epoch, position, begin: this.#mark.begin })
   }
 
   #refreshSpace(): void {
     this.#spaceBytes = 0
     this.#spaceMs = this.#options.nowMs()
+    this.#requireDirectory()
     if (this.#space.bytes < 2 * this.#options.reserveBytes) removeSpares(this.#files, this.#segments)
     this.#space.publish()
+  }
+
+  /**
+   * It was made at the start: where it is gone, what was stored is too, and a new one would only hide that. Writes to the file that is open
+   * do not fail then.
+   */
+  #requireDirectory(): void {
+    const needed = this.#file === null ? this.#segments : this.#recordsPath()
+    if (!this.#files.exists(needed)) throw new StoreError('unavailable', 'ENOENT', `${needed} is gone`)
   }
 
   #wakeMain(): void {

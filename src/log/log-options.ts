@@ -26,6 +26,14 @@ export interface LogOptions {
   readonly replicaStallMs?: number
   readonly environment?: LogEnvironment
   onIncident?(incident: QuarantineIncident): void
+  /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */
+  onRemade?(directory: string): void
+}
+
+/** A directory of the log that is not written to any more. */
+export interface LostReplica {
+  readonly directory: string
+  readonly reason: string
 }
 
 export type LogState =

@@ -20,11 +20,12 @@ import { DurableMark } from './durable-mark.ts'
 import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.ts'
 import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
+import { IncidentList } from './incident-list.ts'
 import type { JournalMessage } from './journal.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
 import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL_MS_DEFAULT } from './log-options.ts'
-import type { LogOptions, LogState } from './log-options.ts'
+import type { LogOptions, LogState, LostReplica } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
 import { writeQuarantine } from './quarantine.ts'
@@ -33,9 +34,10 @@ import type { DamagedRange } from './read.ts'
 import type { RecoveredLog } from './recovery.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
-import { SEGMENT_BYTES_MAX } from './segment-format.ts'
+import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
+import { takeDirectories } from './take-directories.ts'
 
 /** More restarts than this within the window say that restarting does not help. */
 const RESTARTS_MAX = 5
@@ -43,7 +45,7 @@ const RESTART_WINDOW_MS = 60_000
 /** Until a restart in place is tried again that found no room on the disk. */
 const RESTART_AGAIN_MS = 5000
 
-export type { LogOptions, LogState } from './log-options.ts'
+export type { LogOptions, LogState, LostReplica } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
 
 export class Log {
@@ -64,7 +66,7 @@ export class Log {
   readonly #reserveBytes: number
   #lanes: (JournalLane | null)[] = []
   readonly #segments: SegmentList
-  #incidents: QuarantineIncident[] = []
+  readonly #incidents: IncidentList
   #state: LogState = { kind: 'ok' }
   #committed = 0
   /** For each generation but the current one: what of it was stored ends here. */
@@ -73,7 +75,9 @@ export class Log {
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
   /** Replicas of which nobody knows what is on their disk, and why: no restart in place takes them in again. */
-  readonly #unsound = new Map<number, string>()
+  readonly #unsound: Map<number, string>
+  /** By replica, why it is not written to any more. */
+  readonly #lost = new Map<number, string>()
   /** Why the primary directory is unsound: then the log is read-only, or about to be. */
   #primaryFailure: StoreError | null = null
   readonly #caretaker: Caretaker
@@ -90,21 +94,19 @@ export class Log {
     const environment = options.environment ?? nodeEnvironment
     const directories = [options.directory, ...(options.replicas ?? [])]
     assert(directories.length <= REPLICAS_MAX, 'too many replica directories')
-    const locks: DirectoryLock[] = []
+    const { locks, unusable } = await takeDirectories(environment, directories)
     try {
-      for (const directory of directories) {
-        locks.push(await takeDirectory(environment, directory))
-      }
       const recovered = recoverDirectories({
         files: environment.files,
         directories,
         segmentsName: options.segmentsName ?? 'segments',
         writeQuorum: options.writeQuorum ?? directories.length,
         randomUint32: environment.randomUint32,
+        unusable,
       })
-      return new Log(options, environment, directories, locks, recovered)
+      return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
-      for (const lock of locks.reverse()) await lock.release()
+      for (const lock of [...locks].reverse()) await lock.release()
       throw error
     }
   }
@@ -114,6 +116,7 @@ export class Log {
     environment: LogEnvironment,
     directories: readonly string[],
     locks: readonly DirectoryLock[],
+    unusable: ReadonlyMap<number, string>,
     recovered: RecoveredDirectories,
   ) {
     const ringBytes = options.ringBytes ?? RING_BYTES_DEFAULT
@@ -124,8 +127,12 @@ export class Log {
     this.#directories = directories
     this.#segmentsName = options.segmentsName ?? 'segments'
     this.#locks = locks
+    this.#unsound = new Map(unusable)
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
+    this.#incidents = new IncidentList(environment.files, options.directory, (incident) =>
+      options.onIncident?.(incident),
+    )
     this.#segments = new SegmentList(`${options.directory}/${this.#segmentsName}`)
     this.id = recovered.logId
     this.tornTail = recovered.primary.tornTail
@@ -184,7 +191,11 @@ export class Log {
   }
 
   get incidents(): readonly QuarantineIncident[] {
-    return this.#incidents
+    return this.#incidents.all
+  }
+
+  get lostReplicas(): readonly LostReplica[] {
+    return [...this.#lost].map(([replica, reason]) => ({ directory: this.#directories[replica]!, reason }))
   }
 
   /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
@@ -234,14 +245,15 @@ export class Log {
 
   /** A reader found damage: it is written down beside the segment and reported like what recovery finds. */
   reportDamage(segment: SegmentInfo, range: DamagedRange): void {
-    const known = this.#incidents.filter((incident) => incident.segmentBase === segment.base)
+    const known = this.incidents.filter((incident) => incident.segmentBase === segment.base)
     if (known.some((incident) => incident.from <= range.from && incident.to >= range.to)) return
-    this.#addIncident({ segmentBase: segment.base, ...range })
+    this.#incidents.add({ segmentBase: segment.base, ...range })
     try {
       writeQuarantine(this.#environment.files, segment.directory, [...known, range])
     } catch {
       // On a failing disk it stays in memory: the next reader finds it again.
     }
+    this.#incidents.keep()
   }
 
   /**
@@ -250,9 +262,11 @@ export class Log {
    */
   dropBefore(position: Position): void {
     const dropped = this.#segments.dropBefore(position)
-    if (dropped.length === 0) return
+    const last = dropped.at(-1)
+    if (last === undefined) return
+    const begin = this.segments[0]?.base ?? last.end + SEGMENT_FOOTER_BYTES
     for (const [replica, lane] of this.#lanes.entries()) {
-      for (const base of dropped) lane?.post({ kind: 'drop', base })
+      for (const { base } of dropped) lane?.post({ kind: 'drop', base, begin })
       this.#rings[replica]!.wake()
     }
   }
@@ -298,27 +312,52 @@ export class Log {
     const { files } = this.#environment
     const { primary } = recovered
     const epoch = recovered.epoch + 1
+    this.#segments.reset(primary.segments)
+    const first = this.segments[0]?.base ?? primary.nextBase
+    for (const incident of primary.incidents) this.#incidents.add(incident)
+    this.#incidents.addForgotten(first)
+    // What is lost of the beginning is in the list of incidents before the marks forget it.
+    const begin = this.#incidents.keep() ? first : primary.begin
+    this.#lost.clear()
+    for (const { replica, reason } of recovered.problems) this.#lost.set(replica, reason)
     for (const [replica, directory] of this.#directories.entries()) {
       if (!recovered.usable[replica]) continue
-      makeDurableDirectory(files, `${directory}/${this.#segmentsName}`)
-      const mark = DurableMark.open(files, directory, this.id)
-      mark.write({ epoch, position: primary.tail.end })
-      mark.sync()
-      mark.close()
+      try {
+        makeDurableDirectory(files, `${directory}/${this.#segmentsName}`)
+        const mark = DurableMark.open(files, directory, this.id)
+        mark.write({ epoch, position: primary.tail.end, begin })
+        mark.sync()
+        mark.close()
+      } catch (error) {
+        if (replica === 0) throw error
+        this.#lost.set(replica, messageOf(error))
+      }
     }
-    this.#segments.reset(primary.segments)
-    for (const incident of primary.incidents) this.#addIncident(incident)
+    for (const directory of recovered.remade) this.#options.onRemade?.(directory)
     this.#shared.beginGeneration(producerStateOf(primary), epoch)
     for (const [replica, directory] of this.#directories.entries()) {
-      if (!recovered.usable[replica]) this.#shared.dropReplica(replica)
+      if (this.#lost.has(replica)) this.#shared.dropReplica(replica)
       else if (this.#refusalsOf(replica) > 0) this.#shared.publishLimits(replica, 0, 0) // its journal seeks room
       else publishSpace(files, directory, this.#shared, replica, this.#reserveBytes)
     }
-    const unusable = recovered.problems[0]
-    this.#setState(unusable === undefined ? { kind: 'ok' } : { kind: 'degraded', ...unusable })
     this.#lanes = this.#directories.map((_, replica) =>
-      recovered.usable[replica] ? this.#startLane(replica, primary) : null,
+      this.#lost.has(replica) ? null : this.#startLane(replica, primary),
     )
+    if (this.#shared.producerState === PRODUCER_READ_ONLY) this.#setState(this.#withoutQuorum('log_quorum_unavailable'))
+    else if (this.#lost.size === 0) this.#setState({ kind: 'ok' })
+    else this.#setState({ kind: 'degraded', code: 'log_replica_unusable', message: this.#lostText() })
+  }
+
+  #lostText(): string {
+    return this.lostReplicas.map(({ directory, reason }) => `replica ${directory}: ${reason}`).join('; ')
+  }
+
+  #withoutQuorum(code: string): LogState {
+    const left = this.#directories.length - this.#lost.size
+    const message =
+      `${left} of ${this.#directories.length} log directories are left, the write quorum is ${this.#shared.writeQuorum} ` +
+      `(${this.#lostText()}). Nothing more is accepted: repair the directories, then restart`
+    return { kind: 'read-only', code, message }
   }
 
   #refusalsOf = (replica: number): number => this.#refusals.count(replica, this.#environment.nowMs())
@@ -383,11 +422,14 @@ export class Log {
     const where = `${this.#directories[replica]!}: ${message}`
     if (!isFull && replica === 0) this.#primaryFailure = new StoreError('unavailable', code, where)
     else if (!isFull) this.#unsound.set(replica, message)
+    if (replica !== 0) this.#lost.set(replica, message)
     if (this.#restarting !== null) return // which finds it
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
-      this.#setState({ kind: 'degraded', code, message: `replica ${where}` })
+      this.#setState({ kind: 'degraded', code, message: this.#lostText() })
     } else if (isFull) {
       void this.#restart(where, 'full') // from then on the limits of free space refuse what would not fit
+    } else if (this.#state.kind !== 'read-only' && replica !== 0) {
+      this.#setState(this.#withoutQuorum(code))
     } else if (this.#state.kind !== 'read-only') {
       this.#setState({
         kind: 'read-only',
@@ -466,30 +508,6 @@ export class Log {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
-  }
-
-  #addIncident(incident: QuarantineIncident): void {
-    const { segmentBase, from, to } = incident
-    if (this.#incidents.some((known) => known.segmentBase === segmentBase && known.from === from && known.to === to))
-      return
-    this.#incidents = [...this.#incidents, incident]
-    this.#options.onIncident?.(incident)
-  }
-}
-
-async function takeDirectory(environment: LogEnvironment, directory: string): Promise<DirectoryLock> {
-  try {
-    makeDurableDirectory(environment.files, directory)
-    return await environment.lock(directory)
-  } catch (error) {
-    if (error instanceof StoreError) throw error
-    const message = messageOf(error)
-    throw new StoreError(
-      'unavailable',
-      'data_directory_unusable',
-      `${directory} cannot be created or written: ${message}. Choose another data directory, or give this process access`,
-      { cause: error },
-    )
   }
 }
 

@@ -1,6 +1,12 @@
 /**
- * Damage that was found in a segment, written beside it as `quarantine.json`, so that every later start reports it too although sealed
- * segments are not read again. The bytes stay where they are, for whoever can repair them.
+ * Damage that was found, so that every later start reports it too.
+ *
+ *   <segment>/quarantine.json   damaged ranges of the segment, as sealed segments are not read again. The bytes stay where they are, for
+ *                               whoever can repair them
+ *   incidents.json              in the data directory: all incidents of the log. It counts for positions before the beginning of the log,
+ *                               of which nothing else tells any more; for all others the segments do
+ *   acknowledged-incidents      in the data directory, written by an operator: what begins a line with the id of an incident has
+ *                               acknowledged it
  */
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
 import { publishFile, readWhole } from './files.ts'
@@ -14,6 +20,9 @@ export interface QuarantineIncident extends DamagedRange {
   readonly segmentBase: number
 }
 
+/** How it is named to people: the same at every start, as positions are never given twice. */
+export const incidentIdOf = ({ from }: QuarantineIncident): string => `inc-${from.toString(16).padStart(12, '0')}`
+
 /** What is known about a segment; 'unreadable' when the list itself is damaged: the segment has to be read through. */
 export function readQuarantine(files: Files, segmentDirectory: string): readonly DamagedRange[] | 'unreadable' {
   const bytes = readWhole(files, `${segmentDirectory}/${QUARANTINE_NAME}`)
@@ -25,4 +34,26 @@ export function readQuarantine(files: Files, segmentDirectory: string): readonly
 export function writeQuarantine(files: Files, segmentDirectory: string, ranges: readonly DamagedRange[]): void {
   const content = encodeCheckedJson(ranges.map(({ from, to, reason }) => ({ from, to, reason })))
   publishFile(files, segmentDirectory, QUARANTINE_NAME, [content])
+}
+
+const INCIDENTS_NAME = 'incidents.json'
+
+/** All incidents ever written down; none when the list is damaged. */
+export function readIncidents(files: Files, directory: string): readonly QuarantineIncident[] {
+  const bytes = readWhole(files, `${directory}/${INCIDENTS_NAME}`)
+  const decoded = bytes && decodeCheckedJson(bytes)
+  return decoded ? (decoded.content as QuarantineIncident[]) : [] // the checksum says we wrote it
+}
+
+export function writeIncidents(files: Files, directory: string, incidents: readonly QuarantineIncident[]): void {
+  const content = incidents.map(({ segmentBase, from, to, reason }) => ({ segmentBase, from, to, reason }))
+  publishFile(files, directory, INCIDENTS_NAME, [encodeCheckedJson(content)])
+}
+
+export const ACKNOWLEDGED_NAME = 'acknowledged-incidents'
+
+/** Ids of the incidents that an operator has acknowledged. */
+export function readAcknowledged(files: Files, directory: string): ReadonlySet<string> {
+  const text = readWhole(files, `${directory}/${ACKNOWLEDGED_NAME}`)?.toString('utf8') ?? ''
+  return new Set(text.split('\n').flatMap((line) => /^\s*(inc-[0-9a-f]{12,})(?=\s|$)/.exec(line)?.[1] ?? []))
 }

@@ -2,17 +2,20 @@
  * Opening the segments of one directory: what is there, what was torn by a crash, what is damaged.
  *
  * V1  a segment with a footer, known to be durable to its end, is sealed and not read; any other is read frame by frame
- * V2  what was durable and does not read is damage: an incident, kept. Durable is what a frame behind it, a later segment or the
- *     durable mark says was durable
+ * V2  what was durable and does not read is damage: an incident, kept. Durable is what a frame behind it, a later segment, the durable mark
+ *     or the name of a checkpoint says was durable. The mark also says where the log begins: what is missing from there on is damage
  * V3  what was not known to be durable and does not read is the torn tail of a crash: cut off, with all that follows it
  * V4  everything kept is durable before it counts as recovered: what is not known to be is written once more and synced, because
  *     a sync that failed in an earlier life may have left it in memory only, marked as clean
  * V5  a position that may have been handed out as durable is never given to another frame: a segment damaged at its end is
  *     sealed, and the log goes on behind what is missing
+ * V6  a directory behind the end of the log says nothing unless its file is of this log: it is left where it is, and is an incident
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
+import { newestCheckpointPosition } from './checkpoint.ts'
 import { readMark } from './durable-mark.ts'
+import type { Mark } from './durable-mark.ts'
 import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import type { JournalTail } from './journal.ts'
@@ -61,6 +64,8 @@ export interface RecoveredLog {
   readonly tail: JournalTail
   /** Base of the next segment, when tail.base is -1. */
   readonly nextBase: number
+  /** Where the log begins, what is lost of its beginning included. */
+  readonly begin: number
   /** The highest epoch seen. */
   readonly epoch: number
   readonly incidents: readonly QuarantineIncident[]
@@ -90,9 +95,14 @@ class Recovery {
   run(): RecoveredLog {
     const { files, directory, logId } = this.#options
     const marked = readMark(files, directory, logId)
-    const durable = Math.min(marked.position, this.#options.keepUpTo ?? Infinity)
+    const known = Math.max(marked.position, newestCheckpointPosition(files, directory))
+    const durable = Math.min(known, this.#options.keepUpTo ?? Infinity)
 
-    const bases = this.#listBases()
+    const bases = this.#withoutStrays(this.#listBases(), durable)
+    const first = bases[0] ?? 0
+    if (marked.begin !== null && marked.begin < first) {
+      this.#report(marked.begin, { from: marked.begin, to: first, reason: MISSING })
+    }
     const opened: RecoveredSegment[] = []
     for (const [index, base] of bases.entries()) {
       const nextBase = bases[index + 1]
@@ -101,14 +111,14 @@ class Recovery {
       const segment = this.#openSegment(base, nextBase, durable, previous?.chain ?? 0)
       if (segment) opened.push(segment)
     }
-    return this.#result(opened, durable, marked.epoch)
+    return this.#result(opened, durable, marked)
   }
 
-  #result(opened: readonly RecoveredSegment[], durable: number, markedEpoch: number): RecoveredLog {
+  #result(opened: readonly RecoveredSegment[], durable: number, marked: Mark): RecoveredLog {
     const last = opened.at(-1)
-    const epoch = opened.reduce((highest, segment) => Math.max(highest, segment.epoch), markedEpoch)
-    let nextBase = last ? last.end + SEGMENT_FOOTER_BYTES : 0
-    if (durable > (last?.end ?? 0) + SEGMENT_FOOTER_BYTES) {
+    const epoch = opened.reduce((highest, segment) => Math.max(highest, segment.epoch), marked.epoch)
+    let nextBase = last ? last.end + SEGMENT_FOOTER_BYTES : (marked.begin ?? 0)
+    if (durable > nextBase) {
       this.#report(last?.base ?? 0, { from: nextBase, to: durable, reason: MISSING })
       nextBase = aligned(durable) // V5
     }
@@ -124,6 +134,7 @@ class Recovery {
         chain: last?.chain ?? 0,
       },
       nextBase,
+      begin: Math.min(marked.begin ?? Infinity, opened[0]?.base ?? nextBase),
       epoch,
       incidents: this.#incidents,
       tornTail: this.#tornTail,
@@ -142,6 +153,47 @@ class Recovery {
       else bases.push(base)
     }
     return bases.sort((a, b) => a - b)
+  }
+
+  /** V6 */
+  #withoutStrays(bases: readonly number[], durable: number): number[] {
+    const kept = [...bases]
+    const isStray = (base: number): boolean =>
+      base >= durable && !this.#isBehind(kept.at(-2), base) && !this.#isOurs(base)
+    while (kept.length > 0 && isStray(kept.at(-1)!)) kept.pop()
+    for (const base of bases.slice(kept.length)) {
+      const reason = `${this.#directoryOf(base)} is no segment of this log: move it away`
+      this.#report(base, { from: base, to: base, reason })
+    }
+    return kept
+  }
+
+  /** Where the next segment comes into being: its file may not be there yet. */
+  #isBehind(previous: number | undefined, base: number): boolean {
+    if (previous === undefined) return true
+    const path = `${this.#directoryOf(previous)}/${RECORDS_NAME}`
+    if (!this.#files.exists(path)) return false
+    return this.#read(path, (file) => previous + file.size() === base)
+  }
+
+  #isOurs(base: number): boolean {
+    const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
+    if (!this.#files.exists(path)) return false
+    const { logId } = this.#options
+    return this.#read(path, (file) => {
+      const footer = readFooter(file)
+      const hasFooter = footer !== null && footer.base === base && footer.logId === logId
+      return hasFooter || hasHeader(file, base, logId) || this.#scan(file, base, base + file.size()).frameCount > 0
+    })
+  }
+
+  #read<Result>(path: string, look: (file: OpenFile) => Result): Result {
+    const file = this.#files.open(path, 'read')
+    try {
+      return look(file)
+    } finally {
+      file.close()
+    }
   }
 
   #checkGap(previous: RecoveredSegment, base: number): void {

@@ -31,11 +31,13 @@ export interface RecoverDirectoriesOptions {
   readonly keepUpTo?: number
   /** Replicas that are not to be used, and why. They hold nothing that the primary lacks. */
   readonly leftOut?: ReadonlyMap<number, string>
+  /** Replicas that cannot be used, and why. What they hold is not known. */
+  readonly unusable?: ReadonlyMap<number, string>
 }
 
 interface DirectoryProblem {
-  readonly code: string
-  readonly message: string
+  readonly replica: number
+  readonly reason: string
 }
 
 export interface RecoveredDirectories {
@@ -47,6 +49,8 @@ export interface RecoveredDirectories {
   /** By directory: equal to the primary, and fit to be written to. */
   readonly usable: readonly boolean[]
   readonly problems: readonly DirectoryProblem[]
+  /** Directories that held no log that could be read, while others did. */
+  readonly remade: readonly string[]
 }
 
 export function recoverDirectories(options: RecoverDirectoriesOptions): RecoveredDirectories {
@@ -58,13 +62,15 @@ class Replicas {
   readonly #files: Files
   readonly #usable: boolean[]
   readonly #problems: DirectoryProblem[] = []
+  readonly #remade: string[] = []
   #logId = 0
 
   constructor(options: RecoverDirectoriesOptions) {
     this.#options = options
     this.#files = options.files
     this.#usable = options.directories.map(() => true)
-    for (const [replica, reason] of options.leftOut ?? []) this.#giveUp(replica, new Error(reason))
+    for (const [replica, reason] of [...(options.leftOut ?? []), ...(options.unusable ?? [])])
+      this.#giveUp(replica, new Error(reason))
   }
 
   run(): RecoveredDirectories {
@@ -78,7 +84,7 @@ class Replicas {
     }
     this.#requireQuorum()
     const epoch = recovered.reduce((highest, one) => Math.max(highest, one?.epoch ?? 0), 0)
-    return { logId: this.#logId, primary, epoch, usable: this.#usable, problems: this.#problems }
+    return { logId: this.#logId, primary, epoch, usable: this.#usable, problems: this.#problems, remade: this.#remade }
   }
 
   /** One log id for all; a directory that lost its FORMAT, or never had one, gets it. */
@@ -107,7 +113,9 @@ class Replicas {
     this.#logId = id ?? randomUint32()
     this.#requireQuorum()
     this.#each((directory, replica) => {
-      if (ids[replica] === null) writeFormat(this.#files, directory, this.#logId)
+      if (ids[replica] !== null) return
+      writeFormat(this.#files, directory, this.#logId)
+      if (id !== undefined) this.#remade.push(directory)
     })
   }
 
@@ -268,12 +276,8 @@ class Replicas {
   }
 
   #giveUp(replica: number, error: unknown): void {
-    const message = messageOf(error)
     this.#usable[replica] = false
-    this.#problems.push({
-      code: 'log_replica_unusable',
-      message: `replica ${this.#options.directories[replica]!}: ${message}`,
-    })
+    this.#problems.push({ replica, reason: messageOf(error) })
   }
 
   /** Enough directories to write to, and to be sure that one of them has whatever was acknowledged. */
@@ -283,10 +287,11 @@ class Replicas {
     const needed = Math.max(writeQuorum, count - (leftOut?.size ?? 0) - writeQuorum + 1)
     const have = this.#usable.filter(Boolean).length
     if (have >= needed) return
+    const reasons = this.#problems.map(({ replica, reason }) => `${this.#options.directories[replica]!}: ${reason}`)
     throw new StoreError(
       'unavailable',
       'log_quorum_unavailable',
-      `${have} of ${count} log directories can be used, ${needed} are needed: ${this.#problems[0]?.message ?? ''}`,
+      `${have} of ${count} log directories can be used, ${needed} are needed: ${reasons.join('; ')}`,
     )
   }
 

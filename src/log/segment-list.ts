@@ -63,14 +63,14 @@ export class SegmentList {
     if (active && active.base === base && active.end < position) this.#changeActive({ ...active, end: position })
   }
 
-  /** Takes out the sealed segments that end at or below a position; their bases. */
-  dropBefore(position: Position): number[] {
+  /** Takes out the sealed segments that end at or below a position. */
+  dropBefore(position: Position): readonly SegmentInfo[] {
     const dropped = this.#sealed.filter(({ end }) => end <= position)
     if (dropped.length > 0) {
       this.#sealed = this.#sealed.filter(({ end }) => end > position)
       this.#all = null
     }
-    return dropped.map(({ base }) => base)
+    return dropped
   }
 
   #changeActive(active: SegmentInfo | null): void {

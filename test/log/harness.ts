@@ -1,6 +1,12 @@
 /** A log without threads: simulated files and time, journals that are stepped by hand. */
 import { crc32 } from 'node:zlib'
-import type { JournalEvents, JournalLane, JournalTask, LogEnvironment } from '../../src/log/environment.ts'
+import type {
+  JournalEvents,
+  JournalLane,
+  JournalRequest,
+  JournalTask,
+  LogEnvironment,
+} from '../../src/log/environment.ts'
 import { journalOf } from '../../src/log/journal.ts'
 import type { Journal, JournalMessage } from '../../src/log/journal.ts'
 import { Log } from '../../src/log/log.ts'
@@ -53,8 +59,8 @@ class SteppedLane implements JournalLane {
     this.#messages = []
   }
 
-  post(message: { readonly base: number }): void {
-    if (!this.#ended) this.journal.drop(message.base)
+  post(message: JournalRequest): void {
+    if (!this.#ended) this.journal.drop(message)
   }
 
   async stop(): Promise<void> {

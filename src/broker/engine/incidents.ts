@@ -4,6 +4,7 @@
  * A range belongs to the streams whose index has records there; when there are none, to those whose missing offsets fit between their
  * neighbours. What cannot be told to be any stream's is shown with the audit stream, so that no damage goes unseen.
  */
+import { incidentIdOf } from '../../log/quarantine.ts'
 import type { QuarantineIncident } from '../../log/quarantine.ts'
 import { Places } from '../records/places.ts'
 import type { IncidentEntry } from '../wire/storage-answers.ts'
@@ -13,8 +14,6 @@ import type { StreamState } from './state.ts'
 
 /** How a segment is named to people. */
 export const segmentId = (base: number): string => base.toString(16).padStart(16, '0')
-
-export const incidentIdOf = ({ from }: QuarantineIncident): string => `inc-${from.toString(16).padStart(12, '0')}`
 
 interface Lost {
   readonly first: number

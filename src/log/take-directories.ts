@@ -1,0 +1,53 @@
+/** Makes the directories of a log where they are missing, and takes them for this process. */
+import { StoreError, messageOf } from '../errors.ts'
+import type { DirectoryLock, LogEnvironment } from './environment.ts'
+import { makeDurableDirectory } from './files.ts'
+
+export interface TakenDirectories {
+  readonly locks: readonly DirectoryLock[]
+  /** By replica, why it cannot be used: a log that is kept in several directories can do without one. */
+  readonly unusable: ReadonlyMap<number, string>
+}
+
+const UNUSABLE = 'data_directory_unusable'
+
+/**
+ * @param directories the primary one first
+ * @throws StoreError data_directory_unusable of the primary, data_directory_locked of any: somebody else uses it. Then none is taken
+ */
+export async function takeDirectories(
+  environment: LogEnvironment,
+  directories: readonly string[],
+): Promise<TakenDirectories> {
+  const locks: DirectoryLock[] = []
+  const unusable = new Map<number, string>()
+  for (const [replica, directory] of directories.entries()) {
+    try {
+      locks.push(await takeDirectory(environment, directory))
+    } catch (error) {
+      if (replica > 0 && error instanceof StoreError && error.code === UNUSABLE) {
+        unusable.set(replica, error.message)
+        continue
+      }
+      for (const lock of locks.reverse()) await lock.release()
+      throw error
+    }
+  }
+  return { locks, unusable }
+}
+
+async function takeDirectory(environment: LogEnvironment, directory: string): Promise<DirectoryLock> {
+  try {
+    makeDurableDirectory(environment.files, directory)
+    return await environment.lock(directory)
+  } catch (error) {
+    if (error instanceof StoreError) throw error
+    const message = messageOf(error)
+    throw new StoreError(
+      'unavailable',
+      UNUSABLE,
+      `${directory} cannot be created or written: ${message}. Choose another data directory, or give this process access`,
+      { cause: error },
+    )
+  }
+}
