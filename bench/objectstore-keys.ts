@@ -26,6 +26,7 @@ import { OBJSTORE_SEGMENT_BYTES_DEFAULT as SEGMENT_BYTES } from '../src/config/l
 import { LOG_RING_BYTES } from '../src/objectstore/limits.ts'
 import { Arena } from '../src/pipeline/arena.ts'
 import { Service, row, timed } from './support/service.ts'
+import { ReadErrors } from '../src/observability/read-errors.ts'
 
 const { values } = parseArgs({
   options: {
@@ -70,12 +71,21 @@ async function preload(): Promise<void> {
   const nothing = (): never => {
     throw new Error('nothing is read and no large body comes')
   }
+  const readErrors = new ReadErrors(nothing, { error: nothing })
   const thread = new CheckpointThread(nodeFiles)
   const { store, checkpoints } = openEngine({
     log,
     directory: join(directory, 'data'),
     files: nodeFiles,
-    reads: new FrameReads({ log, cached: null, jobs: { run: nothing }, threads: 1, defer: setImmediate, counters }),
+    reads: new FrameReads({
+      log,
+      cached: null,
+      jobs: { run: nothing },
+      threads: 1,
+      defer: setImmediate,
+      counters,
+      readErrors,
+    }),
     write: async (task) => thread.run(task),
     scan: nothing,
     digests: new DigestLanes({ count: 1, arena: arena.shared, onDeath: nothing }, nothing),

@@ -36,14 +36,14 @@ export async function run(load: () => Config): Promise<void> {
       const { openLogStore } = await import('./logstore/logstore.ts')
       const open = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
       const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reloadPolicy())
+      reloadOnHangUp.push(() => service.reload())
       announce('logstore', service)
     }
     if (objectstore) {
       const { openObjectStore } = await import('./objectstore/service.ts')
       const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
       const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reloadCredentials())
+      reloadOnHangUp.push(() => service.reload())
       announce('objectstore', { http: service.http, grpc: null })
     }
     if (broker) {

@@ -75,4 +75,7 @@ export interface BrokerGauges {
   readonly waitingClaims: number
   /** Appended, and not yet stored in their class. */
   readonly framesInFlight: number
+  /** Kinds of trouble that the node works in spite of. */
+  readonly degraded: number
+  readonly readErrors: number
 }

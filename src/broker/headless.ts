@@ -11,6 +11,7 @@ import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { createBroker } from './broker.ts'
 import type { Broker } from './broker.ts'
@@ -54,6 +55,7 @@ export interface HeadlessBroker {
   readonly core: Core
   readonly broker: Broker
   readonly quotas: TenantQuotas
+  readonly readErrors: ReadErrors
 }
 
 /**
@@ -64,12 +66,13 @@ export async function openHeadlessBroker(context: Context): Promise<HeadlessBrok
   const { config, running, logger, clock } = context
   const log = await openLog(context)
   reportLogState(log, logger)
-  const { core, checkpoints } = await openStorage(context, log)
+  const readErrors = new ReadErrors(() => clock.nowMs(), logger)
+  const { core, checkpoints } = await openStorage(context, log, readErrors)
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
   const broker = createBroker(core, quotas, config.nodeId)
   await running.open(() => ({ close: async () => broker.close() }))
   await startRetention(context, core, checkpoints)
-  return { core, broker, quotas }
+  return { core, broker, quotas, readErrors }
 }
 
 function openLog({ config, running, logger }: Context): Promise<Log> {
@@ -93,7 +96,11 @@ const settingsOf = ({ names, replicaDirectories }: BrokerConfig): readonly strin
 
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
 
-async function openStorage({ config, running, logger, clock, random }: Context, log: Log): Promise<Engine> {
+async function openStorage(
+  { config, running, logger, clock, random }: Context,
+  log: Log,
+  readErrors: ReadErrors,
+): Promise<Engine> {
   const reading = await running.open(
     () =>
       new JobPool<ReadTask, ReadResult>({
@@ -124,6 +131,7 @@ async function openStorage({ config, running, logger, clock, random }: Context, 
       waitingMax: READS_WAITING_MAX,
       readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
       defer: setImmediate,
+      readErrors,
     }),
     write: (task) => writing.run(task, { transfer: memoryOf(task) }),
     clock,

@@ -10,7 +10,7 @@ import type { BrokerCounters, BrokerGauges } from './counters.ts'
 export interface BrokerMetricSources {
   readonly counters: BrokerCounters
   readonly gauges: BrokerGauges
-  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'roomFor'>
+  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'lostReplicas' | 'roomFor'>
 }
 
 export class BrokerMetrics {
@@ -47,10 +47,23 @@ export class BrokerMetrics {
     this.#gauge('mq.log.read_only', '1 when nothing is accepted after a failed write', () =>
       log.state.kind === 'read-only' ? 1 : 0,
     )
-    this.#gauge('mq.log.room_bytes', 'Bytes that new work may still take; 0: the disk is full', () =>
-      log.roomFor('admit'),
+    this.#gauge(
+      'mq.log.room_bytes',
+      'Bytes that new work may still take; 0: the disk is full, or the log is read-only',
+      () => log.roomFor('admit'),
     )
     this.#gauge('mq.log.quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+    this.#gauge(
+      'mq.log.replicas_lost',
+      'Replica directories that are not written to any more',
+      () => log.lostReplicas.length,
+    )
+    this.#gauge(
+      'mq.degraded',
+      'Kinds of trouble that the node works in spite of: /readyz names them',
+      () => gauges.degraded,
+    )
+    this.#counter('mq.read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)
   }
 
   /** Of `text`. */

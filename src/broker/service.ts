@@ -14,6 +14,8 @@ import { WebGuard } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
+import { Health } from '../observability/health.ts'
+import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
@@ -50,9 +52,17 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
   return openFront(context, await openHeadlessBroker(context))
 }
 
-async function openFront(context: Context, { core, broker, quotas }: HeadlessBroker): Promise<BrokerServer> {
+async function openFront(
+  context: Context,
+  { core, broker, quotas, readErrors }: HeadlessBroker,
+): Promise<BrokerServer> {
   const { config, running, logger, clock, random, version, acceptGate } = context
   const { log, counters } = core
+  const health = new Health(() => clock.wallMs())
+  health.add('log', () => logProblem(log))
+  health.addDegradations(() => lostReplicas(log))
+  health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
+  health.addDegradations(() => readErrors.degradations())
   const gauges = {
     get streams() {
       return core.state.streams.length
@@ -76,11 +86,18 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
     get framesInFlight() {
       return core.appender.inFlight
     },
+    get degraded() {
+      return health.degradations().length
+    },
+    get readErrors() {
+      return readErrors.count
+    },
   }
   let http = ''
   const service = brokerService({
     operations: broker,
-    storage: () => storageHealth(core),
+    storage: () => storageHealth(core, health),
+    health,
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -109,16 +126,21 @@ async function openFront(context: Context, { core, broker, quotas }: HeadlessBro
   }
 }
 
-function storageHealth({ log, state }: Core): StorageHealth {
+const ACKNOWLEDGE =
+  'GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none; POST …/{incident}/acknowledge acknowledges one'
+
+const openIncidents = ({ log, state }: Core): readonly QuarantineIncident[] =>
+  log.incidents.filter((incident) => !state.acknowledgedIncidents.has(incidentIdOf(incident)))
+
+function storageHealth({ log }: Core, health: Health): StorageHealth {
   const { kind } = log.state
   if (kind === 'closed') return { status: 'read-only' }
-  if (kind !== 'ok') return { status: kind === 'read-only' ? kind : 'degraded', message: log.state.message }
-  const isOpen = (incident: QuarantineIncident): boolean => !state.acknowledgedIncidents.has(incidentIdOf(incident))
-  const open = log.incidents.filter(isOpen).length
-  if (open === 0) return { status: 'ok' }
-  const incidents = open === 1 ? '1 quarantine incident is' : `${open} quarantine incidents are`
-  const message = `${incidents} not acknowledged: GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none`
-  return { status: 'degraded', message }
+  if (kind === 'read-only' || kind === 'restarting') {
+    return { status: kind === 'read-only' ? kind : 'degraded', message: log.state.message }
+  }
+  const degradations = health.degradations()
+  if (degradations.length === 0) return { status: 'ok' }
+  return { status: 'degraded', message: degradations.map(({ reason, action }) => `${reason}: ${action}`).join('; ') }
 }
 
 function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {

@@ -6,6 +6,7 @@ import { StoreError } from '../errors.ts'
 import type { LogEnvironment } from '../log/environment.ts'
 import { nodeEnvironment } from '../log/node-environment.ts'
 import { segmentName } from '../log/segment-format.ts'
+import type { Degradation } from '../observability/health.ts'
 import type { StoredObject } from './frames.ts'
 import { ObjectLog } from './object-log.ts'
 import type { ObjectLogOptions } from './object-log.ts'
@@ -41,6 +42,15 @@ export class EndpointHelper {
   /** Null while it takes what comes, as far as anybody knows: its log is opened with the first object. */
   get problem(): string | null {
     return this.#log?.problem ?? null
+  }
+
+  degradations(): readonly Degradation[] {
+    return this.#log?.degradations() ?? []
+  }
+
+  /** An operator may have acknowledged incidents. */
+  rereadAcknowledged(): void {
+    this.#log?.rereadAcknowledged(this.#options.logger)
   }
 
   /** JSON text; null when there is none. */

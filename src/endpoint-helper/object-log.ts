@@ -12,7 +12,8 @@ import type { Position } from '../log/log-writer.ts'
 import type { LogEnvironment } from '../log/environment.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
 import { replaySegment } from '../log/read.ts'
-import { logProblem, reportLogState } from '../observability/log-state.ts'
+import type { Degradation } from '../observability/health.ts'
+import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { Compaction } from './compaction.ts'
 import { checkFrame, recordFrame, writeFrame } from './frames.ts'
@@ -90,6 +91,15 @@ export class ObjectLog {
   /** Null while it takes what comes. */
   get problem(): string | null {
     return logProblem(this.#log)
+  }
+
+  degradations(): readonly Degradation[] {
+    return logDegradations(this.#log)
+  }
+
+  /** An operator may have acknowledged incidents. */
+  rereadAcknowledged(logger: Pick<Logger, 'info' | 'error'>): void {
+    rereadAcknowledged(this.#log, logger)
   }
 
   /** Resolves when the object is durable. Rejects with a StoreError: then it is not known to be stored. */

@@ -9,17 +9,29 @@ export class IncidentList {
   readonly #directory: string
   readonly #onAdded: (incident: QuarantineIncident) => void
   #all: readonly QuarantineIncident[] = []
+  #acknowledged: ReadonlySet<string>
 
   /** @param directory of the log, where the list is */
   constructor(files: Files, directory: string, onAdded: (incident: QuarantineIncident) => void) {
     this.#files = files
     this.#directory = directory
     this.#onAdded = onAdded
+    this.#acknowledged = readAcknowledged(files, directory)
   }
 
   /** Never changed in place: who took it keeps what it saw. */
   get all(): readonly QuarantineIncident[] {
     return this.#all
+  }
+
+  /** Those that no operator has acknowledged. */
+  get open(): readonly QuarantineIncident[] {
+    return this.#all.filter((incident) => !this.#acknowledged.has(incidentIdOf(incident)))
+  }
+
+  /** The operator may have written more. @throws what the file system throws */
+  readAcknowledged(): void {
+    this.#acknowledged = readAcknowledged(this.#files, this.#directory)
   }
 
   add(incident: QuarantineIncident): void {
@@ -31,10 +43,9 @@ export class IncidentList {
 
   /** Those of segments before a position, which are not there any more: nothing but the list tells of them. */
   addForgotten(before: number): void {
-    const known = readIncidents(this.#files, this.#directory).filter(({ to }) => to <= before)
-    if (known.length === 0) return
-    const acknowledged = readAcknowledged(this.#files, this.#directory)
-    for (const incident of known) if (!acknowledged.has(incidentIdOf(incident))) this.add(incident)
+    for (const incident of readIncidents(this.#files, this.#directory)) {
+      if (incident.to <= before && !this.#acknowledged.has(incidentIdOf(incident))) this.add(incident)
+    }
   }
 
   /** False when the list could not be written. */

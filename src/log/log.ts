@@ -194,6 +194,16 @@ export class Log {
     return this.#incidents.all
   }
 
+  /** Incidents that no operator has acknowledged, see quarantine.ts. */
+  get openIncidents(): readonly QuarantineIncident[] {
+    return this.#incidents.open
+  }
+
+  /** Looks for what an operator has acknowledged since. @throws what the file system throws */
+  readAcknowledged(): void {
+    this.#incidents.readAcknowledged()
+  }
+
   get lostReplicas(): readonly LostReplica[] {
     return [...this.#lost].map(([replica, reason]) => ({ directory: this.#directories[replica]!, reason }))
   }

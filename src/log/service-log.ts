@@ -2,26 +2,34 @@
 import { StoreError } from '../errors.ts'
 import { Log } from './log.ts'
 import type { LogOptions } from './log.ts'
+import { incidentIdOf } from './quarantine.ts'
 import { segmentName } from './segment-format.ts'
 
 export interface ServiceLogParts {
   /** That name the directories. */
   readonly settings: readonly string[]
-  readonly logger: { error(details: object, message: string): void }
+  readonly logger: Readonly<Record<'warn' | 'error', (details: object, message: string) => void>>
 }
 
 /** @throws StoreError as `Log.open`, and for what the file system throws */
 export async function openServiceLog(
-  options: Omit<LogOptions, 'onIncident'>,
+  options: Omit<LogOptions, 'onIncident' | 'onRemade'>,
   { settings, logger }: ServiceLogParts,
 ): Promise<Log> {
   try {
     return await Log.open({
       ...options,
-      onIncident: ({ segmentBase, from, to, reason }) =>
+      onIncident: (incident) => {
+        const { segmentBase, from, to, reason } = incident
         logger.error(
-          { segment: segmentName(segmentBase), from, to, reason },
+          { incident: incidentIdOf(incident), segment: segmentName(segmentBase), from, to, reason },
           'quarantine incident: a range of the log is damaged',
+        )
+      },
+      onRemade: (directory) =>
+        logger.warn(
+          { directory },
+          'a directory of the log held none that could be read: it was made anew, and filled from the others',
         ),
     })
   } catch (error) {

@@ -19,8 +19,9 @@ import { segmentName } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
-import { logProblem, reportLogState } from '../observability/log-state.ts'
+import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import { ReadErrors } from '../observability/read-errors.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './bundle/publish.ts'
@@ -75,8 +76,8 @@ export interface LogStore {
   /** host:port of the listeners; gRPC null when there is none. */
   readonly http: string
   readonly grpc: string | null
-  /** Reads the tenant policy file again. */
-  reloadPolicy(): void
+  /** Reads the tenant policy file again, and which incidents are acknowledged. */
+  reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -92,7 +93,8 @@ export async function openLogStore(config: LogStoreConfig, dependencies: LogStor
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
   const running = new Lifecycle()
-  const context: Context = { config, running, policies, ...dependencies }
+  const readErrors = new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger)
+  const context: Context = { config, running, policies, readErrors, ...dependencies }
   const storage = await openStorage(context)
   const ingest = await openIngest(context, storage)
   const queries = await openQueries(context, storage)
@@ -103,6 +105,7 @@ interface Context extends LogStoreDependencies {
   readonly config: LogStoreConfig
   readonly running: Lifecycle
   readonly policies: PolicyHolder
+  readonly readErrors: ReadErrors
 }
 
 interface Storage extends Bundles {
@@ -111,7 +114,7 @@ interface Storage extends Bundles {
   readonly indexes: SegmentIndexes
 }
 
-async function openStorage({ config, running, logger, clock }: Context): Promise<Storage> {
+async function openStorage({ config, running, logger, clock, readErrors }: Context): Promise<Storage> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
   const options = {
@@ -145,6 +148,7 @@ async function openStorage({ config, running, logger, clock }: Context): Promise
     indexes,
     jobs,
     logger,
+    readErrors,
     after: (delayMs, run) => clock.after(delayMs, run),
   })
   return { log, arena, indexes, ...bundles }
@@ -158,7 +162,7 @@ interface IngestSide {
 }
 
 async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
-  const { config, running, policies, logger, clock } = context
+  const { config, running, policies, logger, clock, readErrors } = context
   const { log, arena, indexes, registry, sidecars } = storage
   const gateway = GatewayBudget.create()
   const counters = new IngestCounters()
@@ -198,6 +202,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onWake: progress,
       onBundleUnreadable: (base, code) => {
         logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
+        if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
         sidecars.rebuild(base)
       },
     },
@@ -235,7 +240,10 @@ interface QuerySide {
   readonly counters: QueryCounters
 }
 
-async function openQueries({ config, running, policies, logger }: Context, storage: Storage): Promise<QuerySide> {
+async function openQueries(
+  { config, running, policies, logger, readErrors }: Context,
+  storage: Storage,
+): Promise<QuerySide> {
   const { log, registry, repair } = storage
   const workerData: QueryWorkerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}` }
   const jobs = await running.open(
@@ -256,6 +264,7 @@ async function openQueries({ config, running, policies, logger }: Context, stora
     maxConcurrentQueries: config.concurrentQueriesMax,
     counters,
     logger,
+    readErrors,
     policy: () => policies.policy,
     onIncident: repair,
   })
@@ -268,17 +277,27 @@ async function openFronts(
   ingestSide: IngestSide,
   querySide: QuerySide,
 ): Promise<LogStore> {
-  const { config, running, policies, logger, clock, random, version, acceptGate } = context
+  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate } = context
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
-  const metrics = logStoreMetrics({ ...storage, ...ingestSide, queryCounters: querySide.counters, acceptGate })
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
-  const health = new Health()
+  const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
   health.add('log', () => logProblem(log))
   health.add('decode lane', () => supervisor.problem)
   health.add('endpoint log', () => helper.problem)
+  health.addDegradations(() => logDegradations(log))
+  health.addDegradations(() => helper.degradations())
+  health.addDegradations(() => readErrors.degradations())
+  const metrics = logStoreMetrics({
+    ...storage,
+    ...ingestSide,
+    queryCounters: querySide.counters,
+    acceptGate,
+    health,
+    readErrors,
+  })
   const helperRoutes = endpointHelperRoutes({
     helper,
     recentPath: '/v1/endpoint/:activation_id',
@@ -290,7 +309,7 @@ async function openFronts(
     ingest,
     queries: querySide.queries,
     endpointHelper: helperRoutes,
-    problems: () => health.problems(),
+    health,
     metrics,
     version,
   })
@@ -318,7 +337,11 @@ async function openFronts(
   return {
     http: hostPort(server),
     grpc: grpc ? hostPort(grpc) : null,
-    reloadPolicy: () => policies.reload(),
+    reload() {
+      policies.reload()
+      rereadAcknowledged(log, logger)
+      helper.rereadAcknowledged()
+    },
     close: (options) => running.close(options),
   }
 }

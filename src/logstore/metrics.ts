@@ -2,7 +2,9 @@
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
+import type { Health } from '../observability/health.ts'
 import { Metrics } from '../observability/metrics.ts'
+import type { ReadErrors } from '../observability/read-errors.ts'
 import type { Arena } from '../pipeline/arena.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
@@ -20,10 +22,13 @@ export interface MetricSources {
   readonly sidecars: Sidecars
   readonly arena: Arena
   readonly acceptGate: AcceptGate
+  readonly health: Pick<Health, 'degradations'>
+  readonly readErrors: ReadErrors
 }
 
 export function logStoreMetrics(sources: MetricSources): Metrics {
-  const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena, acceptGate } = sources
+  const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena, acceptGate, health, readErrors } =
+    sources
   const metrics = new Metrics()
   const counter = (name: string, help: string, read: () => number): void =>
     metrics.counter({ name: `logstore_${name}`, help }, read)
@@ -67,9 +72,18 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
-  gauge('wal_room_bytes', 'Bytes that new work may still take; 0: the disk is full', () => log.roomFor('admit'))
+  gauge('wal_room_bytes', 'Bytes that new work may still take; 0: the disk is full, or the log is read-only', () =>
+    log.roomFor('admit'),
+  )
   gauge('bundles', 'Sealed bundles', () => registry.bundles.length)
   gauge('sidecars_pending', 'Sealed segments whose sidecar is being built', () => sidecars.pending)
   gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+  gauge('wal_replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
+  gauge(
+    'degraded',
+    'Kinds of trouble that the store works in spite of: /readyz names them',
+    () => health.degradations().length,
+  )
+  counter('read_errors_total', 'Reads of stored data that the disk failed', () => readErrors.count)
   return metrics
 }

@@ -14,6 +14,7 @@ import { JSON_TYPE } from '../http/text-answer.ts'
 import { StoreError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ReadErrors } from '../observability/read-errors.ts'
 import type { JobPool } from '../pipeline/jobs.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from './caller.ts'
 import type { Caller } from './caller.ts'
@@ -41,6 +42,7 @@ export interface QueryParts {
   readonly maxConcurrentQueries: number
   readonly counters: QueryCounters
   readonly logger: Logger
+  readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
   readonly policy: () => TenantPolicy
   readonly onIncident: (incident: QueryIncident) => void
 }
@@ -108,7 +110,7 @@ export class QueryFront {
   }
 
   async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array<ArrayBuffer> | Refusal> {
-    const { log, registry, jobs, onIncident, logger } = this.#parts
+    const { log, registry, jobs, onIncident, logger, readErrors } = this.#parts
     const segments = registry.snapshot()
     const { catalog, indexed } = segments
     const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
@@ -122,10 +124,12 @@ export class QueryFront {
       const answer = await jobs.run(task, { timeoutMs: request.deadlineMs + STUCK_MS })
       if (answer.kind === 'ok') return answer.body
       if (answer.incident) onIncident(answer.incident)
+      else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
       return refusal(answer.kind, answer.message)
     } catch (error) {
       if (!(error instanceof StoreError)) throw error
       if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
+      readErrors.noteFailed('a query', error)
       logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
       return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
     } finally {

@@ -2,7 +2,8 @@
 import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
-import { documentEndpoint, healthEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
+import { documentEndpoint, healthEndpoint, metricsEndpoint, readyEndpoint } from '../http/standing-endpoints.ts'
+import type { ServiceHealth } from '../http/standing-endpoints.ts'
 import { JSON_TYPE } from '../http/text-answer.ts'
 import { guarded, guardedRoutes } from '../http/web-guard.ts'
 import type { WebGuard } from '../http/web-guard.ts'
@@ -22,8 +23,7 @@ export interface LogStoreRouteParts {
   readonly endpointHelper: readonly Route[]
   /** Of the routes that need no credentials. */
   readonly guard: WebGuard
-  /** Why the service cannot take or answer requests; empty when it is well. */
-  readonly problems: () => readonly string[]
+  readonly health: ServiceHealth
   readonly metrics: Metrics
   readonly version: string
 }
@@ -54,7 +54,8 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
   const { ingest, queries, endpointHelper, guard } = parts
   const routes: Route[] = [
-    { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
+    { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
+    { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) },
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
     {
       method: 'POST',

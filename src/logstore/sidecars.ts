@@ -4,12 +4,14 @@
  * B1  a segment whose sidecar is missing or does not fit is built again from its frames, at start before the service is ready,
  *     and while it runs when a reader found it damaged
  * B2  a job that fails is tried again, later each time; until it succeeds queries read the segment's ActiveIndex
+ * B3  a segment whose frames are all missing is no bundle: there is an incident of the log that says so
  */
 import { StoreError, messageOf } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import type { Log, SegmentInfo } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ReadErrors } from '../observability/read-errors.ts'
 import type { JobPool } from '../pipeline/jobs.ts'
 import { readBundleManifest } from './bundle/manifest.ts'
 import type { Bundle } from './bundle/manifest.ts'
@@ -27,6 +29,7 @@ export interface SidecarParts {
   readonly registry: SegmentRegistry
   readonly jobs: JobPool<IndexSegmentTask, IndexedSegmentFacts>
   readonly logger: Logger
+  readonly readErrors: Pick<ReadErrors, 'noteFailed'>
   /** Calls once after a while; does not keep the process alive. */
   readonly after: (delayMs: number, run: () => void) => void
 }
@@ -50,7 +53,7 @@ export class Sidecars {
   async recover(): Promise<void> {
     const { log, files, registry, logger } = this.#parts
     for (const segment of log.segments) {
-      if (!segment.sealed) continue
+      if (!segment.sealed || !files.exists(segment.recordsPath)) continue // B3
       const known = readBundleManifest(files, segment)
       if (known) registry.publish(known)
       else {
@@ -84,6 +87,7 @@ export class Sidecars {
       .catch((error: unknown) => {
         const reason = messageOf(error)
         const details = { segment: segmentName(segment.base), reason }
+        if (fromFrames) this.#parts.readErrors.noteFailed(`segment ${details.segment}`, error)
         this.#parts.logger.error(details, 'the sidecar of a segment could not be built')
         this.#parts.after(retryMs, () => this.#build(segment, Math.min(2 * retryMs, RETRY_LAST_MS), fromFrames))
       })

@@ -11,6 +11,8 @@ export interface StoreGauges {
   readonly indexBytes: number
   readonly arenaBytes: number
   readonly acceptPauses: number
+  readonly degraded: number
+  readonly readErrors: number
 }
 
 export function storeMetrics(
@@ -47,7 +49,11 @@ export function storeMetrics(
   gauge('log_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
-  gauge('log_room_bytes', 'Bytes that new work may still take; 0: the disk is full', () => log.roomFor('admit'))
+  gauge('log_room_bytes', 'Bytes that new work may still take; 0: the disk is full, or the log is read-only', () =>
+    log.roomFor('admit'),
+  )
   gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+  gauge('degraded', 'Kinds of trouble that the store works in spite of: /readyz names them', () => gauges.degraded)
+  counter('read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)
   return metrics
 }

@@ -24,9 +24,11 @@ import type { Log } from '../log/log.ts'
 import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
+import { segmentName } from '../log/segment-format.ts'
 import { Health } from '../observability/health.ts'
-import { logProblem, reportLogState } from '../observability/log-state.ts'
+import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import { ReadErrors } from '../observability/read-errors.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
@@ -80,8 +82,8 @@ export interface ObjectStoreDependencies {
 export interface ObjectStoreServer {
   /** host:port of the listener. */
   readonly http: string
-  /** Reads the credentials file again. */
-  reloadCredentials(): void
+  /** Reads the credentials file again, and which incidents are acknowledged. */
+  reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -90,6 +92,7 @@ interface Context extends ObjectStoreDependencies {
   readonly running: Lifecycle
   readonly counters: StoreCounters
   readonly segmentBytes: number
+  readonly readErrors: ReadErrors
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
@@ -105,6 +108,7 @@ export async function openObjectStore(
     running: new Lifecycle(),
     counters: new StoreCounters(),
     segmentBytes,
+    readErrors: new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger),
     ...dependencies,
   }
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
@@ -133,7 +137,7 @@ function openLog({ config, running, logger, segmentBytes }: Context, arena: Aren
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<Engine> {
-  const { config, running, logger, clock, random, counters, segmentBytes } = context
+  const { config, running, logger, clock, random, counters, segmentBytes, readErrors } = context
   const readerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id }
   const reading = await running.open(
     () =>
@@ -153,14 +157,27 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
     log,
     directory: config.dataDirectory,
     files: nodeFiles,
-    reads: new FrameReads({ log, cached, jobs: reading, threads: READ_THREADS, defer: setImmediate, counters }),
+    reads: new FrameReads({
+      log,
+      cached,
+      jobs: reading,
+      threads: READ_THREADS,
+      defer: setImmediate,
+      counters,
+      readErrors,
+    }),
     async write(task) {
       await background.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {})
     },
     async scan(task) {
-      const scanned = await background.run(task)
-      assert(scanned !== null)
-      return scanned
+      try {
+        const scanned = await background.run(task)
+        assert(scanned !== null)
+        return scanned
+      } catch (error) {
+        readErrors.noteFailed(`segment ${segmentName(task.base)}`, error)
+        throw error
+      }
     },
     digests,
     arena,
@@ -285,15 +302,18 @@ class Authentication implements Authenticator {
 }
 
 async function openFront(context: Context, engine: Engine, authentication: Authentication): Promise<ObjectStoreServer> {
-  const { config, running, logger, clock, random, counters, version, acceptGate } = context
+  const { config, running, logger, clock, random, counters, readErrors, version, acceptGate } = context
   const { core, store } = engine
   const { log, arena } = core
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
-  const health = new Health()
+  const health = new Health(() => clock.wallMs())
   health.add('log', () => logProblem(log))
   health.add('endpoint log', () => helper.problem)
+  health.addDegradations(() => logDegradations(log))
+  health.addDegradations(() => helper.degradations())
+  health.addDegradations(() => readErrors.degradations())
   const disk = probeDisk(config.dataDirectory)
   const metrics = storeMetrics(
     counters,
@@ -316,6 +336,12 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
       get acceptPauses() {
         return acceptGate.pauses
       },
+      get degraded() {
+        return health.degradations().length
+      },
+      get readErrors() {
+        return readErrors.count
+      },
     },
     log,
   )
@@ -333,7 +359,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
       ...disk,
     }),
     helper,
-    problems: () => health.problems(),
+    health,
     logger,
   })
   const service = objectStoreGateway({
@@ -367,7 +393,11 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
   )
   return {
     http: hostPort(server),
-    reloadCredentials: () => authentication.reload(),
+    reload() {
+      authentication.reload()
+      rereadAcknowledged(log, logger)
+      helper.rereadAcknowledged()
+    },
     close: (options) => running.close(options),
   }
 }

@@ -1,7 +1,14 @@
 /** The state of a log, and of its disk, for operators: each change is a line in the log of its service, and why it takes nothing shows in health. */
 import { isDeepStrictEqual } from 'node:util'
+import { messageOf } from '../errors.ts'
 import type { Log, LogState } from '../log/log.ts'
+import { ACKNOWLEDGED_NAME, incidentIdOf } from '../log/quarantine.ts'
+import type { QuarantineIncident } from '../log/quarantine.ts'
+import type { Degradation } from './health.ts'
 import type { Logger } from './logger.ts'
+
+/** Of a list for people. */
+const NAMED_MAX = 3
 
 /**
  * Also the state that it opened in, unless all is well.
@@ -31,4 +38,50 @@ export function reportLogState(
 /** Null while it takes what comes. */
 export function logProblem({ state }: Pick<Log, 'state'>): string | null {
   return state.kind === 'read-only' || state.kind === 'restarting' ? `${state.kind}: ${state.message}` : null
+}
+
+/** After an operator may have acknowledged incidents. */
+export function rereadAcknowledged(
+  log: Pick<Log, 'directory' | 'openIncidents' | 'readAcknowledged'>,
+  logger: Pick<Logger, 'info' | 'error'>,
+): void {
+  const before = log.openIncidents.length
+  try {
+    log.readAcknowledged()
+  } catch (error) {
+    const reason = messageOf(error)
+    logger.error(
+      { reason },
+      `${log.directory}/${ACKNOWLEDGED_NAME} cannot be read: what was acknowledged before stays so`,
+    )
+    return
+  }
+  const open = log.openIncidents.length
+  if (open !== before) logger.info({ acknowledged: before - open, open }, 'quarantine incidents were acknowledged')
+}
+
+/** What is lost of a log that goes on. */
+export function logDegradations(
+  log: Pick<Log, 'directory' | 'lostReplicas' | 'openIncidents'>,
+): readonly Degradation[] {
+  const acknowledge =
+    `restore ${log.directory} from a backup or a replica and restart; or write the ids as lines into ` +
+    `${log.directory}/${ACKNOWLEDGED_NAME} and send SIGHUP`
+  return [...lostReplicas(log), ...damage(log.openIncidents, acknowledge)]
+}
+
+export function lostReplicas({ lostReplicas }: Pick<Log, 'lostReplicas'>): readonly Degradation[] {
+  if (lostReplicas.length === 0) return []
+  const reasons = lostReplicas.map(({ directory, reason }) => `replica directory ${directory} is lost: ${reason}`)
+  const action = 'repair the directory, then restart: the start fills it from the others'
+  return [{ kind: 'replica_lost', reason: reasons.join('; '), action }]
+}
+
+/** @param open incidents that are not acknowledged */
+export function damage(open: readonly QuarantineIncident[], action: string): readonly Degradation[] {
+  if (open.length === 0) return []
+  const are = open.length === 1 ? '1 quarantine incident is' : `${open.length} quarantine incidents are`
+  const named = open.slice(0, NAMED_MAX).map((incident) => `${incidentIdOf(incident)} (${incident.reason})`)
+  const more = open.length > NAMED_MAX ? ', …' : ''
+  return [{ kind: 'damage', reason: `${are} not acknowledged: ${named.join(', ')}${more}`, action }]
 }

@@ -32,6 +32,45 @@ function damaged(file: string, at: number): { LOGSTORE_DATA_DIR: string } {
   return { LOGSTORE_DATA_DIR: copy }
 }
 
+/** A copy of it without one file or directory of the bundle of this number, counted from the oldest. */
+async function startWithout(
+  context: TestContext,
+  number: number,
+  file: string,
+): Promise<{ readonly name: string; readonly restart: () => Promise<void> }> {
+  const copy = temporaryDirectory()
+  fs.cpSync(server.dataDirectory, copy, { recursive: true })
+  const names = fs.readdirSync(`${copy}/bundles`).filter((name) => /^[0-9a-f]{16}$/.test(name))
+  const name = names.sort().at(number)!
+  fs.rmSync(`${copy}/bundles/${name}${file}`, { recursive: true })
+  const env = { LOGSTORE_DATA_DIR: copy }
+  await server.startAgain(env)
+  context.after(() => server.kill())
+  const restart = async (): Promise<void> => {
+    await server.stop()
+    await server.startAgain(env)
+  }
+  return { name, restart }
+}
+
+interface Ready {
+  readonly status: string
+  readonly reasons: readonly { readonly kind: string; readonly reason: string; readonly since: string }[]
+}
+
+/** It answers, and says that it has an incident which nobody acknowledged. Its reason. */
+async function assertDamaged(): Promise<string> {
+  const health = await server.request('/health', null)
+  assert.deepEqual([health.status, health.json()], [200, 'Healthy'])
+  const reply = await server.request('/readyz', null)
+  const ready = reply.ok() as Ready // checked field by field
+  assert.deepEqual([ready.status, ready.reasons.map(({ kind }) => kind)], ['degraded', ['damage']])
+  assert(!Number.isNaN(Date.parse(ready.reasons[0]!.since)))
+  assert.equal(health.headers.get('x-trilog-degraded'), ready.reasons[0]!.reason)
+  assert.match((await server.request('/metrics', null)).text, /^logstore_degraded 1$/m)
+  return ready.reasons[0]!.reason
+}
+
 async function startDamaged(context: TestContext, ...damage: Parameters<typeof damaged>): Promise<void> {
   await server.startAgain(damaged(...damage))
   context.after(() => server.kill())
@@ -85,5 +124,40 @@ describe('a store whose files were damaged while it was stopped', () => {
     await more.during(eventually(() => more.batches.acknowledgedRecords > 0))
     await more.stop()
     for (const batch of more.batches.sent.slice(0, 5)) await checkBatches(more.ask, more.batches, [batch])
+  })
+})
+
+describe('a store of which a part was lost while it was stopped', () => {
+  it('starts without the frames of its newest bundle, at every start, and takes and serves everything else', async (context) => {
+    const { name, restart } = await startWithout(context, -1, '/records.log')
+    for (const isAgain of [false, true]) {
+      assert.match(await assertDamaged(), /records\.log is missing/)
+      assert(server.stderr.includes(name))
+      await checkBatches(load.ask, load.batches, [load.batches.sent[0]!])
+      const more = Load.start(server, { seed: isAgain ? 6 : 5, connections: 2 })
+      context.after(() => more.abandon())
+      await more.during(eventually(() => more.batches.acknowledgedRecords > 0))
+      await more.stop()
+      await checkBatches(more.ask, more.batches, [more.batches.sent[0]!])
+      if (!isAgain) await restart()
+    }
+  })
+
+  it('tells that its oldest bundle is gone until an operator has acknowledged it', async (context) => {
+    const { restart } = await startWithout(context, 0, '')
+    const reason = await assertDamaged()
+    assert.match(server.stderr, /quarantine incident/)
+    await restart()
+    assert.equal(await assertDamaged(), reason)
+    const [id] = /inc-[0-9a-f]+/.exec(reason)!
+    const [, file] = / (\S+\/acknowledged-incidents) /.exec((await server.request('/readyz', null)).text)!
+    fs.writeFileSync(file!, `${id} it was a test\n`)
+    server.signal('SIGHUP')
+    const isWell = async (): Promise<boolean> =>
+      (await server.request('/health', null)).headers.get('x-trilog-degraded') === null
+    await eventually(isWell)
+    await restart()
+    assert(await isWell())
+    assert.equal(((await server.request('/readyz', null)).ok() as Ready).status, 'ok')
   })
 })

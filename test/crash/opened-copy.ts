@@ -23,6 +23,7 @@ import { parseQueryRequest } from '../../src/logstore/query/request.ts'
 import type { QuerySnapshot } from '../../src/logstore/query/task.ts'
 import { JobPool } from '../../src/pipeline/jobs.ts'
 import { eventually } from '../support/server.ts'
+import { unloggedReadErrors } from '../support/health.ts'
 
 const SEGMENTS_NAME = 'bundles'
 const SEGMENT_BYTES = 1 << 20
@@ -92,6 +93,7 @@ export class OpenedCopy {
       files,
       indexes: SegmentIndexes.create(16, 1),
       jobs,
+      readErrors: unloggedReadErrors(),
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
       after: (_delayMs, run) => run(),
     })

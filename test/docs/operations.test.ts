@@ -7,6 +7,7 @@ import type { Operation, OperationTarget } from '../../src/objectstore/gateway/o
 import { managementRoutes } from '../../src/objectstore/gateway/management.ts'
 import { storeMetrics } from '../../src/objectstore/metrics.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
+import { WELL } from '../support/health.ts'
 
 const readme = document('README.md')
 
@@ -53,7 +54,7 @@ test("the README's table of the object store's other routes is that of the code"
   const routes = managementRoutes({
     capabilities: () => assert.fail('no request is made'),
     helper: { store: async () => {}, newest: () => null, newestFirst: () => [] },
-    problems: () => [],
+    health: WELL,
     guard: new WebGuard({ bindHost: 'localhost', allowedHosts: [] }),
     logger: { error() {} },
   })
@@ -68,7 +69,16 @@ test("the README's table of the object store's other routes is that of the code"
 })
 
 test("the documents name no metric of the object store's that there is not", async () => {
-  const gauges = { buckets: 0, uploads: 0, liveBytes: 0, indexBytes: 0, arenaBytes: 0, acceptPauses: 0 }
+  const gauges = {
+    buckets: 0,
+    uploads: 0,
+    liveBytes: 0,
+    indexBytes: 0,
+    arenaBytes: 0,
+    acceptPauses: 0,
+    degraded: 0,
+    readErrors: 0,
+  }
   const log = {
     counters: () => ({ bytes: 0, groups: 0, syncs: 0, syncNanoseconds: 0 }),
     committed: 0,

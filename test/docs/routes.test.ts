@@ -4,12 +4,14 @@ import { brokerService } from '../../src/broker/http/routes.ts'
 import type { BrokerHttpParts } from '../../src/broker/http/parts.ts'
 import type { BrokerOperations } from '../../src/broker/operations.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
+import { WELL } from '../support/health.ts'
 
 /** No request is made. */
 const parts: BrokerHttpParts = {
   operations: {} as BrokerOperations, // only called by requests
   node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
   storage: () => ({ status: 'ok' }),
+  health: WELL,
   metrics: null,
   counters: { refused() {} },
   maxBodyBytes: 1,

@@ -96,6 +96,13 @@ describe('a disk that fails', () => {
     await checkBatches(load.ask, load.batches, [last])
     faults.clear('read-eio')
     await load.checkEverything()
+    const health = await server.request('/health', null)
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.match(health.headers.get('x-trilog-degraded')!, new RegExp(`^2 reads .* failed, .*${bundle}.*EIO`))
+    const ready = await server.request('/readyz', null)
+    assert.match(ready.text, /^\{"status":"degraded","reasons":\[\{"kind":"read_errors",/)
+    assert.match((await server.request('/metrics', null)).text, /^logstore_read_errors_total 2$/m)
+    assert.match(server.stderr, /"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })
 

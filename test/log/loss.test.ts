@@ -126,7 +126,7 @@ describe('a log whose oldest segments were dropped', () => {
   it('has no incident when the power failed in the middle of a removal', async () => {
     for (let seed = 0; seed < 40; seed += 1) {
       const { world, log } = await filled(seed)
-      const { removeDirectory } = world.files
+      const removeDirectory = world.files.removeDirectory.bind(world.files)
       world.files.removeDirectory = () => {} // the power fails before
       log.dropBefore(log.segments[1]!.end)
       world.files.removeDirectory = removeDirectory

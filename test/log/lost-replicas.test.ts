@@ -60,11 +60,11 @@ describe('a log that opens', () => {
     await log.close()
     world.end('kill')
     const { files } = world
-    const { makeDirectory } = files
+    const makeDirectory = files.makeDirectory.bind(files)
     for (const directory of unusable) files.removeDirectory(directory)
     files.makeDirectory = (path) => {
       if (unusable.includes(path)) throw Object.assign(new Error(`EACCES: ${path}`), { code: 'EACCES' })
-      makeDirectory.call(files, path)
+      makeDirectory(path)
     }
     return world
   }

@@ -65,7 +65,7 @@ describe('metrics', () => {
 
 describe('health', () => {
   it('is every part that is not well, in a sentence', () => {
-    const health = new Health()
+    const health = new Health(() => 0)
     let journal: string | null = null
     health.add('journal', () => journal)
     health.add('decode lane', () => 'restarting')

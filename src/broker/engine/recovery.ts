@@ -40,7 +40,9 @@ export interface Recovered {
 /** @throws StoreError and what the file system throws */
 export function recoverState(log: Log, directories: readonly string[], files: Files, logger: Logger): Recovered {
   const committed = log.committed
-  const checkpoint = readNewestCheckpoint(files, directories, committed, (name) =>
+  const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+  const usable = directories.filter((directory) => !lost.has(directory))
+  const checkpoint = readNewestCheckpoint(files, usable, committed, (name) =>
     logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
   )
   const from = checkpoint?.position ?? 0
@@ -53,13 +55,13 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
     )
   }
   const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()
-  const lost = new LostFrames(state)
+  const lostFrames = new LostFrames(state)
   const unindexed: SegmentInfo[] = []
   const incidents = log.incidents.toSorted((a, b) => a.from - b.from)
   let appliedTo = from
   const loseUpTo = (position: number): void => {
     for (const { from, to } of incidents) {
-      if (to > appliedTo && from < position) lost.range(to - Math.max(from, appliedTo))
+      if (to > appliedTo && from < position) lostFrames.range(to - Math.max(from, appliedTo))
     }
   }
   for (const segment of log.segments) {
@@ -70,12 +72,12 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
       index(state, log, files, segment)
     } else {
       loseUpTo(segment.base)
-      apply(state, lost, log, files, segment, committed)
+      apply(state, lostFrames, log, files, segment, committed)
       appliedTo = segment.end
     }
   }
   loseUpTo(Infinity)
-  lost.end()
+  lostFrames.end()
   for (const { segmentBase, from, to } of log.incidents) state.applyDamage(segmentBase, from, to)
   state.findHoles()
   state.makeAllVisible()

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
 import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
+import { degradedHeader } from '../../http/standing-endpoints.ts'
 import { refuse } from '../refusals.ts'
 import { HealthReply } from '../wire/node-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
@@ -35,7 +36,7 @@ export const health = (parts: BrokerHttpParts): Endpoint => ({
       metrics: { exposure: node.metricsExposure },
       release: { channel: 'private-beta', version },
     }
-    answerLine(exchange, 200, stringifyHealth(reply))
+    answerLine(exchange, 200, stringifyHealth(reply), degradedHeader(parts.health))
   },
 })
 

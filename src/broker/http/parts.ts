@@ -1,5 +1,6 @@
 /** What the routes are made of. */
 import type { RequestHead } from '../../http/exchange.ts'
+import type { ServiceHealth } from '../../http/standing-endpoints.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
@@ -10,6 +11,7 @@ export interface BrokerHttpParts {
   readonly operations: BrokerOperations
   readonly node: NodeIdentity
   readonly storage: () => StorageHealth
+  readonly health: ServiceHealth
   /** Null: not exposed. */
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */

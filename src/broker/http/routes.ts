@@ -5,7 +5,7 @@
  * away from everything that is not public.
  */
 import { openApiDocument } from '../../http/openapi.ts'
-import { documentEndpoint } from '../../http/standing-endpoints.ts'
+import { documentEndpoint, readyEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
 import { internalError, refuse } from '../refusals.ts'
@@ -95,6 +95,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     path,
     endpoint: permission === 'public' ? endpoint : kept(endpoint),
   }))
+  routes.push({ method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) })
   const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
     pathParameters: PATH_PARAMETERS,
   })

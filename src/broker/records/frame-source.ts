@@ -43,6 +43,8 @@ export interface Failure {
   readonly reason: string
   /** Of a damaged frame, as far as is known. */
   readonly frameBytes: number
+  /** 'unavailable' because the disk failed. */
+  readonly isReadError?: true
 }
 
 interface Window {
@@ -119,7 +121,12 @@ export class FrameSource {
       if (code === 'unknown') throw error
       this.#forget(segmentBase)
       if (code === 'ENOENT') return DROPPED
-      return { cause: 'unavailable', reason: `the segment cannot be read: ${code}`, frameBytes: 0 }
+      return {
+        cause: 'unavailable',
+        reason: `segment ${segmentName(segmentBase)} cannot be read: ${code}`,
+        frameBytes: 0,
+        isReadError: true,
+      }
     }
   }
 

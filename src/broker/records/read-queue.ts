@@ -6,6 +6,7 @@
  */
 import { freeMemory } from '../../free-memory.ts'
 import { StoreError } from '../../errors.ts'
+import type { ReadErrors } from '../../observability/read-errors.ts'
 import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { Readable } from './frame-source.ts'
@@ -27,6 +28,7 @@ export interface ReadQueueOptions {
   readonly readable: () => Readable
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
+  readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
 }
 
 /** What a request asks, see read-protocol.ts. */
@@ -86,12 +88,16 @@ export class ReadQueue {
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {
-    const { jobs, readable } = this.#options
+    const { jobs, readable, readErrors } = this.#options
     try {
       const requests = encodeRequests(group)
       const task = { readable: readable(), requests }
-      settle(group, await jobs.run(task, { timeoutMs: JOB_TIMEOUT_MS, transfer: [requests.buffer] }))
+      const result = await jobs.run(task, { timeoutMs: JOB_TIMEOUT_MS, transfer: [requests.buffer] })
+      const failed = result.unreadable.find(({ isReadError }) => isReadError)
+      if (failed) readErrors.note(failed.reason)
+      settle(group, result)
     } catch (error) {
+      readErrors.noteFailed('records', error)
       for (const { reject } of group) reject(error)
     }
   }

@@ -4,6 +4,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
+import { errorCode } from '../../log/files.ts'
 import type { Block, BlockCache } from './block-cache.ts'
 import { BLOCK_BYTES, BLOCK_WORDS, HEADER_BYTES, ROW_WORDS, readIndexHeader } from './index-file.ts'
 import type { IndexHeader, SectionName } from './index-file.ts'
@@ -78,10 +79,8 @@ export class BlockFile {
       throw new StoreError(
         'unavailable',
         'bundle_read_failed',
-        `bundle ${this.#source.name}: index.bin cannot be read`,
-        {
-          cause: error,
-        },
+        `bundle ${this.#source.name}: index.bin cannot be read (${errorCode(error)})`,
+        { cause: error },
       )
     }
     if (filled !== bytes) throw this.#corrupt(`index.bin ends at byte ${at + filled}, inside a block`)

@@ -5,6 +5,7 @@
  * R2  "no end" of a time range is 2^64: times are compared as two numbers, of which the high one may be 2^32
  */
 import { crc32 } from 'node:zlib'
+import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { mayContain } from '../../../native-free-codecs/membership-filter.ts'
 import { StoreError } from '../../errors.ts'
@@ -247,10 +248,8 @@ function fileSource(files: Files, directory: string): BlockSource {
     throw new StoreError(
       'unavailable',
       'bundle_read_failed',
-      `bundle ${bundleName(directory)}: index.bin cannot be opened`,
-      {
-        cause: error,
-      },
+      `bundle ${bundleName(directory)}: index.bin cannot be opened (${errorCode(error)})`,
+      { cause: error },
     )
   }
   return {

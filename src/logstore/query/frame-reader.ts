@@ -9,6 +9,7 @@
  * R2  so a batch is valid until the next one is read
  */
 import { bundleName } from '../bundle/bundle-name.ts'
+import { errorCode } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
 import { StoreError } from '../../errors.ts'
 import { StoredBatch } from '../batch-frame.ts'
@@ -75,9 +76,8 @@ export class FrameReader {
       )
     } catch (error) {
       if (error instanceof StoreError) throw error
-      throw new StoreError('unavailable', 'bundle_read_failed', `bundle ${bundle}: records.log cannot be read`, {
-        cause: error,
-      })
+      const problem = `bundle ${bundle}: records.log cannot be read (${errorCode(error)})`
+      throw new StoreError('unavailable', 'bundle_read_failed', problem, { cause: error })
     }
   }
 

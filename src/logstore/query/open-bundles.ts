@@ -3,6 +3,7 @@
  * identity of the index file, so that a rebuilt index is opened anew.
  */
 import { bundleName } from '../bundle/bundle-name.ts'
+import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import { StoreError } from '../../errors.ts'
@@ -47,10 +48,8 @@ export class OpenBundles {
       throw new StoreError(
         'unavailable',
         'bundle_read_failed',
-        `bundle ${bundleName(directory)}: records.log cannot be opened`,
-        {
-          cause: error,
-        },
+        `bundle ${bundleName(directory)}: records.log cannot be opened (${errorCode(error)})`,
+        { cause: error },
       )
     }
   }

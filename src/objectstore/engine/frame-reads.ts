@@ -10,9 +10,11 @@ import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { ReadMemory } from '../../libc.ts'
 import type { CachedFrames } from '../../log/cached-frames.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
+import { segmentName } from '../../log/segment-format.ts'
 import { segmentOf } from '../../log/segment-list.ts'
 import { GatheredJobs } from '../../pipeline/gathered-jobs.ts'
 import type { JobOptions } from '../../pipeline/jobs.ts'
+import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
 import { EXTENT_BYTES } from './bodies.ts'
@@ -36,6 +38,7 @@ export interface FrameReadsOptions {
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly counters: StoreCounters
+  readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
 }
 
 export interface ReadFrame {
@@ -92,7 +95,7 @@ export class FrameReads {
   read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {
     const { log } = this.#options
     const segment = segmentOf(log.segments, position)
-    if (segment === null) return Promise.reject(new FrameDropped())
+    if (segment === null) return Promise.reject(this.#isLost(position) ? damaged() : new FrameDropped())
     if (position >= segment.end) {
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
       return heard.then(() => this.read(position, payloadBytes, isPassing)) // R2
@@ -133,6 +136,7 @@ export class FrameReads {
         }
       }
     } catch (cause) {
+      this.#options.readErrors.noteFailed(`segment ${segmentName(group[0]!.segmentBase)}`, cause)
       const error = refuse('ServiceUnavailable', 'The disk could not be read. Please try again.', { cause })
       for (const { reject } of group) reject(error)
     }
@@ -144,16 +148,23 @@ export class FrameReads {
   }
 
   #failureOf({ segment, place, expectBytes }: Waiting, failure: ReadFailure): Error {
-    const { log, counters } = this.#options
-    if (failure.cause === 'dropped') return new FrameDropped()
+    const { log, counters, readErrors } = this.#options
+    if (failure.cause === 'dropped') return this.#isLost(segment.base + place) ? damaged() : new FrameDropped()
     if (failure.cause === 'unavailable') {
+      readErrors.note(`segment ${segmentName(segment.base)}: ${failure.reason}`)
       return refuse('ServiceUnavailable', `The disk could not be read (${failure.reason}). Please try again.`)
     }
     counters.damagedReads += 1
     const from = segment.base + place
     log.reportDamage(segment, { from, to: from + expectBytes, reason: failure.reason })
-    return refuse('InternalError', 'What is stored of this object is damaged: it is not given out.', {
-      retryable: false,
-    })
+    return damaged()
+  }
+
+  /** Its segment is gone, and was not dropped. */
+  #isLost(position: number): boolean {
+    return this.#options.log.incidents.some(({ from, to }) => from <= position && position < to)
   }
 }
+
+const damaged = (): Error =>
+  refuse('InternalError', 'What is stored of this object is damaged: it is not given out.', { retryable: false })

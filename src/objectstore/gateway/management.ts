@@ -3,7 +3,8 @@ import { Type } from 'typebox'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
-import { healthEndpoint } from '../../http/standing-endpoints.ts'
+import { healthEndpoint, readyEndpoint } from '../../http/standing-endpoints.ts'
+import type { ServiceHealth } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
 import { JSON_TYPE, answerLine, answerText } from '../../http/text-answer.ts'
 import { guardedRoutes } from '../../http/web-guard.ts'
@@ -25,15 +26,15 @@ type PlatformCapabilities = Type.Static<typeof PlatformCapabilities>
 export interface ManagementParts {
   readonly capabilities: () => PlatformCapabilities
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
-  /** Why the service cannot take or answer requests; empty when it is well. */
-  readonly problems: () => readonly string[]
-  /** Of all but the health, which load balancers ask for under any name. */
+  readonly health: ServiceHealth
+  /** Of all but health and readiness, which load balancers ask for under any name. */
   readonly guard: WebGuard
   readonly logger: Pick<Logger, 'error'>
 }
 
 export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
-  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.problems) },
+  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
+  { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) },
   ...guardedRoutes(parts.guard, [
     { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
     ...endpointHelperRoutes({

@@ -26,6 +26,7 @@ import type { Quotas } from '../../../src/config/quotas.ts'
 import type { Log } from '../../../src/log/log.ts'
 import { World } from '../../log/harness.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
+import { ReadErrors } from '../../../src/observability/read-errors.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
 /** A client that stays. */
@@ -142,6 +143,7 @@ export class BrokerWorld {
         },
         threads: 1,
         waitingMax: 1000,
+        readErrors: new ReadErrors(() => world.nowMs, { error: () => {} }),
         readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
         defer: (run) => queueMicrotask(run),
       }),

@@ -6,6 +6,7 @@ import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { BrokerReply, Delivery, Group, Stream } from '../../support/broker.ts'
 import { HASTENED, eventually } from '../../support/process.ts'
 import { WHERE_MOUNTED, mountSmallDisk } from '../../support/small-disk.ts'
+import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { BreakableBroker } from './breakable.ts'
 
 const untilWorkedOn = (load: Load, deliveries: number): Promise<void> => {
@@ -163,6 +164,11 @@ describe('a disk that fails', () => {
       ],
     )
     assert.equal((await reopened.replay()).records[0]!.offset, 0)
+    const health = await server.request('GET', '/health')
+    assert.deepEqual(health.succeeded(HealthReply).storage.status, 'degraded')
+    assert.match(health.headers.get('x-trilog-degraded')!, /reads .* failed, .*0000000000000000 cannot be read: EIO/)
+    assert.match((await server.request('GET', '/readyz')).text, /"status":"degraded".*"kind":"read_errors"/)
+    assert.match(server.stderr, /"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })
 

@@ -13,12 +13,15 @@ const gauges: BrokerGauges = {
   delayedRetries: 5,
   waitingClaims: 6,
   framesInFlight: 7,
+  degraded: 1,
+  readErrors: 8,
 }
 const log = {
   counters: () => ({ groups: 1, syncs: 2, bytes: 3, syncNanoseconds: 4e9 }),
   committed: 4096,
   state: { kind: 'ok' },
   incidents: [],
+  lostReplicas: [],
   roomFor: () => 0,
 } as const
 

@@ -12,6 +12,7 @@ import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
 import { WebGuard } from '../../../src/http/web-guard.ts'
 import { RawClient, TestClock, until } from '../../http/support.ts'
+import { WELL } from '../../support/health.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
 export const MAX_BODY_BYTES = 100_000
@@ -287,6 +288,7 @@ export class TestBroker {
         metricsExposure: 'disabled',
       },
       storage: () => ({ status: 'ok' }),
+      health: WELL,
       metrics: null,
       counters: broker.counters,
       maxBodyBytes: MAX_BODY_BYTES,

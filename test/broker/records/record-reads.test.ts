@@ -9,6 +9,7 @@ import { RecordIndex } from '../../../src/broker/records/record-index.ts'
 import { IntervalSet } from '../../../src/broker/state/interval-set.ts'
 import { StoreError } from '../../../src/errors.ts'
 import { INGEST_TIME_MS, StoredStream, bytesOf, plainRecord, shownRecord } from './support.ts'
+import { unloggedReadErrors } from '../../support/health.ts'
 
 /** Reads of a stream, done in place and at once. */
 function readsOf(stream: StoredStream): RecordReads {
@@ -17,6 +18,7 @@ function readsOf(stream: StoredStream): RecordReads {
     jobs: { run: async (task) => reader.run(task) },
     threads: 1,
     waitingMax: 100,
+    readErrors: unloggedReadErrors(),
     readable: () => stream.readable,
     defer: queueMicrotask,
   })
@@ -215,6 +217,7 @@ describe('requests for the reader threads', () => {
         },
         threads,
         waitingMax,
+        readErrors: unloggedReadErrors(),
         readable: () => stream.readable,
         defer: (run) => void this.deferred.push(run),
       })

@@ -17,6 +17,7 @@ import { LogWriter } from '../../../src/log/log-writer.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { JobPool } from '../../../src/pipeline/jobs.ts'
 import { INGEST_TIME_MS, bytesOf, plainRecord, shownRecord } from './support.ts'
+import { unloggedReadErrors } from '../../support/health.ts'
 
 it('threads read records of a real log as soon as they are written, and write sidecars that a next start reads', async (context) => {
   const directory = mkdtempSync(join(tmpdir(), 'trilog-records-'))
@@ -39,6 +40,7 @@ it('threads read records of a real log as soon as they are written, and write si
     waitingMax: 10,
     readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
     defer: setImmediate,
+    readErrors: unloggedReadErrors(),
   })
   const writer = LogWriter.attach(log.writer)
   const progress = (isReached: () => boolean): Promise<void> =>

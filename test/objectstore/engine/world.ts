@@ -28,6 +28,7 @@ import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { World } from '../../log/harness.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
+import { unloggedReadErrors } from '../../support/health.ts'
 
 export const WALL_START_MS = 1_800_000_000_000
 export const EXTENT_BYTES = 1024
@@ -92,6 +93,7 @@ export class StoreWorld {
   holdsWrites = false
   holdsScans = false
   holdsDigests = false
+  readonly readErrors = unloggedReadErrors()
   failsWrites = false
   /** How far the wall clock is off. */
   wallSkewMs = 0
@@ -176,6 +178,7 @@ export class StoreWorld {
         threads: this.options.readThreads ?? 1,
         defer: (run) => queueMicrotask(run),
         counters,
+        readErrors: this.readErrors,
       }),
       write: (task) => {
         const received = task.kind === 'part' ? structuredClone(task, { transfer: [task.bytes.buffer] }) : task

@@ -24,6 +24,25 @@ describe('the management routes', () => {
     gateway.problems = []
   })
 
+  it('say what the service is degraded by beside its health, and whether it is ready', async () => {
+    const ready = async () => {
+      const { status, text } = await gateway.ask('GET', '/readyz')
+      return [status, JSON.parse(text)]
+    }
+    assert.deepEqual(await ready(), [200, { status: 'ok', reasons: [] }])
+    gateway.degradations = [{ kind: 'damage', reason: 'Schäden\nhere', action: 'act', sinceMs: 0 }]
+    const health = await gateway.ask('GET', '/health')
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.equal(health.headers['x-trilog-degraded'], 'Sch?den?here', 'no other bytes are safe in a header')
+    const damage = { kind: 'damage', reason: 'Schäden\nhere', action: 'act', since: '1970-01-01T00:00:00.000Z' }
+    assert.deepEqual(await ready(), [200, { status: 'degraded', reasons: [damage] }])
+    gateway.problems = ['the disk failed']
+    const problem = { kind: 'problem', reason: 'the disk failed' }
+    assert.deepEqual(await ready(), [503, { status: 'unavailable', reasons: [problem, damage] }])
+    gateway.problems = []
+    gateway.degradations = []
+  })
+
   it('tell the capabilities of the platform', async () => {
     const { status, text, headers } = await gateway.ask('GET', '/v1/platform/capabilities')
     assert.deepEqual([status, headers['content-type'], JSON.parse(text)], [200, 'application/json', CAPABILITIES])

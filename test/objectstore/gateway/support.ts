@@ -13,6 +13,7 @@ import { managementRoutes } from '../../../src/objectstore/gateway/management.ts
 import type { ManagementParts } from '../../../src/objectstore/gateway/management.ts'
 import { RawClient, TestClock } from '../../http/support.ts'
 import { MemoryStore } from '../support/memory-store.ts'
+import type { StandingDegradation } from '../../../src/observability/health.ts'
 
 export interface Reply {
   readonly status: number
@@ -42,6 +43,7 @@ export class TestGateway {
   /** Of the endpoint helper. */
   readonly stored = new Map<string, string[]>()
   problems: readonly string[] = []
+  degradations: readonly StandingDegradation[] = []
   #server: HttpServer | null = null
   #client: RawClient | null = null
 
@@ -65,7 +67,7 @@ export class TestGateway {
         guard,
         capabilities: () => CAPABILITIES,
         helper: gateway.#helper(),
-        problems: () => gateway.problems,
+        health: { problems: () => gateway.problems, degradations: () => gateway.degradations },
         logger,
       }),
       nowMs: () => gateway.store.nowMs,
