@@ -10,6 +10,7 @@ import { StoreError, messageOf } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import type { Log, SegmentInfo } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
+import { openFailure } from '../log/service-log.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import type { JobPool } from '../pipeline/jobs.ts'
@@ -59,7 +60,10 @@ export class Sidecars {
       else {
         const details = { segment: segmentName(segment.base) }
         logger.warn(details, 'the sidecar of a segment is missing or damaged: building it again')
-        registry.publish(await this.#run(segment, true))
+        const built = this.#run(segment, true).catch((error: unknown) => {
+          throw openFailure(`${segment.directory} cannot be indexed`, error)
+        })
+        registry.publish(await built)
       }
     }
   }

@@ -116,4 +116,24 @@ describe('a log that opens', () => {
     assert.equal((await world.open(options)).state.kind, 'ok')
     assert.deepEqual(remade, ['/replica-2'])
   })
+
+  it('brings the oldest segment back that one directory lost, and has no incident', async () => {
+    for (const lost of ['/data', '/replica-1']) {
+      const world = new World({ seed: 4 })
+      const small = { ...OPTIONS, segmentBytes: 4096 }
+      const log = await world.open(small)
+      const writer = openWriter(log)
+      for (let n = 0; n < 20; n += 1) {
+        appended(writer, payloadOf(n, 700))
+        world.step()
+      }
+      await log.close()
+      world.end('kill')
+      world.files.removeDirectory(log.segments[0]!.directory.replace('/data', lost))
+      const again = await world.open(small)
+      assert.deepEqual([again.state.kind, again.incidents], ['ok', []])
+      assert.equal(replay(again, world.files).frames.length, 20)
+      assert(world.files.exists(log.segments[0]!.recordsPath.replace('/data', lost)))
+    }
+  })
 })

@@ -95,8 +95,9 @@ export class FrameReads {
   read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {
     const { log } = this.#options
     const segment = segmentOf(log.segments, position)
-    if (segment === null) return Promise.reject(this.#isLost(position) ? damaged() : new FrameDropped())
-    if (position >= segment.end) {
+    if (segment === null || position >= segment.end) {
+      if (this.#isLost(position)) return Promise.reject(damaged())
+      if (segment === null) return Promise.reject(new FrameDropped())
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
       return heard.then(() => this.read(position, payloadBytes, isPassing)) // R2
     }
