@@ -403,7 +403,7 @@ describe('what cannot be read', () => {
     const failed = reader.run(task)
     assert.deepEqual(
       failed.unreadable.map(({ cause, reason }) => [cause, reason]),
-      [['unavailable', 'the segment cannot be read: EIO']],
+      [['unavailable', 'segment 0000000000000000 cannot be read: EIO']],
     )
     stream.world.files.faults = {}
     assert.deepEqual(read(stream, [0], reader), shown([plainRecord(0)]))
