@@ -160,7 +160,9 @@ function exactInteger(spelling: string): bigint | null {
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts
   const digits = (whole + fraction).replace(/^0+/, '')
   if (digits === '') return 0n
-  const significant = digits.replace(/0+$/, '')
+  let significantEnd = digits.length
+  while (digits[significantEnd - 1] === '0') significantEnd-- // a pattern would look at each run of zeros once for each of its zeros
+  const significant = digits.slice(0, significantEnd)
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
   if (zeros < 0 || significant.length + zeros > 20) return null
   return BigInt(`${sign}${significant}${'0'.repeat(zeros)}`)

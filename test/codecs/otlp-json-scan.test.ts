@@ -117,6 +117,15 @@ describe('the JSON scanner', () => {
     assert.equal(scanLogs(withRecord('{"body":{"intValue":"-9223372036854775808"},"flags":4294967295}')).recordCount, 1)
   })
 
+  it('reads a number of many digits in time in proportion to them', () => {
+    const zeros = '0'.repeat(200_000)
+    const beganMs = performance.now()
+    refuses(withRecord(`{"timeUnixNano":1${zeros}1}`))
+    refuses(withRecord(`{"timeUnixNano":"1${zeros}1${zeros}"}`))
+    assert.equal(scanLogs(withRecord(`{"timeUnixNano":1.5${zeros}e1}`)).recordCount, 1)
+    assert.ok(performance.now() - beganMs < 5000) // in time squared it takes a minute
+  })
+
   it('reads ids in either case, with escapes too, and keeps a log record without an invalid one', () => {
     for (const spelled of [TRACE_ID, TRACE_ID.toUpperCase(), TRACE_ID.replace('0a', '\\u0030a')]) {
       assert.equal(traceIdOf(scanLogs(withRecord(`{"traceId":"${spelled}"}`)), 0), TRACE_ID)
