@@ -11,6 +11,7 @@ import { renderObjectListing } from '../src/objectstore/documents/object-listing
 import type { ObjectListing } from '../src/objectstore/documents/object-listing.ts'
 import { BucketPolicy } from '../src/objectstore/documents/policy/bucket-policy.ts'
 import { readTagging, renderTagging } from '../src/objectstore/documents/tagging.ts'
+import { finished } from '../src/objectstore/documents/slices.ts'
 
 const smoke = process.argv.includes('--smoke')
 let checksum = 0 // same documents, same number
@@ -97,8 +98,14 @@ function uploadForm(): number {
 
 const pageBytes = count(renderObjectListing(plainPage))
 count(renderObjectListing(encodedPage))
-count(JSON.stringify([readDeleteRequest(deletion), readCompleteRequest(completion(100), 'u'), readTagging(tagging)]))
-count(`${policy.evaluate(asked)} ${uploadForm()}`)
+count(
+  JSON.stringify([
+    finished(readDeleteRequest(deletion)),
+    finished(readCompleteRequest(completion(100), 'u')),
+    readTagging(tagging),
+  ]),
+)
+count(`${finished(policy.evaluate(asked))} ${uploadForm()}`)
 
 const bench = new Bench({ name: 'documents', ...(smoke && { time: 0, iterations: 1, warmup: false }) })
 const longCompletion = completion(10_000)
@@ -106,11 +113,11 @@ const shortCompletion = completion(100)
 bench.add('page of 1000 keys', () => renderObjectListing(plainPage))
 bench.add('page of 1000 keys, as bytes', () => Buffer.from(renderObjectListing(plainPage)))
 bench.add('page of 1000 keys, URL-encoded', () => renderObjectListing(encodedPage))
-bench.add('DeleteObjects of 1000 keys', () => readDeleteRequest(deletion))
-bench.add('CompleteMultipartUpload of 100 parts', () => readCompleteRequest(shortCompletion, 'u'))
-bench.add('CompleteMultipartUpload of 10 000 parts', () => readCompleteRequest(longCompletion, 'u'))
+bench.add('DeleteObjects of 1000 keys', () => finished(readDeleteRequest(deletion)))
+bench.add('CompleteMultipartUpload of 100 parts', () => finished(readCompleteRequest(shortCompletion, 'u')))
+bench.add('CompleteMultipartUpload of 10 000 parts', () => finished(readCompleteRequest(longCompletion, 'u')))
 bench.add('10 tags', () => readTagging(tagging))
-bench.add('policy of 20 statements', () => policy.evaluate(asked))
+bench.add('policy of 20 statements', () => finished(policy.evaluate(asked)))
 bench.add('form with a file of 16 MiB', () => uploadForm())
 await bench.run()
 

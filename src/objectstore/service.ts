@@ -386,6 +386,7 @@ async function openFront(context: Context, engine: Engine, authentication: Authe
       ]),
     ],
     nowMs: () => clock.wallMs(),
+    nextTurn: setImmediate,
     logger,
   })
   const server = await running.open(() =>

@@ -3,7 +3,8 @@ import { refuse } from '../refusals.ts'
 import { CHECKSUM_ALGORITHMS } from './checksums.ts'
 import type { ChecksumValue } from './checksums.ts'
 import { COMPLETE_BODY_BYTES_MAX, PARTS_MAX } from './limits.ts'
-import { readXml } from './xml-reader.ts'
+import type { Sliced } from './slices.ts'
+import { readXmlInSlices } from './xml-reader.ts'
 import { element, list, once, optional, text } from './xml-shape.ts'
 
 export interface CompletedPart {
@@ -36,8 +37,9 @@ const COMPLETE = {
  * @returns at least one part, in strictly ascending order
  * @throws S3Error MalformedXML, EntityTooLarge, InvalidRequest without parts, InvalidArgument for a part number, InvalidPartOrder
  */
-export function readCompleteRequest(body: Uint8Array, uploadId: string): readonly CompletedPart[] {
-  const parts = readXml(body, COMPLETE).Part.map((part): CompletedPart => {
+export function* readCompleteRequest(body: Uint8Array, uploadId: string): Sliced<readonly CompletedPart[]> {
+  const { Part } = yield* readXmlInSlices(body, COMPLETE)
+  const parts = Part.map((part): CompletedPart => {
     const checksums = CHECKSUM_ALGORITHMS.flatMap((algorithm): ChecksumValue[] => {
       const value = part[`Checksum${algorithm}`]
       return value === null ? [] : [{ algorithm, value: value.trim() }]

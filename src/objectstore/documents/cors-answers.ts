@@ -9,7 +9,7 @@ import type { S3Error } from '../refusals.ts'
 import type { CorsRule } from './cors-document.ts'
 import { CORS_REQUESTED_HEADERS_MAX } from './limits.ts'
 import { wildcard } from './wildcard.ts'
-import type { Matcher } from './wildcard.ts'
+import type { Pattern } from './wildcard.ts'
 
 export interface CorsRequest {
   /** `Origin`. */
@@ -26,8 +26,8 @@ export type HeaderLines = readonly (readonly [name: string, value: string])[]
 
 interface CompiledRule {
   readonly rule: CorsRule
-  readonly origins: readonly { readonly isAny: boolean; readonly matches: Matcher }[]
-  readonly headers: readonly Matcher[]
+  readonly origins: readonly { readonly isAny: boolean; readonly pattern: Pattern }[]
+  readonly headers: readonly Pattern[]
 }
 
 const NOT_ALLOWED =
@@ -40,7 +40,7 @@ export class CorsRules {
   constructor(rules: readonly CorsRule[]) {
     this.#rules = rules.map((rule) => ({
       rule,
-      origins: rule.allowedOrigins.map((origin) => ({ isAny: origin === '*', matches: wildcard(origin) })),
+      origins: rule.allowedOrigins.map((origin) => ({ isAny: origin === '*', pattern: wildcard(origin) })),
       headers: rule.allowedHeaders.map((header) => wildcard(header.toLowerCase())),
     }))
   }
@@ -53,9 +53,9 @@ export class CorsRules {
     const names = headerNames(request.requestedHeaders)
     if (names.length > CORS_REQUESTED_HEADERS_MAX) return []
     for (const { rule, origins, headers } of this.#rules) {
-      const allowed = origins.find(({ matches }) => matches(origin))
+      const allowed = origins.find(({ pattern }) => pattern.matches(origin))
       if (allowed === undefined || !rule.allowedMethods.includes(method)) continue
-      if (!names.every((name) => headers.some((matches) => matches(name)))) continue
+      if (!names.every((name) => headers.some((pattern) => pattern.matches(name)))) continue
       return headersOf(rule, allowed.isAny ? '*' : origin, names)
     }
     return []

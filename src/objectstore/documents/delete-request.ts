@@ -1,7 +1,8 @@
 /** Body of DeleteObjects: `Delete{Quiet?, Object{Key, VersionId?, ETag?}+}`. */
 import { refuse } from '../refusals.ts'
 import { DELETE_BODY_BYTES_MAX, DELETE_KEYS_MAX } from './limits.ts'
-import { readXml } from './xml-reader.ts'
+import type { Sliced } from './slices.ts'
+import { readXmlInSlices } from './xml-reader.ts'
 import { element, list, once, optional, text } from './xml-shape.ts'
 
 export interface DeleteRequest {
@@ -36,8 +37,8 @@ const DELETE = {
 } as const
 
 /** @throws S3Error MalformedXML, EntityTooLarge, NotImplemented for the conditions that S3 has in directory buckets only */
-export function readDeleteRequest(body: Uint8Array): DeleteRequest {
-  const { Quiet, Object: items } = readXml(body, DELETE)
+export function* readDeleteRequest(body: Uint8Array): Sliced<DeleteRequest> {
+  const { Quiet, Object: items } = yield* readXmlInSlices(body, DELETE)
   const objects = items.map((item): DeleteItem => {
     if (item.Key === '') throw refuse('MalformedXML')
     if (item.LastModifiedTime !== null || item.Size !== null) throw refuse('NotImplemented')

@@ -5,9 +5,12 @@
  * X2  what does not fit the shape ends the parse there, so depth and elements are bounded by the shape, memory by the size of the document
  * X3  namespaces and attributes are ignored, comments too; text between elements may only be white space
  * X4  whatever is wrong is MalformedXML, but size is EntityTooLarge
+ * X5  a long document is read in slices, each counted in the steps of slices.ts: 1 MiB takes tens of milliseconds
  */
 import { SaxesParser } from 'saxes'
 import { S3Error, refuse } from '../refusals.ts'
+import { finished } from './slices.ts'
+import type { Sliced } from './slices.ts'
 import type { ElementShape, Shape, ValueOf } from './xml-shape.ts'
 
 export interface XmlDocument<Root extends ElementShape> {
@@ -25,6 +28,9 @@ interface OpenElement {
 }
 
 const NO_VALUES: Record<string, unknown> = Object.freeze({})
+/** X5 */
+const SLICE_CHARACTERS = 32 << 10
+const STEPS_PER_CHARACTER = 8
 const NOT_WHITE_SPACE = /[^ \t\r\n]/
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -32,7 +38,14 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  * @param body whole request body, UTF-8
  * @throws S3Error MalformedXML, EntityTooLarge, or what the shape says of a list that is too long
  */
-export function readXml<Root extends ElementShape>(body: Uint8Array, document: XmlDocument<Root>): ValueOf<Root> {
+export const readXml = <Root extends ElementShape>(body: Uint8Array, document: XmlDocument<Root>): ValueOf<Root> =>
+  finished(readXmlInSlices(body, document))
+
+/** X5. @throws S3Error as `readXml` */
+export function* readXmlInSlices<Root extends ElementShape>(
+  body: Uint8Array,
+  document: XmlDocument<Root>,
+): Sliced<ValueOf<Root>> {
   if (body.byteLength > document.bytesMax) {
     throw refuse('EntityTooLarge', undefined, {
       fields: { ProposedSize: body.byteLength, MaxSizeAllowed: document.bytesMax },
@@ -40,7 +53,7 @@ export function readXml<Root extends ElementShape>(body: Uint8Array, document: X
   }
   const reader = new ShapeReader(document)
   try {
-    reader.read(decoder.decode(body))
+    yield* reader.read(decoder.decode(body))
   } catch (error) {
     if (error instanceof S3Error) throw error
     throw refuse('MalformedXML', undefined, { cause: error })
@@ -57,7 +70,7 @@ class ShapeReader {
     this.#document = document
   }
 
-  read(document: string): void {
+  *read(document: string): Sliced<void> {
     const parser = new SaxesParser({ position: false }) // without a handler of its own, it throws its errors
     parser.on('doctype', malformed) // X1
     parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
@@ -67,7 +80,11 @@ class ShapeReader {
     parser.on('text', (text) => this.#text(text))
     parser.on('cdata', (text) => this.#text(text))
     parser.on('closetag', () => this.#end())
-    parser.write(document).close()
+    for (let at = 0; at < document.length; at += SLICE_CHARACTERS) {
+      parser.write(document.slice(at, at + SLICE_CHARACTERS))
+      yield STEPS_PER_CHARACTER * SLICE_CHARACTERS
+    }
+    parser.close()
   }
 
   /** X2 */

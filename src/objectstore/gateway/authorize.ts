@@ -7,6 +7,7 @@
  *     Who comes without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, who
  *     could not be allowed it whatever it says is refused before it is read
  * Z3  the owner may do everything that the policy does not deny, and always see, replace and remove the policy
+ * Z4  policies are asked in slices (pace.ts), and about keys no longer than a key can be
  */
 import type { Permission, Principal } from '../auth/principal.ts'
 import { eitherHeader } from '../auth/request-identity.ts'
@@ -16,7 +17,9 @@ import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { policyOf } from './bucket-documents.ts'
+import { KEY_BYTES_MAX } from './limits.ts'
 import { isObjectKey } from './objects/object-key.ts'
+import type { Pace } from './pace.ts'
 import { asksForExistingTags, policyValues } from './policy-values.ts'
 import type { AskedRequest } from './policy-values.ts'
 
@@ -50,10 +53,12 @@ const ON_THE_POLICY: ReadonlySet<PolicyAction> = new Set([
 export class Authorization {
   readonly #store: ObjectStore
   readonly #nowMs: () => number
+  readonly #pace: Pace
 
-  constructor(store: ObjectStore, nowMs: () => number) {
+  constructor(store: ObjectStore, nowMs: () => number, pace: Pace) {
     this.#store = store
     this.#nowMs = nowMs
+    this.#pace = pace
   }
 
   /**
@@ -69,19 +74,17 @@ export class Authorization {
     key: string | null,
     permission = PERMISSIONS[action],
   ): Bucket | Promise<Bucket> {
-    const bucket = this.demandPossible(request, action, bucketName, key, permission)
+    const bucket = this.#permitted(request, bucketName, permission)
     const policy = policyOf(bucket)
     const isOwner = bucket.owner === request.caller.principal?.id
     if (isOwner && (policy === null || ON_THE_POLICY.has(action))) return bucket // Z3
     if (policy === null) throw hidden(request, bucketName)
-    return this.#ask(policy, request, action, bucket, key).then((verdict) => {
-      if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
-      throw isOwner ? refuse('AccessDenied') : hidden(request, bucketName)
-    })
+    return this.#judged(policy, request, action, bucket, key)
   }
 
   /**
-   * Whether the caller could be allowed this at all, before a body is read that says more: that it is allowed, `demand` says.
+   * Whether the caller could be allowed this at all, before a body is read that says more: that it is allowed, `demand` says. At once, unless
+   * a policy has to be asked.
    *
    * @param key null, of an action on objects: the body names it
    * @throws S3Error NoSuchBucket, AccessDenied
@@ -91,17 +94,48 @@ export class Authorization {
     action: PolicyAction,
     bucketName: string,
     key: string | null,
-    permission = PERMISSIONS[action],
-  ): Bucket {
-    const { principal } = request.caller
-    demandPermission(principal, permission)
+  ): Bucket | Promise<Bucket> {
+    const bucket = this.#permitted(request, bucketName, PERMISSIONS[action])
+    const principal = request.caller.principal?.id ?? null
+    if (bucket.owner === principal) return bucket
+    const policy = policyOf(bucket)
+    if (policy === null) throw hidden(request, bucketName)
+    return this.#possible(policy, request, action, bucket, key)
+  }
+
+  async #possible(
+    policy: BucketPolicy,
+    request: AskedRequest,
+    action: PolicyAction,
+    bucket: Bucket,
+    key: string | null,
+  ): Promise<Bucket> {
+    const principal = request.caller.principal?.id ?? null
+    const valuesOf = policyValues(request, [], this.#nowMs())
+    const asked = { principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf }
+    if (await this.#pace.run(policy.mayAllow(asked))) return bucket
+    throw hidden(request, bucket.name)
+  }
+
+  async #judged(
+    policy: BucketPolicy,
+    request: AskedRequest,
+    action: PolicyAction,
+    bucket: Bucket,
+    key: string | null,
+  ): Promise<Bucket> {
+    const isOwner = bucket.owner === request.caller.principal?.id
+    if (!isOwner) await this.#possible(policy, request, action, bucket, key)
+    const verdict = await this.#ask(policy, request, action, bucket, key)
+    if (verdict === 'allow' || (isOwner && verdict === 'none')) return bucket
+    throw isOwner ? refuse('AccessDenied') : hidden(request, bucket.name)
+  }
+
+  #permitted(request: AskedRequest, bucketName: string, permission: Permission): Bucket {
+    demandPermission(request.caller.principal, permission)
     const bucket = this.#store.bucket(bucketName)
     if (bucket === null) throw hidden(request, bucketName)
-    if (bucket.owner === principal?.id) return bucket
-    const valuesOf = policyValues(request, [], this.#nowMs())
-    const asked = { principal: principal?.id ?? null, action, bucket: bucketName, key, valuesOf }
-    if (policyOf(bucket)?.mayAllow(asked)) return bucket
-    throw hidden(request, bucketName)
+    return bucket
   }
 
   async #ask(
@@ -115,9 +149,12 @@ export class Authorization {
     const existing = isAsked ? await this.#store.object(bucket, key) : null
     const principal = request.caller.principal?.id ?? null
     const valuesOf = policyValues(request, existing?.tags ?? [], this.#nowMs())
-    return policy.evaluate({ principal, action, bucket: bucket.name, key, valuesOf })
+    return this.#pace.run(policy.evaluate({ principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf }))
   }
 }
+
+/** Z4: a longer one is refused anyway, and the policy only decides with which code. */
+const possibleKey = (key: string | null): string | null => key?.slice(0, KEY_BYTES_MAX) ?? null
 
 /** Z1. @throws S3Error AccessDenied */
 export function demandPermission(principal: Principal | null, permission: Permission | null): void {

@@ -38,6 +38,7 @@ import type { Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
 import type { Extension, OperationName } from './operations-table.ts'
+import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy-values.ts'
 
 export interface GatewayParts {
@@ -59,6 +60,8 @@ export interface GatewayParts {
   readonly management: readonly Route[]
   /** Unix epoch. */
   readonly nowMs: () => number
+  /** Calls in the next turn of the event loop. */
+  readonly nextTurn: (run: () => void) => void
   readonly logger: Pick<Logger, 'error'>
   readonly counters: Pick<StoreCounters, 'refused'>
 }
@@ -110,16 +113,18 @@ class Gateway {
 
   constructor(parts: GatewayParts) {
     const { store, authenticator, region, extensions, putBytesMax, nowMs } = parts
+    const pace = new Pace(parts.nextTurn)
     this.#parts = parts
     this.#addressing = new Addressing(parts.baseDomain)
     this.#admission = new Admission(parts.concurrentRequestsMax ?? CONCURRENT_REQUESTS_MAX)
-    this.#authorization = new Authorization(store, nowMs)
+    this.#authorization = new Authorization(store, nowMs, pace)
     this.#context = {
       store,
       region,
       putBytesMax,
       ignoresAcls: extensions.has('ignore-acl-headers'),
       nowMs,
+      pace,
       authorize: (request, action, bucketName, key) => this.#authorization.demand(request, action, bucketName, key),
       authenticateForm: (field, caller) => authenticator.authenticateForm(field, caller),
     }
@@ -226,7 +231,9 @@ class Gateway {
       return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
     }
     if (handler.of === 'form') {
-      if (caller.principal !== null) this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+      if (caller.principal !== null) {
+        await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+      }
       return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
     }
     const judged = operation.name === 'PutObjectTagging' ? await this.#withTags(asked, classified) : asked
@@ -246,7 +253,7 @@ class Gateway {
 
   /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
   async #withTags(request: GatewayRequest, { operation, address }: Classified): Promise<GatewayRequest> {
-    const bucket = this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
+    const bucket = await this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
     const policy = policyOf(bucket)
     if (!policy || !asksForRequestTags(policy.conditionKeys)) return request
     const repeatable = { ...request, body: new RepeatableBody(request.body) }

@@ -13,6 +13,7 @@ import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody } from '
 import type { AwsChunkedFraming } from '../body/aws-chunked.ts'
 import type { KeptHeaders } from './header-text.ts'
 import type { OperationName } from './operations-table.ts'
+import type { Pace } from './pace.ts'
 
 export interface GatewayRequest {
   readonly operation: OperationName
@@ -80,6 +81,8 @@ export interface GatewayContext {
   readonly ignoresAcls: boolean
   /** Unix epoch. */
   nowMs(): number
+  /** Of work whose length the client decides. */
+  readonly pace: Pace
   /**
    * Whether the caller may do something else than what it asked for, such as read the source of a copy.
    *

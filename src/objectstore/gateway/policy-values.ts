@@ -13,6 +13,8 @@ export type AskedRequest = Pick<
 /** @param existingTags of the object that is asked for */
 export function policyValues(request: AskedRequest, existingTags: readonly Tag[], nowMs: number): ConditionValues {
   const { caller, query, headers } = request
+  let requestTags: readonly Tag[] | null = null // read once: a policy may ask for them hundreds of times
+  const tagsOfRequest = (): readonly Tag[] => (requestTags ??= tagsOf(request))
   return ({ name, tag }) => {
     switch (name) {
       case 'aws:currenttime':
@@ -39,9 +41,9 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
       case 's3:existingobjecttag/':
         return valuesOf(existingTags, tag)
       case 's3:requestobjecttag/':
-        return valuesOf(tagsOf(request), tag)
+        return valuesOf(tagsOfRequest(), tag)
       case 's3:requestobjecttagkeys':
-        return tagsOf(request).map(({ key }) => key)
+        return tagsOfRequest().map(({ key }) => key)
       default:
         return present(eitherHeader(headers, name.slice('s3:x-amz-'.length)))
     }

@@ -7,6 +7,7 @@ import { BUCKET_ACTIONS, OBJECT_ACTIONS } from '../../../src/objectstore/documen
 import { BucketPolicy } from '../../../src/objectstore/documents/policy/bucket-policy.ts'
 import type { PolicyVerdict } from '../../../src/objectstore/documents/policy/bucket-policy.ts'
 import type { PolicyRequest } from '../../../src/objectstore/documents/policy/statement.ts'
+import { finished } from '../../../src/objectstore/documents/slices.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
 import { assertRefuses, bytes } from './support.ts'
 
@@ -32,7 +33,7 @@ const READ: Statement = {
 }
 
 const verdict = (statement: Statement, about: Partial<PolicyRequest> = {}): PolicyVerdict =>
-  policyOf({ ...READ, ...statement }).evaluate(request(about))
+  finished(policyOf({ ...READ, ...statement }).evaluate(request(about)))
 
 describe('a policy document', () => {
   it('is JSON that begins with a brace, of at most 20 KiB', () => {
@@ -48,7 +49,7 @@ describe('a policy document', () => {
       const json = JSON.stringify({ Statement: READ })
       return bytes(json.slice(0, -1) + ' '.repeat(size - json.length) + '}')
     }
-    assert.equal(BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX), 'photos').evaluate(request()), 'allow')
+    assert.equal(finished(BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX), 'photos').evaluate(request())), 'allow')
     assertRefuses(() => BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX + 1), 'photos'), 'EntityTooLarge', {
       fields: { ProposedSize: POLICY_BODY_BYTES_MAX + 1, MaxSizeAllowed: POLICY_BODY_BYTES_MAX },
     })
@@ -60,7 +61,7 @@ describe('a policy document', () => {
       message: 'Could not parse the policy: Statement is empty!',
     })
     for (const Statement of [READ, [READ], [READ, READ]]) {
-      assert.equal(parse({ Version: '2008-10-17', Id: 'mine', Statement }).evaluate(request()), 'allow')
+      assert.equal(finished(parse({ Version: '2008-10-17', Id: 'mine', Statement }).evaluate(request())), 'allow')
     }
     for (const Statement of [null, 'x', 1, [null], [[]], ['x']]) {
       assertRefuses(() => parse({ Statement }), 'MalformedPolicy')
@@ -122,7 +123,7 @@ describe('a policy document', () => {
   })
 
   it('is stored with actions that S3 has only, and holds with others', () => {
-    const storing = (about: Statement) => () => policyOf({ ...READ, ...about }).checkStorable()
+    const storing = (about: Statement) => () => finished(policyOf({ ...READ, ...about }).checkStorable())
     const message = 'Policy has invalid action'
     for (const Action of ['s3:GetObjects', 's3:Gett*', ['s3:GetObject', 'obj:Nothing'], 's3:*Objekt?']) {
       assertRefuses(storing({ Action }), 'MalformedPolicy', { message })
@@ -137,11 +138,11 @@ describe('a policy document', () => {
 
   it('is stored with statements of different ids only, and holds with others', () => {
     const policy = policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, { ...READ, Sid: 'a' })
-    assertRefuses(() => policy.checkStorable(), 'MalformedPolicy', {
+    assertRefuses(() => finished(policy.checkStorable()), 'MalformedPolicy', {
       message: 'Statement IDs (SID) in a single policy must be unique.',
     })
-    assert.equal(policy.evaluate(request()), 'allow')
-    policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, READ, READ, { ...READ, Sid: '' }).checkStorable()
+    assert.equal(finished(policy.evaluate(request())), 'allow')
+    finished(policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, READ, READ, { ...READ, Sid: '' }).checkStorable())
   })
 
   it('names resources within its bucket', () => {
@@ -225,7 +226,7 @@ describe('a policy document', () => {
     })).value
     const parsed = (document: Uint8Array): void => {
       try {
-        BucketPolicy.parse(document, 'photos').evaluate(request())
+        finished(BucketPolicy.parse(document, 'photos').evaluate(request()))
       } catch (error) {
         assert.ok(error instanceof S3Error, String(error))
       }
@@ -261,9 +262,9 @@ describe('a statement', () => {
       assert.ok(!allows(ann, 'annie') && !allows(ann, null))
     }
     const deny = { ...READ, Effect: 'Deny', Principal: undefined, NotPrincipal: { AWS: 'ann' } }
-    assert.equal(policyOf(deny).evaluate(request()), 'none')
-    assert.equal(policyOf(deny).evaluate(request({ principal: 'bob' })), 'deny')
-    assert.equal(policyOf(deny).evaluate(request({ principal: null })), 'deny')
+    assert.equal(finished(policyOf(deny).evaluate(request())), 'none')
+    assert.equal(finished(policyOf(deny).evaluate(request({ principal: 'bob' }))), 'deny')
+    assert.equal(finished(policyOf(deny).evaluate(request({ principal: null }))), 'deny')
   })
 
   it('matches actions in any case, with wildcards, under either prefix', () => {
@@ -329,7 +330,7 @@ describe('a statement', () => {
 
   it('may allow what it does not rule out before the body is read', () => {
     const may = (statement: Statement, about: Partial<PolicyRequest> = {}) =>
-      policyOf({ ...READ, ...statement }).mayAllow(request({ key: null, ...about }))
+      finished(policyOf({ ...READ, ...statement }).mayAllow(request({ key: null, ...about })))
     assert.ok(may({}))
     assert.ok(may({ Resource: 'photos/cats/*' }))
     assert.ok(may({ Resource: undefined, NotResource: 'photos/cats/*' }))
@@ -379,10 +380,10 @@ describe('a policy', () => {
   it('denies when one statement does, else allows when one does, in any order', () => {
     fc.assert(
       fc.property(statements, requests, (statements, asked) => {
-        const verdicts = new Set(statements.map((each) => policyOf(each).evaluate(asked)))
+        const verdicts = new Set(statements.map((each) => finished(policyOf(each).evaluate(asked))))
         const expected = verdicts.has('deny') ? 'deny' : verdicts.has('allow') ? 'allow' : 'none'
-        assert.equal(policyOf(...statements).evaluate(asked), expected)
-        assert.equal(policyOf(...statements.toReversed()).evaluate(asked), expected)
+        assert.equal(finished(policyOf(...statements).evaluate(asked)), expected)
+        assert.equal(finished(policyOf(...statements.toReversed()).evaluate(asked)), expected)
       }),
     )
   })
@@ -391,7 +392,7 @@ describe('a policy', () => {
     fc.assert(
       fc.property(statements, requests, (statements, asked) => {
         const policy = policyOf(...statements)
-        assert.ok(policy.mayAllow(asked) || policy.evaluate(asked) !== 'allow')
+        assert.ok(finished(policy.mayAllow(asked)) || finished(policy.evaluate(asked)) !== 'allow')
       }),
     )
   })
@@ -399,9 +400,9 @@ describe('a policy', () => {
   it('is not changed by a statement that does not match', () => {
     fc.assert(
       fc.property(statements, statement, requests, fc.nat(), (statements, other, asked, at) => {
-        fc.pre(policyOf(other).evaluate(asked) === 'none')
+        fc.pre(finished(policyOf(other).evaluate(asked)) === 'none')
         const more = statements.toSpliced(at % (statements.length + 1), 0, other)
-        assert.equal(policyOf(...more).evaluate(asked), policyOf(...statements).evaluate(asked))
+        assert.equal(finished(policyOf(...more).evaluate(asked)), finished(policyOf(...statements).evaluate(asked)))
       }),
     )
   })
@@ -409,8 +410,8 @@ describe('a policy', () => {
   it('never allows more with one more denial', () => {
     fc.assert(
       fc.property(statements, statement, requests, (statements, other, asked) => {
-        const before = policyOf(...statements).evaluate(asked)
-        const after = policyOf(...statements, { ...other, Effect: 'Deny' }).evaluate(asked)
+        const before = finished(policyOf(...statements).evaluate(asked))
+        const after = finished(policyOf(...statements, { ...other, Effect: 'Deny' }).evaluate(asked))
         assert.ok(after === before || after === 'deny')
       }),
     )

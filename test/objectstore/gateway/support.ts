@@ -71,6 +71,7 @@ export class TestGateway {
         logger,
       }),
       nowMs: () => gateway.store.nowMs,
+      nextTurn: setImmediate,
       logger,
       counters: new StoreCounters(),
       ...overrides,

@@ -18,6 +18,7 @@ import type {
   HeaderLine,
 } from '../../../src/objectstore/gateway/handler.ts'
 import { putObject } from '../../../src/objectstore/gateway/objects/put-object.ts'
+import { Pace } from '../../../src/objectstore/gateway/pace.ts'
 import type { BodyWriter, Bucket } from '../../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../../src/objectstore/refusals.ts'
@@ -126,6 +127,7 @@ export class TestGateway {
       putBytesMax: 1 << 20,
       ignoresAcls: false,
       nowMs: () => store.nowMs,
+      pace: new Pace(setImmediate),
       authorize: async (request, action, bucketName, key) => {
         this.asked.push(`${action} ${bucketName}/${key ?? ''} ${request.caller.principal?.id ?? 'nobody'}`)
         const found = store.bucket(bucketName)

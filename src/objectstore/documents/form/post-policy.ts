@@ -71,9 +71,11 @@ export class PostPolicy {
   /** @throws S3Error AccessDenied when the form is not what the policy allows, or not now */
   check(bucket: string, fields: FormFields, nowMs: number): void {
     if (nowMs > this.#expiresAtMs) throw denied('Policy expired.')
+    const contentTypes = (fields.get('content-type') ?? '').split(',').map((entry) => entry.trim()) // once: there may be many conditions on many
     for (const { operator, field, name, value } of this.#conditions) {
       const sent = (name === 'bucket' ? bucket : fields.get(name)) ?? '' // Y2
-      const holds = operator === 'eq' ? sent === value : startsWith(name, sent, value)
+      const entries = name === 'content-type' ? contentTypes : [sent] // a list of content types must begin so in each of its entries
+      const holds = operator === 'eq' ? sent === value : entries.every((entry) => entry.startsWith(value))
       if (!holds) throw denied(`Policy Condition failed: ["${operator}", "$${field}", "${value}"]`)
     }
     const extra = this.#uncovered(fields)
@@ -104,10 +106,6 @@ export class PostPolicy {
     )
   }
 }
-
-/** A list of content types must begin so in each of its entries. */
-const startsWith = (name: string, sent: string, prefix: string): boolean =>
-  name === 'content-type' ? sent.split(',').every((entry) => entry.trim().startsWith(prefix)) : sent.startsWith(prefix)
 
 function parseCondition(condition: unknown): FieldCondition | SizeRange {
   if (Array.isArray(condition)) return parseListCondition(condition)

@@ -3,6 +3,8 @@
  *
  * P1  a statement that denies wins over every one that allows
  * P2  a statement that does not match changes nothing
+ * P3  to ask it is done in slices (slices.ts): a policy may take milliseconds, and a request may ask it a thousand
+ *     times
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -10,6 +12,7 @@ import { parseJson } from '../json.ts'
 import { POLICY_BODY_BYTES_MAX } from '../limits.ts'
 import type { ConditionKey } from './conditions.ts'
 import { isS3Action } from './s3-actions.ts'
+import type { Sliced } from '../slices.ts'
 import { parseStatement } from './statement.ts'
 import type { PolicyRequest, Statement } from './statement.ts'
 
@@ -53,29 +56,32 @@ export class BucketPolicy {
   }
 
   /**
-   * What else S3 refuses when a policy is stored. Apart from `parse`, as one that is stored already is to hold as it stands.
+   * What else S3 refuses when a policy is stored. Apart from `parse`, as one that is stored already is to hold as it stands. P3
    *
    * @throws S3Error MalformedPolicy
    */
-  checkStorable(): void {
+  *checkStorable(): Sliced<void> {
     const ids = this.#statements.flatMap(({ sid }) => (sid === '' ? [] : [sid]))
     if (new Set(ids).size < ids.length) throw malformed('Statement IDs (SID) in a single policy must be unique.')
     for (const { actions } of this.#statements) {
-      if (!actions.every(isS3Action)) throw malformed('Policy has invalid action')
+      for (const action of actions) if (!(yield* isS3Action(action))) throw malformed('Policy has invalid action')
     }
   }
 
-  /** Whether it could turn out to allow a request of which not everything is known yet. */
-  mayAllow(request: PolicyRequest): boolean {
-    return this.#statements.some((statement) => statement.effect === 'Allow' && statement.mayMatch(request))
+  /** Whether it could turn out to allow a request of which not everything is known yet. P3 */
+  *mayAllow(request: PolicyRequest): Sliced<boolean> {
+    for (const statement of this.#statements) {
+      if (statement.effect === 'Allow' && (yield* statement.mayMatch(request))) return true
+    }
+    return false
   }
 
-  /** P1, P2 */
-  evaluate(request: PolicyRequest): PolicyVerdict {
+  /** P1, P2, P3 */
+  *evaluate(request: PolicyRequest): Sliced<PolicyVerdict> {
     let verdict: PolicyVerdict = 'none'
     for (const statement of this.#statements) {
       if (verdict === 'allow' && statement.effect === 'Allow') continue
-      if (!statement.matches(request)) continue
+      if (!(yield* statement.matches(request))) continue
       if (statement.effect === 'Deny') return 'deny'
       verdict = 'allow'
     }

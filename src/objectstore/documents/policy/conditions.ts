@@ -5,12 +5,14 @@
  * C2  all operators and all keys of a statement must hold (and); of several values of a key one is enough (or), for a negated operator none
  *     may match
  * C3  of a key that the request does not have: a negated operator holds, others don't; with `IfExists` every operator holds
+ * C4  work is counted in steps as in slices.ts, and nothing takes many of them at once: a value of a request may be as long as all its headers
  */
 import { BlockList, isIP } from 'node:net'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import { wildcard } from '../wildcard.ts'
-import type { Matcher } from '../wildcard.ts'
+import type { Sliced } from '../slices.ts'
+import type { Pattern } from '../wildcard.ts'
 
 /** Names are in lower case: they are compared so. Those that end in a slash have the key of a tag behind them, in its own case. */
 const CONDITION_KEYS = [
@@ -52,14 +54,16 @@ export type ConditionValues = (key: ConditionKey) => readonly string[]
 
 export interface Condition {
   readonly key: ConditionKey
-  holds(values: readonly string[]): boolean
+  /** C4 */
+  holds(values: readonly string[]): Sliced<boolean>
 }
 
 const NUMBER = /^[+-]?\d+(\.\d+)?$/
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
 /** @throws S3Error MalformedPolicy for a value it cannot be compared with */
-type Comparison = (value: string) => Matcher
+type Comparison = (value: string) => Test
+type Test = ((text: string) => boolean) | Pattern
 
 const numberOf = (text: string): number => (NUMBER.test(text) ? Number(text) : Number.NaN)
 /** ISO 8601, or seconds since 1970. */
@@ -142,20 +146,39 @@ export function parseCondition(operator: string, keyText: string, values: readon
   if (comparison === address && key.name !== 'aws:sourceip') throw malformed('Invalid IP address in Conditions')
 
   const negated = NEGATED.has(name)
-  const matchers = values.map(comparison)
-  const matches = (text: string): boolean => matchers.some((matcher) => matcher(text)) !== negated
+  const tests = values.map(comparison)
   const whenAbsent = ifExists !== '' || set === 'ForAllValues:' || (negated && set === '') // C3
   // several values of a request without a set operator: a negated one holds when none of them matches
   const every = set === 'ForAllValues:' || (negated && set === '')
   return {
     key,
-    holds: (asked) => (asked.length === 0 ? whenAbsent : every ? asked.every(matches) : asked.some(matches)),
+    *holds(asked) {
+      if (asked.length === 0) return whenAbsent
+      for (const text of asked) if (((yield* passesOne(tests, text)) !== negated) !== every) return !every
+      return every
+    },
   }
 }
 
+/** Of any test but a pattern. */
+const STEPS_OF_TEST = 100
+
+/** C4 */
+function* passesOne(tests: readonly Test[], text: string): Sliced<boolean> {
+  for (const test of tests) {
+    if (typeof test !== 'function') {
+      if (yield* test.search(text)) return true
+    } else {
+      yield STEPS_OF_TEST + text.length
+      if (test(text)) return true
+    }
+  }
+  return false
+}
+
 function nullOperator(values: readonly string[]): Condition['holds'] {
-  const matchers = values.map(truth)
-  return (asked) => matchers.some((matches) => matches(String(asked.length === 0)))
+  const tests = values.map(truth)
+  return (asked) => passesOne(tests, String(asked.length === 0))
 }
 
 /** Of a name in any case, with the neutral prefixes of this service or those of S3. */

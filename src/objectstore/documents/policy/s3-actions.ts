@@ -3,6 +3,7 @@
  * Source: AWS service authorization reference, "Actions, resources, and condition keys for Amazon S3".
  */
 import { wildcard } from '../wildcard.ts'
+import type { Sliced } from '../slices.ts'
 
 const NAMES = [
   'AbortMultipartUpload',
@@ -187,9 +188,12 @@ const NAMES = [
   'UpdateStorageLensGroup',
 ]
 
-const ACTIONS = NAMES.map((name) => `s3:${name}`.toLowerCase())
+const ACTIONS: ReadonlySet<string> = new Set(NAMES.map((name) => `s3:${name}`.toLowerCase()))
 
 /** Whether a pattern, in lower case, is of one at least. */
-export function isS3Action(pattern: string): boolean {
-  return ACTIONS.some(wildcard(pattern))
+export function* isS3Action(pattern: string): Sliced<boolean> {
+  if (ACTIONS.has(pattern)) return true
+  const wanted = wildcard(pattern)
+  for (const action of ACTIONS) if (yield* wanted.search(action)) return true
+  return false
 }

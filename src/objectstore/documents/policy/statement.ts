@@ -5,7 +5,8 @@ import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import { isObject } from '../../../plain-objects.ts'
 import { wildcard } from '../wildcard.ts'
-import type { Matcher } from '../wildcard.ts'
+import type { Sliced } from '../slices.ts'
+import type { Pattern } from '../wildcard.ts'
 import { BUCKET_ACTIONS, OBJECT_ACTIONS } from './actions.ts'
 import type { PolicyAction } from './actions.ts'
 import { parseCondition } from './conditions.ts'
@@ -29,12 +30,12 @@ export interface Statement {
   /** Patterns in lower case. */
   readonly actions: readonly string[]
   readonly conditions: readonly Condition[]
-  matches(request: PolicyRequest): boolean
+  matches(request: PolicyRequest): Sliced<boolean>
   /**
    * Whether it could match once the body is read. Open until then is which key an action on objects is for, when it is null, and all that
    * keys of `s3:` look at.
    */
-  mayMatch(request: PolicyRequest): boolean
+  mayMatch(request: PolicyRequest): Sliced<boolean>
 }
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -81,22 +82,31 @@ export function parseStatement(value: unknown, bucket: string): Statement {
   const conditions = Condition === undefined ? [] : parseConditions(Condition)
   const coversSomeObject = what.negated ? !coverAllObjects(resources, bucket) : coverObjects(resources)
 
-  const isFor = ({ action, principal }: PolicyRequest): boolean =>
-    any(does, action.toLowerCase()) !== doing.negated && isNamed(principal) !== who.negated
-  const isAbout = ({ key }: PolicyRequest): boolean =>
-    any(covers, key === null ? bucket : `${bucket}/${key}`) !== what.negated
-  const holds = (condition: Condition, { valuesOf }: PolicyRequest): boolean => condition.holds(valuesOf(condition.key))
+  function* isFor({ action, principal }: PolicyRequest): Sliced<boolean> {
+    return isNamed(principal) !== who.negated && (yield* any(does, action.toLowerCase())) !== doing.negated
+  }
+  function* isAbout({ key }: PolicyRequest): Sliced<boolean> {
+    return (yield* any(covers, key === null ? bucket : `${bucket}/${key}`)) !== what.negated
+  }
+  function* allHold({ valuesOf }: PolicyRequest, asked: readonly Condition[]): Sliced<boolean> {
+    for (const condition of asked) if (!(yield* condition.holds(valuesOf(condition.key)))) return false
+    return true
+  }
+  const knownBeforeBody = conditions.filter(({ key }) => !key.name.startsWith('s3:'))
   return {
     sid: Sid ?? '',
     effect: Effect,
     actions,
     conditions,
-    matches: (request) =>
-      isFor(request) && isAbout(request) && conditions.every((condition) => holds(condition, request)),
-    mayMatch: (request) =>
-      isFor(request) &&
-      (request.key === null && isOnObjects(request.action) ? coversSomeObject : isAbout(request)) &&
-      conditions.every((condition) => condition.key.name.startsWith('s3:') || holds(condition, request)),
+    *matches(request) {
+      return (yield* isFor(request)) && (yield* isAbout(request)) && (yield* allHold(request, conditions))
+    },
+    *mayMatch(request) {
+      if (!(yield* isFor(request))) return false
+      const isAnyObject = request.key === null && isOnObjects(request.action)
+      if (!(isAnyObject ? coversSomeObject : yield* isAbout(request))) return false
+      return yield* allHold(request, knownBeforeBody)
+    },
   }
 }
 
@@ -107,9 +117,12 @@ const coverObjects = (resources: readonly string[]): boolean =>
   resources.some((pattern) => pattern.includes('/') || pattern.includes('*'))
 
 const coverAllObjects = (resources: readonly string[], bucket: string): boolean =>
-  resources.some((pattern) => pattern.endsWith('*') && wildcard(pattern)(`${bucket}/`))
+  resources.some((pattern) => pattern.endsWith('*') && wildcard(pattern).matches(`${bucket}/`))
 
-const any = (matchers: readonly Matcher[], text: string): boolean => matchers.some((matches) => matches(text))
+function* any(patterns: readonly Pattern[], text: string): Sliced<boolean> {
+  for (const pattern of patterns) if (yield* pattern.search(text)) return true
+  return false
+}
 
 interface Choice {
   readonly value: unknown
@@ -136,18 +149,18 @@ function parseResource(resource: string, bucket: string): string {
   const pattern = RESOURCE.exec(resource)?.[1]
   if (pattern === undefined) throw malformed('Policy has invalid resource')
   const bucketPattern = pattern.split('/', 1)[0]!
-  if (!wildcard(bucketPattern)(bucket)) throw malformed('Policy has invalid resource')
+  if (!wildcard(bucketPattern).matches(bucket)) throw malformed('Policy has invalid resource')
   return pattern
 }
 
 /** An action on objects with the bucket as resource, or the other way round, is a slip that S3 reports. */
 function checkApplicable(actions: readonly string[], resources: readonly string[], bucket: string): void {
-  const onBucket = resources.some((pattern) => wildcard(pattern)(bucket))
+  const onBucket = resources.some((pattern) => wildcard(pattern).matches(bucket))
   const onObjects = coverObjects(resources)
   for (const action of actions) {
-    const matches = wildcard(action)
-    const isBucketAction = BUCKET_ACTIONS.some((each) => matches(each.toLowerCase()))
-    const isObjectAction = OBJECT_ACTIONS.some((each) => matches(each.toLowerCase()))
+    const pattern = wildcard(action)
+    const isBucketAction = BUCKET_ACTIONS.some((each) => pattern.matches(each.toLowerCase()))
+    const isObjectAction = OBJECT_ACTIONS.some((each) => pattern.matches(each.toLowerCase()))
     const isUnknown = !isBucketAction && !isObjectAction // one of S3 that this service does not have
     if (isUnknown || (isBucketAction && onBucket) || (isObjectAction && onObjects)) continue
     throw malformed('Action does not apply to any resource(s) in statement')

@@ -6,9 +6,9 @@ import { collectBody } from '../collect-body.ts'
 import type { BucketHandler } from '../handler.ts'
 import { SYNCED, bucketIdHeader } from '../ids.ts'
 
-export const putBucketPolicy: BucketHandler = async (request, bucket, { store }) => {
+export const putBucketPolicy: BucketHandler = async (request, bucket, { store, pace }) => {
   const document = await collectBody(request, POLICY_BODY_BYTES_MAX)
-  BucketPolicy.parse(document, bucket.name).checkStorable()
+  await pace.run(BucketPolicy.parse(document, bucket.name).checkStorable())
   await store.setBucketDocument(bucket, 'policy', document)
   return { status: 204, headers: [bucketIdHeader(bucket.number), SYNCED] }
 }

@@ -54,7 +54,7 @@ async function complete(
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   precondition(store.peek(bucket, key))
-  const listed = await listedParts(request)
+  const listed = await listedParts(request, context)
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
   const { parts, etag, checksum } = wholeOf(upload, listed, request.headers)
   const checksums = [checksum]
@@ -63,14 +63,14 @@ async function complete(
 }
 
 /** Checksums in the headers are of the object; of the list itself there are only MD5 and SHA-256. */
-async function listedParts(request: GatewayRequest): Promise<readonly CompletedPart[]> {
+async function listedParts(request: GatewayRequest, { pace }: GatewayContext): Promise<readonly CompletedPart[]> {
   const { headers, caller, body } = request
   const { framing, claims } = planBody(headers, caller, body.contentLength, null)
   const { bytes } = await body.collect(COMPLETE_BODY_BYTES_MAX, framing)
   if (claims.contentMd5 !== null || claims.sha256 !== null) {
     checkBody(claims, digestOfWhole(digestPlan(claims, []), bytes), null)
   }
-  return readCompleteRequest(bytes, uploadIdOf(request))
+  return pace.run(readCompleteRequest(bytes, uploadIdOf(request)))
 }
 
 function answerOf(completed: Completed, request: GatewayRequest, bucket: Bucket, key: string): Answer {

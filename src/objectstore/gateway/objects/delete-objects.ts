@@ -25,7 +25,8 @@ type Outcome = { readonly deleted: DeletedKey } | { readonly failure: DeleteFail
 const ONLY_VERSION = 'null'
 
 export const deleteObjects: BucketHandler = async (request, bucket, context) => {
-  const { quiet, objects } = readDeleteRequest(await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded'))
+  const body = await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded')
+  const { quiet, objects } = await context.pace.run(readDeleteRequest(body))
   const outcomes = await Promise.all(objects.map((item) => outcomeOf(item, request, bucket, context)))
   demandOneAllowed(outcomes, request, bucket)
   const deleted = outcomes.flatMap((outcome) => ('deleted' in outcome && !quiet ? [outcome.deleted] : []))
