@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 export const HEADER_SECTION_BYTES_MAX = 48 * 1024
 assert(32 * 1024 + 8 * 1024 < HEADER_SECTION_BYTES_MAX) // what the specifications allow for headers and request target
 
-/** A client's own request id of up to this many visible ASCII characters is kept. */
-export const REQUEST_ID_CHARACTERS_MAX = 128
+/** A client's own request id is kept up to this length. */
+export const REQUEST_ID_BYTES_MAX = 128
 
 /** A body that brings nothing for this long has stalled, and a reader that takes nothing of an answer is gone. */
 export const STALLED_CLIENT_MS = 30_000

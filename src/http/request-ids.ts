@@ -1,28 +1,39 @@
 /**
  * Request ids: the client's own, or a prefix and 96 random bits in hexadecimal. Randomness is fetched in pools, as one id needs
  * little of it.
+ *
+ * The library hands over the bytes of one header as Latin-1 and writes text as UTF-8, so an own id comes back byte for byte when it is UTF-8, and
+ * is not kept otherwise. Of its ends nothing can be said: the library cuts off bytes above 0x7f there, as if they were blanks.
  */
-import { REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
+import { REQUEST_ID_BYTES_MAX } from './limits.ts'
 
-const OWN_ID = new RegExp(`^[\\x21-\\x7e]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
+/** Which of the clients' ids are kept: those of visible ASCII, or all without control characters. */
+export type OwnIds = 'visible' | 'printable'
+
+const VISIBLE = /^[\x21-\x7e]+$/
+const CONTROL = /\p{Cc}/u
 
 const ID_BYTES = 12
 const POOL_BYTES = ID_BYTES * 256
 
 export class RequestIds {
   readonly #prefix: string
+  readonly #ownIds: OwnIds
   readonly #random: (bytes: Uint8Array) => void
   readonly #pool = Buffer.alloc(POOL_BYTES)
   #used = POOL_BYTES
 
-  constructor(prefix: string, random: (bytes: Uint8Array) => void) {
+  constructor(prefix: string, ownIds: OwnIds, random: (bytes: Uint8Array) => void) {
     this.#prefix = prefix
+    this.#ownIds = ownIds
     this.#random = random
   }
 
-  /** @param own what the client sent for one, '' when nothing: kept unless it is too long or not visible */
+  /** @param own what the client sent for one in Latin-1, '' when nothing: kept unless it is too long or has characters that are not allowed */
   of(own: string): string {
-    return OWN_ID.test(own) ? own : this.#next()
+    if (own === '' || own.length > REQUEST_ID_BYTES_MAX) return this.#next()
+    if (VISIBLE.test(own)) return own
+    return (this.#ownIds === 'printable' ? printable(Buffer.from(own, 'latin1')) : null) ?? this.#next()
   }
 
   #next(): string {
@@ -34,4 +45,10 @@ export class RequestIds {
     this.#used += ID_BYTES
     return this.#prefix + this.#pool.toString('hex', from, this.#used)
   }
+}
+
+/** Null: not UTF-8, or with control characters. */
+function printable(bytes: Buffer): string | null {
+  const text = bytes.toString()
+  return CONTROL.test(text) || !Buffer.from(text).equals(bytes) ? null : text
 }

@@ -1,6 +1,7 @@
 /**
  * A service as the HTTP front sees it: a table of routes, and its own words for what no route answers.
  */
+import type { OwnIds } from './request-ids.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS'
@@ -50,6 +51,8 @@ export interface HttpService {
   readonly requestIdHeader: string
   /** Lower case; where the client's own id may stand as well. */
   readonly requestIdAlias?: string
+  /** Which of the clients' own ids are kept. */
+  readonly ownRequestIds: OwnIds
   /** Generated ids begin with it. */
   readonly requestIdPrefix: string
   notFound(head: RequestHead, exchange: Exchange): void

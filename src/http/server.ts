@@ -148,7 +148,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#service = service
     this.#app = app
     this.#dependencies = dependencies
-    this.#ids = new RequestIds(service.requestIdPrefix, dependencies.random)
+    this.#ids = new RequestIds(service.requestIdPrefix, service.ownRequestIds, dependencies.random)
   }
 
   addPath({ path, endpoints, allow }: CompiledPath): void {

@@ -33,6 +33,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
   return {
     name: 'logstore',
     requestIdHeader: REQUEST_ID_HEADER,
+    ownRequestIds: 'visible',
     requestIdPrefix: REQUEST_ID_PREFIX,
     routes,
     notFound: (_head, exchange) =>

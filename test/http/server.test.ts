@@ -80,6 +80,27 @@ describe('a request id', () => {
       }
       assert.match(await idOf('PATCH /a HTTP/1.1\r\nHost: a\r\n\r\n'), /^req-/)
     }))
+
+  it('may be any of 1 to 128 bytes of UTF-8 without control characters, for a service that keeps those', async () => {
+    const test = await serve({ 'GET /a': hello }, { ownRequestIds: 'printable' })
+    const client = await RawClient.connect(test.server)
+    const idOf = async (id: string | Buffer): Promise<string> => {
+      const [before, behind] = get('/a', 'X-Request-Id: @\r\n').split('@')
+      await client.send(Buffer.concat([Buffer.from(before!), Buffer.from(id), Buffer.from(behind!)]))
+      return Buffer.from((await client.reply())!.headers['x-request-id']!, 'latin1').toString() // as it is on the wire
+    }
+    try {
+      // The library cuts off bytes above 0x7f at the ends of a header.
+      for (const own of ['m', 'two words', '<mül> "漢"', `a${'é'.repeat(63)}b`, `(${'🗂'.repeat(31)})`, '"\ufffd"']) {
+        assert.equal(await idOf(own), own)
+      }
+      const bad = [`a${'é'.repeat(63)}bc`, 'm'.repeat(129), 'a\tb', 'a\u0085b', Buffer.from([0x61, 0xe9, 0x61])]
+      for (const id of bad) assert.match(await idOf(id), /^req-[0-9a-f]{24}$/)
+    } finally {
+      client.destroy()
+      await test[Symbol.asyncDispose]()
+    }
+  })
 })
 
 describe('an answer', () => {

@@ -56,6 +56,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
           },
         ],
         requestIdHeader: 'x-request-id',
+        ownRequestIds: 'visible',
         requestIdPrefix: 'req-',
         notFound: () => {},
         methodNotAllowed: () => {},

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { AnswerSource, Exchange, RequestHead } from '../../src/http/exchange.ts'
 import type { AcceptGate } from '../../src/http/accept-gate.ts'
+import type { OwnIds } from '../../src/http/request-ids.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
@@ -58,6 +59,7 @@ interface ServeOptions {
   readonly port?: number
   readonly heldBodyBytesMax?: number
   readonly acceptGate?: AcceptGate
+  readonly ownRequestIds?: OwnIds
 }
 
 export async function serve(table: Table, options: ServeOptions = {}): Promise<TestServer> {
@@ -69,6 +71,7 @@ export async function serve(table: Table, options: ServeOptions = {}): Promise<T
     name: 'test',
     routes,
     requestIdHeader: 'x-request-id',
+    ownRequestIds: options.ownRequestIds ?? 'visible',
     requestIdPrefix: 'req-',
     notFound: (_head, exchange) => exchange.answer(404, 'text/plain', 'nothing here'),
     methodNotAllowed: (_head, exchange, allow) =>

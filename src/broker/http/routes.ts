@@ -102,6 +102,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   return {
     name: 'broker',
     requestIdHeader: 'x-request-id',
+    ownRequestIds: 'visible',
     requestIdPrefix: 'req-',
     routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: kept(documentEndpoint(document)) }],
     notFound: (_head, exchange) => answerRefusal(parts, exchange, refuse('not_found', 'there is no such route')),

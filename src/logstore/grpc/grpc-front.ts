@@ -85,7 +85,7 @@ export class GrpcFront {
       'grpc.keepalive_time_ms': PING_EVERY_MS,
       'grpc.keepalive_timeout_ms': PING_ANSWER_MS,
     })
-    const ids = new RequestIds(REQUEST_ID_PREFIX, parts.random)
+    const ids = new RequestIds(REQUEST_ID_PREFIX, 'visible', parts.random)
     const served = new ServedTime(parts.clock)
     const waited = new WaitedClients<WaitedClient>()
     for (const { signal, definition } of EXPORT_METHODS) {

@@ -14,6 +14,10 @@ export type FormFields = (name: string) => string | undefined
 
 const FIELDS_V4 = ['x-amz-algorithm', 'x-amz-credential', 'x-amz-date', 'x-amz-signature'] as const
 
+/** Whether it carries a signature, be it right or not. */
+export const isSignedForm = (field: FormFields): boolean =>
+  ['x-amz-signature', 'signature'].some((name) => field(name) !== undefined)
+
 /**
  * @returns whose key signed the policy; null when the form has neither policy nor signature: it is anonymous
  * @throws S3Error

@@ -1,7 +1,8 @@
 /**
  * Answers as clients see them: the headers that every answer has, the names under which a client knows them, and refusals.
  *
- * A1  who speaks S3, by signing or by any `x-amz-…` header, finds every header that S3 has under its name there as well (header-text.ts)
+ * A1  a client that speaks S3 finds every header that S3 has under its name there as well (header-text.ts). It speaks S3 if it signs the request,
+ *     or the fields of its form, or sends any `x-amz-…` header
  * A2  a HEAD is never answered with a body
  */
 import { textOfHeaders } from '../../http/exchange.ts'
@@ -35,8 +36,8 @@ export interface Asked {
   readonly cors: readonly HeaderLine[]
 }
 
-/** A1 */
-export function speaksS3({ headers, query }: SignedRequest): boolean {
+/** A1, as far as the head of a request shows it. */
+export function headSpeaksS3({ headers, query }: SignedRequest): boolean {
   if (headers.has('authorization') || isSignedInQuery(query)) return true
   for (const name of headers.keys()) if (name.startsWith('x-amz-')) return true
   return false

@@ -13,7 +13,7 @@ import type { SignedRequest } from '../auth/canonical-request.ts'
 import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
 import { isSignedInQuery } from '../auth/query-signature-v2.ts'
 import { withHeadersInQuery } from './headers-in-query.ts'
-import { OPERATIONS, SELECTING_PARAMETERS } from './operations-table.ts'
+import { ONLY_VERSION, OPERATIONS, SELECTING_PARAMETERS, VERSION } from './operations-table.ts'
 import type { Extension, Operation, OperationTarget } from './operations-table.ts'
 
 export interface Classified {
@@ -40,8 +40,9 @@ export function classify(
   if (operation === undefined) throw outsideProfile('This operation')
   const { extension, name, parameters } = operation
   if (parameters !== null) {
-    for (const parameter of query.keys()) {
-      if (asksForElse(operation, parameter)) throw outsideProfile(`What the parameter ${parameter} asks for here`)
+    for (const [parameter, value] of query) {
+      if (asksForElse(operation, parameter, value))
+        throw outsideProfile(`What the parameter ${parameter} asks for here`)
     }
   }
   if (extension !== null && !extensions.has(extension))
@@ -101,9 +102,10 @@ function isMeant(
   return selectors.every(({ name, value }) => (value === null ? query.has(name) : query.get(name) === value))
 }
 
-/** O2 of the table. */
-function asksForElse({ selectors, parameters }: Operation, name: string): boolean {
-  if (!SELECTING_PARAMETERS.has(name) || parameters === null || parameters.includes(name)) return false
+/** O2 and O3 of the table. */
+function asksForElse({ selectors, parameters }: Operation, name: string, value: string): boolean {
+  if (!SELECTING_PARAMETERS.has(name) || parameters === null) return false
+  if (parameters.includes(name)) return name === VERSION && value !== ONLY_VERSION // O3
   return !selectors.some((selector) => selector.name === name)
 }
 

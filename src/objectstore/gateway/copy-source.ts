@@ -10,11 +10,9 @@ import { checkCopySourceKey } from './objects/encryption.ts'
 import { existingObject } from './objects/existing-object.ts'
 import { headerNotImplemented, invalidHeader } from './objects/header-refusals.ts'
 import { checkKey } from './objects/object-key.ts'
+import { ONLY_VERSION } from './operations-table.ts'
 
 const HEADER = 'x-amz-copy-source'
-/** Without versions, what is there is the only one. */
-const ONLY_VERSION = 'null'
-
 export interface CopySourceName {
   readonly bucketName: string
   readonly key: string

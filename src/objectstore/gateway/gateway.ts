@@ -25,7 +25,7 @@ import { refuse } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
-import { isFailure, refusalOf, sendAnswer, sendRefusal, speaksS3 } from './answer.ts'
+import { headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
 import type { Asked } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body.ts'
@@ -75,6 +75,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     name: 'objectstore',
     requestIdHeader: 'x-obj-request-id',
     requestIdAlias: 'x-amz-request-id',
+    ownRequestIds: 'printable',
     requestIdPrefix: 'objreq-',
     routes: parts.management,
     // The gateway takes every path and every method that no management route has.
@@ -136,7 +137,7 @@ class Gateway {
     const isSecure = this.#parts.proxies.isSecure(exchange, headers)
     const request: Request = { method, path, query, headers, isSecure }
     const body = new ExchangeBody(exchange, head.contentLength, headers)
-    const asked: Asked = { method, speaksS3: speaksS3(request), style: 'path', operation: null, body, cors: [] }
+    const asked: Asked = { method, speaksS3: headSpeaksS3(request), style: 'path', operation: null, body, cors: [] }
     let classified: Classified
     try {
       this.#keepPagesOut(request)
@@ -168,15 +169,18 @@ class Gateway {
     asked: Asked,
   ): Promise<void> {
     let cors: readonly HeaderLine[] = []
+    let speaksS3 = asked.speaksS3
+    const answerAsS3 = (): void => void (speaksS3 = true)
     try {
       cors = this.#corsHeaders(request, classified.address.bucket)
       this.#admission.enter(exchange)
-      const answer = await this.#perform(request, classified, body, exchange)
+      const answer = await this.#perform(request, classified, body, exchange, answerAsS3)
       if (SHOWN_AT_ONCE.has(classified.operation.name)) await this.#parts.store.settled() // G1
-      sendAnswer(exchange, { ...asked, cors }, answer)
+      sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
     } catch (error) {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
-      this.#fail(exchange, { ...asked, cors: isHidden ? [] : cors }, await this.#confirmed(error))
+      const known = await this.#confirmed(error)
+      this.#fail(exchange, { ...asked, speaksS3, cors: isHidden ? [] : cors }, known)
     }
   }
 
@@ -203,7 +207,13 @@ class Gateway {
     )
   }
 
-  async #perform(signed: Request, classified: Classified, body: ExchangeBody, exchange: Exchange): Promise<Answer> {
+  async #perform(
+    signed: Request,
+    classified: Classified,
+    body: ExchangeBody,
+    exchange: Exchange,
+    answerAsS3: () => void,
+  ): Promise<Answer> {
     const { operation, address, query, headers } = classified
     const isPublic = operation.permission === null
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
@@ -220,6 +230,7 @@ class Gateway {
       headers,
       url: address.url,
       caller,
+      answerAsS3,
       body,
     }
     const handler = handlers[operation.name]

@@ -32,6 +32,8 @@ export interface GatewayRequest {
   readonly sourceAddress?: () => string
   /** Tags in the body, once it is read: for `authorize`, which else looks at the header. */
   readonly requestTags?: readonly Tag[]
+  /** The body shows that the client speaks S3: whatever is answered has S3's names of headers as well. */
+  answerAsS3(): void
   readonly body: RequestBody
 }
 

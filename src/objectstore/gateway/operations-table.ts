@@ -5,6 +5,7 @@
  * O1  of the rows of one method and target, the first whose selectors and header the request has is meant
  * O2  a parameter that selects something in S3, and that the row does not have, asks for something else: NotImplemented. Other parameters
  *     that the row does not have are ignored, as S3 does
+ * O3  there are no versions, so the one there is has the id `null`: operations that take a version in S3 take this one and no other
  */
 import type { Permission } from '../auth/principal.ts'
 import type { PolicyAction } from '../documents/policy/actions.ts'
@@ -43,7 +44,12 @@ export interface Operation {
 
 const LISTING = ['prefix', 'delimiter', 'encoding-type', 'max-keys']
 const UPLOAD = ['partNumber', 'uploadId']
+/** O3 */
+export const VERSION = 'versionId'
+export const ONLY_VERSION = 'null'
+
 const READING = [
+  VERSION,
   'partNumber',
   'response-cache-control',
   'response-content-disposition',
@@ -91,16 +97,16 @@ const ROWS = {
 
   UploadPartCopy:          ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
   UploadPart:              ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'streamed'],
-  PutObjectTagging:        ['object',  'PUT',     ['tagging'],     'write',  's3:PutObjectTagging',           'buffered'],
+  PutObjectTagging:        ['object',  'PUT',     ['tagging'],     'write',  's3:PutObjectTagging',           'buffered', { parameters: [VERSION] }],
   CopyObject:              ['object',  'PUT',     [],              'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
   PutObject:               ['object',  'PUT',     [],              'write',  's3:PutObject',                  'streamed'],
   ListParts:               ['object',  'GET',     ['uploadId'],    'read',   's3:ListMultipartUploadParts',   'none', { parameters: ['max-parts', 'part-number-marker', 'encoding-type'] }],
-  GetObjectTagging:        ['object',  'GET',     ['tagging'],     'read',   's3:GetObjectTagging',           'none'],
+  GetObjectTagging:        ['object',  'GET',     ['tagging'],     'read',   's3:GetObjectTagging',           'none', { parameters: [VERSION] }],
   GetObject:               ['object',  'GET',     [],              'read',   's3:GetObject',                  'none', { parameters: READING }],
   HeadObject:              ['object',  'HEAD',    [],              'read',   's3:GetObject',                  'none', { parameters: READING }],
   AbortMultipartUpload:    ['object',  'DELETE',  ['uploadId'],    'delete', 's3:AbortMultipartUpload',       'none'],
-  DeleteObjectTagging:     ['object',  'DELETE',  ['tagging'],     'write',  's3:DeleteObjectTagging',        'none'],
-  DeleteObject:            ['object',  'DELETE',  [],              'delete', 's3:DeleteObject',               'none'],
+  DeleteObjectTagging:     ['object',  'DELETE',  ['tagging'],     'write',  's3:DeleteObjectTagging',        'none', { parameters: [VERSION] }],
+  DeleteObject:            ['object',  'DELETE',  [],              'delete', 's3:DeleteObject',               'none', { parameters: [VERSION] }],
   CreateMultipartUpload:   ['object',  'POST',    ['uploads'],     'write',  's3:PutObject',                  'none'],
   CompleteMultipartUpload: ['object',  'POST',    ['uploadId'],    'write',  's3:PutObject',                  'buffered'],
 } as const satisfies Readonly<Record<string, Row>>
@@ -169,7 +175,7 @@ const ELSEWHERE = [
   'select-type',
   'session',
   'torrent',
-  'versionId',
+  VERSION,
   'versioning',
   'versions',
   'website',

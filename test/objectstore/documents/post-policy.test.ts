@@ -70,7 +70,7 @@ describe('a policy document', () => {
     assertInvalid(() => withConditions({ a: '1', b: '2' }), one)
     assertInvalid(() => withConditions({ a: 1 }), 'Invalid Simple-Condition: value must be a string.')
     assertInvalid(() => withConditions([]), 'Invalid Condition: missing operation identifier.')
-    assertInvalid(() => withConditions(['EQ', '$key', 'k']), "Invalid Condition: unknown operation 'EQ'.")
+    assertInvalid(() => withConditions(['LIKE', '$key', 'k']), "Invalid Condition: unknown operation 'LIKE'.")
     assertInvalid(() => withConditions(['eq', '$key']), 'Invalid eq: wrong number of arguments.')
     assertInvalid(
       () => withConditions(['starts-with', '$key', 'k', 'l']),

@@ -94,7 +94,12 @@ const OUTSIDE = [
   'PUT /bkt/key?retention',
   'POST /bkt/key',
   'POST /bkt/key?select&select-type=2',
-  'DELETE /bkt/key?versionId=null',
+  'DELETE /bkt/key?versionId=3',
+  'GET /bkt/key?versionId',
+  'GET /bkt/key?tagging&versionId=ver-000000000001',
+  'PUT /bkt/key?versionId=null',
+  'POST /bkt/key?uploads&versionId=null',
+  'GET /bkt?versionId=null',
   'POST /',
   'PUT /',
   'HEAD /',
@@ -103,7 +108,21 @@ const OUTSIDE = [
   'TRACE /bkt',
 ]
 
+/** The only version there is, wherever S3 takes one. */
+const OF_THE_ONLY_VERSION = [
+  ['GET /bkt/key?versionId=null', 'GetObject'],
+  ['HEAD /bkt/key?versionId=null&partNumber=1', 'HeadObject'],
+  ['DELETE /bkt/key?versionId=null', 'DeleteObject'],
+  ['GET /bkt/key?tagging&versionId=null', 'GetObjectTagging'],
+  ['PUT /bkt/key?versionId=null&tagging', 'PutObjectTagging'],
+  ['DELETE /bkt/key?tagging&versionId=null', 'DeleteObjectTagging'],
+] as const
+
 describe('a request', () => {
+  for (const [line, operation] of OF_THE_ONLY_VERSION) {
+    it(`${line} is ${operation}`, () => assert.equal(classified(line).operation.name, operation))
+  }
+
   for (const [line, operation, headers] of SHAPES) {
     it(`${line}${headers ? ' with a copy source' : ''} is ${operation}`, () => {
       assert.equal(classified(line, headers).operation.name, operation)

@@ -7,6 +7,7 @@ import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import type { Handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import { refuse } from '../../../src/objectstore/refusals.ts'
 import { until } from '../../http/support.ts'
+import { formBody } from '../../support/objectstore.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 
 /** What HeadBucket and GetBucketLocation do instead, in some tests. */
@@ -60,6 +61,48 @@ describe('the gateway', () => {
       assert.equal(alias.headers['x-obj-request-id'], own)
       const long = await gateway.ask('GET', '/none?location', { headers: { 'x-obj-request-id': `${own}a` } })
       assert.match(long.headers['x-obj-request-id']!, /^objreq-/)
+    })
+
+    it('keeps any printable id of the client', async () => {
+      const id = 'a <request> of mine, "é"'
+      const reply = await gateway.ask('GET', '/nobucket/key', { headers: { 'x-obj-request-id': id } })
+      assert.equal(Buffer.from(reply.headers['x-obj-request-id']!, 'latin1').toString(), id)
+      assert.equal(textOf(Buffer.from(reply.text).toString(), 'RequestId'), 'a &lt;request&gt; of mine, &quot;é&quot;')
+    })
+
+    it('to a form has S3’s names as well when its fields are signed', async () => {
+      await gateway.ask('PUT', '/forms')
+      const policy = Buffer.from(JSON.stringify({ expiration: '2099-01-01T00:00:00Z', conditions: [] })).toString(
+        'base64',
+      )
+      const post = async (...fields: [string, string][]) => {
+        const body = formBody('limit', [['key', 'k'], ...fields, ['file', 'x', 'a.txt']])
+        const { status, headers } = await gateway.ask('POST', '/forms', {
+          body,
+          headers: { 'content-type': 'multipart/form-data; boundary=limit' },
+        })
+        return [
+          status,
+          headers['x-amz-request-id'] === headers['x-obj-request-id'],
+          'x-amz-checksum-crc64nvme' in headers,
+        ]
+      }
+      const covered = JSON.stringify({
+        expiration: '2099-01-01T00:00:00Z',
+        conditions: [{ bucket: 'forms' }, ['Starts-With', '$KEY', ''], ['Content-Length-Range', 0, 9]],
+      })
+      assert.deepEqual(await post(), [204, false, false])
+      assert.deepEqual(await post(['Policy', Buffer.from(covered).toString('base64')], ['X-Amz-Signature', '0']), [
+        204,
+        true,
+        true,
+      ])
+      assert.deepEqual(await post(['POLICY', Buffer.from(covered).toString('base64')], ['sIgNaTuRe', '0']), [
+        204,
+        true,
+        true,
+      ])
+      assert.deepEqual(await post(['policy', policy], ['signature', '0']), [403, true, false])
     })
 
     it('has S3’s names as well for who speaks S3, but for what S3 does not have', async () => {

@@ -142,7 +142,7 @@ describe('a conditional write', () => {
     assert.equal(write({ 'if-match': '"other"' }, object), 'PreconditionFailed If-Match')
     assert.equal(write({ 'if-match': `"${ETAG}"` }, null), 'NoSuchKey')
     assert.equal(write({ 'if-match': '*' }, object), 'met')
-    assert.equal(write({ 'if-match': '*' }, null), 'PreconditionFailed If-Match')
+    assert.equal(write({ 'if-match': '*' }, null), 'NoSuchKey')
   })
 
   it('replaces only what is not newer than the client knows', () => {
@@ -173,23 +173,25 @@ describe('a conditional write', () => {
 
 describe('a conditional delete', () => {
   const remove = (headers: Readonly<Record<string, string>>, current: ObjectSummary | null): string =>
-    outcome(() => deletePrecondition(mapOf(headers))(current))
+    outcome(() => deletePrecondition(mapOf(headers), 'key')(current))
 
-  it('is about the ETag, and met by what is not there', () => {
+  it('is about the ETag of an object that is there', () => {
     assert.equal(remove({ 'if-match': ETAG }, object), 'met')
     assert.equal(remove({ 'if-match': '*' }, object), 'met')
     assert.equal(remove({ 'if-match': '"no"' }, object), 'PreconditionFailed If-Match')
-    assert.equal(remove({ 'if-match': '"no"' }, null), 'met')
+    assert.equal(remove({ 'if-match': '"no"' }, null), 'NoSuchKey')
+    assert.equal(remove({ 'if-match': '*' }, null), 'NoSuchKey')
+    assert.equal(remove({}, null), 'met')
     assert.equal(remove({}, object), 'met')
   })
 
   it('is of one key of many as well', () => {
     assert.equal(
-      outcome(() => etagPrecondition('"no"')(object)),
+      outcome(() => etagPrecondition('"no"', 'key')(object)),
       'PreconditionFailed If-Match',
     )
     assert.equal(
-      outcome(() => etagPrecondition(null)(object)),
+      outcome(() => etagPrecondition(null, 'key')(object)),
       'met',
     )
   })

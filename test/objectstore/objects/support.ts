@@ -173,6 +173,7 @@ export class TestGateway {
       expires: null,
       metadata: {},
       tags: [],
+      storageClass: 'STANDARD' as const,
       encryption: null,
     }
     const checksum = { algorithm: 'SHA256', type: 'COMPOSITE', isChosen: true } as const
@@ -233,6 +234,7 @@ export function requestOf({
     url: url ?? 'http://store.test/photos',
     isSecure: false,
     caller: { ...callerOf(principal), contentSha256: all.get('x-amz-content-sha256') ?? null },
+    answerAsS3() {},
     body: body instanceof FakeBody ? body : new FakeBody(Buffer.from(body)),
   }
 }

@@ -120,10 +120,11 @@ function parseCondition(condition: unknown): FieldCondition | SizeRange {
 }
 
 function parseListCondition(condition: readonly unknown[]): FieldCondition | SizeRange {
-  const [operator, second, third] = condition
-  if (typeof operator !== 'string') throw invalid('Invalid Condition: missing operation identifier.')
+  const [word, second, third] = condition
+  if (typeof word !== 'string') throw invalid('Invalid Condition: missing operation identifier.')
+  const operator = word.toLowerCase()
   if (operator !== 'eq' && operator !== 'starts-with' && operator !== 'content-length-range') {
-    throw invalid(`Invalid Condition: unknown operation '${operator}'.`)
+    throw invalid(`Invalid Condition: unknown operation '${word}'.`)
   }
   if (condition.length !== 3) throw invalid(`Invalid ${operator}: wrong number of arguments.`)
   if (operator === 'content-length-range') return { minBytes: sizeOf(second), maxBytes: sizeOf(third) }

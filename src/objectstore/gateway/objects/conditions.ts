@@ -66,7 +66,7 @@ export function writePrecondition(headers: Headers, key: string): Precondition {
   return (current) => {
     if (current === null) {
       if (ifMatch === undefined) return
-      throw isAny(ifMatch) ? preconditionFailed('If-Match') : refuse('NoSuchKey', undefined, { fields: { Key: key } })
+      throw noSuchKey(key)
     }
     if (ifMatch !== undefined && !matches(ifMatch, current.etag, 'strong')) throw preconditionFailed('If-Match')
     if (isLaterThan(current, unmodifiedSinceMs)) throw preconditionFailed('If-Unmodified-Since')
@@ -87,20 +87,21 @@ export function asksWhatIsThere(headers: Headers): boolean {
   )
 }
 
-/** What is not there is as deleted as can be, so every condition is met by it. @throws S3Error NotImplemented */
-export function deletePrecondition(headers: Headers): Precondition {
+/** @throws S3Error NotImplemented. The precondition: NoSuchKey, PreconditionFailed */
+export function deletePrecondition(headers: Headers, key: string): Precondition {
   for (const name of ['if-match-size', 'if-match-last-modified-time']) {
     if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
   }
-  return etagPrecondition(headers.get('if-match') ?? null)
+  return etagPrecondition(headers.get('if-match') ?? null, key)
 }
 
 /** As of a key in DeleteObjects. @param etag as sent, `*` for any; null: no condition */
-export const etagPrecondition = (etag: string | null): Precondition =>
+export const etagPrecondition = (etag: string | null, key: string): Precondition =>
   etag === null
     ? UNCONDITIONAL
     : (current) => {
-        if (current !== null && !matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
+        if (current === null) throw noSuchKey(key)
+        if (!matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
       }
 
 const UNCONDITIONAL: Precondition = () => {}
@@ -152,6 +153,8 @@ function matches(header: string, etag: string, comparison: 'strong' | 'weak'): b
     return tag === etag || tag === `"${etag}"`
   })
 }
+
+const noSuchKey = (key: string): S3Error => refuse('NoSuchKey', undefined, { fields: { Key: key } })
 
 const preconditionFailed = (condition: string): S3Error =>
   refuse('PreconditionFailed', undefined, { fields: { Condition: condition } })

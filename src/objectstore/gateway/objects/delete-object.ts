@@ -6,7 +6,7 @@ import { demandReading } from './further-actions.ts'
 /** A delete marker hides the key, whether there was an object or not. */
 export const deleteObject: ObjectHandler = async (request, bucket, key, context) => {
   const { headers } = request
-  const precondition = deletePrecondition(headers)
+  const precondition = deletePrecondition(headers, key)
   if (headers.has('if-match')) await demandReading(request, bucket, key, context)
   const { commitSequence } = await context.store.deleteObject(bucket, key, precondition)
   return {

@@ -17,12 +17,10 @@ import { SYNCED, bucketIdHeader } from '../ids.ts'
 import { etagPrecondition } from './conditions.ts'
 import { demandReading } from './further-actions.ts'
 import { checkKey } from './object-key.ts'
+import { ONLY_VERSION } from '../operations-table.ts'
 
 type DeleteItem = DeleteRequest['objects'][number]
 type Outcome = { readonly deleted: DeletedKey } | { readonly failure: DeleteFailure; readonly isAllowed: boolean }
-
-/** Without versions, what is there is the only one. */
-const ONLY_VERSION = 'null'
 
 export const deleteObjects: BucketHandler = async (request, bucket, context) => {
   const body = await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded')
@@ -58,7 +56,7 @@ async function outcomeOf(
     checkKey(key)
     if (versionId !== null && versionId !== ONLY_VERSION) throw refuse('NotImplemented')
     if (etag !== null) await demandReading(request, bucket, key, context)
-    await context.store.deleteObject(bucket, key, etagPrecondition(etag))
+    await context.store.deleteObject(bucket, key, etagPrecondition(etag, key))
     return { deleted: { key, versionId, deleteMarker: true, deleteMarkerVersionId: null } }
   } catch (error) {
     if (error instanceof S3Error) return { failure: { key, versionId, refusal: error }, isAllowed }

@@ -8,6 +8,7 @@
  * F3  what is refused before its caller was found to be allowed this is refused whether or not there is such a bucket
  */
 import assert from 'node:assert/strict'
+import { isSignedForm } from '../../auth/form-signature.ts'
 import { checksumsOfObject, digestPlan } from '../../body/body-digests.ts'
 import type { BodyClaims } from '../../body/body-digests.ts'
 import { declaredChecksum } from '../../body/declared-checksum.ts'
@@ -94,7 +95,9 @@ class FormUpload {
   /** F3 */
   onFields(fields: FormFields): void {
     const { caller, headers: requestHeaders } = this.#request
-    const principal = this.#context.authenticateForm((name) => fields.get(name) ?? undefined, caller)
+    const field = (name: string): string | undefined => fields.get(name) ?? undefined
+    if (isSignedForm(field)) this.#request.answerAsS3()
+    const principal = this.#context.authenticateForm(field, caller)
     const policyField = fields.get('policy')
     const policy = policyField === null ? null : PostPolicy.parse(policyField)
     policy?.check(this.#bucketName, fields, this.#context.nowMs())
