@@ -55,6 +55,7 @@ const ATTRIBUTES = {
   expires: null,
   metadata: {},
   tags: [],
+  storageClass: 'STANDARD' as const,
   encryption: null,
 }
 

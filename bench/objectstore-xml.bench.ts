@@ -35,6 +35,7 @@ const pageOf = (keyOf: (i: number) => string, urlEncoded: boolean): ObjectListin
     size: i * 1000,
     checksumAlgorithms: ['CRC64NVME'],
     checksumType: 'FULL_OBJECT',
+    storageClass: 'STANDARD',
   })),
   commonPrefixes: [],
   owner: null,

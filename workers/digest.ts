@@ -3,6 +3,6 @@ import type { LaneTask } from '../src/pipeline/lane-task.ts'
 import type { DigestLaneData } from '../src/objectstore/engine/digest-messages.ts'
 import { runDigestLane } from '../src/objectstore/engine/digest-loop.ts'
 
-export default function run({ port, data }: LaneTask<DigestLaneData>): void {
-  runDigestLane(port, data)
+export default function run({ port, data }: LaneTask<DigestLaneData>): Promise<void> {
+  return runDigestLane(port, data)
 }

@@ -9,6 +9,7 @@
 import type { BodyDigest, DigestPlan } from './body/body-digests.ts'
 import type { PartChecksum, UploadChecksum } from './body/multipart-checksums.ts'
 import type { Checksum } from './documents/checksums.ts'
+import type { StorageClass } from './documents/storage-class.ts'
 import type { Tag } from './documents/tagging.ts'
 
 export interface Bucket {
@@ -35,6 +36,7 @@ export interface ObjectAttributes {
   /** By lower-case name, without `x-amz-meta-`. */
   readonly metadata: Readonly<Record<string, string>>
   readonly tags: readonly Tag[]
+  readonly storageClass: StorageClass
   readonly encryption: Encryption | null
 }
 
@@ -134,6 +136,7 @@ export interface Upload {
   readonly initiator: string
   readonly initiatedMs: number
   readonly checksum: UploadChecksum
+  readonly storageClass: StorageClass
   readonly encryption: Encryption | null
   /** Ascending by number. */
   readonly parts: readonly UploadedPart[]
@@ -194,6 +197,7 @@ export interface ListedObject extends ObjectSummary {
   /** Of their algorithms; whether they are of the whole or of the parts. */
   readonly checksumAlgorithms: readonly Checksum['algorithm'][]
   readonly checksumType: Checksum['type'] | null
+  readonly storageClass: StorageClass
 }
 
 export interface ObjectStore {

@@ -46,15 +46,26 @@ export const checksumsOfObject = ({ checksum }: BodyClaims): readonly ChecksumAl
   checksum?.algorithm ?? 'CRC64NVME',
 ]
 
+export type RunningChecksums = ReadonlyMap<ChecksumAlgorithm, Digest>
+
 /** Null: it is not planned, or is one of the checksums. */
 export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
   sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
 
-/** Of a body that is there as a whole. @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone */
+/** Those of the plan but MD5, which is computed in any case. */
+export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
+  new Map(checksums.flatMap((algorithm) => (algorithm === 'MD5' ? [] : [[algorithm, beginChecksum(algorithm)]])))
+
+/**
+ * Of a body that is there as a whole, once the plan's checksums are loaded.
+ *
+ * @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone
+ */
 export function digestOfWhole(plan: DigestPlan, body: Uint8Array, md5 = hash('md5', body, 'hex')): BodyDigest {
-  const checksums = plan.checksums.map(beginChecksum)
+  const checksums = beginChecksums(plan)
   const sha256 = beginSha256(plan)
-  for (const digest of [...checksums, ...(sha256 ? [sha256] : [])]) digest.update(body)
+  for (const digest of checksums.values()) digest.update(body)
+  sha256?.update(body)
   return bodyDigest(plan, body.length, md5, checksums, sha256)
 }
 
@@ -63,15 +74,16 @@ export function bodyDigest(
   plan: DigestPlan,
   bytes: number,
   md5: string,
-  checksums: readonly Digest[],
+  checksums: RunningChecksums,
   sha256: Digest | null,
 ): BodyDigest {
-  const digests = checksums.map((checksum) => checksum.digest())
-  const ofSha256 = sha256?.digest() ?? digests[plan.checksums.indexOf('SHA256')]
+  const digests = new Map(Array.from(checksums, ([algorithm, checksum]) => [algorithm, checksum.digest()]))
+  digests.set('MD5', Buffer.from(md5, 'hex'))
+  const ofSha256 = sha256?.digest() ?? digests.get('SHA256')
   return {
     bytes,
     md5,
-    checksums: plan.checksums.map((algorithm, i) => ({ algorithm, value: digests[i]!.toString('base64') })),
+    checksums: plan.checksums.map((algorithm) => ({ algorithm, value: digests.get(algorithm)!.toString('base64') })),
     sha256: plan.sha256 ? (ofSha256?.toString('hex') ?? null) : null,
   }
 }

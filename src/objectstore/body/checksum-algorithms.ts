@@ -5,11 +5,12 @@ import { combineCrc32c, crc32c } from '../../../native-free-codecs/crc32c.ts'
 import { combineCrc64nvme, crc64nvme } from '../../../native-free-codecs/crc64nvme.ts'
 import { CHECKSUM_ALGORITHMS } from '../documents/checksums.ts'
 import type { ChecksumAlgorithm } from '../documents/checksums.ts'
+import { XxhashDigest, loadXxhash } from './xxhash.ts'
 
 /** A digest that is fed as bytes come. */
 export interface Digest {
   update(bytes: Uint8Array): void
-  /** Once, at the end. Of a CRC in big-endian. */
+  /** Once, at the end. Of numbers in big-endian. */
   digest(): Buffer
 }
 
@@ -49,7 +50,7 @@ class Crc64NvmeDigest implements Digest {
   }
 }
 
-export const beginHash = (name: 'sha1' | 'sha256'): Digest => createHash(name)
+export const beginHash = (name: 'md5' | 'sha1' | 'sha256' | 'sha512'): Digest => createHash(name)
 
 const RULES: Readonly<Record<ChecksumAlgorithm, AlgorithmRule>> = {
   CRC32: {
@@ -69,6 +70,11 @@ const RULES: Readonly<Record<ChecksumAlgorithm, AlgorithmRule>> = {
   },
   SHA1: { digestBytes: 20, begin: () => beginHash('sha1'), combine: null },
   SHA256: { digestBytes: 32, begin: () => beginHash('sha256'), combine: null },
+  SHA512: { digestBytes: 64, begin: () => beginHash('sha512'), combine: null },
+  MD5: { digestBytes: 16, begin: () => beginHash('md5'), combine: null },
+  XXHASH64: { digestBytes: 8, begin: () => new XxhashDigest('XXHASH64'), combine: null },
+  XXHASH3: { digestBytes: 8, begin: () => new XxhashDigest('XXHASH3'), combine: null },
+  XXHASH128: { digestBytes: 16, begin: () => new XxhashDigest('XXHASH128'), combine: null },
 }
 
 function fourBytes(crc: number): Buffer {
@@ -83,6 +89,11 @@ function eightBytes(crc: bigint): Buffer {
   return bytes
 }
 
+/** @returns null: `beginChecksum` can be called for all of them at once, else when to */
+export const loadChecksums = (algorithms: readonly ChecksumAlgorithm[]): Promise<void> | null =>
+  algorithms.some((algorithm) => algorithm.startsWith('XXHASH')) ? loadXxhash() : null
+
+/** Once it is loaded. */
 export const beginChecksum = (algorithm: ChecksumAlgorithm): Digest => RULES[algorithm].begin()
 
 export const combinerOf = (algorithm: ChecksumAlgorithm): AlgorithmRule['combine'] => RULES[algorithm].combine

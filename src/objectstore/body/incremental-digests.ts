@@ -3,9 +3,8 @@
  * main loads of digests.
  */
 import { Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
-import { beginSha256, bodyDigest } from './body-digests.ts'
-import type { BodyDigest, DigestPlan } from './body-digests.ts'
-import { beginChecksum } from './checksum-algorithms.ts'
+import { beginChecksums, beginSha256, bodyDigest } from './body-digests.ts'
+import type { BodyDigest, DigestPlan, RunningChecksums } from './body-digests.ts'
 import type { Digest } from './checksum-algorithms.ts'
 
 /** Bytes of a body that come next. */
@@ -22,19 +21,20 @@ export class BodyDigests {
   static update(pieces: readonly BodyPiece[]): void {
     md5.update(pieces.map(({ digests, bytes }) => ({ message: digests.#md5, bytes })))
     for (const { digests, bytes } of pieces) {
-      for (const checksum of digests.#checksums) checksum.update(bytes)
+      for (const checksum of digests.#checksums.values()) checksum.update(bytes)
       digests.#sha256?.update(bytes)
     }
   }
 
   readonly #plan: DigestPlan
   readonly #md5 = new Md5Message()
-  readonly #checksums: readonly Digest[]
+  readonly #checksums: RunningChecksums
   readonly #sha256: Digest | null
 
+  /** Once the plan's checksums are loaded. */
   constructor(plan: DigestPlan) {
     this.#plan = plan
-    this.#checksums = plan.checksums.map(beginChecksum)
+    this.#checksums = beginChecksums(plan)
     this.#sha256 = beginSha256(plan)
   }
 

@@ -1,8 +1,8 @@
 /**
  * The checksum of an upload in parts: what is chosen when it begins, what that asks of a part, and what the parts make in the end.
  *
- *   FULL_OBJECT  the CRC of the whole, which comes from those of the parts and their lengths
- *   COMPOSITE    the digest of the digests of the parts, `-` and their number behind it
+ *   FULL_OBJECT  the CRC of the whole, which comes from those of the parts and their lengths: CRCs only
+ *   COMPOSITE    the digest of the digests of the parts, `-` and their number behind it: all but CRC64NVME
  *
  * Source: Amazon S3 user guide, "Checking object integrity"; messages as S3 has them.
  */

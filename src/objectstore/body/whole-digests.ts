@@ -1,5 +1,6 @@
 /** Digests of bodies that are there as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
 import { MD5_LANES, Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
+import { loadChecksums } from './checksum-algorithms.ts'
 import { digestOfWhole } from './body-digests.ts'
 import type { BodyDigest, DigestPlan } from './body-digests.ts'
 
@@ -25,6 +26,11 @@ export class WholeDigests {
 
   /** @param body does not change meanwhile */
   of(plan: DigestPlan, body: Uint8Array): Promise<BodyDigest> {
+    const loading = loadChecksums(plan.checksums)
+    return loading === null ? this.#take(plan, body) : loading.then(() => this.#take(plan, body))
+  }
+
+  #take(plan: DigestPlan, body: Uint8Array): Promise<BodyDigest> {
     return new Promise((resolve) => {
       if (this.#waiting.push({ plan, body, resolve }) === 1) this.#defer(() => this.#run())
     })

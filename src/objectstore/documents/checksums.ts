@@ -1,7 +1,18 @@
 /** Checksums as they stand in XML. */
 import { textElement } from './xml-text.ts'
 
-export const CHECKSUM_ALGORITHMS = ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const
+export const CHECKSUM_ALGORITHMS = [
+  'CRC32',
+  'CRC32C',
+  'CRC64NVME',
+  'SHA1',
+  'SHA256',
+  'SHA512',
+  'MD5',
+  'XXHASH64',
+  'XXHASH3',
+  'XXHASH128',
+] as const
 
 export type ChecksumAlgorithm = (typeof CHECKSUM_ALGORITHMS)[number]
 export type ChecksumType = 'FULL_OBJECT' | 'COMPOSITE'

@@ -3,6 +3,7 @@ import { checksumElements, checksumValueElements } from './checksums.ts'
 import type { Checksum, ChecksumAlgorithm, ChecksumType, ChecksumValue } from './checksums.ts'
 import { commonPrefixElements, encodedElement } from './object-listing.ts'
 import { ownerElement } from './owner.ts'
+import type { StorageClass } from './storage-class.ts'
 import { escapeXml, isoTime, s3Document, textElement, urlEncode } from './xml-text.ts'
 
 export interface UploadName {
@@ -40,6 +41,7 @@ export interface PartListing extends UploadName {
   readonly isTruncated: boolean
   readonly checksumAlgorithm: ChecksumAlgorithm | null
   readonly checksumType: ChecksumType | null
+  readonly storageClass: StorageClass
   readonly parts: readonly ListedPart[]
 }
 
@@ -66,7 +68,7 @@ export function renderPartListing(page: PartListing): string {
     const about = `<ETag>&quot;${etag}&quot;</ETag><Size>${size}</Size>${checksumValueElements(checksums)}`
     return `<Part>${name}${about}</Part>`
   })
-  const head = `${uploadElements(page)}${markers}${bounds}${owners}<StorageClass>STANDARD</StorageClass>${checksum}`
+  const head = `${uploadElements(page)}${markers}${bounds}${owners}${textElement('StorageClass', page.storageClass)}${checksum}`
   return s3Document('ListPartsResult', `${head}${parts.join('')}`)
 }
 
@@ -92,6 +94,7 @@ interface ListedUpload {
   readonly initiator: string
   readonly owner: string
   readonly initiatedMs: number
+  readonly storageClass: StorageClass
   readonly checksumAlgorithm: ChecksumAlgorithm | null
   readonly checksumType: ChecksumType | null
 }
@@ -110,7 +113,7 @@ export function renderUploadListing(page: UploadListing): string {
   const uploads = page.uploads.map((upload) => {
     const name = `<Key>${encode(upload.key)}</Key><UploadId>${escapeXml(upload.uploadId)}</UploadId>`
     const owners = `${ownerElement(upload.initiator, 'Initiator')}${ownerElement(upload.owner)}`
-    const initiated = `<StorageClass>STANDARD</StorageClass><Initiated>${isoTime(upload.initiatedMs)}</Initiated>`
+    const initiated = `${textElement('StorageClass', upload.storageClass)}<Initiated>${isoTime(upload.initiatedMs)}</Initiated>`
     const checksum =
       textElement('ChecksumAlgorithm', upload.checksumAlgorithm) + textElement('ChecksumType', upload.checksumType)
     return `<Upload>${name}${owners}${initiated}${checksum}</Upload>`

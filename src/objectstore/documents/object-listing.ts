@@ -4,6 +4,7 @@
  */
 import type { ChecksumAlgorithm, ChecksumType } from './checksums.ts'
 import { ownerElement } from './owner.ts'
+import type { StorageClass } from './storage-class.ts'
 import { escapeXml, isoTime, s3Document, textElement, urlEncode } from './xml-text.ts'
 
 export interface ListedObject {
@@ -14,6 +15,7 @@ export interface ListedObject {
   readonly size: number
   readonly checksumAlgorithms: readonly ChecksumAlgorithm[]
   readonly checksumType: ChecksumType | null
+  readonly storageClass: StorageClass
 }
 
 interface ListingPage {
@@ -51,13 +53,14 @@ export function renderObjectListing(page: ObjectListing): string {
     textElement('ContinuationToken', page.continuationToken) +
     textElement('NextContinuationToken', page.nextContinuationToken)
   const startAfter = encodedElement('StartAfter', page.startAfter, encode)
-  return render(page, encode, `<KeyCount>${keyCount}</KeyCount>${tokens}${startAfter}`)
+  return render(page, encode, encode, `<KeyCount>${keyCount}</KeyCount>${tokens}${startAfter}`)
 }
 
+/** The prefix that was asked for is not URL-encoded, as S3 has it: SDKs that ask for the encoding on their own do not decode it. */
 export function renderObjectListingV1(page: ObjectListingV1): string {
   const encode = encodingOf(page)
   const markers = encodedElement('Marker', page.marker, encode) + encodedElement('NextMarker', page.nextMarker, encode)
-  return render(page, encode, markers)
+  return render(page, encode, escapeXml, markers)
 }
 
 type Encode = (text: string) => string
@@ -68,8 +71,8 @@ export const encodedElement = (name: string, text: string | null, encode: Encode
   text === null ? '' : `<${name}>${encode(text)}</${name}>`
 
 /** @param own what only this version of the listing has */
-function render(page: ListingPage, encode: Encode, own: string): string {
-  const name = `<Name>${escapeXml(page.bucket)}</Name>${encodedElement('Prefix', page.prefix, encode)}`
+function render(page: ListingPage, encode: Encode, encodePrefix: Encode, own: string): string {
+  const name = `<Name>${escapeXml(page.bucket)}</Name>${encodedElement('Prefix', page.prefix, encodePrefix)}`
   const delimiter = encodedElement('Delimiter', page.delimiter || null, encode)
   const encoding = page.urlEncoded ? '<EncodingType>url</EncodingType>' : ''
   const bounds = `<MaxKeys>${page.maxKeys}</MaxKeys><IsTruncated>${page.isTruncated}</IsTruncated>`
@@ -82,12 +85,12 @@ function render(page: ListingPage, encode: Encode, own: string): string {
 }
 
 function contentsElement(listed: ListedObject, encode: Encode, owner: string): string {
-  const { key, lastModifiedMs, etag, size, checksumAlgorithms, checksumType } = listed
+  const { key, lastModifiedMs, etag, size, checksumAlgorithms, checksumType, storageClass } = listed
   let checksum = ''
   for (const each of checksumAlgorithms) checksum += `<ChecksumAlgorithm>${each}</ChecksumAlgorithm>`
   if (checksumType !== null) checksum += `<ChecksumType>${checksumType}</ChecksumType>`
   const name = `<Key>${encode(key)}</Key><LastModified>${isoTime(lastModifiedMs)}</LastModified><ETag>&quot;${etag}&quot;</ETag>`
-  return `<Contents>${name}${checksum}${owner}<Size>${size}</Size><StorageClass>STANDARD</StorageClass></Contents>`
+  return `<Contents>${name}${checksum}${owner}<Size>${size}</Size><StorageClass>${storageClass}</StorageClass></Contents>`
 }
 
 export const commonPrefixElements = (prefixes: readonly string[], encode: Encode): string =>

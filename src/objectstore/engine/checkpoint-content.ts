@@ -11,8 +11,9 @@
  */
 import type { CheckpointWriter } from '../index/checkpoint.ts'
 import { KeyIndex } from '../index/key-index.ts'
-import type { Bucket } from '../operations.ts'
-import type { Extent } from './frames.ts'
+import type { Bucket, ObjectAttributes } from '../operations.ts'
+import { completeAttributes } from './frames.ts'
+import type { Extent, WithWrittenAttributes } from './frames.ts'
 import { StoreState } from './state.ts'
 import type { CompletedState, PartState, UploadState } from './state.ts'
 
@@ -28,8 +29,9 @@ interface Content {
     readonly policy: string | null
   })[]
   /** Keys in Base64; of each extent its position, then its bytes. */
-  readonly uploads: readonly (Omit<UploadState, 'key' | 'parts'> & {
+  readonly uploads: readonly (Omit<UploadState, 'key' | 'parts' | 'attributes'> & {
     readonly key: string
+    readonly attributes: WithWrittenAttributes<ObjectAttributes>
     readonly parts: readonly Part[]
   })[]
   /** Checkpoints of older versions say nothing of their encryption. */
@@ -85,7 +87,12 @@ export function decodeState(pieces: Iterable<Buffer>): StoreState {
   }
   for (const upload of content.uploads) {
     const parts = upload.parts.map((part) => [part.partNumber, partOf(part)] as const)
-    state.uploads.set(upload.uploadId, { ...upload, key: Buffer.from(upload.key, 'base64'), parts: new Map(parts) })
+    state.uploads.set(upload.uploadId, {
+      ...upload,
+      key: Buffer.from(upload.key, 'base64'),
+      attributes: completeAttributes(upload.attributes),
+      parts: new Map(parts),
+    })
   }
   for (const completed of content.completed) {
     state.completed.set(completed.uploadId, { encryption: null, ...completed })

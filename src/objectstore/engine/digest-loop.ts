@@ -10,34 +10,43 @@ import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MD5_LANES } from '../../../native-free-codecs/md5.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
+import { loadChecksums } from '../body/checksum-algorithms.ts'
 import { BodyDigests } from '../body/incremental-digests.ts'
 import { readRequest } from './digest-messages.ts'
 import type { DigestAnswer, DigestLaneData, DigestRequest } from './digest-messages.ts'
 
-export function runDigestLane(port: MessagePort, data: DigestLaneData): void {
+export async function runDigestLane(port: MessagePort, data: DigestLaneData): Promise<void> {
   const ring = SpscRing.attach(data.ring)
   const answerAll = digestsOf(ring, data.arena)
   while (!heardStop(port)) {
     ring.waitForMessage()
-    answerAll((answer) => port.postMessage(answer))
+    const post = (answer: DigestAnswer): void => port.postMessage(answer)
+    for (let loading = answerAll(post); loading !== null; loading = answerAll(post)) await loading
   }
 }
 
 type Post = (answer: DigestAnswer) => void
 type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
 
-/** Returns what answers the requests that wait in the ring, and those that come meanwhile. */
-export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Post) => void {
+/**
+ * Returns what answers the requests that wait in the ring, and those that come meanwhile. Its result is null when all are answered, else a promise:
+ * a body needs a checksum that is being loaded, and whoever called it calls again when the promise is kept.
+ */
+export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Post) => Promise<void> | null {
   const arena = Buffer.from(shared)
   const bodies = new Map<number, BodyDigests>()
   const bytesOf = ({ offset, bytes }: UpdateRequest): Buffer => arena.subarray(offset, offset + bytes)
   let waiting: DigestRequest[] = []
 
-  const take = (): void => {
+  const take = (): Promise<void> | null => {
     for (let at = ring.next(); at >= 0; at = ring.next()) {
-      waiting.push(readRequest(ring.bytes, at))
+      const request = readRequest(ring.bytes, at)
+      waiting.push(request)
       ring.release()
+      const loading = request.kind === 'begin' ? loadChecksums(request.plan.checksums) : null
+      if (loading !== null) return loading
     }
+    return null
   }
 
   /** One update of each of some bodies, and what waits before them or of others. L1 */
@@ -66,7 +75,11 @@ export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Pos
   }
 
   return (post) => {
-    for (take(); waiting.length > 0; take()) round(post)
+    for (;;) {
+      const loading = take()
+      if (loading !== null || waiting.length === 0) return loading
+      round(post)
+    }
   }
 }
 

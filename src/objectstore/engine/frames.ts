@@ -41,6 +41,7 @@
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Checksum } from '../documents/checksums.ts'
+import { DEFAULT_STORAGE_CLASS } from '../documents/storage-class.ts'
 import type { UploadChecksum } from '../body/multipart-checksums.ts'
 import type { ObjectAttributes, ObjectPart } from '../operations.ts'
 
@@ -127,7 +128,7 @@ export type Change =
       /** Base64. */
       readonly key: string
       readonly initiator: string
-      readonly attributes: ObjectAttributes
+      readonly attributes: WithWrittenAttributes<ObjectAttributes>
       readonly checksum: UploadChecksum
       readonly at_ms: number
     }
@@ -139,8 +140,20 @@ export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toSt
 
 export const encodeDetails = (details: ObjectDetails | null): Buffer =>
   details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(details))
-/** Of a frame whose checksum holds: what `encodeDetails` wrote. */
-export const decodeDetails = (details: Buffer): ObjectDetails => JSON.parse(details.toString()) as ObjectDetails
+/** Of a frame whose checksum holds: what `encodeDetails` wrote, now or in an older version. */
+export const decodeDetails = (details: Buffer): ObjectDetails =>
+  completeAttributes(JSON.parse(details.toString()) as WithWrittenAttributes<ObjectDetails>)
+
+/** Older versions said nothing of the storage class. */
+export type WithWrittenAttributes<Of extends ObjectAttributes> = Omit<Of, 'storageClass'> &
+  Partial<Pick<Of, 'storageClass'>>
+
+export const completeAttributes = <Written extends WithWrittenAttributes<ObjectAttributes>>(
+  written: Written,
+): Written & Pick<ObjectAttributes, 'storageClass'> => ({
+  ...written,
+  storageClass: written.storageClass ?? DEFAULT_STORAGE_CLASS,
+})
 
 export function commitFrameBytes({ key, details, content }: CommitFrame): number {
   const contentBytes = 'inline' in content ? content.inline.byteLength : EXTENT_ENTRY_BYTES * content.extents.length

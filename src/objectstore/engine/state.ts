@@ -9,7 +9,7 @@ import type { UploadChecksum } from '../body/multipart-checksums.ts'
 import { KeyIndex } from '../index/key-index.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
-import { decodeDetails } from './frames.ts'
+import { completeAttributes, decodeDetails } from './frames.ts'
 import type { Change, CommitFrame, Content, DeletedFrame, Extent } from './frames.ts'
 import { valueOf } from './summary.ts'
 
@@ -90,16 +90,10 @@ export class StoreState {
         return
       }
       case 'upload_created': {
-        const {
-          upload_id: uploadId,
-          bucket: bucketNumber,
-          initiator,
-          attributes,
-          checksum,
-          at_ms: initiatedMs,
-        } = change
+        const { upload_id: uploadId, bucket: bucketNumber, initiator, checksum, at_ms: initiatedMs } = change
         if (!this.#byNumber.has(bucketNumber)) return
         const key = Buffer.from(change.key, 'base64')
+        const attributes = completeAttributes(change.attributes)
         const parts = new Map<number, PartState>()
         this.uploads.set(uploadId, { uploadId, bucketNumber, key, initiator, initiatedMs, attributes, checksum, parts })
         return

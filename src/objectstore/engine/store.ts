@@ -44,7 +44,7 @@ import type { CommitFrame, Content, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
 import { completedOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
-import { checksumsOf, flagsOf, summaryOf, valueOf } from './summary.ts'
+import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
 
 export class Store implements ObjectStore {
   readonly bodies: Bodies
@@ -124,7 +124,12 @@ export class Store implements ObjectStore {
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {
     return this.#core.judged(() => {
       const { keys, commonPrefixes, next } = this.#core.state.index.scan(bucket.number, options)
-      const objects = keys.map(({ key, value }) => ({ key, ...summaryOf(value), ...checksumsOf(value) }))
+      const objects = keys.map(({ key, value }) => ({
+        key,
+        ...summaryOf(value),
+        ...checksumsOf(value),
+        storageClass: storageClassOf(value),
+      }))
       return { objects, commonPrefixes, next }
     })
   }
@@ -438,6 +443,7 @@ function viewOf(bucket: Bucket, upload: UploadState): Upload {
     initiator,
     initiatedMs,
     checksum,
+    storageClass: attributes.storageClass,
     encryption: attributes.encryption,
     parts: [...parts.values()].sort((a, b) => a.partNumber - b.partNumber),
   }

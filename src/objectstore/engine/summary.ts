@@ -11,9 +11,13 @@ import {
   FLAG_SHA1,
   FLAG_SHA256,
   FLAG_TAGS,
+  FURTHER_ALGORITHM,
+  STORAGE_CLASS,
 } from '../index/value.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Encryption, ObjectAttributes, ObjectSummary } from '../operations.ts'
+import { DEFAULT_STORAGE_CLASS, STORAGE_CLASSES } from '../documents/storage-class.ts'
+import type { StorageClass } from '../documents/storage-class.ts'
 import type { CommitFrame, ObjectDetails } from './frames.ts'
 
 const FLAG_OF_ALGORITHM = {
@@ -22,7 +26,13 @@ const FLAG_OF_ALGORITHM = {
   CRC64NVME: FLAG_CRC64NVME,
   SHA1: FLAG_SHA1,
   SHA256: FLAG_SHA256,
-} as const
+  SHA512: 1 << FURTHER_ALGORITHM.shift,
+  MD5: 2 << FURTHER_ALGORITHM.shift,
+  XXHASH64: 3 << FURTHER_ALGORITHM.shift,
+  XXHASH3: 4 << FURTHER_ALGORITHM.shift,
+  XXHASH128: 5 << FURTHER_ALGORITHM.shift,
+} as const satisfies Record<Checksum['algorithm'], number>
+const FURTHER_MASK = FURTHER_ALGORITHM.bits << FURTHER_ALGORITHM.shift
 const ALGORITHMS = Object.entries(FLAG_OF_ALGORITHM) as [Checksum['algorithm'], number][] // its own keys
 const FLAG_OF_ENCRYPTION = {
   AES256: FLAG_ENCRYPTED_S3,
@@ -48,13 +58,20 @@ export const summaryOf = ({ size, lastModifiedMs, etag, parts, commitSequence }:
 })
 
 export function checksumsOf({ flags }: ObjectValue) {
-  const checksumAlgorithms = ALGORITHMS.filter(([, flag]) => (flags & flag) !== 0).map(([algorithm]) => algorithm)
+  const checksumAlgorithms = ALGORITHMS.filter(([, flag]) =>
+    (flag & FURTHER_MASK) === 0 ? (flags & flag) !== 0 : (flags & FURTHER_MASK) === flag,
+  ).map(([algorithm]) => algorithm)
   const type = (flags & FLAG_COMPOSITE) === 0 ? 'FULL_OBJECT' : 'COMPOSITE'
   return { checksumAlgorithms, checksumType: checksumAlgorithms.length === 0 ? null : type } as const
 }
 
-export function flagsOf({ tags, checksums, encryption }: Pick<ObjectDetails, 'checksums'> & ObjectAttributes): number {
-  let flags = tags.length > 0 ? FLAG_TAGS : 0
+export function storageClassOf({ flags }: ObjectValue): StorageClass {
+  return STORAGE_CLASSES[(flags >>> STORAGE_CLASS.shift) & STORAGE_CLASS.bits] ?? DEFAULT_STORAGE_CLASS
+}
+
+export function flagsOf(details: Pick<ObjectDetails, 'checksums'> & ObjectAttributes): number {
+  const { tags, checksums, encryption, storageClass } = details
+  let flags = (tags.length > 0 ? FLAG_TAGS : 0) | (STORAGE_CLASSES.indexOf(storageClass) << STORAGE_CLASS.shift)
   for (const { algorithm, type } of checksums) {
     flags |= FLAG_OF_ALGORITHM[algorithm] | (type === 'COMPOSITE' ? FLAG_COMPOSITE : 0)
   }

@@ -1,5 +1,6 @@
 /** A small body as a whole, found to be what the request says it is. */
 import { checkBody, digestOfWhole, digestPlan } from '../body/body-digests.ts'
+import { loadChecksums } from '../body/checksum-algorithms.ts'
 import { demandIntegrity, planBody } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { GatewayRequest } from './handler.ts'
@@ -18,6 +19,8 @@ export async function collectBody(
   const { bytes, trailer } = await body.collect(limitBytes, plan.framing)
   const { contentMd5, sha256, checksum } = plan.claims
   if (contentMd5 === null && sha256 === null && checksum === null) return bytes
-  checkBody(plan.claims, digestOfWhole(digestPlan(plan.claims, []), bytes), trailer)
+  const digests = digestPlan(plan.claims, [])
+  await loadChecksums(digests.checksums)
+  checkBody(plan.claims, digestOfWhole(digests, bytes), trailer)
   return bytes
 }

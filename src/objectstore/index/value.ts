@@ -25,7 +25,8 @@ export interface ObjectValue {
 
 export const VALUE_BYTES = 44
 
-// Flags. Algorithms are bits of their own: an object can have several checksums.
+// Flags. The first five algorithms are bits of their own; the further ones share a field, as there is no room for a bit each. Objects have one
+// checksum, so that is enough.
 export const FLAG_TAGS = 1 << 0
 export const FLAG_CRC32 = 1 << 1
 export const FLAG_CRC32C = 1 << 2
@@ -37,6 +38,10 @@ export const FLAG_COMPOSITE = 1 << 6
 export const FLAG_ENCRYPTED_S3 = 1 << 7
 export const FLAG_ENCRYPTED_KMS = 1 << 8
 export const FLAG_ENCRYPTED_CUSTOMER = 1 << 9
+/** Which further algorithm the checksum is of, 0: none of them. */
+export const FURTHER_ALGORITHM = { shift: 10, bits: 7 } as const
+/** 0: STANDARD, which is what older versions wrote. */
+export const STORAGE_CLASS = { shift: 13, bits: 7 } as const
 
 const ETAG_BYTES = 16
 

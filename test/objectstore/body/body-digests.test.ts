@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { describe, it, test } from 'node:test'
+import { before, describe, it, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { checkBody, checksumsOfObject, digestOfWhole, digestPlan } from '../../../src/objectstore/body/body-digests.ts'
+import { loadChecksums } from '../../../src/objectstore/body/checksum-algorithms.ts'
 import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import type { BodyClaims, BodyDigest, DigestPlan } from '../../../src/objectstore/body/body-digests.ts'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
@@ -11,6 +12,7 @@ import type { ChecksumAlgorithm } from '../../../src/objectstore/documents/check
 import { S3Error } from '../../../src/objectstore/refusals.ts'
 
 const NO_CLAIMS: BodyClaims = { contentMd5: null, sha256: null, checksum: null }
+const SHA512_OF_DIGITS = '2eZ2LdHI6vbWGzxhkvxAjU1tXxF20MKRabwk5xw/J0rSf81YEbMT1oH35V7ALXPUmclUVba1u1A6z1dPuo/+hQ=='
 const EVERYTHING: DigestPlan = { checksums: CHECKSUM_ALGORITHMS, sha256: true }
 
 function digestOf(plan: DigestPlan, ...pieces: readonly Uint8Array[]): BodyDigest {
@@ -21,6 +23,8 @@ function digestOf(plan: DigestPlan, ...pieces: readonly Uint8Array[]): BodyDiges
 
 const hash = (name: string, bytes: Uint8Array, encoding: 'hex' | 'base64') =>
   createHash(name).update(bytes).digest(encoding)
+
+before(() => loadChecksums(CHECKSUM_ALGORITHMS))
 
 describe('the digests of a body', () => {
   it('are the published ones', () => {
@@ -33,6 +37,11 @@ describe('the digests of a body', () => {
         { algorithm: 'CRC64NVME', value: 'rosUhgp5mIg=' },
         { algorithm: 'SHA1', value: '98O8HYCOBHMq32eZZczDTKeuNEE=' },
         { algorithm: 'SHA256', value: 'FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=' },
+        { algorithm: 'SHA512', value: SHA512_OF_DIGITS },
+        { algorithm: 'MD5', value: 'JfnnlDI7RTiF9RgfG2JNCw==' },
+        { algorithm: 'XXHASH64', value: 'jLhB20DmroM=' },
+        { algorithm: 'XXHASH3', value: 'ctyxi2ehff8=' },
+        { algorithm: 'XXHASH128', value: 'MxGUd+3l3NXpcWQnaB1YYA==' },
       ],
       sha256: '15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225',
     })
@@ -60,6 +69,19 @@ describe('the digests of a body', () => {
   })
 })
 
+test('bodies that are fed in turns have the digests of each', () => {
+  const plan: DigestPlan = { checksums: ['XXHASH64', 'XXHASH3', 'XXHASH128'], sha256: false }
+  const bodies = ['a', 'b'].map((letter) => Buffer.alloc(5000, letter))
+  const digests = bodies.map(() => new BodyDigests(plan))
+  for (let at = 0; at < 5000; at += 700) {
+    BodyDigests.update(bodies.map((body, i) => ({ digests: digests[i]!, bytes: body.subarray(at, at + 700) })))
+  }
+  assert.deepEqual(
+    digests.map((each) => each.finish().checksums),
+    bodies.map((body) => digestOf(plan, body).checksums),
+  )
+})
+
 test('any body has the same digests however it is cut up, and in shared memory', () => {
   const plan = fc.record({ checksums: fc.subarray([...CHECKSUM_ALGORITHMS]), sha256: fc.boolean() })
   fc.assert(
@@ -76,6 +98,8 @@ test('any body has the same digests however it is cut up, and in shared memory',
       const valueOf = (algorithm: ChecksumAlgorithm) =>
         digest.checksums.find((each) => each.algorithm === algorithm)?.value
       if (plan.checksums.includes('SHA1')) assert.equal(valueOf('SHA1'), hash('sha1', whole, 'base64'))
+      if (plan.checksums.includes('SHA512')) assert.equal(valueOf('SHA512'), hash('sha512', whole, 'base64'))
+      if (plan.checksums.includes('MD5')) assert.equal(valueOf('MD5'), hash('md5', whole, 'base64'))
       if (plan.checksums.includes('SHA256')) assert.equal(valueOf('SHA256'), hash('sha256', whole, 'base64'))
       if (plan.checksums.includes('CRC32')) {
         assert.equal(Buffer.from(valueOf('CRC32')!, 'base64').readUInt32BE(), crc32(whole))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { describe, it, test } from 'node:test'
+import { before, describe, it, test } from 'node:test'
 import fc from 'fast-check'
+import { loadChecksums } from '../../../src/objectstore/body/checksum-algorithms.ts'
 import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
 import {
   checkObjectChecksum,
@@ -28,6 +29,8 @@ function checksumOf(algorithm: ChecksumAlgorithm, bytes: Uint8Array): string {
 
 const declared = (algorithm: ChecksumAlgorithm) => ({ algorithm, value: 'AAAAAA==', trailerName: null })
 
+before(() => loadChecksums(CHECKSUM_ALGORITHMS))
+
 describe('an upload in parts', () => {
   it('has a CRC64NVME of the whole when nothing is chosen', () => {
     assert.deepEqual(uploadOf({}), { algorithm: 'CRC64NVME', type: 'FULL_OBJECT', isChosen: false })
@@ -38,8 +41,9 @@ describe('an upload in parts', () => {
       ['CRC64NVME', 'FULL_OBJECT', ['FULL_OBJECT']],
       ['CRC32', 'COMPOSITE', ['FULL_OBJECT', 'COMPOSITE']],
       ['CRC32C', 'COMPOSITE', ['FULL_OBJECT', 'COMPOSITE']],
-      ['SHA1', 'COMPOSITE', ['COMPOSITE']],
-      ['SHA256', 'COMPOSITE', ['COMPOSITE']],
+      ...(['SHA1', 'SHA256', 'SHA512', 'MD5', 'XXHASH64', 'XXHASH3', 'XXHASH128'] as const).map(
+        (algorithm) => [algorithm, 'COMPOSITE', ['COMPOSITE']] as const,
+      ),
     ] as const) {
       assert.deepEqual(chosen(algorithm), { algorithm, type: byDefault, isChosen: true })
       for (const type of ['FULL_OBJECT', 'COMPOSITE'] as const) {
@@ -60,7 +64,10 @@ describe('an upload in parts', () => {
 
   it('is refused with an algorithm or a type that is none, or a type alone', () => {
     for (const [headers, message] of [
-      [{ 'x-amz-checksum-algorithm': 'ROT13' }, /\[CRC32, CRC32C, CRC64NVME, SHA1, SHA256\]$/],
+      [
+        { 'x-amz-checksum-algorithm': 'ROT13' },
+        /\[CRC32, CRC32C, CRC64NVME, SHA1, SHA256, SHA512, MD5, XXHASH64, XXHASH3, XXHASH128\]$/,
+      ],
       [{ 'x-amz-checksum-type': 'COMPOSITE' }, /can only be used with the x-amz-checksum-algorithm header/],
       [{ 'x-amz-checksum-algorithm': 'CRC32', 'x-amz-checksum-type': 'HALF' }, /x-amz-checksum-type header is invalid/],
     ] as const) {

@@ -94,6 +94,7 @@ const LISTED: ListedObject = {
   size: 5,
   checksumAlgorithms: [],
   checksumType: null,
+  storageClass: 'STANDARD',
 }
 
 const PAGE: ObjectListing = {
@@ -343,6 +344,7 @@ describe('answers about multipart uploads', () => {
       isTruncated: false,
       checksumAlgorithm: 'SHA256',
       checksumType: 'COMPOSITE',
+      storageClass: 'STANDARD_IA',
       parts: [],
     } as const
     const head = (nextMarker: string): (readonly [string, Plain])[] => [
@@ -353,7 +355,7 @@ describe('answers about multipart uploads', () => {
       ['IsTruncated', 'false'],
       ['Initiator', OWNER],
       ['Owner', OWNER],
-      ['StorageClass', 'STANDARD'],
+      ['StorageClass', 'STANDARD_IA'],
       ['ChecksumAlgorithm', 'SHA256'],
       ['ChecksumType', 'COMPOSITE'],
     ]
@@ -396,6 +398,7 @@ describe('answers about multipart uploads', () => {
           initiatedMs: TIME_MS,
           checksumAlgorithm: 'CRC32',
           checksumType: 'FULL_OBJECT',
+          storageClass: 'GLACIER_IR',
         },
       ],
       commonPrefixes: ['b+/'],
@@ -417,7 +420,7 @@ describe('answers about multipart uploads', () => {
           ['UploadId', 'u-1'],
           ['Initiator', OWNER],
           ['Owner', OWNER],
-          ['StorageClass', 'STANDARD'],
+          ['StorageClass', 'GLACIER_IR'],
           ['Initiated', TIME],
           ['ChecksumAlgorithm', 'CRC32'],
           ['ChecksumType', 'FULL_OBJECT'],

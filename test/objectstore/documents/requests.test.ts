@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
 import { readCompleteRequest } from '../../../src/objectstore/documents/complete-request.ts'
 import { readCreateBucketRequest } from '../../../src/objectstore/documents/create-bucket-request.ts'
 import { readDeleteRequest } from '../../../src/objectstore/documents/delete-request.ts'
@@ -92,7 +93,7 @@ describe('a CompleteMultipartUpload body', () => {
   })
 
   it('reads every checksum', () => {
-    const checksums = ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256']
+    const checksums = [...CHECKSUM_ALGORITHMS]
     const elements = checksums.map((algorithm) => `<Checksum${algorithm}>v</Checksum${algorithm}>`)
     const [read1] = read(part(1, elements.join('')))
     assert.deepEqual(

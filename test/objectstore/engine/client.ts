@@ -21,6 +21,7 @@ export const PLAIN: ObjectAttributes = {
   expires: null,
   metadata: {},
   tags: [],
+  storageClass: 'STANDARD',
   encryption: null,
 }
 export const PLAN = { checksums: ['CRC64NVME'], sha256: false } as const

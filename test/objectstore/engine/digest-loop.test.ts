@@ -88,3 +88,27 @@ test('a body with much that waits lets others have their turns', () => {
     [1, 2, 1, 2, 1, 2],
   )
 })
+
+test('a body whose checksum has to be loaded waits for that, and others with it', async () => {
+  const { ask, work, answers } = newLane()
+  ask({ kind: 'begin', body: 1, plan: { checksums: ['XXHASH64', 'XXHASH3'], sha256: false } })
+  ask({ kind: 'update', body: 1, offset: 0, bytes: 0, crc: HEAD_CRC })
+  ask({ kind: 'begin', body: 2, plan: { checksums: [], sha256: false } })
+  for (const body of [1, 2]) ask({ kind: 'finish', body })
+  const loading = work()
+  assert.notEqual(loading, null)
+  assert.equal(answers.length, 0)
+  await loading
+  assert.equal(work(), null)
+  const md5 = hash('md5', '')
+  const checksums = [
+    { algorithm: 'XXHASH64', value: '70bbN1HY6Zk=' },
+    { algorithm: 'XXHASH3', value: 'LQaABTjTlMI=' },
+  ]
+  const of = (body: number) => answers.filter((answer) => answer.body === body)
+  assert.deepEqual(of(1), [
+    { kind: 'updated', body: 1, payloadCrc: HEAD_CRC },
+    { kind: 'finished', body: 1, digest: { bytes: 0, md5, checksums, sha256: null } },
+  ])
+  assert.deepEqual(of(2), [{ kind: 'finished', body: 2, digest: { bytes: 0, md5, checksums: [], sha256: null } }])
+})

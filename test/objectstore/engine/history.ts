@@ -19,6 +19,7 @@ import {
   decodeChange,
   decodeCommit,
 } from '../../../src/objectstore/engine/frames.ts'
+import { STORAGE_CLASSES } from '../../../src/objectstore/documents/storage-class.ts'
 import type {
   BodyTarget,
   BodyWriter,
@@ -922,6 +923,7 @@ const attributesOf = (choice: number): ObjectAttributes => ({
   expires: null,
   metadata: choice % 3 === 0 ? { choice: String(choice) } : {},
   tags: choice % 5 === 0 ? [{ key: 'k', value: String(choice) }] : [],
+  storageClass: pick(STORAGE_CLASSES, choice),
   encryption: choice % 7 === 0 ? { kind: 'AES256' } : null,
 })
 
@@ -975,6 +977,7 @@ function checkPage(
       key: entry.key,
       checksumAlgorithms: algorithms,
       checksumType: checksums[0]?.type,
+      storageClass: object.details.storageClass,
     }
     assert.deepEqual(entry, about)
   }

@@ -11,6 +11,7 @@
  * Everything is small: extents of 1 KiB, segments of 3 KiB, so that they fill, are sealed and cleaned all the time. Promises are moved along
  * by `turn`: nothing here waits for real time.
  */
+import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { DigestLanes } from '../../../src/objectstore/engine/digest-lanes.ts'
 import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
@@ -53,7 +54,7 @@ type Held = () => void
 
 /** The thread of a digest lane, in this one. */
 class HandDigests {
-  readonly #answerAll: (post: (answer: DigestAnswer) => void) => void
+  readonly #answerAll: ReturnType<typeof digestsOf>
   readonly #heard: { onMessage(message: unknown): void; onDeath(error: Error): void }
   #isDead = false
 
@@ -66,7 +67,11 @@ class HandDigests {
   serve(): void {
     if (this.#isDead) return
     const answers: DigestAnswer[] = []
-    this.#answerAll((answer) => answers.push(answer))
+    assert.equal(
+      this.#answerAll((answer) => answers.push(answer)),
+      null,
+      'no checksum has to be loaded',
+    )
     for (const answer of answers) this.#heard.onMessage(structuredClone(answer))
   }
 

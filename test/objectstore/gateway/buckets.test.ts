@@ -368,6 +368,17 @@ describe('bucket requests', () => {
       assert.deepEqual([textsOf(inside.text, 'Key'), textOf(inside.text, 'Prefix')], [['c'], ''])
     })
 
+    it('names the prefix that was asked for as it is, though keys are URL-encoded', async () => {
+      const extended = await TestGateway.start({ extensions: new Set(EXTENSIONS) })
+      started.push(extended)
+      await extended.ask('PUT', '/bkt')
+      const query = 'prefix=%0Aa%20b&delimiter=%0A&encoding-type=url'
+      const first = await extended.ask('GET', `/bkt?${query}`)
+      assert.deepEqual([textOf(first.text, 'Prefix'), textOf(first.text, 'Delimiter')], ['\na b', '%0A'])
+      const second = await extended.ask('GET', `/bkt?list-type=2&${query}`)
+      assert.deepEqual([textOf(second.text, 'Prefix'), textOf(second.text, 'Delimiter')], ['%0Aa%20b', '%0A'])
+    })
+
     it('is there together with passing over ACLs', async () => {
       const extended = await TestGateway.start({ extensions: new Set(EXTENSIONS) })
       started.push(extended)

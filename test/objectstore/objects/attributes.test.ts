@@ -28,6 +28,7 @@ describe('what a request says of its object', () => {
       expires: null,
       metadata: {},
       tags: [],
+      storageClass: 'STANDARD',
       encryption: null,
     })
   })
@@ -45,7 +46,7 @@ describe('what a request says of its object', () => {
         'x-obj-meta-size': 'big',
         'x-amz-tagging': 'b=2&a=1%20and',
         'x-amz-server-side-encryption': 'AES256',
-        'x-amz-storage-class': 'STANDARD',
+        'x-amz-storage-class': 'STANDARD_IA',
         'x-amz-acl': 'private',
       }),
       {
@@ -60,6 +61,7 @@ describe('what a request says of its object', () => {
           { key: 'a', value: '1 and' },
           { key: 'b', value: '2' },
         ],
+        storageClass: 'STANDARD_IA',
         encryption: { kind: 'AES256' },
       },
     )
@@ -99,7 +101,17 @@ describe('what a request says of its object', () => {
   })
 
   it('asks for nothing that is not there', () => {
-    assertRefuses(() => attributes({ 'x-amz-storage-class': 'GLACIER' }), 'InvalidStorageClass')
+    for (const name of [
+      'GLACIER',
+      'DEEP_ARCHIVE',
+      'REDUCED_REDUNDANCY',
+      'EXPRESS_ONEZONE',
+      'OUTPOSTS',
+      'standard',
+      '',
+    ]) {
+      assertRefuses(() => attributes({ 'x-amz-storage-class': name }), 'InvalidStorageClass')
+    }
     for (const name of ['object-lock-mode', 'website-redirect-location', 'object-lock-legal-hold']) {
       assertRefuses(() => attributes({ [`x-amz-${name}`]: 'on' }), 'NotImplemented')
     }

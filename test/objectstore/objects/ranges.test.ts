@@ -23,6 +23,7 @@ const objectOf = (size: number, parts: readonly ObjectPart[] | null = null): Sto
   expires: null,
   metadata: {},
   tags: [],
+  storageClass: 'STANDARD',
   encryption: null,
   checksums: [],
   parts,

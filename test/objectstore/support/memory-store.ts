@@ -157,7 +157,7 @@ export class MemoryStore implements ObjectStore {
 
   async createUpload({ bucket, key, attributes, checksum, initiator }: NewUpload): Promise<Upload> {
     const uploadId = `upload-${++this.#uploadsEver}`
-    const { encryption } = attributes
+    const { encryption, storageClass } = attributes
     const upload = {
       uploadId,
       bucket: this.#existing(bucket),
@@ -165,6 +165,7 @@ export class MemoryStore implements ObjectStore {
       initiator,
       initiatedMs: this.nowMs,
       checksum,
+      storageClass,
       encryption,
     }
     this.#uploads.set(uploadId, { attributes, upload, parts: new Map() })
@@ -290,6 +291,7 @@ const listedOf = (key: Buffer, object: MemoryObject): ListedObject => ({
   key,
   checksumAlgorithms: object.checksums.map(({ algorithm }) => algorithm),
   checksumType: object.checksums[0]?.type ?? null,
+  storageClass: object.storageClass,
 })
 
 const snapshotOf = ({ upload, parts }: MemoryUpload): Upload => ({

@@ -98,6 +98,7 @@ function shown({ objects, commonPrefixes, next }: ObjectPage) {
     size: object.size,
     checksumAlgorithms: object.checksumAlgorithms,
     checksumType: object.checksumType,
+    storageClass: object.storageClass,
   }))
   return { contents, commonPrefixes: commonPrefixes.map(String), isTruncated: next !== null }
 }

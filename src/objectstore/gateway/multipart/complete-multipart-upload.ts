@@ -5,6 +5,7 @@
  *     lost the answer. That goes for two requests at the same time as well
  */
 import { checkBody, digestOfWhole, digestPlan } from '../../body/body-digests.ts'
+import { loadChecksums } from '../../body/checksum-algorithms.ts'
 import { planBody } from '../../body/body-plan.ts'
 import type { Checksum } from '../../documents/checksums.ts'
 import { readCompleteRequest } from '../../documents/complete-request.ts'
@@ -50,7 +51,7 @@ async function complete(
   context: GatewayContext,
 ): Promise<Completed> {
   const { store } = context
-  namedUpload(request, bucket, key, store) // before the list is read
+  await loadChecksums([namedUpload(request, bucket, key, store).checksum.algorithm]) // before the list is read
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   precondition(store.peek(bucket, key))

@@ -23,12 +23,13 @@ export const listMultipartUploads: BucketHandler = async (request, bucket, { sto
     ...page,
     maxUploads,
     urlEncoded,
-    uploads: page.uploads.map(({ key, uploadId, initiator, initiatedMs, checksum }) => ({
+    uploads: page.uploads.map(({ key, uploadId, initiator, initiatedMs, checksum, storageClass }) => ({
       key,
       uploadId,
       initiator,
       owner: bucket.owner,
       initiatedMs,
+      storageClass,
       checksumAlgorithm: checksum.isChosen ? checksum.algorithm : null,
       checksumType: checksum.isChosen ? checksum.type : null,
     })),

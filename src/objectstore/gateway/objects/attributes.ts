@@ -7,6 +7,8 @@
 import { eitherHeader } from '../../auth/request-identity.ts'
 import { storedContentEncoding } from '../../body/body-plan.ts'
 import { checkMetadata } from '../../documents/metadata.ts'
+import { DEFAULT_STORAGE_CLASS, isStorageClass } from '../../documents/storage-class.ts'
+import type { StorageClass } from '../../documents/storage-class.ts'
 import { parseTaggingHeader } from '../../documents/tagging.ts'
 import type { Tag } from '../../documents/tagging.ts'
 import type { ObjectAttributes } from '../../operations.ts'
@@ -37,17 +39,18 @@ const NOT_UTF8 = '\ufffd'
 
 /** @throws S3Error InvalidArgument, MetadataTooLarge, InvalidTag, InvalidStorageClass, NotImplemented */
 export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): ObjectAttributes {
-  checkStorage(headers)
+  const storageClass = storageOf(headers)
   return {
     ...contentOf(headers),
     metadata: metadataOf(headers),
     tags: tagsOf(headers),
+    storageClass,
     encryption: encryptionOf(headers),
   }
 }
 
 /** The part of the attributes that a copy replaces together. */
-export type ContentAttributes = Omit<ObjectAttributes, 'tags' | 'encryption' | 'metadata'>
+export type ContentAttributes = Omit<ObjectAttributes, 'tags' | 'storageClass' | 'encryption' | 'metadata'>
 
 export function contentOf(headers: Headers): ContentAttributes {
   const plain = (name: string): string | null => {
@@ -85,15 +88,16 @@ export function metadataOf(headers: Headers): Readonly<Record<string, string>> {
 export const tagsOf = (headers: Headers): readonly Tag[] => parseTaggingHeader(eitherHeader(headers, 'tagging') ?? '')
 
 /** @throws S3Error InvalidStorageClass, NotImplemented */
-export function checkStorage(headers: Headers): void {
+export function storageOf(headers: Headers): StorageClass {
   checkAcl(headers)
-  const storageClass = eitherHeader(headers, 'storage-class') ?? 'STANDARD'
-  if (storageClass !== 'STANDARD') {
+  const storageClass = eitherHeader(headers, 'storage-class') ?? DEFAULT_STORAGE_CLASS
+  if (!isStorageClass(storageClass)) {
     throw refuse('InvalidStorageClass', undefined, { fields: { StorageClassRequested: storageClass.slice(0, 128) } })
   }
   for (const name of NOT_IMPLEMENTED) {
     if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
   }
+  return storageClass
 }
 
 /** A1 */

@@ -17,7 +17,7 @@ import { refuse } from '../../refusals.ts'
 import { copyBody } from '../copy-body.ts'
 import { copySourceHeader, copySourceName, openCopySource } from '../copy-source.ts'
 import type { ObjectHandler } from '../handler.ts'
-import { checkStorage, contentOf, metadataOf, tagsOf } from './attributes.ts'
+import { contentOf, metadataOf, storageOf, tagsOf } from './attributes.ts'
 import { writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
 import { demandConditions, demandSourceTagging, demandTagging } from './further-actions.ts'
@@ -36,7 +36,7 @@ const EMPTY_MD5 = '1B2M2Y8AsgTpgAmY7PhCfg=='
 export const copyObject: ObjectHandler = async (request, bucket, key, context) => {
   const { headers } = request
   const { store } = context
-  checkStorage(headers)
+  const storageClass = storageOf(headers)
   const claims = claimsOf(headers)
   const precondition = writePrecondition(headers, key)
   const tags = directiveOf(headers, 'tagging') === 'REPLACE' ? tagsOf(headers) : null
@@ -54,7 +54,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
       `The specified copy source is larger than the maximum allowable size for a copy source: ${COPY_BYTES_MAX}`,
     )
   }
-  const attributes = attributesOfCopy(headers, source, tags)
+  const attributes = { ...attributesOfCopy(headers, source, tags), storageClass }
   if (name.bucketName === bucket.name && name.key === key) demandChange(headers, source, attributes) // O2
   precondition(store.peek(bucket, key))
 
@@ -80,7 +80,11 @@ function claimsOf(headers: Headers): BodyClaims {
 }
 
 /** @param tags null: those of the source */
-function attributesOfCopy(headers: Headers, source: StoredObject, tags: readonly Tag[] | null): ObjectAttributes {
+function attributesOfCopy(
+  headers: Headers,
+  source: StoredObject,
+  tags: readonly Tag[] | null,
+): Omit<ObjectAttributes, 'storageClass'> {
   const replaces = directiveOf(headers, 'metadata') === 'REPLACE'
   const { contentType, cacheControl, contentDisposition, contentEncoding, contentLanguage, expires } = source
   const content = { contentType, cacheControl, contentDisposition, contentEncoding, contentLanguage, expires }

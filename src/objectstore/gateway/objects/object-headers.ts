@@ -1,5 +1,6 @@
 /** Headers of answers that are about one object. */
 import type { Checksum } from '../../documents/checksums.ts'
+import { DEFAULT_STORAGE_CLASS } from '../../documents/storage-class.ts'
 import type { Bucket, Encryption, ObjectSummary, StoredObject } from '../../operations.ts'
 import type { HeaderLine } from '../handler.ts'
 import { KeptHeaders } from '../header-text.ts'
@@ -34,6 +35,7 @@ function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<Cont
     ...present('Content-Language', content.contentLanguage),
     ...present('Expires', content.expires),
     ...Object.entries(object.metadata).map(([name, value]): HeaderLine => [`x-obj-meta-${name}`, value]),
+    ...present('x-obj-storage-class', object.storageClass === DEFAULT_STORAGE_CLASS ? null : object.storageClass),
     ...encryptionHeaders(object.encryption),
     bucketIdHeader(bucket.number),
     ...objectIdHeaders(object.commitSequence),

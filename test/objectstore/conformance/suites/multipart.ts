@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { xxhash128, xxhash3, xxhash64 } from 'hash-wasm'
 import { store } from './shared-store.ts'
 
 const MIB = 1 << 20
@@ -42,6 +43,14 @@ describe('a multipart upload', () => {
     const part = (await bucket.ask('GET', '/big?partNumber=9')).succeeded(206)
     assert.deepEqual([part.text, part.header('x-obj-mp-parts-count')], ['end', '2'])
     ;(await bucket.ask('GET', '/big?partNumber=3')).refused('InvalidPartNumber')
+    const single = await bucket.newUpload('single')
+    ;(await single.complete([[1, await single.part(1, 'alone')]])).succeeded(200)
+    const only = (await bucket.ask('GET', '/single?partNumber=1')).succeeded(206)
+    assert.deepEqual(
+      [only.text, only.header('content-range'), only.header('x-obj-mp-parts-count')],
+      ['alone', 'bytes 0-4/5', '1'],
+    )
+    ;(await bucket.ask('GET', '/single?partNumber=2')).refused('InvalidPartNumber')
   })
   it('completed again gives the same answer, at the same time too', async () => {
     const upload = await bucket.newUpload('again')
@@ -167,5 +176,37 @@ describe('a multipart upload', () => {
     ;(
       await bucket.ask('POST', '/x?uploads', { headers: { ...headers, 'x-obj-checksum-type': 'FULL_OBJECT' } })
     ).refused('InvalidRequest')
+  })
+  it('checksums of every algorithm that has no CRC are composite', async () => {
+    const hashes: Readonly<Record<string, (of: Buffer) => Promise<string> | string>> = {
+      SHA512: (of) => createHash('sha512').update(of).digest('hex'),
+      MD5: (of) => createHash('md5').update(of).digest('hex'),
+      XXHASH64: (of) => xxhash64(of),
+      XXHASH3: (of) => xxhash3(of),
+      XXHASH128: (of) => xxhash128(of),
+    }
+    for (const [algorithm, hash] of Object.entries(hashes)) {
+      const headers = { 'x-amz-checksum-algorithm': algorithm }
+      const upload = await bucket.newUpload('composite', headers)
+      const sum = Buffer.from(await hash(Buffer.from('part')), 'hex')
+      const value = sum.toString('base64')
+      const part = await upload.ask('PUT', '&partNumber=1', {
+        body: 'part',
+        headers: { [`x-amz-checksum-${algorithm.toLowerCase()}`]: value },
+      })
+      assert.equal(part.header(`x-amz-checksum-${algorithm.toLowerCase()}`), value)
+      assert.equal((await upload.ask('GET', '')).document('ListPartsResult').text(`Part/Checksum${algorithm}`), value)
+      const listed = `<ETag>${part.header('etag')}</ETag><Checksum${algorithm}>${value}</Checksum${algorithm}>`
+      const body = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber>${listed}</Part></CompleteMultipartUpload>`
+      const completed = (await upload.ask('POST', '', { body })).document('CompleteMultipartUploadResult')
+      const composite = `${Buffer.from(await hash(sum), 'hex').toString('base64')}-1`
+      assert.deepEqual(
+        [completed.text(`Checksum${algorithm}`), completed.text('ChecksumType')],
+        [composite, 'COMPOSITE'],
+      )
+      const mode = { 'x-amz-checksum-mode': 'ENABLED' }
+      const got = await bucket.ask('HEAD', '/composite', { headers: mode })
+      assert.equal(got.header(`x-amz-checksum-${algorithm.toLowerCase()}`), composite)
+    }
   })
 })

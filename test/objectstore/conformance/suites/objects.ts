@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { crc32 } from 'node:zlib'
+import { xxhash128, xxhash3, xxhash64 } from 'hash-wasm'
 import type { ObjectReply } from '../../../support/objectstore.ts'
 import { store } from './shared-store.ts'
 
@@ -61,11 +62,50 @@ describe('what is kept of an object', () => {
     await bucket.put('encoded', 'content', { 'content-encoding': 'aws-chunked, gzip' })
     assert.equal((await bucket.ask('HEAD', '/encoded')).header('content-encoding'), 'gzip')
   })
-  it('storage classes other than STANDARD are InvalidStorageClass', async () => {
-    await bucket.put('class', '', { 'x-amz-storage-class': 'STANDARD' })
-    ;(await bucket.ask('PUT', '/class', { body: '', headers: { 'x-amz-storage-class': 'FROZEN' } })).refused(
-      'InvalidStorageClass',
-    )
+  it('storage classes that promise what STANDARD does are given back, others are InvalidStorageClass', async () => {
+    const classOf = async (key: string) => {
+      const headers = await Promise.all(['GET', 'HEAD'].map((method) => bucket.ask(method, `/${key}`)))
+      assert.equal(headers[0]!.header('x-obj-storage-class'), headers[1]!.header('x-obj-storage-class'))
+      const listing = await bucket.ask('GET', `?list-type=2&prefix=${key}&max-keys=1`)
+      return [
+        headers[0]!.header('x-obj-storage-class'),
+        listing.document('ListBucketResult').text('Contents/StorageClass'),
+      ]
+    }
+    for (const name of ['STANDARD', 'STANDARD_IA', 'ONEZONE_IA', 'INTELLIGENT_TIERING', 'GLACIER_IR']) {
+      const headers = { 'x-amz-storage-class': name }
+      const expected = [name === 'STANDARD' ? null : name, name]
+      await bucket.put('class', 'x', headers)
+      assert.deepEqual(await classOf('class'), expected)
+      const upload = await bucket.newUpload('class-parts', headers)
+      const parts = (await upload.ask('GET', '')).document('ListPartsResult')
+      assert.equal(parts.text('StorageClass'), name)
+      const uploads = (await bucket.ask('GET', '?uploads&prefix=class-parts')).document('ListMultipartUploadsResult')
+      assert.equal(uploads.text('Upload/StorageClass'), name)
+      await upload.complete([[1, await upload.part(1, 'x')]])
+      assert.deepEqual(await classOf('class-parts'), expected)
+    }
+    const copy = async (headers: Readonly<Record<string, string>>) =>
+      (await bucket.ask('PUT', '/class-copy', { headers: { 'x-amz-copy-source': `${bucket.name}/class`, ...headers } }))
+        .status
+    assert.equal(await copy({}), 200)
+    assert.deepEqual(await classOf('class-copy'), [null, 'STANDARD'], 'a copy is of the default class')
+    assert.equal(await copy({ 'x-obj-storage-class': 'ONEZONE_IA' }), 200)
+    assert.deepEqual(await classOf('class-copy'), ['ONEZONE_IA', 'ONEZONE_IA'])
+    for (const name of ['FROZEN', 'GLACIER', 'DEEP_ARCHIVE']) {
+      ;(await bucket.ask('PUT', '/class', { body: '', headers: { 'x-amz-storage-class': name } })).refused(
+        'InvalidStorageClass',
+      )
+    }
+  })
+  it('the only version has the id null, wherever S3 takes one', async () => {
+    await bucket.put('version', 'content')
+    assert.equal((await bucket.ask('GET', '/version?versionId=null')).succeeded(200).text, 'content')
+    const source = { 'x-obj-copy-source': `${bucket.name}/version?versionId=null` }
+    ;(await bucket.ask('PUT', '/version-copy', { headers: source })).succeeded(200)
+    ;(await bucket.ask('GET', '/version?versionId=ver-000000000001')).refused('NotImplemented')
+    ;(await bucket.ask('DELETE', '/version?versionId=null')).succeeded(204)
+    ;(await bucket.ask('GET', '/version')).refused('NoSuchKey')
   })
   it('encryption requests are validated and come back', async () => {
     await bucket.put('sse', 'x', {
@@ -132,6 +172,7 @@ describe('ranges', () => {
   it('partNumber: 1 is all of an object that came in one piece, others InvalidPartNumber, none together with a range', async () => {
     assert.equal((await get({}, '?partNumber=1')).succeeded(206).text, '0123456789')
     ;(await get({}, '?partNumber=2')).refused('InvalidPartNumber')
+    assert.equal((await get({}, '?partNumber=1')).header('x-obj-mp-parts-count'), null)
     ;(await get({}, '?partNumber=0')).refused('InvalidArgument')
     ;(await get({ range: 'bytes=0-0' }, '?partNumber=1')).refused('InvalidRequest')
   })
@@ -207,11 +248,16 @@ function base64OfCrc(value: number): string {
   return bytes.toString('base64')
 }
 
-describe('checksums', () => {
+describe('checksums', async () => {
   const values = {
     crc32: base64OfCrc(crc32('0123456789')),
     sha1: createHash('sha1').update('0123456789').digest('base64'),
     sha256: createHash('sha256').update('0123456789').digest('base64'),
+    sha512: createHash('sha512').update('0123456789').digest('base64'),
+    md5: createHash('md5').update('0123456789').digest('base64'),
+    xxhash64: Buffer.from(await xxhash64('0123456789'), 'hex').toString('base64'),
+    xxhash3: Buffer.from(await xxhash3('0123456789'), 'hex').toString('base64'),
+    xxhash128: Buffer.from(await xxhash128('0123456789'), 'hex').toString('base64'),
   }
   it('of a request are checked, kept, and shown when they are asked for', async () => {
     for (const [algorithm, value] of Object.entries(values)) {
@@ -223,6 +269,45 @@ describe('checksums', () => {
       for (const method of ['GET', 'HEAD']) {
         assert.equal((await bucket.ask(method, '/sum', { headers })).header(name), value)
       }
+    }
+  })
+  it('of a large body are computed as it comes, in headers and trailers', async () => {
+    const body = Buffer.alloc(300_000, 'large ')
+    const digests: Readonly<Record<string, string>> = {
+      sha512: createHash('sha512').update(body).digest('hex'),
+      md5: createHash('md5').update(body).digest('hex'),
+      xxhash64: await xxhash64(body),
+      xxhash3: await xxhash3(body),
+      xxhash128: await xxhash128(body),
+    }
+    for (const [algorithm, hex] of Object.entries(digests)) {
+      const [name, value] = [`x-amz-checksum-${algorithm}`, Buffer.from(hex, 'hex').toString('base64')]
+      const put = await bucket.put('large-sum', body, { [name]: value })
+      assert.equal(put.header(name), value)
+      const wrong = Buffer.from(value, 'base64')
+      wrong[0]! ^= 1
+      const headers = { [name]: wrong.toString('base64') }
+      ;(await bucket.ask('PUT', '/large-sum', { body, headers })).refused('BadDigest')
+      const framed = (trailer: string) =>
+        bucket.ask('PUT', '/trailer-sum', {
+          body: Buffer.concat([
+            Buffer.from(`${body.length.toString(16)}\r\n`),
+            body,
+            Buffer.from(`\r\n0\r\n${name}:${trailer}\r\n\r\n`),
+          ]),
+          headers: {
+            'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+            'x-amz-decoded-content-length': String(body.length),
+            'x-amz-trailer': name,
+          },
+        })
+      assert.equal((await framed(value)).succeeded(200).header(name), value)
+      ;(await framed(headers[name]!)).refused('BadDigest')
+      const copy = { 'x-amz-copy-source': `${bucket.name}/ten`, 'x-amz-checksum-algorithm': algorithm.toUpperCase() }
+      const copied = (await bucket.ask('PUT', '/copy-sum', { headers: copy })).document('CopyObjectResult')
+      assert.equal(copied.text(`Checksum${algorithm.toUpperCase()}`), values[algorithm as keyof typeof values])
+      const listed = (await bucket.ask('GET', '?list-type=2&prefix=copy-sum')).document('ListBucketResult')
+      assert.equal(listed.text('Contents/ChecksumAlgorithm'), algorithm.toUpperCase())
     }
   })
   it('of the whole are never on ranges and errors', async () => {
