@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { STEPS_AT_ONCE, finished } from '../../../src/objectstore/documents/slices.ts'
 import { createHash } from 'node:crypto'
 import { before, describe, it, test } from 'node:test'
 import fc from 'fast-check'
@@ -13,6 +14,8 @@ import {
 } from '../../../src/objectstore/body/multipart-checksums.ts'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
 import type { ChecksumAlgorithm } from '../../../src/objectstore/documents/checksums.ts'
+
+const MIB = 1 << 20
 
 type Headers = Readonly<Record<string, string>>
 
@@ -76,6 +79,16 @@ describe('an upload in parts', () => {
   })
 })
 
+test('the checksum of 10 000 parts is made in slices, whatever its type', () => {
+  for (const upload of [uploadOf({}), chosen('SHA256')]) {
+    const value = checksumOf(upload.algorithm, Buffer.from('part'))
+    const parts = Array.from({ length: 10_000 }, (_, i) => ({ value, bytes: MIB + i }))
+    const steps = [...objectChecksum(upload, parts)]
+    assert.ok(steps.length >= parts.length - 1)
+    assert.ok(Math.max(...steps) <= STEPS_AT_ONCE)
+  }
+})
+
 describe('a part', () => {
   it('has the checksum of its upload computed, whatever else it declares', () => {
     assert.deepEqual(checksumsOfPart(uploadOf({}), null), ['CRC64NVME'])
@@ -105,16 +118,18 @@ describe('an object of parts', () => {
     const parts = ['one', 'two', 'three'].map((text) => Buffer.from(text))
     const digests = parts.map((part) => createHash('sha256').update(part).digest())
     const expected = createHash('sha256').update(Buffer.concat(digests)).digest('base64')
-    const checksum = objectChecksum(
-      chosen('SHA256'),
-      digests.map((digest, i) => ({ value: digest.toString('base64'), bytes: parts[i]!.length })),
+    const checksum = finished(
+      objectChecksum(
+        chosen('SHA256'),
+        digests.map((digest, i) => ({ value: digest.toString('base64'), bytes: parts[i]!.length })),
+      ),
     )
     assert.deepEqual(checksum, { algorithm: 'SHA256', type: 'COMPOSITE', value: `${expected}-3` })
   })
 
   it('is refused when the request that completes it says another checksum, algorithm or type', () => {
     const upload = chosen('CRC32')
-    const checksum = objectChecksum(upload, [{ value: 'y/Q5Jg==', bytes: 9 }])
+    const checksum = finished(objectChecksum(upload, [{ value: 'y/Q5Jg==', bytes: 9 }]))
     const check = (headers: Headers, of = upload) => checkObjectChecksum(mapOf(headers), of, checksum)
     assert.match(checksum.value, /^.{8}-1$/)
 
@@ -144,9 +159,11 @@ test('the CRC of a whole object comes from those of its parts, wherever it was c
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 500 }), { minLength: 1, maxLength: 6 }), (parts) => {
       for (const algorithm of crcs) {
-        const checksum = objectChecksum(
-          chosen(algorithm, 'FULL_OBJECT'),
-          parts.map((part) => ({ value: checksumOf(algorithm, part), bytes: part.length })),
+        const checksum = finished(
+          objectChecksum(
+            chosen(algorithm, 'FULL_OBJECT'),
+            parts.map((part) => ({ value: checksumOf(algorithm, part), bytes: part.length })),
+          ),
         )
         assert.equal(checksum.value, checksumOf(algorithm, Buffer.concat(parts)))
       }

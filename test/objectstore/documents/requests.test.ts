@@ -128,6 +128,14 @@ describe('a CompleteMultipartUpload body', () => {
     assert.equal(read('<Part><PartNumber>1</PartNumber></Part>')[0]!.etag, '')
   })
 
+  it('is read in slices', () => {
+    const parts = Array.from({ length: 10_000 }, (_, i) => part(i + 1, ' '.repeat(100)))
+    const body = bytes(`<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`)
+    const steps = [...readCompleteRequest(body, 'upload-1')]
+    assert.ok(steps.length > 40, `${steps.length} slices`)
+    assert.ok(steps.reduce((sum, each) => sum + each, 0) > body.length)
+  })
+
   it('has room for 10 000 parts, not for one more', () => {
     const sha256 = `<ChecksumSHA256>${'A'.repeat(44)}</ChecksumSHA256>`
     const parts = Array.from({ length: 10_001 }, (_, i) => part(i + 1, sha256))

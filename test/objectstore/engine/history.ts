@@ -8,6 +8,7 @@
  * H4  nothing that is needed is in a segment that was dropped; what nobody needs goes
  */
 import assert from 'node:assert/strict'
+import { finished } from '../../../src/objectstore/documents/slices.ts'
 import { createHash } from 'node:crypto'
 import { objectChecksum } from '../../../src/objectstore/body/multipart-checksums.ts'
 import {
@@ -681,9 +682,11 @@ export class History {
     const shown = `${etag}-${parts.length}`
     this.#bodies.set(shown, Buffer.concat(parts.map((part) => this.#bodies.get(part.etag)!)))
     const checksums = [
-      objectChecksum(
-        checksum,
-        parts.map((part) => part.checksum),
+      finished(
+        objectChecksum(
+          checksum,
+          parts.map((part) => part.checksum),
+        ),
       ),
     ]
     const precondition = this.#precondition(bucket, key, condition)

@@ -57,7 +57,7 @@ async function complete(
   precondition(store.peek(bucket, key))
   const listed = await listedParts(request, context)
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
-  const { parts, etag, checksum } = wholeOf(upload, listed, request.headers)
+  const { parts, etag, checksum } = await context.pace.run(wholeOf(upload, listed, request.headers))
   const checksums = [checksum]
   const summary = await store.completeUpload({ upload, parts, etag, checksums, precondition })
   return { etag: summary.etag, checksums, commitSequence: summary.commitSequence, encryption: upload.encryption }

@@ -3,17 +3,21 @@
  *
  * P1  a part counts as listed only when it is the one that is there now: number, ETag and checksum agree
  * P2  nothing is read again: ETag and checksum of the whole come from those of the parts
+ * P3  it is made in slices: parts may be replaced meanwhile, which the store finds when it completes the upload
  */
 import { createHash } from 'node:crypto'
 import { checkObjectChecksum, objectChecksum } from '../../body/multipart-checksums.ts'
 import type { Checksum } from '../../documents/checksums.ts'
 import type { CompletedPart } from '../../documents/complete-request.ts'
+import type { Sliced } from '../../documents/slices.ts'
 import type { Upload, UploadedPart } from '../../operations.ts'
 import { eitherHeader } from '../../auth/request-identity.ts'
 import { refuse } from '../../refusals.ts'
 
 /** Of every part but the last. */
 const PART_BYTES_MIN = 5 << 20
+/** Some microseconds. */
+const STEPS_PER_PART = 1000
 
 export interface Whole {
   readonly parts: readonly UploadedPart[]
@@ -27,18 +31,29 @@ export interface Whole {
  * @param headers of the request: what it says of the whole
  * @throws S3Error InvalidPart, EntityTooSmall, InvalidRequest, BadDigest
  */
-export function wholeOf(upload: Upload, listed: readonly CompletedPart[], headers: ReadonlyMap<string, string>): Whole {
+export function* wholeOf(
+  upload: Upload,
+  listed: readonly CompletedPart[],
+  headers: ReadonlyMap<string, string>,
+): Sliced<Whole> {
   const uploaded = new Map(upload.parts.map((part) => [part.partNumber, part]))
-  const parts = listed.map((each) => agreedPart(upload, each, uploaded.get(each.partNumber)))
+  const parts: UploadedPart[] = []
+  for (const each of listed) {
+    yield STEPS_PER_PART
+    parts.push(agreedPart(upload, each, uploaded.get(each.partNumber)))
+  }
   for (const part of parts.slice(0, -1)) if (part.size < PART_BYTES_MIN) throw tooSmall(part)
   checkSize(headers, parts)
 
   const partChecksums = parts.map(({ checksum }) => checksum)
-  const checksum = objectChecksum(upload.checksum, partChecksums)
+  const checksum = yield* objectChecksum(upload.checksum, partChecksums)
   checkObjectChecksum(headers, upload.checksum, checksum)
 
   const etag = createHash('md5')
-  for (const part of parts) etag.update(part.etag, 'hex')
+  for (const part of parts) {
+    yield STEPS_PER_PART
+    etag.update(part.etag, 'hex')
+  }
   return { parts, etag: etag.digest('hex'), checksum }
 }
 
