@@ -19,6 +19,8 @@ export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 export const PATH_TOKEN_BYTES_MAX = 256
 /** Of message ids, names of headers, sites and policies, reasons. */
 export const NAME_BYTES_MAX = 65_535
+/** Copies of one record from dead-letter stream to dead-letter stream; a cycle of them ends here. */
+export const DEAD_LETTER_HOPS_MAX = 10
 /** Offsets in delivery ids and typed columns are 48 bits wide. */
 export const OFFSET_MAX = 2 ** 48 - 1
 

@@ -104,9 +104,9 @@ function applyResolutions(state: BrokerState, payload: Buffer): boolean {
 function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): boolean {
   const deadLetter = decodeDeadLetter(frame.payload)
   if (deadLetter === null) return false
-  const { groupNumber, offset, attempt, atMs } = deadLetter
+  const { groupNumber, offset, attempt, atMs, reason } = deadLetter
   const group = state.groups[groupNumber]
-  if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+  if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs, reason)
   const target = applyRecords(state, frame, place)
   const isAudited = applyEventOf(state, deadLetter, place)
   return group !== undefined && target !== null && isAudited
@@ -171,7 +171,7 @@ function applyChange(state: BrokerState, change: Change): boolean {
       return true
     case 'delivery_stopped':
       return withGroup(state, change, (group) =>
-        state.applyFinished(group, change.offset, change.attempt, 'stopped', change.at_ms),
+        state.applyFinished(group, change.offset, change.attempt, 'stopped', change.at_ms, change.reason),
       )
     case 'audit':
       return true

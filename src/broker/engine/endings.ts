@@ -3,18 +3,23 @@
  * failure policy.
  *
  * E1  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
+ * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
+ *     the delivery
  */
 import {
   FRAME_DEAD_LETTER,
   FRAME_RESOLVE,
   deadLetterBytes,
+  deadLetterOriginOf,
   encodeDeadLetter,
   encodeResolve,
   resolveBytes,
 } from '../frames.ts'
 import type { DeadLetterCause, Resolution } from '../frames.ts'
+import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
+import { keptReason } from '../state/reasons.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { Group } from './state.ts'
@@ -44,6 +49,12 @@ type PolicyOutcome =
   | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
   | { readonly action: 'stopped' }
 
+/** What became of an order. `unreadable`: the record is damaged, or longer than what the log takes now. */
+type CopyOutcome =
+  | { readonly kind: 'copied'; readonly offset: number }
+  | { readonly kind: 'unreadable' }
+  | { readonly kind: 'too-many-hops' }
+
 export class Endings {
   readonly #core: Core
   readonly #onReleased: (group: Group) => void
@@ -68,11 +79,12 @@ export class Endings {
     })
   }
 
-  /** Back into the queue. @returns when it is available */
-  async release({ group, offset, attempt }: Failed, delayMs: number): Promise<number> {
+  /** Back into the queue. @param reason null: of nobody in particular @returns when it is available */
+  async release({ group, offset, attempt }: Failed, delayMs: number, reason: string | null): Promise<number> {
     const atMs = this.#core.time.nowMs()
     const valueMs = delayMs === 0 ? 0 : atMs + delayMs
-    await this.resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs }])
+    const why = reason === null ? {} : { reason: keptReason(reason) }
+    await this.resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }])
     if (delayMs === 0) this.#onReleased(group)
     return atMs + delayMs
   }
@@ -88,13 +100,15 @@ export class Endings {
     const policy = stream.config.failure_policy
     if (policy === null || attempt < policy.max_attempts) {
       const delayMs = policy?.retry_delay_millis ?? 0
-      const availableAtMs = await this.release({ group, offset, attempt }, delayMs)
+      const reason = failed.cause === 'expiry' ? null : failed.reason
+      const availableAtMs = await this.release({ group, offset, attempt }, delayMs, reason)
       return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
     }
     const target = policy.dead_letter_stream
-    if (target !== null && target !== AUDIT_STREAM && this.#core.state.stream(stream.tenant, target)) {
-      const copied = await this.deadLetter(again, { ...failed, target })
-      if (copied !== null) return { action: 'dead_lettered', target, offset: copied }
+    const isUsable = target !== null && target !== AUDIT_STREAM && target !== stream.name // E2
+    if (isUsable && this.#core.state.stream(stream.tenant, target)) {
+      const outcome = await this.deadLetter(again, { ...failed, target })
+      if (outcome.kind === 'copied') return { action: 'dead_lettered', target, offset: outcome.offset }
     }
     await this.#stop(again(), failed)
     return { action: 'stopped' }
@@ -127,7 +141,7 @@ export class Endings {
         purpose: 'finish',
         failure: FAILURE,
         apply: (place) => {
-          core.state.applyFinished(group, offset, attempt, 'stopped', atMs)
+          core.state.applyFinished(group, offset, attempt, 'stopped', atMs, reason)
           core.state.applyAudited(tenant, auditOffset, place, atMs)
         },
         onStored: () => core.makeVisible(audit, auditOffset + 1),
@@ -136,16 +150,17 @@ export class Endings {
   }
 
   /**
-   * E1
+   * E1, E2
    *
    * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
-   * @returns offset of the copy; null when there can be none: the record is damaged, or longer than what the log takes now
    */
-  async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<number | null> {
+  async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<CopyOutcome> {
     const core = this.#core
     const record = await core.steady(() => this.#recordOf(again()))
     const { group, offset, attempt } = again()
-    if (record === null) return null
+    if (record === null) return { kind: 'unreadable' }
+    const hops = deadLetterOriginOf(record.bytes)?.count ?? 0
+    if (hops >= DEAD_LETTER_HOPS_MAX) return { kind: 'too-many-hops' }
     const source = group.stream
     const { tenant } = source
     const target = core.state.stream(tenant, order.target)
@@ -173,7 +188,7 @@ export class Endings {
       record,
     }
     const payloadBytes = deadLetterBytes(deadLetter)
-    if (payloadBytes > core.appender.payloadBytesMax) return null
+    if (payloadBytes > core.appender.payloadBytesMax) return { kind: 'unreadable' }
     await core.append({
       type: FRAME_DEAD_LETTER,
       payloadBytes,
@@ -181,7 +196,7 @@ export class Endings {
       purpose: 'finish',
       failure: FAILURE,
       apply: (place) => {
-        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs, order.reason)
         core.state.applyRecords(target, place, {
           firstOffset: targetOffset,
           count: 1,
@@ -197,7 +212,7 @@ export class Endings {
       },
     })
     core.counters.deadLettered()
-    return targetOffset
+    return { kind: 'copied', offset: targetOffset }
   }
 
   /** As it stands in its frame; null when it is damaged. */

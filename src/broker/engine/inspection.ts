@@ -43,7 +43,7 @@ export class Inspection {
     return this.#of(caller, path, (_stream, group) => {
       if (group === undefined) return { lease_count: 0, leases: [], truncated: false }
       const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
-      const leases = entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs }) => ({
+      const leases = entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs, reason }) => ({
         offset,
         attempt,
         state,
@@ -51,6 +51,7 @@ export class Inspection {
         delivery_id: tokens.delivery(group.number, offset, attempt),
         leased_at_ms: leasedAtMs,
         lease_expires_at_ms: expiresAtMs,
+        reason,
       }))
       return { lease_count: leases.length, leases, truncated }
     })

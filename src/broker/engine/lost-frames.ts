@@ -76,7 +76,7 @@ export class LostFrames {
     if (deadLetter === null) return this.#mayHaveGiven(1, () => true)
     const { groupNumber, offset, attempt, atMs, targetNumber, targetOffset, auditOffset } = deadLetter
     const group = state.groups[groupNumber]
-    if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs)
+    if (group) state.applyFinished(group, offset, attempt, 'dead_lettered', atMs, null)
     const target = state.streams[targetNumber]
     target?.advance(targetOffset, 1)
     if (target) state.stream(target.tenant, AUDIT_STREAM)?.advance(auditOffset, 1)

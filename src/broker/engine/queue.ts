@@ -7,7 +7,13 @@
  * Q3  what one answer cannot hold is not leased for it: it keeps its attempt
  */
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
-import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT, WAITING_CLAIMS_MAX } from '../limits.ts'
+import {
+  CLAIM_BYTES_MAX,
+  CLAIM_MESSAGES_DEFAULT,
+  DEAD_LETTER_HOPS_MAX,
+  LEASE_TIMEOUT_MS_DEFAULT,
+  WAITING_CLAIMS_MAX,
+} from '../limits.ts'
 import type { Caller, DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
 import { PayloadBound } from '../records/payload-bound.ts'
@@ -16,6 +22,7 @@ import { BrokerError, refuse } from '../refusals.ts'
 import { planWithin } from '../state/claim-plan.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
+import { keptReason } from '../state/reasons.ts'
 import type { DeliveryName, SubscriptionName } from '../tokens.ts'
 import type {
   AckReply,
@@ -300,7 +307,8 @@ export class Queue {
     const { group, offset, attempt } = active
     const reply = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
     if (!body.requeue) {
-      await this.#endings.resolve([{ group, verb: 'nack', offset, attempt, atMs: core.time.nowMs(), valueMs: 0 }])
+      const why = { atMs: core.time.nowMs(), reason: keptReason(body.reason) }
+      await this.#endings.resolve([{ group, verb: 'nack', offset, attempt, valueMs: 0, ...why }])
       core.counters.nacked()
       return { ...reply, will_redeliver: false, policy_action: 'none' }
     }
@@ -357,7 +365,7 @@ export class Queue {
   async retry(caller: Caller, path: DeliveryPath, body: RetryBody): Promise<RetryReply> {
     const core = this.#core
     const { group, offset, attempt } = this.#active(caller, path)
-    const availableAtMs = await this.#endings.release({ group, offset, attempt }, body.delay_millis)
+    const availableAtMs = await this.#endings.release({ group, offset, attempt }, body.delay_millis, body.reason)
     core.counters.retried()
     return {
       ...identityOf(path, group),
@@ -374,10 +382,16 @@ export class Queue {
     const target = body.dead_letter_stream
     if (target === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
     core.stream(caller, target, 'missing_stream')
+    if (target === path.stream) throw refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
-    const deadLetterOffset = await this.#endings.deadLetter(() => this.#active(caller, path), order)
-    if (deadLetterOffset === null) {
+    const outcome = await this.#endings.deadLetter(() => this.#active(caller, path), order)
+    if (outcome.kind === 'too-many-hops') {
+      throw refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
+        action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
+      })
+    }
+    if (outcome.kind === 'unreadable') {
       throw refuse(
         FAILURE,
         'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents',
@@ -387,7 +401,7 @@ export class Queue {
       ...identityOf(path, active.group),
       source_offset: active.offset,
       dead_letter_stream: target,
-      dead_letter_offset: deadLetterOffset,
+      dead_letter_offset: outcome.offset,
       attempt: active.attempt,
       acknowledgement: core.acknowledgement,
     }

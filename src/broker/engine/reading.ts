@@ -58,6 +58,7 @@ export class Reading {
       first_record_exceeds_cap: page.firstExceedsCap,
       first_offset: stream.floor,
       skipped_by_retention: request.start.by === 'offset' && asked < stream.floor,
+      beyond_end: request.start.by === 'offset' && asked > end,
       quarantined_records: stream.holes.coveredBetween(start, Math.max(start, Math.min(nextOffset, end))),
     }
     const head = request.legacy ? '{' : '{"api_version":"v1",'

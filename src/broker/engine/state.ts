@@ -13,6 +13,7 @@ import { RecordIndex } from '../records/record-index.ts'
 import type { StreamSummary } from '../wire/record-answers.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../state/interval-set.ts'
+import { keptReason } from '../state/reasons.ts'
 
 export const AUDIT_STREAM = 'system.audit'
 
@@ -233,15 +234,16 @@ export class BrokerState {
     group.queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
   }
 
-  applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs }: Resolution): void {
+  applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs, reason: given }: Resolution): void {
+    const reason = given ?? null
     this.passed(atMs)
     switch (verb) {
       case 'ack':
         return group.queue.applyFinish(offset, attempt, 'acked')
       case 'nack':
-        return group.queue.applyFinish(offset, attempt, 'nacked')
+        return group.queue.applyFinish(offset, attempt, 'nacked', false, reason)
       case 'release':
-        return group.queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs))
+        return group.queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs), reason)
       case 'renew':
         return group.queue.applyRenew(offset, attempt, valueMs)
     }
@@ -253,9 +255,11 @@ export class BrokerState {
     attempt: number,
     outcome: 'dead_lettered' | 'stopped',
     atMs: number,
+    reason: string | null,
   ): void {
     this.passed(atMs)
-    group.queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs))
+    const kept = reason === null ? null : keptReason(reason)
+    group.queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs), kept)
   }
 
   applyCursor(group: Group, cursor: string, offset: number, atMs: number): void {

@@ -48,6 +48,9 @@ export class Streams {
     if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
       throw refuse('stream_already_exists', 'a stream of this name exists')
     }
+    if (body.failure_policy?.dead_letter_stream === name) {
+      throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
+    }
     await this.createStream(caller, name, configOf(body), 'internal_error')
     return { api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }
   }

@@ -19,10 +19,13 @@
  *       64      …  names         tenant, principal, source stream, consumer group, target stream, reason: u32 bytes and UTF-8 each; they
  *                                make the event, which is read where no stream or group is known by its number
  *        …      …  copy          the record with headers that say where it is from, see record.ts
+ *
+ * D1  the headers `-source-…` and `-reason` of a copy are about this hop, `-origin-…` about the first one, and `-count` is the number of
+ *     hops, which a cycle of dead-letter streams ends by. They come on top of what a publisher may send
  */
 import assert from 'node:assert/strict'
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
-import { encodeRecord, withHeaders } from './record.ts'
+import { encodeRecord, headersOf, withHeaders } from './record.ts'
 import { TextFields, textFieldBytes, writeTextField } from './text.ts'
 
 const DEAD_LETTER_VERSION = 1
@@ -94,11 +97,40 @@ const namesOf = (deadLetter: DeadLetterNames): readonly string[] => [
   deadLetter.reason,
 ]
 
+/** Where a record was first dead-lettered, and how often it was (D1); null when it never was. */
+export interface DeadLetterOrigin {
+  readonly stream: string
+  readonly offset: string
+  readonly count: number
+}
+
+/** @param raw one whole record */
+export function deadLetterOriginOf(raw: Buffer): DeadLetterOrigin | null {
+  const headers = headersOf(raw)
+  const stream = headers?.get(ORIGIN_STREAM) ?? headers?.get(SOURCE_STREAM) // copies of older versions have no origin
+  const offset = headers?.get(ORIGIN_OFFSET) ?? headers?.get(SOURCE_OFFSET)
+  if (stream === undefined || offset === undefined) return null
+  const count = headers?.get(COUNT) ?? '1'
+  return { stream, offset, count: /^[1-9][0-9]{0,8}$/.test(count) ? Number(count) : 1 }
+}
+
+const SOURCE_STREAM = 'x-dead-letter-source-stream'
+const SOURCE_OFFSET = 'x-dead-letter-source-offset'
+const REASON = 'x-dead-letter-reason'
+const ORIGIN_STREAM = 'x-dead-letter-origin-stream'
+const ORIGIN_OFFSET = 'x-dead-letter-origin-offset'
+const COUNT = 'x-dead-letter-count'
+
+/** D1 */
 function copyOf({ record, sourceStream, offset, reason }: DeadLetter): Buffer {
+  const origin = deadLetterOriginOf(record.bytes)
   const copy = withHeaders(record.bytes, {
-    'x-dead-letter-source-stream': sourceStream,
-    'x-dead-letter-source-offset': String(offset),
-    'x-dead-letter-reason': reason,
+    [SOURCE_STREAM]: sourceStream,
+    [SOURCE_OFFSET]: String(offset),
+    [REASON]: reason,
+    [ORIGIN_STREAM]: origin?.stream ?? sourceStream,
+    [ORIGIN_OFFSET]: origin?.offset ?? String(offset),
+    [COUNT]: String((origin?.count ?? 0) + 1),
   })
   assert(copy !== null, 'the reader gives out whole records only')
   return copy

@@ -159,6 +159,21 @@ export class RecordCursor {
   }
 }
 
+/** The headers of a record. Null when `raw` is not one whole record. */
+export function headersOf(raw: Buffer): Map<string, string> | null {
+  const record = new RecordCursor()
+  if (!record.read(raw, 0) || record.end !== raw.byteLength) return null
+  const headers = new Map<string, string>()
+  for (let at = record.headersAt; at < record.headersEnd; at = record.headerEnd) {
+    record.readHeader(raw, at)
+    headers.set(
+      raw.toString('utf8', record.nameAt, record.valueAt),
+      raw.toString('utf8', record.valueAt, record.headerEnd),
+    )
+  }
+  return headers
+}
+
 /** The same record with more headers; one of its own gives way to one of the same name. Null when `raw` is not one whole record. */
 export function withHeaders(raw: Buffer, added: RecordHeaders): Buffer | null {
   const record = new RecordCursor()

@@ -67,11 +67,11 @@ const replicaApply = Compile(ReplicaApplyBody)
 
 /** @throws BrokerError */
 export function parseReplicaApply(value: unknown): ReplicaApplyBody {
+  if (hasTooManyRecords(value)) {
+    throw refuse('replica_apply_too_large', `records must not be more than ${REPLICA_APPLY_RECORDS_MAX}`)
+  }
   if (!replicaApply.Check(value)) {
-    throw refuse(
-      hasTooManyRecords(value) ? 'replica_apply_too_large' : 'replica_apply_invalid',
-      describeProblem(replicaApply.Errors(value)[1], ReplicaApplyBody),
-    )
+    throw refuse('replica_apply_invalid', describeProblem(replicaApply.Errors(value)[1], ReplicaApplyBody))
   }
   const bytes = value.records.reduce((sum, record) => sum + bytesOf(record), 0)
   if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {

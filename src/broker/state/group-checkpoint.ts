@@ -3,7 +3,8 @@
  *
  *   offset  bytes  field
  *        0      1  version         CHECKPOINT_VERSION
- *        1      7  unused          0
+ *        1      1  flags           bit 0: there are reasons
+ *        2      6  unused          0
  *        8      8  floor           u64
  *       16      8  deliveries      u64, D: offsets that are leased, delayed or returned
  *       24      8  intervals       u64, F: of finished offsets with equal tags
@@ -19,6 +20,7 @@
  *        …    4·D  attempt         u32
  *        …    4·D  expiredAttempts u32
  *        …      D  status          u8: 1 returned, 2 delayed, 3 leased
+ *        …      …  reasons         with their flag only: JSON in UTF-8, [offset, reason] of each, in the order they were given
  *
  * K1  a lease that was reported as expired is written as leased: whoever reads it reports it again
  * K2  whoever stores the bytes knows that they are whole: only version and length are checked here
@@ -28,20 +30,24 @@ import { StoreError } from '../../errors.ts'
 import { DELAYED, DeliveryTable, FREE, LEASED, REPORTED } from './delivery-table.ts'
 import { FinishedOffsets } from './finished-offsets.ts'
 import { IntervalSet } from './interval-set.ts'
+import { Reasons } from './reasons.ts'
 import { TaggedIntervals } from './tagged-intervals.ts'
 
 const CHECKPOINT_VERSION = 1
 const HEADER_BYTES = 48
+const FLAGS_AT = 1
+const FLAG_REASONS = 1
 
 export interface GroupParts {
   readonly floor: number
   readonly table: DeliveryTable
   readonly finished: FinishedOffsets
   readonly unavailable: IntervalSet
+  readonly reasons: Reasons
 }
 
 /** @returns parts that belong one after the other, copied: what changes afterwards is not in them */
-export function encodeGroup({ floor, table, finished, unavailable }: GroupParts): Uint8Array[] {
+export function encodeGroup({ floor, table, finished, unavailable, reasons }: GroupParts): Uint8Array[] {
   const { intervals, expiredAttempts: expiries } = finished
   const header = new Uint8Array(HEADER_BYTES)
   header[0] = CHECKPOINT_VERSION
@@ -66,7 +72,12 @@ export function encodeGroup({ floor, table, finished, unavailable }: GroupParts)
     gathered(table.expiredAttempts, slots, new Uint32Array(table.size)),
     status,
   ]
-  return [header, ...columns.map(({ buffer }) => new Uint8Array(buffer))]
+  const parts = [header, ...columns.map(({ buffer }) => new Uint8Array(buffer))]
+  if (reasons.entries.size > 0) {
+    header[FLAGS_AT] = FLAG_REASONS
+    parts.push(Buffer.from(JSON.stringify([...reasons.entries])))
+  }
+  return parts
 }
 
 /** @throws StoreError `corrupt` when it is not of a version and length that `encodeGroup` writes (K2) */
@@ -81,7 +92,9 @@ export function decodeGroup(bytes: Uint8Array): GroupParts {
     readU64(bytes, 40),
   ]
   const expectedBytes = HEADER_BYTES + 41 * deliveries + 24 * intervalCount + 16 * (expiryCount + unavailableCount)
-  if (bytes.byteLength !== expectedBytes) throw unreadable(`${bytes.byteLength} bytes instead of ${expectedBytes}`)
+  const hasReasons = (bytes[FLAGS_AT]! & FLAG_REASONS) !== 0
+  if (hasReasons ? bytes.byteLength < expectedBytes : bytes.byteLength !== expectedBytes)
+    throw unreadable(`${bytes.byteLength} bytes instead of ${expectedBytes}`)
 
   const { buffer } = new Uint8Array(bytes) // a copy: columns begin at multiples of what they hold
   let at = HEADER_BYTES
@@ -102,7 +115,7 @@ export function decodeGroup(bytes: Uint8Array): GroupParts {
   const covered = floats(2 * unavailableCount)
   const attempt = integers(deliveries)
   const expiredAttempts = integers(deliveries)
-  const status = new Uint8Array(buffer, at)
+  const status = new Uint8Array(buffer, at, deliveries)
 
   const table = new DeliveryTable(deliveries)
   for (let row = 0; row < deliveries; row++) {
@@ -124,6 +137,15 @@ export function decodeGroup(bytes: Uint8Array): GroupParts {
     table,
     finished: new FinishedOffsets(floor, finished, expired),
     unavailable: IntervalSet.decode(covered),
+    reasons: hasReasons ? decodeReasons(bytes.subarray(expectedBytes)) : new Reasons(),
+  }
+}
+
+function decodeReasons(json: Uint8Array): Reasons {
+  try {
+    return new Reasons(JSON.parse(Buffer.from(json).toString()) as [number, string][]) // K2
+  } catch (error) {
+    throw unreadable('reasons that do not read', error)
   }
 }
 
@@ -150,5 +172,5 @@ function flattened(rows: Iterable<readonly number[]>, length: number): Float64Ar
   return flat
 }
 
-const unreadable = (what: string): StoreError =>
-  new StoreError('corrupt', 'group_checkpoint_unreadable', `the checkpoint of a consumer group has ${what}`)
+const unreadable = (what: string, cause?: unknown): StoreError =>
+  new StoreError('corrupt', 'group_checkpoint_unreadable', `the checkpoint of a consumer group has ${what}`, { cause })

@@ -1,16 +1,19 @@
 /** Inspection of a group: the slots of its table that matter, at the cost of one look at each, and only the listed ones sorted. */
-import { DELAYED, LEASED, REPORTED, RETURNED } from './delivery-table.ts'
+import { DELAYED, FREE, LEASED } from './delivery-table.ts'
 import type { DeliveryTable } from './delivery-table.ts'
 import type { FinishedOffsets, Outcome } from './finished-offsets.ts'
+import type { Reasons } from './reasons.ts'
 
 export interface LeaseEntry {
   readonly offset: number
   readonly attempt: number
-  readonly state: 'active' | 'expired' | Outcome
-  /** Null, like the times, when finished. */
+  readonly state: 'active' | 'expired' | 'released' | Outcome
+  /** Null, like the times, when released or finished. */
   readonly claimNumber: number | null
   readonly leasedAtMs: number | null
   readonly expiresAtMs: number | null
+  /** The last one given for the offset; null: none, or it was acknowledged since. */
+  readonly reason: string | null
 }
 
 export interface LeaseListing {
@@ -33,32 +36,39 @@ export interface DelayedListing {
 export function listLeases(
   table: DeliveryTable,
   finished: FinishedOffsets,
+  reasons: Reasons,
   nowMs: number,
   includeCompleted: boolean,
   max: number,
 ): LeaseListing {
   const isActive = (slot: number): boolean => table.status(slot) === LEASED && table.due.dueMs[slot]! > nowMs
-  const entryOf = (slot: number): LeaseEntry => ({
-    offset: table.offset[slot]!,
-    attempt: table.attempt[slot]!,
-    state: isActive(slot) ? 'active' : 'expired',
-    claimNumber: table.claimNumber[slot]!,
-    leasedAtMs: table.leasedAtMs[slot]!,
-    expiresAtMs: table.due.dueMs[slot]!,
-  })
+  const entryOf = (slot: number): LeaseEntry => {
+    const offset = table.offset[slot]!
+    const attempt = table.attempt[slot]!
+    const reason = reasons.get(offset)
+    if (isReleased(table, slot)) return { offset, attempt, state: 'released', ...NO_LEASE, reason }
+    return {
+      offset,
+      attempt,
+      state: isActive(slot) ? 'active' : 'expired',
+      claimNumber: table.claimNumber[slot]!,
+      leasedAtMs: table.leasedAtMs[slot]!,
+      expiresAtMs: table.due.dueMs[slot]!,
+      reason,
+    }
+  }
   if (!includeCompleted) {
     const { slots, truncated } = select(table, isActive, max, 'lowest')
     return { entries: slots.map(entryOf), truncated }
   }
 
-  const { slots, truncated } = select(table, (slot) => tellsOfLease(table, slot), max, 'highest')
+  const { slots, truncated } = select(table, (slot) => table.status(slot) !== FREE, max, 'highest')
   const completed = finished.newest(max).map(({ offset, attempt, outcome }): LeaseEntry => ({
     offset,
     attempt,
     state: outcome,
-    claimNumber: null,
-    leasedAtMs: null,
-    expiresAtMs: null,
+    ...NO_LEASE,
+    reason: reasons.get(offset),
   }))
   const entries = [...slots.map(entryOf), ...completed].sort((a, b) => a.offset - b.offset)
   const excess = Math.max(0, entries.length - max)
@@ -77,11 +87,10 @@ export function listDelayed(table: DeliveryTable, max: number): DelayedListing {
   return { entries, truncated }
 }
 
-/** Active, expired, or returned by expiry: what was released has no claim number any more. */
-function tellsOfLease(table: DeliveryTable, slot: number): boolean {
-  const status = table.status(slot)
-  return status === LEASED || status === REPORTED || (status === RETURNED && !Number.isNaN(table.claimNumber[slot]))
-}
+const NO_LEASE = { claimNumber: null, leasedAtMs: null, expiresAtMs: null } as const
+
+/** Given back by somebody, at once or with a delay: what expired keeps its claim number. */
+const isReleased = (table: DeliveryTable, slot: number): boolean => Number.isNaN(table.claimNumber[slot])
 
 /** The `max` slots with the lowest or highest offsets among those that match, by ascending offset. */
 function select(

@@ -36,6 +36,7 @@ import type { GroupParts } from './group-checkpoint.ts'
 import { listDelayed, listLeases } from './group-listing.ts'
 import type { DelayedListing, LeaseListing } from './group-listing.ts'
 import { IntervalSet } from './interval-set.ts'
+import { Reasons } from './reasons.ts'
 
 export type { LeaseRun } from './claim-plan.ts'
 export type { Outcome } from './finished-offsets.ts'
@@ -58,6 +59,7 @@ export class GroupState {
   readonly #finished: FinishedOffsets
   readonly #unavailable: IntervalSet
   readonly #claims: ActiveClaims
+  readonly #reasons: Reasons
 
   static create(): GroupState {
     return new GroupState({
@@ -65,6 +67,7 @@ export class GroupState {
       table: new DeliveryTable(),
       finished: new FinishedOffsets(),
       unavailable: new IntervalSet(),
+      reasons: new Reasons(),
     })
   }
 
@@ -79,6 +82,7 @@ export class GroupState {
     this.#finished = parts.finished
     this.#unavailable = parts.unavailable
     this.#claims = new ActiveClaims(parts.table)
+    this.#reasons = parts.reasons
   }
 
   /** A checkpoint, in parts that belong together one after the other (group-checkpoint.ts). A copy: changes afterwards are not in it. */
@@ -88,6 +92,7 @@ export class GroupState {
       table: this.#table,
       finished: this.#finished,
       unavailable: this.#unavailable,
+      reasons: this.#reasons,
     })
   }
 
@@ -155,8 +160,15 @@ export class GroupState {
   /**
    * @param attempt       of the delivery that is resolved
    * @param endedByExpiry the failure policy did it, after the lease had expired: `find` says so of the attempt
+   * @param reason        null: it has none, and what was given before is forgotten
    */
-  applyFinish(offset: number, attempt: number, outcome: Outcome, endedByExpiry = false): void {
+  applyFinish(
+    offset: number,
+    attempt: number,
+    outcome: Outcome,
+    endedByExpiry = false,
+    reason: string | null = null,
+  ): void {
     if (offset < this.#floor || this.#finished.has(offset)) return
     const slot = this.#table.slotOf(offset)
     let expiredAttempts = endedByExpiry ? 1 : 0
@@ -169,18 +181,28 @@ export class GroupState {
       this.#unavailable.add(offset, offset + 1)
     }
     this.#finished.add(offset, attempt, outcome, expiredAttempts)
+    if (reason === null) this.#reasons.delete(offset)
+    else this.#reasons.set(offset, reason)
   }
 
   /**
    * @param availableAtMs 0: at once; later: delayed until then
    * @param endedByExpiry as for `applyFinish`
+   * @param reason        null: the one given before stays
    */
-  applyRelease(offset: number, attempt: number, availableAtMs: number, endedByExpiry = false): void {
+  applyRelease(
+    offset: number,
+    attempt: number,
+    availableAtMs: number,
+    endedByExpiry = false,
+    reason: string | null = null,
+  ): void {
     if (offset < this.#floor || this.#finished.has(offset)) return
     const found = this.#table.slotOf(offset)
     const slot = found >= 0 ? found : this.#table.insert(offset)
     if (!this.#end(slot, attempt, endedByExpiry)) return
     this.#table.claimNumber[slot] = Number.NaN
+    if (reason !== null) this.#reasons.set(offset, reason)
     if (availableAtMs > 0) {
       this.#table.makeDelayed(slot, availableAtMs)
       this.#unavailable.add(offset, offset + 1)
@@ -207,6 +229,7 @@ export class GroupState {
       table.remove(slot)
     }
     this.#finished.dropBelow(floor)
+    this.#reasons.dropBelow(floor)
     this.#unavailable.remove(0, floor)
     this.#floor = floor
   }
@@ -266,11 +289,11 @@ export class GroupState {
   }
 
   /**
-   * Active leases, those with the lowest offsets. With `includeCompleted` also leases that expired and were neither released nor followed
-   * by another since, and finished offsets: those with the highest offsets. Ascending, `max` at most.
+   * Active leases, those with the lowest offsets. With `includeCompleted` also leases that expired or were released and not followed by
+   * another since, and finished offsets: those with the highest offsets. Ascending, `max` at most.
    */
   leases(nowMs: number, includeCompleted: boolean, max: number): LeaseListing {
-    return listLeases(this.#table, this.#finished, nowMs, includeCompleted, max)
+    return listLeases(this.#table, this.#finished, this.#reasons, nowMs, includeCompleted, max)
   }
 
   /** Offsets that wait for their time, ascending, `max` at most. */

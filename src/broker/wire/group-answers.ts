@@ -57,11 +57,14 @@ export const LeaseListReply = Type.Object({
     Type.Object({
       offset: Type.Integer(),
       attempt: Type.Integer(),
-      state: Type.String({ description: 'active, expired, acked, nacked, dead_lettered or stopped' }),
+      state: Type.String({ description: 'active, expired, released, acked, nacked, dead_lettered or stopped' }),
       subscription_id: nullable(Type.String()),
       delivery_id: Type.String(),
       leased_at_ms: nullable(Type.Integer()),
       lease_expires_at_ms: nullable(Type.Integer()),
+      reason: nullable(
+        Type.String({ description: 'of the last nack, retry or dead-letter of the record, 256 bytes at most' }),
+      ),
     }),
   ),
   truncated: Type.Boolean(),

@@ -97,6 +97,7 @@ export const ReplayDiagnostics = Type.Object({
   first_record_exceeds_cap: Type.Boolean({ description: 'the one record returned is larger than max_payload_bytes' }),
   first_offset: Type.Integer({ description: 'the lowest offset that retention left' }),
   skipped_by_retention: Type.Boolean({ description: 'start_offset was below first_offset' }),
+  beyond_end: Type.Boolean({ description: 'start_offset was above the next offset of the stream' }),
   quarantined_records: Type.Integer({ description: 'records left out because they are damaged' }),
 })
 export type ReplayDiagnostics = Static<typeof ReplayDiagnostics>

@@ -147,6 +147,7 @@ function groupDump(reference: Reference, stream: RefStream, group: RefGroup | un
     delivery_id: reference.tokens.delivery(group!.number, entry.offset, entry.attempt),
     leased_at_ms: entry.leasedAtMs,
     lease_expires_at_ms: entry.expiresAtMs,
+    reason: entry.reason,
   }))
   return {
     described: {

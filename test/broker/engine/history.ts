@@ -365,11 +365,13 @@ export class History {
   #createStream(name: string, config: number, elsewhere = false): void {
     const caller = elsewhere ? { ...CALLER, tenant: 'acme' } : CALLER
     const exists = this.#reference.stream(caller.tenant, name) !== undefined
+    const body = pick(CONFIGS, config)
+    const isOwnTarget = body.failure_policy?.dead_letter_stream === name
     this.#ask({
       name: `create ${name}`,
       failure: 'internal_error',
-      run: () => this.world.broker.createStream(caller, name, pick(CONFIGS, config)),
-      expected: exists ? { code: 'stream_already_exists' } : 'effect',
+      run: () => this.world.broker.createStream(caller, name, body),
+      expected: exists ? { code: 'stream_already_exists' } : isOwnTarget ? { code: 'invalid_request' } : 'effect',
       check: (reply, frames) => {
         assert.equal(reply.created, true)
         assert.equal(this.#auditedBy(frames), 1)
@@ -611,7 +613,9 @@ export class History {
       case 'deadLetter': {
         const target = pick(['dead', 'dead', 'jobs', 'nowhere', AUDIT_STREAM], b)
         const exists = this.#reference.stream(CALLER.tenant, target) !== undefined
-        const refusal = target === AUDIT_STREAM ? 'write_not_allowed' : exists ? null : 'missing_stream'
+        const isOwn = target === path.stream
+        const ofTarget = !exists ? 'missing_stream' : isOwn ? 'invalid_request' : null
+        const refusal = target === AUDIT_STREAM ? 'write_not_allowed' : ofTarget
         return this.#ask({
           ...common,
           run: () => broker.deadLetter(CALLER, path, { dead_letter_stream: target, reason }),

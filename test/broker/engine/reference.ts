@@ -283,10 +283,13 @@ export class Reference {
       assert.ok(policy && attempt >= policy.max_attempts, 'attempts are left')
       assert.equal(policy.dead_letter_stream, target.name)
     }
-    group.queue.applyFinish(offset, attempt, 'dead_lettered', kind === 'expired')
+    group.queue.applyFinish(offset, attempt, 'dead_lettered', kind === 'expired', reason)
 
     const source = group.stream.records.get(offset)!
     const [copy] = recordsOf(frame)!.records
+    const { headers } = source
+    const hops = Number(headers['x-dead-letter-count'] ?? 0)
+    assert.ok(hops < 10, 'a cycle of dead-letter streams ends')
     assert.deepEqual(copy, {
       ...source,
       offset: target.nextOffset,
@@ -295,6 +298,9 @@ export class Reference {
         'x-dead-letter-source-stream': group.stream.name,
         'x-dead-letter-source-offset': String(offset),
         'x-dead-letter-reason': reason,
+        'x-dead-letter-origin-stream': headers['x-dead-letter-origin-stream'] ?? group.stream.name,
+        'x-dead-letter-origin-offset': headers['x-dead-letter-origin-offset'] ?? String(offset),
+        'x-dead-letter-count': String(hops + 1),
       },
       ingest_time_ms: deadLetter.ingestTimeMs,
     })
@@ -336,7 +342,7 @@ export class Reference {
   }
 
   #applyResolutions(payload: Buffer, intent: Intent): void {
-    for (const { groupNumber, verb, offset, attempt, atMs, valueMs } of decodeResolve(payload)!) {
+    for (const { groupNumber, verb, offset, attempt, atMs, valueMs, reason } of decodeResolve(payload)!) {
       const group = this.groups[groupNumber]!
       const { queue, stream } = group
       const found = queue.find(offset, attempt, atMs)
@@ -344,7 +350,7 @@ export class Reference {
       if (verb === 'release' && stream.appliesOnExpiry) assert.ok(isExpired || found.kind === 'active')
       else assert.equal(found.kind, 'active', `${verb} of a lease that is not active`)
       if (verb === 'ack') queue.applyFinish(offset, attempt, 'acked', false)
-      else if (verb === 'nack') queue.applyFinish(offset, attempt, 'nacked', false)
+      else if (verb === 'nack') queue.applyFinish(offset, attempt, 'nacked', false, reason)
       else if (verb === 'renew') {
         assert.ok(found.kind === 'active' && valueMs > found.expiresAtMs, 'a lease is prolonged')
         queue.applyRenew(offset, attempt, valueMs)
@@ -353,7 +359,7 @@ export class Reference {
         const delayMs = intent.retryDelayMs ?? policy?.retry_delay_millis ?? 0
         assert.equal(valueMs, delayMs === 0 ? 0 : atMs + delayMs, 'delayed as asked for')
         if (intent.retryDelayMs === undefined && policy) assert.ok(attempt < policy.max_attempts, 'no attempt is left')
-        queue.applyRelease(offset, attempt, valueMs, isExpired)
+        queue.applyRelease(offset, attempt, valueMs, isExpired, reason)
       }
     }
   }
@@ -407,7 +413,7 @@ export class Reference {
         const { kind } = queue.find(offset, attempt, at_ms)
         assert.ok(kind === 'active' || (kind === 'expired' && stream.appliesOnExpiry))
         assert.ok(attempt >= stream.config.failure_policy!.max_attempts)
-        queue.applyFinish(offset, attempt, 'stopped', kind === 'expired')
+        queue.applyFinish(offset, attempt, 'stopped', kind === 'expired', change.reason)
         return
       }
       case 'audit':

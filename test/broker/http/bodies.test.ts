@@ -469,6 +469,19 @@ describe('bodies that the broker takes', () => {
       const body = { ...apply.good, records: Array.from({ length: 1001 }, () => replicated) }
       assertRefused(await broker.ask('POST', APPLY, { body }), 413, 'replica_apply_too_large')
     })
+    it('over 1000 and another mistake: code and message are both about the number of records', () => {
+      const records = Array.from({ length: 1001 }, () => replicated)
+      for (const mistake of [
+        { policy: 7 },
+        { unknown: 1 },
+        { records: [...records, { ...replicated, key_hex: 'x' }] },
+      ]) {
+        assert.throws(() => parseReplicaApply({ ...apply.good, records, ...mistake }), {
+          code: 'replica_apply_too_large',
+          message: 'records must not be more than 1000',
+        })
+      }
+    })
     it('over 64 MiB together are replica_apply_too_large', () => {
       const half = '00'.repeat(32 << 20)
       const of = (...payloads: string[]): object => ({

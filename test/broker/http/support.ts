@@ -150,6 +150,7 @@ export const REPLIES: Replies = {
         delivery_id: 'dlv-1',
         leased_at_ms: null,
         lease_expires_at_ms: null,
+        reason: 'no',
       },
     ],
     truncated: false,

@@ -18,6 +18,7 @@ import {
   decodeDeadLetterHead,
   decodeOrigin,
   decodeRecordsHead,
+  deadLetterOriginOf,
   decodeResolve,
   encodeClaim,
   encodeDeadLetter,
@@ -28,6 +29,7 @@ import {
   recordBytes,
   recordsBytes,
   replicatedRecordsBytes,
+  headersOf,
   resolveBytes,
   withHeaders,
 } from '../../../src/broker/frames.ts'
@@ -134,9 +136,15 @@ const resolutions = fc.array(
     attempt: u32,
     atMs: timeMs,
     valueMs: timeMs,
-  }),
+  }).chain((entry) => fc.option(text, { nil: undefined }).map((reason) => withReason(entry, reason))),
   { maxLength: 5 },
 )
+function withReason<Entry extends object>(
+  entry: Entry,
+  reason: string | undefined,
+): Entry | (Entry & { reason: string }) {
+  return reason === undefined ? entry : { ...entry, reason }
+}
 
 const audited = { at_ms: 5, tenant: 'acme', principal: 'ci', audit_offset: 2 }
 const changes: readonly Change[] = [
@@ -335,10 +343,43 @@ describe('a dead-letter frame', () => {
           'x-dead-letter-source-stream': value.sourceStream,
           'x-dead-letter-source-offset': String(value.offset),
           'x-dead-letter-reason': value.reason,
+          'x-dead-letter-origin-stream': value.sourceStream,
+          'x-dead-letter-origin-offset': String(value.offset),
+          'x-dead-letter-count': '1',
         })
         assert.ok(copy?.equals(payload.subarray(frame.record.at)))
       }),
     )
+  })
+
+  it('keeps the first origin through all hops and counts them, however many headers the record has', () => {
+    const headers = Object.fromEntries(Array.from({ length: 128 }, (_, i) => [`h${i}`, 'x'.repeat(500)]))
+    const [sample] = fc.sample(deadLetter, { seed: 3, numRuns: 1 })
+    let raw = rawOf({ ...plainRecord(1), headers })
+    for (let hop = 1; hop <= 12; hop++) {
+      const value = { ...sample!, sourceStream: `s${hop}`, offset: hop, record: { bytes: raw } }
+      const payload = encodedDeadLetter(value)
+      const frame = new FrameRecords()
+      assert.ok(frame.open(FRAME_DEAD_LETTER, payload) && frame.seek(0))
+      raw = Buffer.from(payload.subarray(frame.record.at, frame.record.end))
+      assert.deepEqual(deadLetterOriginOf(raw), { stream: 's1', offset: '1', count: hop })
+      const copied = headersOf(raw)!
+      assert.equal(copied.size, 128 + 6)
+      assert.deepEqual(
+        [copied.get('x-dead-letter-source-stream'), copied.get('x-dead-letter-source-offset')],
+        [`s${hop}`, String(hop)],
+      )
+    }
+  })
+
+  it('has as origin of a copy of an older version the source that this names, and begins to count', () => {
+    const headers = { 'x-dead-letter-source-stream': 'orders', 'x-dead-letter-source-offset': '7' }
+    const of = (more: Record<string, string>) => deadLetterOriginOf(rawOf({ ...plainRecord(1), headers: more }))
+    assert.deepEqual(of(headers), { stream: 'orders', offset: '7', count: 1 })
+    assert.equal(of({}), null)
+    for (const count of ['', '0', '-1', 'x', '1e9', '9'.repeat(30)]) {
+      assert.equal(of({ ...headers, 'x-dead-letter-count': count })?.count, 1, 'what is no number of hops is none')
+    }
   })
 
   it('says which delivery and which offsets it is about as long as its head is whole', () => {
@@ -384,7 +425,13 @@ describe('a payload of a later version', () => {
     assert.ok(decodeResolve(resolve))
     const VERB_AT = 8 + 14
     for (const verb of [0, RESOLVE_VERBS.length + 1]) assert.equal(decodeResolve(changed(resolve, VERB_AT, verb)), null)
-    assert.equal(decodeResolve(changed(resolve, 0, 2)), null)
+    assert.equal(decodeResolve(changed(resolve, 0, 3)), null)
+    const reasoned = encoded(resolveBytes([{ ...entry, reason: 'no' }]), (into, at) =>
+      encodeResolve(into, at, [{ ...entry, reason: 'no' }]),
+    )
+    assert.deepEqual([resolve[0], reasoned[0]], [1, 2], 'only a frame with reasons is of the new version')
+    assert.equal(decodeResolve(reasoned.subarray(0, -1)), null)
+    assert.equal(decodeResolve(Buffer.concat([reasoned, Buffer.alloc(1)])), null)
     const claim = { groupNumber: 1, claimNumber: 1, atMs: 1, expiresAtMs: 2, runs: [] }
     const claimed = encoded(claimBytes(claim), (into, at) => encodeClaim(into, at, claim))
     assert.equal(decodeClaim(changed(claimed, 0, 2)), null)

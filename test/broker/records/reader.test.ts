@@ -651,6 +651,9 @@ describe('audited frames', () => {
           'x-dead-letter-source-stream': 'orders',
           'x-dead-letter-source-offset': '7',
           'x-dead-letter-reason': 'broken',
+          'x-dead-letter-origin-stream': 'orders',
+          'x-dead-letter-origin-offset': '7',
+          'x-dead-letter-count': '1',
         },
       },
     ])

@@ -43,6 +43,7 @@ const step = fc.record({
   ms: fc.nat(20),
   outcome: fc.constantFrom<Outcome>('acked', 'nacked', 'dead_lettered', 'stopped'),
   byPolicy: fc.boolean(),
+  reason: fc.constantFrom(null, 'no', 'zu spät'),
 })
 type Step = typeof step extends fc.Arbitrary<infer Each> ? Each : never
 
@@ -84,11 +85,13 @@ class History {
         this.#applyClaim(ms, [{ offset, count: Math.min(step.count, END - offset), attempt }])
         break
       case 'finish':
-        for (const group of this.#all()) group.applyFinish(offset, attempt, step.outcome, step.byPolicy)
+        for (const group of this.#all()) group.applyFinish(offset, attempt, step.outcome, step.byPolicy, step.reason)
         break
       case 'release': {
         const availableAtMs = ms < 8 ? 0 : this.#nowMs + ms
-        for (const group of this.#all()) group.applyRelease(offset, attempt, availableAtMs, step.byPolicy)
+        for (const group of this.#all()) {
+          group.applyRelease(offset, attempt, availableAtMs, step.byPolicy, step.reason)
+        }
         break
       }
       case 'renew':
@@ -211,7 +214,7 @@ class History {
       .flatMap(({ offset, count }) => Array.from({ length: count }, (_, i) => offset + i))
     const listed = group.leases(this.#nowMs, true, Infinity).entries
     const leased = listed.filter(({ state }) => state === 'active').map(({ offset }) => offset)
-    const finished = listed.filter(({ state }) => state !== 'active' && state !== 'expired')
+    const finished = listed.filter(({ state }) => !['active', 'expired', 'released'].includes(state))
     const delayed = group.delayed(Infinity).entries.map(({ offset }) => offset)
     const everywhere = [...available, ...leased, ...finished.map(({ offset }) => offset), ...delayed]
     const floor = this.#naive.floor

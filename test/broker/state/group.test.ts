@@ -204,8 +204,8 @@ describe('inspection', () => {
     for (const offset of [9, 1, 7, 3, 5]) claim(group, offset, 1, 1, 100 + offset)
     const { entries, truncated } = group.leases(101, false, 2)
     assert.deepEqual(entries, [
-      { offset: 3, attempt: 1, state: 'active', claimNumber: 1, leasedAtMs: 0, expiresAtMs: 103 },
-      { offset: 5, attempt: 1, state: 'active', claimNumber: 1, leasedAtMs: 0, expiresAtMs: 105 },
+      { offset: 3, attempt: 1, state: 'active', claimNumber: 1, leasedAtMs: 0, expiresAtMs: 103, reason: null },
+      { offset: 5, attempt: 1, state: 'active', claimNumber: 1, leasedAtMs: 0, expiresAtMs: 105, reason: null },
     ])
     assert.equal(truncated, true)
     assert.equal(group.leases(101, false, 4).truncated, false)
@@ -220,11 +220,28 @@ describe('inspection', () => {
     group.applyRenew(2, 1, 200)
     const states = (max: number): string[] =>
       group.leases(100, true, max).entries.map(({ offset, state }) => `${offset} ${state}`)
-    assert.deepEqual(states(10), ['0 acked', '1 expired', '2 active', '3 nacked'])
-    assert.deepEqual(states(2), ['2 active', '3 nacked'])
+    assert.deepEqual(states(10), ['0 acked', '1 expired', '2 active', '3 nacked', '4 released'])
+    assert.deepEqual(states(2), ['3 nacked', '4 released'])
     assert.deepEqual(states(0), [])
-    assert.equal(group.leases(100, true, 4).truncated, false)
-    assert.equal(group.leases(100, true, 3).truncated, true)
+    assert.equal(group.leases(100, true, 5).truncated, false)
+    assert.equal(group.leases(100, true, 4).truncated, true)
+  })
+
+  it('remembers the reasons of the 10 000 offsets that were given back last', () => {
+    const group = GroupState.create()
+    for (let offset = 0; offset <= 10_000; offset++) group.applyRelease(offset, 1, 0, false, `r${offset}`)
+    group.applyRelease(1, 2, 0, false, 'again')
+    group.applyRelease(10_001, 1, 0, false, 'new')
+    const { entries } = group.leases(0, true, 20_000)
+    const without = entries.filter(({ reason }) => reason === null).map(({ offset }) => offset)
+    assert.deepEqual(without, [0, 2])
+    assert.equal(entries[1]!.reason, 'again')
+    group.dropBelow(10_000)
+    const left = reopened(group).leases(0, true, 10)
+    assert.deepEqual(
+      left.entries.map(({ reason }) => reason),
+      ['r10000', 'new'],
+    )
   })
 
   it('counts the claims that hold an active lease', () => {
@@ -275,6 +292,18 @@ describe('a checkpoint', () => {
     assert.throws(() => GroupState.decode(new Uint8Array()), refused)
     bytes[0] = 2
     assert.throws(() => GroupState.decode(bytes), refused)
+  })
+
+  it('without reasons is as before there were any', () => {
+    const group = GroupState.create()
+    claim(group, 0, 3, 1, 100)
+    const bytes = Buffer.concat(group.encode())
+    assert.deepEqual([bytes.readUInt8(1), bytes.length], [0, 48 + 3 * 41 + 16])
+    group.applyRelease(1, 1, 0, false, 'no')
+    const reasoned = Buffer.concat(group.encode())
+    assert.equal(reasoned.readUInt8(1), 1)
+    const refused = { code: 'group_checkpoint_unreadable' }
+    assert.throws(() => GroupState.decode(reasoned.subarray(0, reasoned.length - 1)), refused)
   })
 
   it('is read wherever it begins in a buffer', () => {

@@ -9,6 +9,7 @@ interface Delivery {
   /** Of the last lease, until it is released. */
   lease: { claimNumber: number; leasedAtMs: number; expiresAtMs: number } | null
   availableAtMs: number
+  reason: string | null
 }
 
 export class NaiveGroup {
@@ -90,14 +91,29 @@ export class NaiveGroup {
 
   // Resolutions
 
-  applyFinish(offset: number, attempt: number, outcome: Outcome, endedByExpiry: boolean): void {
-    const delivery = this.#end(offset, attempt, endedByExpiry)
-    if (delivery !== null) delivery.status = outcome
-  }
-
-  applyRelease(offset: number, attempt: number, availableAtMs: number, endedByExpiry: boolean): void {
+  applyFinish(
+    offset: number,
+    attempt: number,
+    outcome: Outcome,
+    endedByExpiry: boolean,
+    reason: string | null = null,
+  ): void {
     const delivery = this.#end(offset, attempt, endedByExpiry)
     if (delivery === null) return
+    delivery.status = outcome
+    delivery.reason = reason
+  }
+
+  applyRelease(
+    offset: number,
+    attempt: number,
+    availableAtMs: number,
+    endedByExpiry: boolean,
+    reason: string | null = null,
+  ): void {
+    const delivery = this.#end(offset, attempt, endedByExpiry)
+    if (delivery === null) return
+    delivery.reason = reason ?? delivery.reason
     delivery.lease = null
     delivery.status = availableAtMs > 0 ? 'delayed' : 'returned'
     delivery.availableAtMs = availableAtMs
@@ -149,12 +165,14 @@ export class NaiveGroup {
   /** All there are, ascending. */
   leases(nowMs: number, includeCompleted: boolean): LeaseEntry[] {
     const entries: LeaseEntry[] = []
-    for (const [offset, { status, attempt, lease }] of this.deliveries) {
+    const noLease = { claimNumber: null, leasedAtMs: null, expiresAtMs: null }
+    for (const [offset, { status, attempt, lease, reason }] of this.deliveries) {
       if (status === 'leased' || status === 'reported' || (status === 'returned' && lease !== null)) {
         const active = status === 'leased' && lease!.expiresAtMs > nowMs
-        entries.push({ offset, attempt, state: active ? 'active' : 'expired', ...lease! })
-      } else if (status !== 'delayed' && status !== 'returned') {
-        entries.push({ offset, attempt, state: status, claimNumber: null, leasedAtMs: null, expiresAtMs: null })
+        entries.push({ offset, attempt, state: active ? 'active' : 'expired', ...lease!, reason })
+      } else {
+        const state = status === 'delayed' || status === 'returned' ? 'released' : status
+        entries.push({ offset, attempt, state, ...noLease, reason })
       }
     }
     return entries.filter(({ state }) => includeCompleted || state === 'active').sort((a, b) => a.offset - b.offset)
@@ -171,6 +189,7 @@ export class NaiveGroup {
       expiredAttempts: new Set(),
       lease: null,
       availableAtMs: 0,
+      reason: null,
     }
     this.deliveries.set(offset, fresh)
     return fresh

@@ -341,13 +341,16 @@ describe('dead-letter', () => {
         'x-dead-letter-source-stream': source.name,
         'x-dead-letter-source-offset': '1',
         'x-dead-letter-reason': 'größe 😀',
+        'x-dead-letter-origin-stream': source.name,
+        'x-dead-letter-origin-offset': '1',
+        'x-dead-letter-count': '1',
       },
       event_time_ms: 7,
     })
     assert.equal((await source.group().leases(true)).leases.at(-1)?.state, 'dead_lettered')
     await everyVerbIs(claimed, 409, 'lease_not_active')
   })
-  it('of a dead letter names the stream it was in last, in the same headers', async () => {
+  it('of a dead letter names the stream it was in last in the same headers, and keeps the first origin', async () => {
     const [first, second] = [await delivery(), await broker.newStream()]
     const target = await broker.newStream()
     await first.deadLetter(target.name, 'once')
@@ -356,6 +359,9 @@ describe('dead-letter', () => {
       'x-dead-letter-source-stream': target.name,
       'x-dead-letter-source-offset': '0',
       'x-dead-letter-reason': 'twice',
+      'x-dead-letter-origin-stream': first.group.stream.name,
+      'x-dead-letter-origin-offset': '0',
+      'x-dead-letter-count': '2',
     })
   })
   it('happens once, however many ask at once', async () => {

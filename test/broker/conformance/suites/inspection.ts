@@ -140,6 +140,7 @@ describe('GET …/consumer-groups/{group}/leases', () => {
           delivery_id: active!.id,
           leased_at_ms: active!.fields.leased_at_ms,
           lease_expires_at_ms: active!.fields.lease_expires_at_ms,
+          reason: null,
         },
       ],
       truncated: false,
@@ -154,10 +155,44 @@ describe('GET …/consumer-groups/{group}/leases', () => {
         [2, 1, 'nacked'],
         [3, 1, 'dead_lettered'],
         [4, 1, 'stopped'],
+        [5, 1, 'released'],
         [6, 1, 'active'],
       ],
     )
     assert.equal(all.leases[1]?.delivery_id, acked!.id)
+  })
+  it('shows why a record was given back or ended, until it is acknowledged: 256 bytes of it at most', async () => {
+    const stream = await broker.newStream({ failure_policy: { max_attempts: 2 } })
+    await stream.fill(4)
+    const group = stream.group()
+    const [nacked, retried, delayed, returned] = await group.claim({ max_messages: 4 })
+    const reasons = async () => (await group.leases(true)).leases.map(({ state, reason }) => [state, reason])
+    await nacked!.nack(false, 'no such account')
+    await retried!.retry(0, 'ä'.repeat(200))
+    await delayed!.retry(HOUR_MS, 'not yet')
+    await returned!.nack(true, 'busy')
+    const clipped = 'ä'.repeat(128)
+    assert.deepEqual(await reasons(), [
+      ['nacked', 'no such account'],
+      ['released', clipped],
+      ['released', 'not yet'],
+      ['released', 'busy'],
+    ])
+    const [again, stopped] = await group.claim({ max_messages: 2 })
+    assert.deepEqual(await reasons(), [
+      ['nacked', 'no such account'],
+      ['active', clipped],
+      ['released', 'not yet'],
+      ['active', 'busy'],
+    ])
+    await again!.ack()
+    await stopped!.nack(true, 'still busy')
+    assert.deepEqual(await reasons(), [
+      ['nacked', 'no such account'],
+      ['acked', null],
+      ['released', 'not yet'],
+      ['stopped', 'still busy'],
+    ])
   })
   it('of a group that nobody used is empty', async () => {
     const { lease_count, leases } = await (await streamOf(1)).group().leases(true)

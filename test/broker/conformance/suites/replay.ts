@@ -41,8 +41,9 @@ describe('replay query parameters', () => {
   })
   it('start_offset: at or behind the end there is nothing yet, and the page says where to go on', async () => {
     for (const start of [RECORDS, RECORDS + 5, SAFE]) {
-      const { records, next_offset, end_of_stream } = await long.replay(`start_offset=${start}`)
+      const { records, next_offset, end_of_stream, diagnostics } = await long.replay(`start_offset=${start}`)
       assert.deepEqual([records, next_offset, end_of_stream], [[], start, true])
+      assert.equal(diagnostics.beyond_end, start > RECORDS, 'a start at the end is where the next record will be')
     }
   })
   it('event_time_ms: from the first record whose event time is at or above it, then by offset', async () => {
@@ -103,6 +104,7 @@ describe('replay query parameters', () => {
       first_record_exceeds_cap: false,
       first_offset: 0,
       skipped_by_retention: false,
+      beyond_end: false,
       quarantined_records: 0,
     })
     assert.deepEqual(offsetsOf(await timed.replay('max_payload_bytes=30')), [0, 1, 2])

@@ -150,6 +150,9 @@ describe('stream creation body', () => {
       const bad = { failure_policy: { max_attempts: 3, dead_letter_stream: name } }
       await refused(bad, /^failure_policy.dead_letter_stream/)
     }
+    const own = broker.stream('its own dead-letter stream')
+    const looping = { failure_policy: { max_attempts: 1, dead_letter_stream: own.name } }
+    assertRefused(await broker.request('PUT', own.path, { body: looping }), 400, 'invalid_request')
   })
   it('failure_policy.apply_on_expiry (ours): a boolean, false by default', async () => {
     const expected = { ...DEFAULTS, failure_policy: { ...policy, apply_on_expiry: true } }
