@@ -137,6 +137,7 @@ async function openStorage(
     clock,
     logger,
     random,
+    turn: () => new Promise((resolve) => setImmediate(resolve)),
     localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,

@@ -31,6 +31,9 @@ export const LIST_ENTRIES_MAX = 10_000
 /** Of lists inside a group description, which counts them in full. */
 export const DESCRIPTION_ENTRIES_MAX = 1000
 
+/** Entries of a list that main makes at once: a few milliseconds' worth. Between two such slices others get their turn. */
+export const SLICE_ENTRIES = 500
+
 /** Most claims that wait for a record at once. */
 export const WAITING_CLAIMS_MAX = 10_000
 

@@ -71,11 +71,10 @@ async function openFront(
       return core.state.groups.length
     },
     get activeLeases() {
-      const nowMs = core.time.nowMs()
-      return core.state.groups.reduce((sum, group) => sum + (group?.queue.inFlight(nowMs) ?? 0), 0)
+      return core.state.totals.leased
     },
     get delayedRetries() {
-      return core.state.groups.reduce((sum, group) => sum + (group?.queue.delayedCount ?? 0), 0)
+      return core.state.totals.delayed
     },
     get acceptPauses() {
       return acceptGate.pauses
@@ -110,6 +109,7 @@ async function openFront(
     maxBodyBytes: config.bodyBytesMax,
     authenticate: () => LOCAL_CALLER,
     guard: new WebGuard({ bindHost: config.http.host, allowedHosts: config.allowedHosts }),
+    turn: core.turn,
     logger,
   })
   const server = await running.open(() =>

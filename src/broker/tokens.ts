@@ -65,6 +65,14 @@ export class Tokens {
     return this.claim(groupNumber, claimNumber, []).subscriptionId
   }
 
+  /** Ids of many claims of a group (T3). */
+  subscriptions(groupNumber: number, claimNumbers: readonly number[]): string[] {
+    const blocks = Buffer.allocUnsafe(claimNumbers.length * BLOCK_BYTES)
+    claimNumbers.forEach((number, i) => putBlock(blocks, i * BLOCK_BYTES, groupNumber, number, 0, KIND_SUBSCRIPTION))
+    const sealed = this.#seal.update(blocks)
+    return claimNumbers.map((_, i) => SUBSCRIPTION_PREFIX + textOf(sealed, i * BLOCK_BYTES))
+  }
+
   delivery(groupNumber: number, offset: number, attempt: number): string {
     return this.claim(groupNumber, 0, [{ offset, attempt }]).deliveryIds[0]!
   }

@@ -15,6 +15,7 @@ const parts: BrokerHttpParts = {
   metrics: null,
   counters: { refused() {} },
   maxBodyBytes: 1,
+  turn: () => Promise.resolve(),
   authenticate: () => ({ tenant: '', principal: '' }),
   guard: null,
   logger: { error() {} },

@@ -7,13 +7,15 @@
  *        8      …  json        everything small, UTF-8, padded to a multiple of 8
  *        …      …  groups      for each: bytes u32, unused u32, then GroupState.encode padded to a multiple of 8
  *
- * K1  what `decode` makes of `encode` answers as the state did, once the records' places are added
- * K2  it is a copy: the state goes on while it is written
+ * K1  what `decodeCheckpoint` makes of a `StateCopy` answers as the state did, once the records' places are added
+ * K2  the copy is of the moment it was begun at. What is short is copied then; groups are copied in slices, and one that changes before its
+ *     turn is copied first. So a state of many groups holds main no longer than its largest group does
  */
 import { StoreError } from '../../errors.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../state/interval-set.ts'
 import { BrokerState, Group } from './state.ts'
+import type { GroupCopier, StreamState } from './state.ts'
 import type { AcknowledgedIncident, Cursor, Link, Observation, StreamConfig } from './state.ts'
 
 interface Content {
@@ -46,48 +48,134 @@ interface Content {
 const HEAD_BYTES = 8
 const ALIGN = 8
 
+/** What one slice copies at most: some milliseconds' worth. */
+const SLICE_STREAMS = 500
+const SLICE_GROUPS = 100
+const SLICE_BYTES = 1 << 20
+/** Of a stream: next offset, floor, payload bytes. */
+const STREAM_NUMBERS = 3
+
+interface GroupCopy {
+  readonly json: string
+  readonly parts: readonly Uint8Array[]
+}
+
 /** K2 */
-export function encodeCheckpoint(state: BrokerState): Uint8Array<ArrayBuffer>[] {
-  const groups = state.groups.filter((group) => group !== undefined)
-  const content: Content = {
-    secret: Buffer.from(state.secret).toString('hex'),
-    last_at_ms: state.lastAtMs,
-    streams: state.streams
-      .filter((stream) => stream !== undefined)
-      .map(({ number, tenant, name, config, createdAtMs, nextOffset, floor, payloadBytes, holes }) => ({
-        number,
-        tenant,
-        name,
-        config,
-        created_at_ms: createdAtMs,
-        next_offset: nextOffset,
-        floor,
-        payload_bytes: payloadBytes,
-        holes: [...holes.encode()],
+export class StateCopy implements GroupCopier {
+  readonly #state: BrokerState
+  readonly #streams: readonly StreamState[]
+  readonly #streamNumbers: Float64Array
+  readonly #holes = new Map<StreamState, readonly number[]>()
+  /** By number. Below `#next` they had their turn; of the others, copies of those that changed before it. */
+  readonly #groups: readonly (Group | undefined)[]
+  #next = 0
+  readonly #copied = new Map<number, GroupCopy>()
+  readonly #head: string
+
+  constructor(state: BrokerState) {
+    this.#state = state
+    this.#streams = state.streams.filter((stream) => stream !== undefined)
+    this.#streamNumbers = new Float64Array(STREAM_NUMBERS * this.#streams.length)
+    for (const [i, stream] of this.#streams.entries()) {
+      this.#streamNumbers[STREAM_NUMBERS * i] = stream.nextOffset
+      this.#streamNumbers[STREAM_NUMBERS * i + 1] = stream.floor
+      this.#streamNumbers[STREAM_NUMBERS * i + 2] = stream.payloadBytes
+      if (stream.holes.size > 0) this.#holes.set(stream, [...stream.holes.encode()])
+    }
+    this.#groups = state.groups.slice()
+    const head: Omit<Content, 'streams' | 'groups'> = {
+      secret: Buffer.from(state.secret).toString('hex'),
+      last_at_ms: state.lastAtMs,
+      acknowledged_incidents: [...state.acknowledgedIncidents],
+      links: Array.from(state.links.values(), ({ stream, link, nextExpectedOffset }) => ({
+        stream_number: stream.number,
+        link,
+        next: nextExpectedOffset,
       })),
-    groups: groups.map(({ number, name, stream, cursors, observations, nextClaimNumber }) => ({
+    }
+    this.#head = JSON.stringify(head).slice(0, -1)
+    state.copiers.add(this)
+  }
+
+  /** Before the group changes. */
+  copy(group: Group): void {
+    const { number } = group
+    const isWaiting = number >= this.#next && number < this.#groups.length && !this.#copied.has(number)
+    if (isWaiting) this.#copied.set(number, copyOf(group))
+  }
+
+  /** The checkpoint, in parts that belong one after the other. To be called once. */
+  async finish(turn: () => Promise<void>): Promise<Uint8Array<ArrayBuffer>[]> {
+    const json: Buffer[] = [Buffer.from(`${this.#head},"streams":[`)]
+    for (let from = 0; from < this.#streams.length; from += SLICE_STREAMS) {
+      if (from > 0) await turn()
+      const texts = this.#streams
+        .slice(from, from + SLICE_STREAMS)
+        .map((stream, i) => this.#streamText(stream, from + i))
+      json.push(Buffer.from((from > 0 ? ',' : '') + texts.join(',')))
+    }
+    json.push(Buffer.from('],"groups":['))
+    const groups: Buffer[] = []
+    let count = 0
+    while (this.#next < this.#groups.length) {
+      if (this.#next > 0) await turn()
+      const slice = this.#nextSlice()
+      if (slice.length === 0) continue
+      json.push(Buffer.from((count > 0 ? ',' : '') + slice.map((copy) => copy.json).join(',')))
+      groups.push(Buffer.concat(slice.flatMap(({ parts }) => parts)))
+      count += slice.length
+    }
+    json.push(Buffer.from(']}'))
+    this.#state.copiers.delete(this)
+    const jsonBytes = json.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    return [wordPair(jsonBytes, count), ...json, padding(jsonBytes), ...groups].map(owned)
+  }
+
+  #streamText(stream: StreamState, index: number): string {
+    const { number, tenant, name, config, createdAtMs } = stream
+    const [next_offset, floor, payload_bytes] = this.#streamNumbers.subarray(STREAM_NUMBERS * index)
+    const content: Content['streams'][number] = {
       number,
-      stream_number: stream.number,
+      tenant,
       name,
-      next_claim_number: nextClaimNumber,
-      cursors: [...cursors],
-      observations: [...observations],
-    })),
-    acknowledged_incidents: [...state.acknowledgedIncidents],
-    links: Array.from(state.links.values(), ({ stream, link, nextExpectedOffset }) => ({
-      stream_number: stream.number,
-      link,
-      next: nextExpectedOffset,
-    })),
+      config,
+      created_at_ms: createdAtMs,
+      next_offset: next_offset!,
+      floor: floor!,
+      payload_bytes: payload_bytes!,
+      holes: this.#holes.get(stream) ?? [],
+    }
+    return JSON.stringify(content)
   }
-  const json = Buffer.from(JSON.stringify(content))
-  const parts: Uint8Array[] = [wordPair(json.byteLength, groups.length), json, padding(json.byteLength)]
-  for (const { queue } of groups) {
-    const encoded = queue.encode()
-    const bytes = encoded.reduce((sum, part) => sum + part.byteLength, 0)
-    parts.push(wordPair(bytes, 0), ...encoded, padding(bytes))
+
+  /** The next groups, until it is enough for one slice. */
+  #nextSlice(): GroupCopy[] {
+    const slice: GroupCopy[] = []
+    const end = Math.min(this.#groups.length, this.#next + SLICE_GROUPS)
+    for (let bytes = 0; this.#next < end && bytes < SLICE_BYTES; this.#next += 1) {
+      const group = this.#groups[this.#next]
+      if (group === undefined) continue
+      const copy = this.#copied.get(group.number) ?? copyOf(group)
+      this.#copied.delete(group.number)
+      slice.push(copy)
+      for (const { byteLength } of copy.parts) bytes += byteLength
+    }
+    return slice
   }
-  return parts.map(owned)
+}
+
+function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, queue }: Group): GroupCopy {
+  const content: Content['groups'][number] = {
+    number,
+    stream_number: stream.number,
+    name,
+    next_claim_number: nextClaimNumber,
+    cursors: [...cursors],
+    observations: [...observations],
+  }
+  const encoded = queue.encode()
+  const bytes = encoded.reduce((sum, part) => sum + part.byteLength, 0)
+  return { json: JSON.stringify(content), parts: [wordPair(bytes, 0), ...encoded, padding(bytes)] }
 }
 
 /**
@@ -125,8 +213,7 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     group.nextClaimNumber = each.next_claim_number
     for (const [name, cursor] of each.cursors) group.cursors.set(name, cursor)
     for (const [id, observation] of each.observations) group.observations.set(id, observation)
-    state.groups[group.number] = group
-    stream.groups.set(group.name, group)
+    state.adopt(group)
   }
   for (const [id, acknowledged] of content.acknowledged_incidents) state.acknowledgedIncidents.set(id, acknowledged)
   for (const { stream_number, link, next } of content.links) {

@@ -10,7 +10,7 @@ import type { Logger } from '../../observability/logger.ts'
 import { encodeSegmentIndex } from '../records/segment-index.ts'
 import type { StreamRuns } from '../records/segment-index.ts'
 import type { WriteTask } from '../records/write-task.ts'
-import { encodeCheckpoint } from './checkpoint-content.ts'
+import { StateCopy } from './checkpoint-content.ts'
 import type { Recovered } from './recovery.ts'
 import type { BrokerState, StreamState } from './state.ts'
 
@@ -19,7 +19,8 @@ interface Copy {
   readonly position: number
   /** Of the log. In a later one the segment may not have ended there. */
   readonly generation: number
-  readonly parts: readonly Uint8Array<ArrayBuffer>[]
+  /** Finished in slices, while the state goes on. */
+  readonly parts: Promise<readonly Uint8Array<ArrayBuffer>[]>
   /** Of the segment that ends there. */
   readonly streams: readonly StreamRuns[]
 }
@@ -27,6 +28,7 @@ interface Copy {
 export class Checkpoints {
   readonly #log: Log
   readonly #write: (task: WriteTask) => Promise<void>
+  readonly #turn: () => Promise<void>
   readonly #logger: Logger
   readonly #state: () => BrokerState
   /** Of segments that are not sealed yet. */
@@ -45,6 +47,7 @@ export class Checkpoints {
       readonly log: Log
       readonly directories: readonly string[]
       readonly write: (task: WriteTask) => Promise<void>
+      readonly turn: () => Promise<void>
       readonly logger: Logger
       readonly state: () => BrokerState
     },
@@ -52,6 +55,7 @@ export class Checkpoints {
   ) {
     this.#log = parts.log
     this.#write = parts.write
+    this.#turn = parts.turn
     this.#logger = parts.logger
     this.#state = parts.state
     this.#directories = parts.directories
@@ -80,12 +84,12 @@ export class Checkpoints {
     if (this.#copies.at(-1)?.position === position) return
     const sealed = segments.findLast((segment) => segment.sealed)
     if (sealed?.end === position) {
-      if (this.isDue(position)) this.#queueCheckpoint(position, encodeCheckpoint(state)) // the sidecar is there
+      if (this.isDue(position)) this.#queueCheckpoint(position, this.#copyOf(state)) // the sidecar is there
       return
     }
     const from = this.#copies.at(-1)?.position ?? sealed?.end ?? 0
     const streams = state.streams.filter((stream) => stream !== undefined).map((stream) => runsOf(stream, from))
-    this.#copies.push({ position, generation, parts: encodeCheckpoint(state), streams })
+    this.#copies.push({ position, generation, parts: this.#copyOf(state), streams })
   }
 
   /** Forgets copies of a state whose end was lost. */
@@ -106,7 +110,8 @@ export class Checkpoints {
 
   #writeSidecar(segment: SegmentInfo, streams: Iterable<StreamRuns>): void {
     const bytes = encodeSegmentIndex(segment, streams)
-    void this.#queue({ kind: 'segment-index', directory: segment.directory, bytes }, () => {})
+    const task = { kind: 'segment-index', directory: segment.directory, bytes } as const
+    void this.#queue('segment-index', () => this.#write(task))
   }
 
   /** K2 */
@@ -118,9 +123,16 @@ export class Checkpoints {
     this.#queueCheckpoint(copy.position, copy.parts)
   }
 
+  #copyOf(state: BrokerState): Copy['parts'] {
+    const parts = new StateCopy(state).finish(this.#turn)
+    parts.catch(() => {}) // said when it is written
+    return parts
+  }
+
   #queueCheckpoint(position: number, parts: Copy['parts']): void {
     this.#queued += 1
-    const written = this.#queue({ kind: 'checkpoint', directories: this.#directories, position, parts }, () => {
+    const written = this.#queue('checkpoint', async () => {
+      await this.#write({ kind: 'checkpoint', directories: this.#directories, position, parts: await parts })
       this.#before = this.#newest
       this.#newest = position
     })
@@ -128,16 +140,14 @@ export class Checkpoints {
   }
 
   /** One after the other, in the order they came. */
-  #queue(task: WriteTask, done: () => void): Promise<void> {
+  #queue(task: WriteTask['kind'], run: () => Promise<void>): Promise<void> {
     const before = this.#writing
     const write = async (): Promise<void> => {
       await before
       try {
-        await this.#write(task)
-        done()
+        await run()
       } catch (error) {
-        const details = { task: task.kind, reason: String(error) }
-        this.#logger.warn(details, 'a sidecar could not be written: the next start reads more')
+        this.#logger.warn({ task, reason: String(error) }, 'a sidecar could not be written: the next start reads more')
       }
     }
     this.#writing = write()

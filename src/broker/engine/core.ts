@@ -44,6 +44,8 @@ export interface CoreParts {
   readonly counters: BrokerCounters
   readonly logger: Logger
   readonly random: (bytes: Uint8Array) => void
+  /** Resolves when others had their turn of main. */
+  readonly turn: () => Promise<void>
   /** What `local-disk` means: 'sync', or 'append' with the flush policy append-only. */
   readonly localDisk: 'sync' | 'append'
   /** Directories that must have synced a frame; 1 without replicas. */
@@ -76,6 +78,7 @@ export class Core {
   readonly counters: BrokerCounters
   readonly logger: Logger
   readonly random: (bytes: Uint8Array) => void
+  readonly turn: () => Promise<void>
   readonly writeQuorum: number
   readonly hasReplicas: boolean
   readonly #localDisk: 'sync' | 'append'
@@ -92,6 +95,7 @@ export class Core {
     this.counters = parts.counters
     this.logger = parts.logger
     this.random = parts.random
+    this.turn = parts.turn
     this.writeQuorum = parts.writeQuorum
     this.hasReplicas = parts.hasReplicas
     this.#localDisk = parts.localDisk

@@ -25,6 +25,8 @@ export interface EngineParts {
   readonly clock: Clocks & Timers
   readonly logger: Logger
   readonly random: (bytes: Uint8Array) => void
+  /** Resolves when others had their turn of main. */
+  readonly turn: () => Promise<void>
   readonly localDisk: 'sync' | 'append'
   readonly writeQuorum: number
   readonly hasReplicas: boolean
@@ -42,7 +44,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   const { log, directories, files, logger, clock } = parts
   const recovered = recoverState(log, directories, files, logger)
   const checkpoints: Checkpoints = new Checkpoints(
-    { log, directories, write: parts.write, logger, state: () => core.state },
+    { log, directories, write: parts.write, turn: parts.turn, logger, state: () => core.state },
     recovered,
   )
   const time = new BrokerTime(clock, recovered.state.lastAtMs)

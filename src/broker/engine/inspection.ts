@@ -1,7 +1,8 @@
 /** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
-import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX } from '../limits.ts'
+import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX, SLICE_ENTRIES } from '../limits.ts'
 import type { Caller, GroupPath } from '../operations.ts'
 import { GroupState } from '../state/group.ts'
+import type { LeaseEntry } from '../state/group.ts'
 import type { DelayedEntry } from '../state/group-listing.ts'
 import type {
   CursorListReply,
@@ -39,22 +40,33 @@ export class Inspection {
   }
 
   leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
-    const { tokens, time } = this.#core
-    return this.#of(caller, path, (_stream, group) => {
+    return this.#of(caller, path, async (_stream, group) => {
       if (group === undefined) return { lease_count: 0, leases: [], truncated: false }
-      const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
-      const leases = entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs, reason }) => ({
-        offset,
-        attempt,
-        state,
-        subscription_id: claimNumber === null ? null : tokens.subscription(group.number, claimNumber),
-        delivery_id: tokens.delivery(group.number, offset, attempt),
-        leased_at_ms: leasedAtMs,
-        lease_expires_at_ms: expiresAtMs,
-        reason,
-      }))
+      const { entries, truncated } = group.queue.leases(this.#core.time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
+      const leases: LeaseListReply['leases'] = []
+      for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
+        if (from > 0) await this.#core.turn()
+        leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
+      }
       return { lease_count: leases.length, leases, truncated }
     })
+  }
+
+  #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
+    const { tokens } = this.#core
+    const claims = entries.flatMap(({ claimNumber }) => claimNumber ?? [])
+    const subscriptions = tokens.subscriptions(number, claims).values()
+    const { deliveryIds } = tokens.claim(number, 0, entries)
+    return entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs, reason }, i) => ({
+      offset,
+      attempt,
+      state,
+      subscription_id: claimNumber === null ? null : subscriptions.next().value!,
+      delivery_id: deliveryIds[i]!,
+      leased_at_ms: leasedAtMs,
+      lease_expires_at_ms: expiresAtMs,
+      reason,
+    }))
   }
 
   delayed(caller: Caller, path: GroupPath): Promise<DelayedListReply> {
@@ -85,10 +97,10 @@ export class Inspection {
     })
   }
 
-  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T) {
-    return this.#core.judged(() => {
+  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T | Promise<T>) {
+    return this.#core.judged(async () => {
       const stream = streamOfGroup(this.#core, caller, path)
-      const found = look(stream, stream.groups.get(path.group))
+      const found = await look(stream, stream.groups.get(path.group))
       return { api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const
     })
   }

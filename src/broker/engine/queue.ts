@@ -444,7 +444,7 @@ export class Queue {
     if (log.state.kind === 'ok') {
       for (const again of this.#expiredBefore.splice(0, AGAIN_MAX)) void this.#onExpired(again)
     }
-    for (const group of this.#core.state.groups) if (group && group.queue.nextDueMs <= nowMs) this.#meet(group)
+    for (const group of this.#core.state.dueGroups(nowMs)) this.#meet(group)
   }
 
   #meet(group: Group | undefined): void {
@@ -459,12 +459,12 @@ export class Queue {
     if (queue.nextDueMs > nowMs) return 0
     const delayedBefore = queue.delayedCount
     if (group.stream.config.failure_policy?.apply_on_expiry) {
-      return queue.expire(nowMs, EXPIRIES_MAX, (offset, attempt) => {
+      return core.state.expire(group, nowMs, EXPIRIES_MAX, (offset, attempt) => {
         core.counters.expired(1)
         void this.#onExpired({ group, offset, attempt })
       })
     }
-    const met = queue.expire(nowMs, EXPIRIES_MAX)
+    const met = core.state.expire(group, nowMs, EXPIRIES_MAX)
     core.counters.expired(met - (delayedBefore - queue.delayedCount))
     return met
   }

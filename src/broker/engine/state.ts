@@ -5,15 +5,18 @@
  * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
  * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
  * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
+ * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after
  */
 import type { Position } from '../../log/log-writer.ts'
 import { LIST_ENTRIES_MAX } from '../limits.ts'
 import type { Resolution } from '../frames.ts'
 import { RecordIndex } from '../records/record-index.ts'
 import type { StreamSummary } from '../wire/record-answers.ts'
+import { DueGroups } from '../state/due-groups.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../state/interval-set.ts'
 import { keptReason } from '../state/reasons.ts'
+import { SortedByName } from '../state/sorted-by-name.ts'
 
 export const AUDIT_STREAM = 'system.audit'
 
@@ -84,6 +87,8 @@ export class Group {
   readonly cursors = new Map<string, Cursor>()
   readonly observations = new Map<string, Observation>()
   nextClaimNumber = 0
+  /** What the totals of the state count of it (S4). */
+  counted = { leased: 0, delayed: 0 }
 
   constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
     this.number = number
@@ -148,6 +153,12 @@ export class StreamState {
   }
 }
 
+/** Somebody who needs groups as they are, and has not got round to all of them yet. */
+export interface GroupCopier {
+  /** The group is about to change. */
+  copy(group: Group): void
+}
+
 export class BrokerState {
   /** Key of delivery ids. Empty until the log's first frame. */
   secret: Uint8Array = new Uint8Array()
@@ -159,7 +170,12 @@ export class BrokerState {
   readonly links = new Map<string, ReplicationLink>()
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
   eventsLost = 0
+  /** Over all groups. A lease that has just ended is counted until `expire` has met it. */
+  readonly totals = { leased: 0, delayed: 0 }
+  readonly copiers = new Set<GroupCopier>()
   readonly #byTenant = new Map<string, Map<string, StreamState>>()
+  readonly #sorted = new Map<string, SortedByName<StreamState>>()
+  readonly #due = new DueGroups()
 
   stream(tenant: string, name: string): StreamState | undefined {
     return this.#byTenant.get(tenant)?.get(name)
@@ -167,6 +183,18 @@ export class BrokerState {
 
   streamsOf(tenant: string): Iterable<StreamState> {
     return this.#byTenant.get(tenant)?.values() ?? []
+  }
+
+  /** In the order of their names: the first `max` behind one; null: from the first on. */
+  streamsAfter(tenant: string, name: string | null, max: number): StreamState[] {
+    return this.#sorted.get(tenant)?.after(name, max) ?? []
+  }
+
+  /** Groups with a lease or delay that is due. They stay so until it was met. */
+  dueGroups(nowMs: number): Group[] {
+    const groups = this.#due.take(nowMs).flatMap((number) => this.groups[number] ?? [])
+    for (const { number, queue } of groups) this.#due.note(number, queue.nextDueMs)
+    return groups.filter(({ queue }) => queue.nextDueMs <= nowMs)
   }
 
   link(stream: StreamState, link: Link): ReplicationLink | undefined {
@@ -184,6 +212,9 @@ export class BrokerState {
     this.streams[number] = stream
     const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
     this.#byTenant.set(tenant, ofTenant.set(name, stream))
+    const sorted = this.#sorted.get(tenant) ?? new SortedByName<StreamState>()
+    this.#sorted.set(tenant, sorted)
+    sorted.add(stream)
     this.passed(atMs)
     return stream
   }
@@ -191,9 +222,37 @@ export class BrokerState {
   applyGroupCreated(number: number, stream: StreamState, name: string): Group {
     const group = new Group(number, name, stream)
     if (stream.floor > 0) group.queue.dropBelow(stream.floor)
-    this.groups[number] = group
-    stream.groups.set(name, group)
+    this.adopt(group)
     return group
+  }
+
+  /** A group that is not known yet, as it is. */
+  adopt(group: Group): void {
+    this.groups[group.number] = group
+    group.stream.groups.set(group.name, group)
+    this.#count(group)
+  }
+
+  /** See `GroupState.expire`. */
+  expire(group: Group, nowMs: number, max: number, onExpired?: (offset: number, attempt: number) => void): number {
+    return this.#change(group, ({ queue }) => queue.expire(nowMs, max, onExpired))
+  }
+
+  /** S4 */
+  #change<T>(group: Group, change: (group: Group) => T): T {
+    for (const copier of this.copiers) copier.copy(group)
+    const changed = change(group)
+    this.#count(group)
+    return changed
+  }
+
+  #count({ number, queue, counted }: Group): void {
+    const { leasedCount, delayedCount } = queue
+    this.totals.leased += leasedCount - counted.leased
+    this.totals.delayed += delayedCount - counted.delayed
+    counted.leased = leasedCount
+    counted.delayed = delayedCount
+    this.#due.note(number, queue.nextDueMs)
   }
 
   applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
@@ -230,23 +289,27 @@ export class BrokerState {
     runs: Parameters<GroupState['applyClaim']>[3],
   ): void {
     this.passed(atMs)
-    group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
-    group.queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
+    this.#change(group, ({ queue }) => {
+      group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
+      queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
+    })
   }
 
   applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs, reason: given }: Resolution): void {
     const reason = given ?? null
     this.passed(atMs)
-    switch (verb) {
-      case 'ack':
-        return group.queue.applyFinish(offset, attempt, 'acked')
-      case 'nack':
-        return group.queue.applyFinish(offset, attempt, 'nacked', false, reason)
-      case 'release':
-        return group.queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs), reason)
-      case 'renew':
-        return group.queue.applyRenew(offset, attempt, valueMs)
-    }
+    this.#change(group, ({ queue }) => {
+      switch (verb) {
+        case 'ack':
+          return queue.applyFinish(offset, attempt, 'acked')
+        case 'nack':
+          return queue.applyFinish(offset, attempt, 'nacked', false, reason)
+        case 'release':
+          return queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs), reason)
+        case 'renew':
+          return queue.applyRenew(offset, attempt, valueMs)
+      }
+    })
   }
 
   applyFinished(
@@ -259,21 +322,25 @@ export class BrokerState {
   ): void {
     this.passed(atMs)
     const kept = reason === null ? null : keptReason(reason)
-    group.queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs), kept)
+    this.#change(group, ({ queue }) =>
+      queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs), kept),
+    )
   }
 
   applyCursor(group: Group, cursor: string, offset: number, atMs: number): void {
     this.passed(atMs)
-    group.cursors.set(cursor, { offset, updatedAtMs: atMs })
+    this.#change(group, ({ cursors }) => cursors.set(cursor, { offset, updatedAtMs: atMs }))
   }
 
   applyObservation(group: Group, consumerId: string, observation: Observation): void {
     this.passed(observation.observedAtMs)
-    group.observations.delete(consumerId) // to stand last: who was seen least recently goes first
-    group.observations.set(consumerId, observation)
-    if (group.observations.size <= LIST_ENTRIES_MAX) return
-    const [leastRecent] = group.observations.keys()
-    group.observations.delete(leastRecent!)
+    this.#change(group, ({ observations }) => {
+      observations.delete(consumerId) // to stand last: who was seen least recently goes first
+      observations.set(consumerId, observation)
+      if (observations.size <= LIST_ENTRIES_MAX) return
+      const [leastRecent] = observations.keys()
+      observations.delete(leastRecent!)
+    })
   }
 
   /** @param removedBytes payload bytes of the records that the floor rises over */
@@ -283,7 +350,7 @@ export class BrokerState {
     stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
     stream.floor = Math.max(stream.floor, floor)
     stream.index.dropBelow(stream.floor)
-    for (const group of stream.groups.values()) group.queue.dropBelow(stream.floor)
+    for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
   }
 
   applyIncidentAcknowledged(incidentId: string, acknowledged: AcknowledgedIncident): void {

@@ -1,6 +1,7 @@
 /** Streams: create, list, describe, and publishing records to them. */
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import type { NewRecord } from '../frames.ts'
+import { SLICE_ENTRIES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { BrokerError, refuse } from '../refusals.ts'
@@ -86,11 +87,17 @@ export class Streams {
     )
   }
 
+  /** Made in slices: a stream that is created meanwhile may be in the list or not. */
   list(caller: Caller): Promise<StreamListReply> {
-    return this.#core.judged(() => {
-      const streams = [...this.#core.state.streamsOf(caller.tenant)].filter(({ name }) => name !== AUDIT_STREAM)
-      streams.sort((a, b) => (a.name < b.name ? -1 : 1))
-      return { api_version: 'v1', streams: streams.map(summaryOf), stream_count: streams.length }
+    return this.#core.judged(async () => {
+      const { state, turn } = this.#core
+      const streams: StreamSummary[] = []
+      for (let after: string | null = null; ; await turn()) {
+        const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
+        for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
+        if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
+        after = slice.at(-1)!.name
+      }
     })
   }
 

@@ -17,6 +17,7 @@ import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import type { QueryRules } from './query.ts'
 import { cursorOf, groupOf } from './request.ts'
+import { inSlices } from './sliced-json.ts'
 
 const INSPECTION_ERRORS: readonly RefusalCode[] = ['invalid_request', 'invalid_query', 'stream_not_found']
 const CURSOR_ERRORS: readonly RefusalCode[] = [
@@ -32,7 +33,8 @@ export const describeGroup = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: GroupReply,
     errors: [...INSPECTION_ERRORS, 'internal_error'],
-    handle: ({ admitted: { caller, path } }) => parts.operations.describeGroup(caller, path),
+    handle: async ({ admitted: { caller, path } }) =>
+      inSlices(await parts.operations.describeGroup(caller, path), 'cursors', parts.turn),
   })
 
 export const leases = (parts: BrokerHttpParts): Endpoint =>
@@ -42,7 +44,8 @@ export const leases = (parts: BrokerHttpParts): Endpoint =>
     query: leaseRules,
     reply: LeaseListReply,
     errors: INSPECTION_ERRORS,
-    handle: ({ admitted: { caller, path, query } }) => parts.operations.leases(caller, path, query.includeCompleted),
+    handle: async ({ admitted: { caller, path, query } }) =>
+      inSlices(await parts.operations.leases(caller, path, query.includeCompleted), 'leases', parts.turn),
   })
 
 const leaseRules: QueryRules<{ readonly includeCompleted: boolean }> = {
@@ -60,7 +63,8 @@ export const delayed = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: DelayedListReply,
     errors: INSPECTION_ERRORS,
-    handle: ({ admitted: { caller, path } }) => parts.operations.delayed(caller, path),
+    handle: async ({ admitted: { caller, path } }) =>
+      inSlices(await parts.operations.delayed(caller, path), 'delayed', parts.turn),
   })
 
 export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
@@ -69,7 +73,8 @@ export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: ReplayConsumerListReply,
     errors: INSPECTION_ERRORS,
-    handle: ({ admitted: { caller, path } }) => parts.operations.replayConsumers(caller, path),
+    handle: async ({ admitted: { caller, path } }) =>
+      inSlices(await parts.operations.replayConsumers(caller, path), 'replay_consumers', parts.turn),
   })
 
 export const cursors = (parts: BrokerHttpParts): Endpoint =>
@@ -78,7 +83,8 @@ export const cursors = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: CursorListReply,
     errors: INSPECTION_ERRORS,
-    handle: ({ admitted: { caller, path } }) => parts.operations.cursors(caller, path),
+    handle: async ({ admitted: { caller, path } }) =>
+      inSlices(await parts.operations.cursors(caller, path), 'cursors', parts.turn),
   })
 
 export const commitCursor = (parts: BrokerHttpParts): Endpoint =>

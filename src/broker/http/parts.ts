@@ -22,6 +22,8 @@ export interface BrokerHttpParts {
   readonly authenticate: (head: RequestHead) => Caller
   /** Where requests need no credentials; null: they do. */
   readonly guard: WebGuard | null
+  /** Resolves when others had their turn of main. */
+  readonly turn: () => Promise<void>
   readonly logger: Pick<Logger, 'error'>
 }
 

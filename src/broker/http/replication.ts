@@ -10,6 +10,7 @@ import { ReplicaApplyBody, ReplicationControlBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noPath } from './request.ts'
+import { inSlices } from './sliced-json.ts'
 
 export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
   brokerEndpoint(parts, {
@@ -17,7 +18,8 @@ export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
     path: noPath,
     reply: ReplicationStatusReply,
     errors: ['invalid_query'],
-    handle: ({ admitted: { caller } }) => parts.operations.replicationStatus(caller),
+    handle: async ({ admitted: { caller } }) =>
+      inSlices(await parts.operations.replicationStatus(caller), 'targets', parts.turn),
   })
 
 export const pollWorkers = (parts: BrokerHttpParts): Endpoint =>

@@ -15,6 +15,7 @@ import type { BrokerHttpParts } from './parts.ts'
 import { UNSIGNED, integerOf, integerSchema } from './query.ts'
 import type { QueryRules } from './query.ts'
 import { incidentOf, streamOf } from './request.ts'
+import { inSlices } from './sliced-json.ts'
 
 const MANIFEST_TYPE = 'application/vnd.broker.storage-tiering.v1+json'
 
@@ -71,7 +72,8 @@ export const quarantine = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     reply: QuarantineListReply,
     errors: ['invalid_request', 'invalid_query', 'missing_stream', 'internal_error'],
-    handle: ({ admitted: { caller, path } }) => parts.operations.quarantine(caller, path),
+    handle: async ({ admitted: { caller, path } }) =>
+      inSlices(await parts.operations.quarantine(caller, path), 'incidents', parts.turn),
   })
 
 export const acknowledgeQuarantine = (parts: BrokerHttpParts): Endpoint =>

@@ -5,6 +5,7 @@ import { CreateStreamBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noPath, streamOf } from './request.ts'
+import { inSlices } from './sliced-json.ts'
 
 export const createStream = (parts: BrokerHttpParts): Endpoint =>
   brokerEndpoint(parts, {
@@ -24,7 +25,8 @@ export const listStreams = (parts: BrokerHttpParts): Endpoint =>
     path: noPath,
     reply: StreamListReply,
     errors: ['invalid_query'],
-    handle: ({ admitted: { caller } }) => parts.operations.listStreams(caller),
+    handle: async ({ admitted: { caller } }) =>
+      inSlices(await parts.operations.listStreams(caller), 'streams', parts.turn),
   })
 
 export const describeStream = (parts: BrokerHttpParts): Endpoint =>

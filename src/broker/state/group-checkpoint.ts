@@ -54,24 +54,30 @@ export function encodeGroup({ floor, table, finished, unavailable, reasons }: Gr
   const counts = [table.size, intervals.intervalCount, expiries.size, unavailable.intervalCount]
   for (const [i, value] of [floor, ...counts].entries()) writeU64(header, 8 + 8 * i, value)
 
-  const slots = slotsOf(table)
-  const status = new Uint8Array(table.size)
-  for (let row = 0; row < slots.length; row++) {
-    const present = table.status(slots[row]!)
-    status[row] = present === REPORTED ? LEASED : present // K1
-  }
-  const columns = [
-    gathered(table.offset, slots, new Float64Array(table.size)),
-    gathered(table.claimNumber, slots, new Float64Array(table.size)),
-    gathered(table.leasedAtMs, slots, new Float64Array(table.size)),
-    gathered(table.due.dueMs, slots, new Float64Array(table.size)),
+  const columns: (Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>)[] = [
     flattened(intervals.entries(), 3 * intervals.intervalCount),
     flattened(expiries, 2 * expiries.size),
     unavailable.encode(),
-    gathered(table.attempt, slots, new Uint32Array(table.size)),
-    gathered(table.expiredAttempts, slots, new Uint32Array(table.size)),
-    status,
   ]
+  if (table.size > 0) {
+    const slots = slotsOf(table)
+    const status = new Uint8Array(table.size)
+    for (let row = 0; row < slots.length; row++) {
+      const present = table.status(slots[row]!)
+      status[row] = present === REPORTED ? LEASED : present // K1
+    }
+    columns.unshift(
+      gathered(table.offset, slots, new Float64Array(table.size)),
+      gathered(table.claimNumber, slots, new Float64Array(table.size)),
+      gathered(table.leasedAtMs, slots, new Float64Array(table.size)),
+      gathered(table.due.dueMs, slots, new Float64Array(table.size)),
+    )
+    columns.push(
+      gathered(table.attempt, slots, new Uint32Array(table.size)),
+      gathered(table.expiredAttempts, slots, new Uint32Array(table.size)),
+      status,
+    )
+  }
   const parts = [header, ...columns.map(({ buffer }) => new Uint8Array(buffer))]
   if (reasons.entries.size > 0) {
     header[FLAGS_AT] = FLAG_REASONS

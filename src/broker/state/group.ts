@@ -279,6 +279,11 @@ export class GroupState {
     return active
   }
 
+  /** Leases, those included that are due and not met by `expire` yet. */
+  get leasedCount(): number {
+    return this.#table.count(LEASED)
+  }
+
   get delayedCount(): number {
     return this.#table.count(DELAYED)
   }

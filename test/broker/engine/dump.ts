@@ -1,4 +1,5 @@
 /** Everything a broker says of itself, and what the reference says it should. */
+import assert from 'node:assert/strict'
 import type { RetentionLimits } from '../../../src/broker/operations.ts'
 import type {
   DelayedListReply,
@@ -45,6 +46,7 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
   const streams: Record<string, StreamDump> = {}
   const events: Record<string, readonly RefEvent[]> = {}
   const targets: ReplicationStatusReply['targets'] = []
+  assertTotals(world)
   for (const tenant of TENANTS) {
     const caller = { ...CALLER, tenant }
     const { broker } = world
@@ -75,6 +77,16 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
     targets.push(...(await answered(world, broker.replicationStatus(caller))).targets)
   }
   return { streams, events, targets }
+}
+
+/** What is counted as groups change is what a look at all of them finds. */
+function assertTotals({ core: { state } }: BrokerWorld): void {
+  const counted = { leased: 0, delayed: 0 }
+  for (const group of state.groups) {
+    counted.leased += group?.queue.leasedCount ?? 0
+    counted.delayed += group?.queue.delayedCount ?? 0
+  }
+  assert.deepEqual(state.totals, counted)
 }
 
 export function expectedDump(reference: Reference, nowMs: number, groupNames: readonly string[]): Dump {

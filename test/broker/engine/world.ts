@@ -68,6 +68,8 @@ export class BrokerWorld {
   holdsReads = false
   holdsWrites = false
   failsWrites = false
+  /** How often long work let others have their turn. */
+  turns = 0
   /** How far the wall clock is off. */
   wallSkewMs = 0
   /** Since the world began: what a clock shows that is never set. */
@@ -164,6 +166,10 @@ export class BrokerWorld {
         },
       },
       logger: { debug: () => {}, info: () => {}, warn, error: warn },
+      turn: () => {
+        this.turns += 1
+        return turn()
+      },
       random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
       localDisk: this.options.localDisk ?? 'sync',
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),

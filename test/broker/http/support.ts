@@ -295,6 +295,7 @@ export class TestBroker {
       maxBodyBytes: MAX_BODY_BYTES,
       authenticate: () => CALLER,
       guard: new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [] }),
+      turn: () => Promise.resolve(),
       logger,
       ...overrides,
     })
