@@ -73,6 +73,10 @@ export interface BrokerGauges {
   readonly activeLeases: number
   readonly delayedRetries: number
   readonly waitingClaims: number
+  /** How far broker time is ahead of the wall clock. */
+  readonly clockOffsetMs: number
+  /** What the machine slept since the start. */
+  readonly sleptMs: number
   /** Appended, and not yet stored in their class. */
   readonly framesInFlight: number
   /** Kinds of trouble that the node works in spite of. */

@@ -17,6 +17,7 @@ import { createBroker } from './broker.ts'
 import type { Broker } from './broker.ts'
 import type { Checkpoints } from './engine/checkpoints.ts'
 import type { Core } from './engine/core.ts'
+import { watchClock } from './engine/clock-watch.ts'
 import { openEngine } from './engine/engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { Retainer } from './engine/retainer.ts'
@@ -40,6 +41,8 @@ export interface HeadlessDependencies {
     nowMs(): number
     /** Milliseconds since the Unix epoch. */
     wallMs(): number
+    /** Milliseconds since the machine was started, what it slept included. */
+    uptimeMs(): number
     /** Calls again and again until the returned function is called. */
     every(intervalMs: number, task: () => void): () => void
   }
@@ -70,6 +73,8 @@ export async function openHeadlessBroker(context: Context): Promise<HeadlessBrok
   const { core, checkpoints } = await openStorage(context, log, readErrors)
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
   const broker = createBroker(core, quotas, config.nodeId)
+  const stopWatching = watchClock(core)
+  await running.open(() => ({ close: async () => stopWatching() }))
   await running.open(() => ({ close: async () => broker.close() }))
   await startRetention(context, core, checkpoints)
   return { core, broker, quotas, readErrors }
@@ -141,6 +146,7 @@ async function openStorage(
     localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,
+    setsClock: config.clock === 'reset',
     tenants: [LOCAL_CALLER.tenant],
   })
   const engine = await opening.catch((error: unknown) => {

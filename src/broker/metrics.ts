@@ -38,6 +38,12 @@ export class BrokerMetrics {
     this.#gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)
     this.#gauge('mq.streams', 'Streams', () => gauges.streams)
     this.#gauge('mq.groups', 'Consumer groups', () => gauges.groups)
+    this.#gauge(
+      'mq.clock.offset_ms',
+      'Milliseconds that broker time is ahead of the wall clock',
+      () => gauges.clockOffsetMs,
+    )
+    this.#counter('mq.clock.slept_seconds', 'Time the machine slept', () => gauges.sleptMs / 1000)
     this.#gauge('mq.log.frames_in_flight', 'Frames appended and not yet stored', () => gauges.framesInFlight)
     this.#gauge('mq.log.committed_position', 'Everything below is durable', () => log.committed)
     this.#counter('mq.log.bytes', 'Bytes written by the journal', () => log.counters().bytes)

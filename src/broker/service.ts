@@ -17,10 +17,11 @@ import type { QuarantineIncident } from '../log/quarantine.ts'
 import { Health } from '../observability/health.ts'
 import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import { clockProblem } from './engine/clock-watch.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
-import type { StorageHealth } from './http/parts.ts'
+import type { ClockHealth, StorageHealth } from './http/parts.ts'
 import { brokerService } from './http/routes.ts'
 import { BrokerMetrics } from './metrics.ts'
 import type { TenantQuotas } from './quotas.ts'
@@ -82,6 +83,12 @@ async function openFront(
     get waitingClaims() {
       return broker.waitingClaims
     },
+    get clockOffsetMs() {
+      return core.time.offsetMs
+    },
+    get sleptMs() {
+      return core.time.sleptMs
+    },
     get framesInFlight() {
       return core.appender.inFlight
     },
@@ -97,6 +104,7 @@ async function openFront(
     operations: broker,
     storage: () => storageHealth(core, health),
     health,
+    clock: () => clockHealth(core),
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -131,6 +139,11 @@ const ACKNOWLEDGE =
 
 const openIncidents = ({ log, state }: Core): readonly QuarantineIncident[] =>
   log.incidents.filter((incident) => !state.acknowledgedIncidents.has(incidentIdOf(incident)))
+
+function clockHealth({ time: { offsetMs } }: Core): ClockHealth {
+  const message = clockProblem(offsetMs)
+  return { offset_ms: offsetMs, ...(message !== null && { message }) }
+}
 
 function storageHealth({ log }: Core, health: Health): StorageHealth {
   const { kind } = log.state

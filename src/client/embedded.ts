@@ -23,6 +23,8 @@ export interface EmbeddedBrokerConfig {
   readonly replicaDirectories?: readonly string[]
   /** Directories that must have synced, the data directory included; default: more than half. */
   readonly writeQuorum?: number
+  /** With `reset` broker time that is ahead of the wall clock, as after a start with a wrong one, is set; default `slew`. */
+  readonly clock?: BrokerConfig['clock']
   /** Default: warnings and errors, as JSON lines on stderr. */
   readonly logger?: Logger
 }
@@ -79,10 +81,11 @@ const SETTINGS = {
   flushPolicy: 'MQ_FLUSH_POLICY',
   replicaDirectories: 'MQ_REPLICA_DIRS',
   writeQuorum: 'MQ_WRITE_QUORUM',
+  clock: 'MQ_CLOCK',
 } as const
 
 function settingsOf(config: EmbeddedBrokerConfig): Readonly<Record<string, string>> {
-  const { dataDirectory, flushPolicy, replicaDirectories = [], writeQuorum } = config
+  const { dataDirectory, flushPolicy, replicaDirectories = [], writeQuorum, clock } = config
   if (typeof dataDirectory !== 'string' || dataDirectory.trim() === '') {
     throw invalidConfig('dataDirectory must not be blank')
   }
@@ -93,6 +96,7 @@ function settingsOf(config: EmbeddedBrokerConfig): Readonly<Record<string, strin
     [SETTINGS.dataDirectory]: dataDirectory,
     [SETTINGS.replicaDirectories]: replicaDirectories.join(','),
     ...(flushPolicy !== undefined && { [SETTINGS.flushPolicy]: flushPolicy }),
+    ...(clock !== undefined && { [SETTINGS.clock]: clock }),
     ...(writeQuorum !== undefined && { [SETTINGS.writeQuorum]: String(writeQuorum) }),
   }
 }

@@ -123,6 +123,14 @@ export const brokerSettings = {
         'A segment of the log is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer files',
     }),
   ),
+  MQ_CLOCK: flagged(
+    '--clock <NAME>',
+    oneOf(['slew', 'reset'], {
+      default: 'slew',
+      description:
+        'Broker time when the log is ahead of the wall clock, as after a start with a wrong one. `slew`: it draws near by 43 s a day; `reset`: it is set at this start, audited, and leases and delays keep what is left of them',
+    }),
+  ),
   MQ_QUOTAS_FILE: flagged(
     '--quotas-file <PATH>',
     optional(path({ description: 'JSON file of limits by tenant; unset: no limits. SIGHUP reads it again' })),
@@ -147,6 +155,8 @@ export interface BrokerConfig {
   readonly writeQuorum: number
   readonly bodyBytesMax: number
   readonly segmentBytes: number
+  /** What happens to broker time that is ahead of the wall clock at the start. */
+  readonly clock: 'slew' | 'reset'
   readonly quotas: Quotas
   /** Where the quotas came from; null: nowhere. */
   readonly quotasFile: string | null
@@ -192,6 +202,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     writeQuorum: settings.MQ_WRITE_QUORUM ?? majorityOf(1 + replicaDirectories.length),
     bodyBytesMax: settings.MQ_MAX_BODY_BYTES,
     segmentBytes: settings.MQ_SEGMENT_BYTES,
+    clock: settings.MQ_CLOCK,
     quotas,
     quotasFile: settings.MQ_QUOTAS_FILE,
     names,

@@ -1,10 +1,15 @@
 /** Time as the services take it in: the one place that asks the system for it. */
+import { uptime } from 'node:os'
+
 export const systemClock = {
   /** Monotonic, milliseconds. */
   nowMs: (): number => performance.now(),
 
   /** Milliseconds since the Unix epoch. */
   wallMs: (): number => Date.now(),
+
+  /** Since the machine was started, in milliseconds: unlike `nowMs` it goes on while the machine sleeps. */
+  uptimeMs: (): number => uptime() * 1000,
 
   /** Nanoseconds since the Unix epoch, to the precision of a millisecond. */
   nowNs: (): bigint => BigInt(Date.now()) * 1_000_000n,

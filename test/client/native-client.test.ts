@@ -187,6 +187,7 @@ describe('a look into a group', () => {
       all.leases.map(({ offset, state }) => [offset, state]),
       [
         [0, 'acked'],
+        [1, 'released'],
         [2, 'active'],
       ],
     )

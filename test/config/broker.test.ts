@@ -36,6 +36,7 @@ describe('the broker’s settings', () => {
       writeQuorum: 1,
       bodyBytesMax: 16_777_216,
       segmentBytes: 67_108_864,
+      clock: 'slew',
       quotasFile: null,
       unknownSettings: [],
     })
@@ -56,9 +57,11 @@ describe('the broker’s settings', () => {
       MQ_WRITE_QUORUM: '3',
       MQ_MAX_BODY_BYTES: '4096',
       MQ_SEGMENT_BYTES: '1048576',
+      MQ_CLOCK: 'reset',
       MQ_MISSPELT: '1',
     })
     assert.deepEqual(config.http, { host: '::1', port: 0 })
+    assert.equal(config.clock, 'reset')
     assert.deepEqual(
       [config.nodeId, config.dataDirectory, config.flushPolicy, config.metricsExposure],
       ['eu-1', '/var/lib/broker', 'append-only', 'http'],

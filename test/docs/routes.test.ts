@@ -15,6 +15,7 @@ const parts: BrokerHttpParts = {
   metrics: null,
   counters: { refused() {} },
   maxBodyBytes: 1,
+  clock: () => ({ offset_ms: 0 }),
   turn: () => Promise.resolve(),
   authenticate: () => ({ tenant: '', principal: '' }),
   guard: null,

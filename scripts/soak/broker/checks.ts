@@ -184,6 +184,9 @@ export class Checks {
         'x-dead-letter-source-stream': source.name,
         'x-dead-letter-source-offset': String(sourceOffset),
         'x-dead-letter-reason': reason,
+        'x-dead-letter-origin-stream': source.name, // nobody claims from the streams of dead letters
+        'x-dead-letter-origin-offset': String(sourceOffset),
+        'x-dead-letter-count': '1',
       })
       assert.equal(number, source.numberAt(sourceOffset), `${where} is not record ${sourceOffset} of ${source.name}`)
       stream.verifiedEnd = record.offset + 1

@@ -234,11 +234,12 @@ export class GroupLedger {
    * @param mayHaveMoved offsets that a failure policy may have finished since the list was made
    * @param isFinal      what was not answered and did not happen until now did not happen
    */
-  listed({ leases, truncated }: LeaseListReply, mayHaveMoved: ReadonlySet<number>, isFinal: boolean): void {
+  listed({ leases: all, truncated }: LeaseListReply, mayHaveMoved: ReadonlySet<number>, isFinal: boolean): void {
+    const leases = all.filter(({ state }) => state !== 'released') // available again, or later
     const entries = new Map(leases.map((entry) => [entry.offset, entry]))
     assert.equal(entries.size, leases.length, `${this.#where(-1)}: an offset is listed twice`)
     for (const entry of leases) if (entry.offset >= this.stream.base) this.#compare(entry, mayHaveMoved, isFinal)
-    const from = truncated ? leases[0]!.offset : this.stream.base
+    const from = truncated ? all[0]!.offset : this.stream.base
     const now = Date.now() + CLOCK_SLACK_MS
     for (let offset = Math.max(from, this.stream.base, this.stream.floor); offset < this.stream.storedEnd; offset++) {
       const state = entries.get(offset)?.state

@@ -13,9 +13,10 @@ import {
   decodeOrigin,
   decodeResolve,
 } from '../frames.ts'
-import type { DeadLetter } from '../frames.ts'
+import type { DecodedDeadLetter } from '../frames.ts'
 import { decodeChange } from '../frames/change.ts'
 import type { Change } from '../frames/change.ts'
+import { eventTimeOf } from '../records/audit-event.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { BrokerState, Group, Place, StreamState } from './state.ts'
 
@@ -48,7 +49,7 @@ export function indexFrame(state: BrokerState, frame: FrameView, place: Place): 
   } else if (frame.type === FRAME_CHANGE) {
     const change = decodeChange(frame.payload)
     if (change && 'audit_offset' in change && change.audit_offset !== null) {
-      state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms)
+      state.applyAudited(change.tenant, change.audit_offset, place, eventTimeOf(change))
     }
   }
 }
@@ -115,9 +116,9 @@ function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): bo
 /** The frame counts for the copy. */
 const applyEventOf = (
   state: BrokerState,
-  { tenant, auditOffset, atMs }: Pick<DeadLetter, 'tenant' | 'auditOffset' | 'atMs'>,
+  { tenant, auditOffset, eventAtMs }: Pick<DecodedDeadLetter, 'tenant' | 'auditOffset' | 'eventAtMs'>,
   place: Place,
-): boolean => state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, atMs)
+): boolean => state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, eventAtMs)
 
 function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
   const change = decodeChange(payload)
@@ -126,7 +127,7 @@ function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): bo
   if (!('audit_offset' in change) || change.audit_offset === null) return known
   const isMoved = change.kind === 'audit'
   if (isMoved && state.stream(change.tenant, AUDIT_STREAM) === undefined) return false // its offset is not the last that was given
-  return state.applyAudited(change.tenant, change.audit_offset, place, change.at_ms) && known
+  return state.applyAudited(change.tenant, change.audit_offset, place, eventTimeOf(change)) && known
 }
 
 function applyChange(state: BrokerState, change: Change): boolean {
@@ -159,7 +160,7 @@ function applyChange(state: BrokerState, change: Change): boolean {
       )
     case 'retained': {
       const stream = state.streams[change.stream_number]
-      if (stream) state.applyRetained(stream, change.floor, change.removed_bytes, change.at_ms)
+      if (stream) state.applyRetained(stream, change.floor, change.removed_bytes)
       return stream !== undefined
     }
     case 'quarantine_acknowledged':
@@ -173,6 +174,9 @@ function applyChange(state: BrokerState, change: Change): boolean {
       return withGroup(state, change, (group) =>
         state.applyFinished(group, change.offset, change.attempt, 'stopped', change.at_ms, change.reason),
       )
+    case 'clock_set':
+      state.applyClockSet(change.set_to_ms, change.shift_ms)
+      return true
     case 'audit':
       return true
   }

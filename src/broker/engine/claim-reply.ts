@@ -9,6 +9,8 @@ export interface Claimed {
   readonly ids: ClaimIds
   readonly leasedAtMs: number
   readonly expiresAtMs: number
+  /** Of the lease, when the answer is given. */
+  readonly remainingMs: number
   readonly deliveries: readonly Leased[]
   /** One for each delivery, in the same order; null where the record cannot be read: it is left out. */
   readonly records: RenderedRecords
@@ -16,10 +18,10 @@ export interface Claimed {
 }
 
 /** Ids and numbers are ASCII. */
-const ENVELOPE_BYTES_MAX = 256
+const ENVELOPE_BYTES_MAX = 320
 
 export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
-  const { deliveries, records, leasedAtMs, expiresAtMs } = claimed
+  const { deliveries, records, leasedAtMs, expiresAtMs, remainingMs } = claimed
   const { subscriptionId, deliveryIds } = claimed.ids
   const head = Buffer.from(
     `{"api_version":"v1","stream":${JSON.stringify(claimed.stream)},"consumer_group":${JSON.stringify(claimed.group)},` +
@@ -36,7 +38,8 @@ export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
     if (from === to) continue
     const envelope =
       `${count === 0 ? '' : ','}{"delivery_id":"${deliveryIds[i]}","subscription_id":"${subscriptionId}","offset":${offset},` +
-      `"attempt":${attempt},"leased_at_ms":${leasedAtMs},"lease_expires_at_ms":${expiresAtMs},"record":`
+      `"attempt":${attempt},"leased_at_ms":${leasedAtMs},"lease_expires_at_ms":${expiresAtMs},` +
+      `"lease_remaining_millis":${remainingMs},"record":`
     at += body.write(envelope, at, 'latin1')
     at += records.bytes.copy(body, at, from, to)
     body[at++] = CLOSE_BRACE

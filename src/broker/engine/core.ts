@@ -138,7 +138,7 @@ export class Core {
     const existing = this.#state.stream(tenant, AUDIT_STREAM)
     if (existing) return existing
     const number = this.#state.streams.length
-    const atMs = this.time.nowMs()
+    const atMs = this.time.wallMs()
     this.change(
       {
         kind: 'stream_created',

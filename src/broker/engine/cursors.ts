@@ -22,7 +22,7 @@ export class Cursors {
       throw refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
     }
     const group = ensureGroup(core, stream, path.group, 'internal_error')
-    const atMs = core.time.nowMs()
+    const atMs = core.time.wallMs()
     await core.change(
       { kind: 'cursor_committed', group_number: group.number, cursor, offset, at_ms: atMs },
       {
@@ -55,7 +55,7 @@ export class Cursors {
     const previous = group.cursors.get(cursor)?.offset ?? null
     const audit = core.auditStream(tenant)
     const auditOffset = audit.nextOffset
-    const atMs = core.time.nowMs()
+    const atMs = core.time.wallMs()
     await core.change(
       {
         kind: 'cursor_rewound',

@@ -123,9 +123,11 @@ export class Endings {
     const audit = core.auditStream(tenant)
     const auditOffset = audit.nextOffset
     const atMs = core.time.nowMs()
+    const wallMs = core.time.wallMs()
     return core.change(
       {
         kind: 'delivery_stopped',
+        wall_ms: wallMs,
         group_number: group.number,
         offset,
         attempt,
@@ -142,7 +144,7 @@ export class Endings {
         failure: FAILURE,
         apply: (place) => {
           core.state.applyFinished(group, offset, attempt, 'stopped', atMs, reason)
-          core.state.applyAudited(tenant, auditOffset, place, atMs)
+          core.state.applyAudited(tenant, auditOffset, place, wallMs)
         },
         onStored: () => core.makeVisible(audit, auditOffset + 1),
       },
@@ -204,7 +206,7 @@ export class Endings {
           eventTimeMsOf: () => record.eventTimeMs,
           payloadBytesOf: () => record.payloadBytes,
         })
-        core.state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, atMs)
+        core.state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, deadLetter.ingestTimeMs)
       },
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)

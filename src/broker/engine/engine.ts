@@ -9,6 +9,7 @@ import { TOKEN_KEY_BYTES } from '../tokens.ts'
 import { Appender } from '../../log/appender.ts'
 import { BrokerTime } from './broker-time.ts'
 import type { Clocks } from './broker-time.ts'
+import { CLOCK_OFFSET_MS_MAX } from './clock-watch.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { Core } from './core.ts'
 import type { Timers } from './core.ts'
@@ -30,6 +31,8 @@ export interface EngineParts {
   readonly localDisk: 'sync' | 'append'
   readonly writeQuorum: number
   readonly hasReplicas: boolean
+  /** An operator wants broker time to be the wall clock, whatever the log says. */
+  readonly setsClock: boolean
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
 }
@@ -47,7 +50,9 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     { log, directories, write: parts.write, turn: parts.turn, logger, state: () => core.state },
     recovered,
   )
-  const time = new BrokerTime(clock, recovered.state.lastAtMs)
+  const aheadMs = recovered.state.lastAtMs - clock.wallMs()
+  const setsClock = parts.setsClock && aheadMs > CLOCK_OFFSET_MS_MAX
+  const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
     segmentEnding: (end) => {
       core.state.passed(time.nowMs()) // what time has done to the state is in the copy
@@ -66,7 +71,35 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
   )
   checkpoints.complete(recovered)
   await begin(core, parts)
+  if (setsClock) await setClock(core, parts, -aheadMs)
   return { core, checkpoints }
+}
+
+/**
+ * What is left of leases and delays is counted from the last broker time in the log: nothing ends before its time, and what the broker was
+ * down for does not count.
+ */
+async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: number): Promise<void> {
+  const [tenant] = tenants
+  if (tenant === undefined) return
+  const audit = core.auditStream(tenant)
+  const offset = audit.nextOffset
+  const atMs = core.time.wallMs()
+  const set = { set_to_ms: atMs, shift_ms: shiftMs, at_ms: atMs, tenant, principal: 'operator', audit_offset: offset }
+  await core.change(
+    { kind: 'clock_set', ...set },
+    {
+      purpose: 'finish',
+      durability: 'sync',
+      failure: 'internal_error',
+      apply: (place) => {
+        core.state.applyClockSet(atMs, shiftMs)
+        core.state.applyAudited(tenant, offset, place, atMs)
+      },
+      onStored: () => core.makeVisible(audit, offset + 1),
+    },
+  )
+  logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
 }
 
 /** What stands in every log before anything else: the key of delivery ids, and audit streams. */
@@ -75,7 +108,7 @@ async function begin(core: Core, { random, tenants }: EngineParts): Promise<void
     const secret = new Uint8Array(TOKEN_KEY_BYTES)
     random(secret)
     await core.change(
-      { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.nowMs() },
+      { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.wallMs() },
       {
         purpose: 'admit',
         failure: 'internal_error',

@@ -17,7 +17,7 @@ export function ensureGroup(core: Core, stream: StreamState, name: string, failu
         group_number: number,
         stream_number: stream.number,
         group: name,
-        at_ms: core.time.nowMs(),
+        at_ms: core.time.wallMs(),
       },
       {
         purpose: 'admit',

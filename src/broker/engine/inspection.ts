@@ -53,7 +53,8 @@ export class Inspection {
   }
 
   #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
-    const { tokens } = this.#core
+    const { tokens, time } = this.#core
+    const nowMs = time.nowMs()
     const claims = entries.flatMap(({ claimNumber }) => claimNumber ?? [])
     const subscriptions = tokens.subscriptions(number, claims).values()
     const { deliveryIds } = tokens.claim(number, 0, entries)
@@ -65,6 +66,7 @@ export class Inspection {
       delivery_id: deliveryIds[i]!,
       leased_at_ms: leasedAtMs,
       lease_expires_at_ms: expiresAtMs,
+      lease_remaining_millis: expiresAtMs === null ? null : Math.max(0, expiresAtMs - nowMs),
       reason,
     }))
   }

@@ -200,6 +200,7 @@ export class Queue {
       ids: core.tokens.claim(group.number, claimNumber, deliveries),
       leasedAtMs,
       expiresAtMs,
+      remainingMs: Math.max(0, expiresAtMs - core.time.nowMs()),
       deliveries,
       records,
       nextOffset: lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset,
@@ -357,6 +358,7 @@ export class Queue {
         state: 'active',
         leased_at_ms: leasedAtMs,
         lease_expires_at_ms: expiresAtMs,
+        lease_remaining_millis: Math.max(0, expiresAtMs - core.time.nowMs()),
       },
       acknowledgement: core.acknowledgement,
     }

@@ -145,7 +145,7 @@ export class Reading {
   /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
   #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
     const core = this.#core
-    const observation = { ...seen, observedAtMs: core.time.nowMs() }
+    const observation = { ...seen, observedAtMs: core.time.wallMs() }
     try {
       const stream = core.stream(caller, name, 'stream_not_found')
       const group = ensureGroup(core, stream, consumer.group, 'internal_error')

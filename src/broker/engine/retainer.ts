@@ -67,7 +67,7 @@ export class Retainer {
     if (plannedFloor <= stream.floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
     if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
-    const atMs = core.time.nowMs()
+    const atMs = core.time.wallMs()
     await core.change(
       {
         kind: 'retained',
@@ -80,7 +80,7 @@ export class Retainer {
         purpose: 'finish',
         failure: 'internal_error',
         apply: () => {
-          core.state.applyRetained(stream, plannedFloor, removedBytes, atMs)
+          core.state.applyRetained(stream, plannedFloor, removedBytes)
           core.tellLater(stream)
         },
       },

@@ -1,7 +1,8 @@
 /**
  * What retention would remove of a stream. Enforcement does exactly what the plan says, as it is the same function.
  *
- * Records go from the oldest on: those older than the greatest age by ingest time, and those that do not fit into the greatest size counted
+ * Records go from the oldest on: those older than the greatest age by ingest time (see `RecordReads.firstNotAged` for records of the future,
+ * which a wall clock that was wrong once leaves behind), and those that do not fit into the greatest size counted
  * from the newest on. What the slowest cursor of `min_cursor_name` has not passed stays, whatever the limits; as long as no group has a
  * cursor of that name, everything stays.
  */
@@ -39,8 +40,9 @@ export async function planRetention(
   const audited = stream.name === AUDIT_STREAM
   let planned = stream.floor
   if (maxAgeMs !== null) {
-    const youngest = Math.max(0, core.time.wallMs() - maxAgeMs)
-    planned = Math.max(planned, await core.reads.firstAtOrAbove(stream.index, 'ingest', youngest, end, audited))
+    const nowMs = core.time.wallMs()
+    const times = { youngestMs: Math.max(0, nowMs - maxAgeMs), nowMs, end }
+    planned = Math.max(planned, await core.reads.firstNotAged(stream.index, times, audited))
   }
   if (maxBytes !== null && !audited) {
     planned = Math.max(planned, await core.reads.firstWithin(stream.index, maxBytes, end)) // events have no payload

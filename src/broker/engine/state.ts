@@ -162,7 +162,7 @@ export interface GroupCopier {
 export class BrokerState {
   /** Key of delivery ids. Empty until the log's first frame. */
   secret: Uint8Array = new Uint8Array()
-  /** Highest time in any frame: broker time never falls below it. */
+  /** Highest broker time in any frame, which it never falls below. What says when something happened is of the wall clock. */
   lastAtMs = 0
   readonly streams: StreamState[] = []
   readonly groups: Group[] = []
@@ -215,7 +215,6 @@ export class BrokerState {
     const sorted = this.#sorted.get(tenant) ?? new SortedByName<StreamState>()
     this.#sorted.set(tenant, sorted)
     sorted.add(stream)
-    this.passed(atMs)
     return stream
   }
 
@@ -269,7 +268,6 @@ export class BrokerState {
 
   /** S3. False: the creation of the audit stream was lost to damage, and nothing tells its number. */
   applyAudited(tenant: string, auditOffset: number, place: Place, atMs: number): boolean {
-    this.passed(atMs)
     const stream = this.stream(tenant, AUDIT_STREAM) ?? this.#restoreAuditStream(tenant, atMs)
     if (stream === null) return false
     const nothing = { firstOffset: auditOffset, count: 1, ingestTimeMs: atMs }
@@ -327,13 +325,17 @@ export class BrokerState {
     )
   }
 
+  /** Broker time is another one from here on, and what is left of leases and delays stays what it was. */
+  applyClockSet(setToMs: number, shiftMs: number): void {
+    this.lastAtMs = setToMs
+    for (const group of this.groups) if (group) this.#change(group, ({ queue }) => queue.shiftTimes(shiftMs))
+  }
+
   applyCursor(group: Group, cursor: string, offset: number, atMs: number): void {
-    this.passed(atMs)
     this.#change(group, ({ cursors }) => cursors.set(cursor, { offset, updatedAtMs: atMs }))
   }
 
   applyObservation(group: Group, consumerId: string, observation: Observation): void {
-    this.passed(observation.observedAtMs)
     this.#change(group, ({ observations }) => {
       observations.delete(consumerId) // to stand last: who was seen least recently goes first
       observations.set(consumerId, observation)
@@ -344,8 +346,7 @@ export class BrokerState {
   }
 
   /** @param removedBytes payload bytes of the records that the floor rises over */
-  applyRetained(stream: StreamState, floor: number, removedBytes: number, atMs: number): void {
-    this.passed(atMs)
+  applyRetained(stream: StreamState, floor: number, removedBytes: number): void {
     const left = Math.max(0, stream.payloadBytes - removedBytes) // more, when a removed record could not be read
     stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
     stream.floor = Math.max(stream.floor, floor)
@@ -354,7 +355,6 @@ export class BrokerState {
   }
 
   applyIncidentAcknowledged(incidentId: string, acknowledged: AcknowledgedIncident): void {
-    this.passed(acknowledged.atMs)
     this.acknowledgedIncidents.set(incidentId, acknowledged)
   }
 
@@ -363,7 +363,7 @@ export class BrokerState {
     for (const stream of this.streams) stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)
   }
 
-  /** It was as late as this. */
+  /** Broker time was as late as this. */
   passed(atMs: number): void {
     if (atMs > this.lastAtMs) this.lastAtMs = atMs
   }

@@ -120,7 +120,7 @@ export class Storage {
     const audit = core.auditStream(tenant)
     const auditOffset = audit.nextOffset
     const acknowledged = {
-      atMs: core.time.nowMs(),
+      atMs: core.time.wallMs(),
       by: body.acknowledged_by ?? null,
       note: body.note ?? null,
     }

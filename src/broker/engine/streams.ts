@@ -62,7 +62,7 @@ export class Streams {
     const { tenant, principal } = caller
     const audit = core.auditStream(tenant)
     const number = core.state.streams.length
-    const atMs = core.time.nowMs()
+    const atMs = core.time.wallMs()
     const auditOffset = audit.nextOffset
     return core.change(
       {

@@ -1,6 +1,9 @@
 /**
  * Payload of CHANGE: everything rare, as JSON in UTF-8. A field that is added later is optional here, so that older logs stay readable.
  *
+ * `at_ms` is of the wall clock, but for `delivery_stopped`, which brought along the broker's until it had `wall_ms`. Older frames have broker
+ * time everywhere.
+ *
  * H1  a change with an `audit_offset` is at the same time the audit event at this offset of its tenant's audit stream
  */
 import { Type } from 'typebox'
@@ -80,6 +83,15 @@ const Change = Type.Union([
     offset: Integer,
     attempt: Integer,
     reason: Text,
+    /** Of the wall clock, for the event; `at_ms` is of the lease. */
+    wall_ms: Type.Optional(Integer),
+  }),
+  /** An operator had broker time set: what leases and delays say moves along. */
+  change('clock_set', {
+    ...audited,
+    /** Broker time after it. */
+    set_to_ms: Integer,
+    shift_ms: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
   }),
   /** An event alone. */
   change('audit', {

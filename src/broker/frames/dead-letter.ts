@@ -5,15 +5,16 @@
  *   offset  bytes  field
  *        0      1  version       DEAD_LETTER_VERSION
  *        1      1  cause         place in DEAD_LETTER_CAUSES + 1
- *        2      2  unused        0
+ *        2      1  flags         bit 0: the event happened at ingestTimeMs; without, in older frames, at atMs
+ *        3      1  unused        0
  *        4      4  groupNumber   u32, of the delivery
  *        8      8  offset        u64, of the delivery, in the group's stream
  *       16      4  attempt       u32, of the delivery
  *       20      4  targetNumber  u32, of the copy's stream
  *       24      8  targetOffset  u64, of the copy
  *       32      8  auditOffset   u64, of the event
- *       40      8  atMs          u64, of the end of the delivery and of the event
- *       48      8  ingestTimeMs  u64, of the copy
+ *       40      8  atMs          u64, of the end of the delivery, in broker time
+ *       48      8  ingestTimeMs  u64, of the copy and of the event, by the wall clock
  *       56      4  recordAt      u32, where the copy begins
  *       60      4  headCrc       u32, CRC-32 of bytes [0, 60): see records-frame.ts
  *       64      …  names         tenant, principal, source stream, consumer group, target stream, reason: u32 bytes and UTF-8 each; they
@@ -29,6 +30,8 @@ import { encodeRecord, headersOf, withHeaders } from './record.ts'
 import { TextFields, textFieldBytes, writeTextField } from './text.ts'
 
 const DEAD_LETTER_VERSION = 1
+const FLAGS_AT = 2
+const FLAG_EVENT_AT_INGEST = 1
 const HEAD_CRC_AT = 60
 /** So much of a payload is enough for `decodeDeadLetterHead`. */
 export const DEAD_LETTER_HEAD_BYTES = 64
@@ -37,7 +40,7 @@ export const DEAD_LETTER_HEAD_BYTES = 64
 export const DEAD_LETTER_CAUSES = ['explicit', 'policy', 'expiry'] as const
 export type DeadLetterCause = (typeof DEAD_LETTER_CAUSES)[number]
 
-export interface DeadLetterHead {
+interface DeadLetterHead {
   readonly cause: DeadLetterCause
   readonly groupNumber: number
   readonly offset: number
@@ -63,6 +66,13 @@ export interface DeadLetter extends DeadLetterHead, DeadLetterNames {
   readonly record: { readonly bytes: Buffer }
 }
 
+interface DecodedDeadLetterHead extends DeadLetterHead {
+  /** When it happened, by the wall clock as far as that is known. */
+  readonly eventAtMs: number
+}
+
+export interface DecodedDeadLetter extends DecodedDeadLetterHead, DeadLetterNames {}
+
 export const deadLetterBytes = (deadLetter: DeadLetter): number =>
   namesOf(deadLetter).reduce((sum, name) => sum + textFieldBytes(name), DEAD_LETTER_HEAD_BYTES) +
   copyOf(deadLetter).byteLength
@@ -73,7 +83,7 @@ export function encodeDeadLetter(into: Buffer, at: number, deadLetter: DeadLette
   for (const name of namesOf(deadLetter)) to = writeTextField(into, to, name)
   into[at] = DEAD_LETTER_VERSION
   into[at + 1] = DEAD_LETTER_CAUSES.indexOf(deadLetter.cause) + 1
-  into[at + 2] = 0
+  into[at + FLAGS_AT] = FLAG_EVENT_AT_INGEST
   into[at + 3] = 0
   writeU32(into, at + 4, deadLetter.groupNumber)
   writeU64(into, at + 8, deadLetter.offset)
@@ -141,11 +151,14 @@ function copyOf({ record, sourceStream, offset, reason }: DeadLetter): Buffer {
  *
  * @param payload may be damaged or cut behind DEAD_LETTER_HEAD_BYTES
  */
-export function decodeDeadLetterHead(payload: Uint8Array): (DeadLetterHead & { readonly recordAt: number }) | null {
+export function decodeDeadLetterHead(
+  payload: Uint8Array,
+): (DecodedDeadLetterHead & { readonly recordAt: number }) | null {
   if (payload.byteLength < DEAD_LETTER_HEAD_BYTES || payload[0] !== DEAD_LETTER_VERSION) return null
   if (readU32(payload, HEAD_CRC_AT) !== crc32(payload, 0, HEAD_CRC_AT)) return null
   const cause = DEAD_LETTER_CAUSES[payload[1]! - 1]
   if (cause === undefined) return null
+  const hasEventAtIngest = (payload[FLAGS_AT]! & FLAG_EVENT_AT_INGEST) !== 0
   return {
     cause,
     groupNumber: readU32(payload, 4),
@@ -156,12 +169,13 @@ export function decodeDeadLetterHead(payload: Uint8Array): (DeadLetterHead & { r
     auditOffset: readU64(payload, 32),
     atMs: readU64(payload, 40),
     ingestTimeMs: readU64(payload, 48),
+    eventAtMs: readU64(payload, hasEventAtIngest ? 48 : 40),
     recordAt: readU32(payload, 56),
   }
 }
 
 /** Everything but the copy, which FrameRecords reads. */
-export function decodeDeadLetter(payload: Buffer): (DeadLetterHead & DeadLetterNames) | null {
+export function decodeDeadLetter(payload: Buffer): DecodedDeadLetter | null {
   const head = decodeDeadLetterHead(payload)
   if (head === null || head.recordAt > payload.byteLength) return null
   const { recordAt, ...facts } = head

@@ -31,6 +31,7 @@ export const health = (parts: BrokerHttpParts): Endpoint => ({
       node_id: nodeId,
       http_bind: node.httpBind(),
       storage,
+      clock: parts.clock(),
       security: { auth_mode: node.authMode },
       audit: { status }, // audit events are frames of the same log
       metrics: { exposure: node.metricsExposure },

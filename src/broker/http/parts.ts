@@ -12,6 +12,7 @@ export interface BrokerHttpParts {
   readonly node: NodeIdentity
   readonly storage: () => StorageHealth
   readonly health: ServiceHealth
+  readonly clock: () => ClockHealth
   /** Null: not exposed. */
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */
@@ -35,6 +36,12 @@ interface NodeIdentity {
   readonly httpBind: () => string
   readonly authMode: string
   readonly metricsExposure: 'http' | 'disabled'
+}
+
+export interface ClockHealth {
+  /** Of broker time from the wall clock. */
+  readonly offset_ms: number
+  readonly message?: string
 }
 
 export interface StorageHealth {

@@ -28,10 +28,10 @@ function named(position: number, facts: EventFacts | null, eventId: string | nul
 function deadLettered(payload: Buffer): EventFacts | null {
   const deadLetter = decodeDeadLetter(payload)
   if (deadLetter === null) return null
-  const { atMs, tenant, principal, sourceStream, auditOffset } = deadLetter
+  const { eventAtMs, tenant, principal, sourceStream, auditOffset } = deadLetter
   return {
     kind: 'delivery_dead_lettered',
-    at_ms: atMs,
+    at_ms: eventAtMs,
     tenant,
     principal,
     stream: sourceStream,
@@ -69,7 +69,11 @@ function factsOf(change: Change): EventFacts | null {
     }
     case 'delivery_stopped': {
       const { group: consumer_group, offset, attempt, reason } = change
-      return facts(change, change.kind, { consumer_group, offset, attempt, reason })
+      return facts({ ...change, at_ms: eventTimeOf(change) }, change.kind, { consumer_group, offset, attempt, reason })
+    }
+    case 'clock_set': {
+      const { shift_ms } = change
+      return facts({ ...change, stream: null }, change.kind, { shift_ms })
     }
     case 'audit':
       return facts(change, change.event_kind, change.detail)
@@ -81,6 +85,10 @@ function factsOf(change: Change): EventFacts | null {
       return null
   }
 }
+
+/** When it happened, by the wall clock. */
+export const eventTimeOf = (change: Change): number =>
+  change.kind === 'delivery_stopped' ? (change.wall_ms ?? change.at_ms) : change.at_ms
 
 interface Audited {
   readonly at_ms: number

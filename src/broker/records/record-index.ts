@@ -209,6 +209,26 @@ export class RecordIndex {
   }
 
   /**
+   * Ranges of the records below `end`, in their order, each with the latest ingest time that is in it (X4): a run as a whole when that is
+   * below `youngestMs`, else its marks.
+   */
+  *ingestTimes(youngestMs: number, end: number): Generator<OffsetRange & { readonly latestMs: number }, void> {
+    for (const span of this.#spans.slice()) {
+      const { run } = span
+      const last = Math.min(span.end, end)
+      if (span.from >= last) return
+      if (run.whole[MARK_INGEST_TIME]! < youngestMs) {
+        yield { from: span.from, end: last, latestMs: run.whole[MARK_INGEST_TIME]! }
+        continue
+      }
+      for (let mark = run.markOf(span.from); run.markBegin(mark) < last; mark++) {
+        const latestMs = run.mark(mark, MARK_INGEST_TIME)
+        yield { from: Math.max(span.from, run.markBegin(mark)), end: Math.min(last, run.markEnd(mark)), latestMs }
+      }
+    }
+  }
+
+  /**
    * Where to look for the lowest offset that can stay when the newest records are kept, up to `maxBytes` of payload: it is in this range,
    * or when all of that fits too, before it; then ask again with the range's begin and the bytes from there on (X4). Null: all can stay.
    *

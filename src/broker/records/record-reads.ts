@@ -188,6 +188,41 @@ export class RecordReads {
     }
   }
 
+  /**
+   * The lowest offset below `end` that a greatest age keeps; `end` when there is none. A record is kept when its ingest time is between
+   * `youngestMs` and `nowMs`. One of the future says nothing of its age: it goes with the first older record behind it, and no record goes
+   * that has none behind it. Of many of them DOUBTFUL_READS_MAX marks are read in one search, and the next search finds the rest.
+   */
+  async firstNotAged(
+    index: RecordIndex,
+    { youngestMs, nowMs, end }: { readonly youngestMs: number; readonly nowMs: number; readonly end: number },
+    audited: boolean,
+  ): Promise<number> {
+    let kept: number | null = null // of the future, since the last record that is too old
+    let reads = 0
+    const ranges = index.ingestTimes(youngestMs, end)
+    for (const { from, end: rangeEnd, latestMs } of ranges) {
+      if (latestMs < youngestMs) {
+        kept = null
+        continue
+      }
+      if (latestMs > nowMs && ++reads > DOUBTFUL_READS_MAX) {
+        for (const behind of ranges) {
+          if (behind.latestMs < youngestMs) return from // what is below it was looked at
+          if (behind.latestMs <= nowMs) break
+        }
+        return kept ?? from
+      }
+      const { places, ingestTimesMs } = await this.#times(index, from, rangeEnd, audited)
+      for (const [number, timeMs] of ingestTimesMs.entries()) {
+        if (timeMs < youngestMs) kept = null
+        else if (timeMs <= nowMs) return kept ?? places.offset(number)
+        else if (timeMs > nowMs) kept ??= places.offset(number)
+      }
+    }
+    return kept ?? end
+  }
+
   /** The lowest offset that can stay when the newest records below `end` are kept, up to `maxBytes` of payload. */
   async firstWithin(index: RecordIndex, maxBytes: number, end: number): Promise<number> {
     let bytes = 0
@@ -250,6 +285,7 @@ export class RecordReads {
 }
 
 const READ_ATTEMPTS_MAX = 3
+const DOUBTFUL_READS_MAX = 64
 /** Base of a segment that never was: below every readable position. */
 const NOWHERE = -1
 const NOTHING: ReadAnswer = { text: Buffer.alloc(0), textDone: () => {}, numbers: new Float64Array(), unreadable: [] }

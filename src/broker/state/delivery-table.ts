@@ -144,6 +144,14 @@ export class DeliveryTable {
     this.#become(slot, REPORTED)
   }
 
+  /** All by as much, so that their order stays. */
+  shiftTimes(shiftMs: number): void {
+    for (let slot = 0; slot < this.#slotsUsed; slot++) {
+      this.leasedAtMs[slot]! += shiftMs
+      this.due.dueMs[slot]! += shiftMs
+    }
+  }
+
   /** Counts a later attempt. Those that it skips were lost to damage. */
   advance(slot: number, attempt: number): void {
     const steps = attempt - this.attempt[slot]!

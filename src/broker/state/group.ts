@@ -218,6 +218,11 @@ export class GroupState {
     this.#table.due.move(slot, expiresAtMs)
   }
 
+  /** The clock was set: all times of leases and delays move by as much. Looks at every slot of the table. */
+  shiftTimes(shiftMs: number): void {
+    this.#table.shiftTimes(shiftMs)
+  }
+
   /** Retention: everything about offsets below `floor` is forgotten. Looks at every slot of the table. */
   dropBelow(floor: number): void {
     if (floor <= this.#floor) return

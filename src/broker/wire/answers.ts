@@ -17,6 +17,11 @@ export const Acknowledgement = Type.Object({
 })
 export type Acknowledgement = Static<typeof Acknowledgement>
 
+/** Of a lease. */
+export const LeaseRemaining = Type.Integer({
+  description: 'what is left of the lease when this answer is given, whatever the clocks show',
+})
+
 export const ErrorDetail = Type.Object({
   code: Type.String(),
   message: Type.String(),

@@ -1,7 +1,7 @@
 /** What the broker answers about consumer groups: cursors, leases, what is delayed, who reads. */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
-import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
+import { Acknowledgement, ApiVersion, LeaseRemaining, nullable } from './answers.ts'
 
 const groupFields = { api_version: ApiVersion, stream: Type.String(), consumer_group: Type.String() }
 const CursorEntry = Type.Object({
@@ -62,6 +62,7 @@ export const LeaseListReply = Type.Object({
       delivery_id: Type.String(),
       leased_at_ms: nullable(Type.Integer()),
       lease_expires_at_ms: nullable(Type.Integer()),
+      lease_remaining_millis: nullable(LeaseRemaining),
       reason: nullable(
         Type.String({ description: 'of the last nack, retry or dead-letter of the record, 256 bytes at most' }),
       ),

@@ -47,6 +47,12 @@ export const HealthReply = Type.Object({
     status: Type.String({ description: 'ok, read-only or degraded' }),
     message: Type.Optional(Type.String({ description: 'what is wrong with the log' })),
   }),
+  clock: Type.Object({
+    offset_ms: Type.Integer({
+      description: 'how far broker time, which leases are told in, is ahead of the wall clock',
+    }),
+    message: Type.Optional(Type.String({ description: 'when that is more than a second' })),
+  }),
   security: Type.Object({ auth_mode: Type.String() }),
   audit: Type.Object({ status: Type.String() }),
   metrics: Type.Object({ exposure: Type.String({ description: 'http or disabled' }) }),

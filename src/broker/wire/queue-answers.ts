@@ -1,7 +1,7 @@
 /** What the broker answers to claims, and to what is done with a delivery. */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
-import { Acknowledgement, ApiVersion, ErrorDetail } from './answers.ts'
+import { Acknowledgement, ApiVersion, ErrorDetail, LeaseRemaining } from './answers.ts'
 import { RecordReply } from './record-answers.ts'
 
 const deliveryFields = {
@@ -25,6 +25,7 @@ export const ClaimReply = Type.Object({
       attempt: Type.Integer(),
       leased_at_ms: Type.Integer(),
       lease_expires_at_ms: Type.Integer(),
+      lease_remaining_millis: LeaseRemaining,
       record: RecordReply,
     }),
   ),
@@ -85,6 +86,7 @@ export const RenewReply = Type.Object({
     state: Type.Literal('active'),
     leased_at_ms: Type.Integer(),
     lease_expires_at_ms: Type.Integer(),
+    lease_remaining_millis: LeaseRemaining,
   }),
   acknowledgement: Acknowledgement,
 })

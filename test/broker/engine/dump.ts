@@ -159,6 +159,7 @@ function groupDump(reference: Reference, stream: RefStream, group: RefGroup | un
     delivery_id: reference.tokens.delivery(group!.number, entry.offset, entry.attempt),
     leased_at_ms: entry.leasedAtMs,
     lease_expires_at_ms: entry.expiresAtMs,
+    lease_remaining_millis: entry.expiresAtMs === null ? null : Math.max(0, entry.expiresAtMs - nowMs),
     reason: entry.reason,
   }))
   return {

@@ -137,7 +137,7 @@ describe('a copy for the checkpoint', () => {
         state.applyFinished(group, 0, 1, 'stopped', 6500, 'no')
       }
       const stream = state.streams[turns]!
-      state.applyRetained(stream, 2, 0, 6600)
+      state.applyRetained(stream, 2, 0)
       state.applyRecords(stream, { segmentBase: 0, place: 0, frameBytes: 9 }, BROUGHT)
       fill(new BrokerState(), 1, 1)
       state.applyGroupCreated(state.groups.length, stream, `new ${turns}`)

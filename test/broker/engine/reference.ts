@@ -147,6 +147,17 @@ export class RefStream {
     return end
   }
 
+  /** The first offset that a greatest age keeps. A record of the future goes with the first one behind it that is too old. */
+  firstNotAged(youngestMs: number, nowMs: number): number {
+    const times = Array.from({ length: this.visibleNext - this.floor }, (_, i) =>
+      this.#timeOf('ingest_time_ms', this.floor + i),
+    )
+    const young = times.findIndex((timeMs) => timeMs >= youngestMs && timeMs <= nowMs)
+    const before = young < 0 ? times : times.slice(0, young)
+    const lastOld = before.findLastIndex((timeMs) => timeMs < youngestMs)
+    return this.floor + lastOld + 1
+  }
+
   #timeOf(by: 'event_time_ms' | 'ingest_time_ms', offset: number): number {
     return this.events.get(offset)?.at_ms ?? this.records.get(offset)![by]
   }
@@ -220,7 +231,7 @@ export class Reference {
   ): number {
     const end = stream.visibleNext
     let floor = stream.floor
-    if (maxAgeMs !== null) floor = Math.max(floor, stream.firstAtOrAbove('ingest_time_ms', wallMs - maxAgeMs))
+    if (maxAgeMs !== null) floor = Math.max(floor, stream.firstNotAged(wallMs - maxAgeMs, wallMs))
     if (maxBytes !== null) {
       let kept = end
       while (kept > stream.floor && stream.payloadBytesBetween(kept - 1, end) <= maxBytes) kept -= 1
@@ -307,7 +318,7 @@ export class Reference {
     this.#bring(target, [copy])
     this.#audit(tenant, auditOffset, frame.position, {
       kind: 'delivery_dead_lettered',
-      at_ms: atMs,
+      at_ms: deadLetter.ingestTimeMs,
       principal: deadLetter.principal,
       stream: group.stream.name,
       detail: {
@@ -453,7 +464,8 @@ export class Reference {
       case 'delivery_stopped': {
         const { group: consumer_group, offset, attempt, reason } = change
         const detail = { consumer_group, offset, attempt, reason }
-        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+        const at_ms = change.wall_ms!
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, at_ms, detail })
       }
       case 'audit': {
         const { event_id, event_kind: kind, at_ms, tenant, principal, stream, detail, audit_offset: offset } = change

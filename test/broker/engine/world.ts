@@ -70,6 +70,10 @@ export class BrokerWorld {
   failsWrites = false
   /** How often long work let others have their turn. */
   turns = 0
+  /** What the machine slept. */
+  sleptMs = 0
+  /** The next start sets broker time. */
+  setsClock = false
   /** How far the wall clock is off. */
   wallSkewMs = 0
   /** Since the world began: what a clock shows that is never set. */
@@ -159,6 +163,7 @@ export class BrokerWorld {
       clock: {
         nowMs: () => world.nowMs,
         wallMs: () => this.wallMs,
+        uptimeMs: () => world.nowMs + this.sleptMs,
         every: (intervalMs, task) => {
           const timer = { intervalMs, task, dueMs: world.nowMs + intervalMs }
           this.#timers.add(timer)
@@ -174,6 +179,7 @@ export class BrokerWorld {
       localDisk: this.options.localDisk ?? 'sync',
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
+      setsClock: this.setsClock,
       tenants: [CALLER.tenant],
     })
   }

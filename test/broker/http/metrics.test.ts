@@ -15,6 +15,8 @@ const gauges: BrokerGauges = {
   framesInFlight: 7,
   degraded: 1,
   readErrors: 8,
+  clockOffsetMs: 8,
+  sleptMs: 9500,
 }
 const log = {
   counters: () => ({ groups: 1, syncs: 2, bytes: 3, syncNanoseconds: 4e9 }),
@@ -63,6 +65,8 @@ describe('GET /metrics', () => {
       'mq_streams 2',
       'mq_groups 3',
       'mq_log_frames_in_flight 7',
+      'mq_clock_offset_ms 8',
+      'mq_clock_slept_seconds_total 9.5',
       'mq_log_committed_position 4096',
       'mq_log_bytes_total 3',
       'mq_log_syncs_total 2',

@@ -239,6 +239,7 @@ describe('the broker’s routes', () => {
       const closed = await TestBroker.start({
         authenticate: () => assert.fail('health is public'),
         storage: () => ({ status: 'read-only', message: 'the disk failed' }),
+        clock: () => ({ offset_ms: -5000, message: 'it is behind' }),
       })
       const answer = await closed.ask('GET', '/health?x=1')
       assert.equal(answer.status, 200)
@@ -249,6 +250,7 @@ describe('the broker’s routes', () => {
         node_id: 'node-1',
         http_bind: `127.0.0.1:${closed.port}`,
         storage: { status: 'read-only', message: 'the disk failed' },
+        clock: { offset_ms: -5000, message: 'it is behind' },
         security: { auth_mode: 'insecure-local' },
         audit: { status: 'read-only' },
         metrics: { exposure: 'disabled' },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { crc32, writeU32 } from '../../../native-free-codecs/frame.ts'
 import {
   DEAD_LETTER_CAUSES,
   DEAD_LETTER_HEAD_BYTES,
@@ -35,6 +36,7 @@ import {
 } from '../../../src/broker/frames.ts'
 import type { DeadLetter, NewRecord, ReplicatedRecords } from '../../../src/broker/frames.ts'
 import { decodeChange, encodeChange } from '../../../src/broker/frames/change.ts'
+import { eventTimeOf } from '../../../src/broker/records/audit-event.ts'
 import type { Change } from '../../../src/broker/frames/change.ts'
 import { bytesOf, encoded, newRecord, plain, plainRecord, text, timeMs } from './support.ts'
 
@@ -332,7 +334,7 @@ describe('a dead-letter frame', () => {
       fc.property(deadLetter, (value) => {
         const payload = encodedDeadLetter(value)
         const { record, ...facts } = value
-        assert.deepEqual(decodeDeadLetter(payload), facts)
+        assert.deepEqual(decodeDeadLetter(payload), { ...facts, eventAtMs: value.ingestTimeMs })
         const frame = new FrameRecords()
         assert.ok(frame.open(FRAME_DEAD_LETTER, payload) && frame.seek(0) && frame.record.end === payload.byteLength)
         assert.deepEqual(
@@ -350,6 +352,13 @@ describe('a dead-letter frame', () => {
         assert.ok(copy?.equals(payload.subarray(frame.record.at)))
       }),
     )
+  })
+
+  it('of an older version has its event at the end of the delivery, as it had', () => {
+    const [value] = fc.sample(deadLetter, { seed: 3, numRuns: 1 })
+    const older = changed(encodedDeadLetter(value!), 2, 0)
+    writeU32(older, 60, crc32(older, 0, 60))
+    assert.equal(decodeDeadLetter(older)?.eventAtMs, value!.atMs)
   })
 
   it('keeps the first origin through all hops and counts them, however many headers the record has', () => {
@@ -415,6 +424,14 @@ describe('frames of claims, resolutions and changes', () => {
     }
     for (const other of ['', '{', 'null', '{"kind":"later","at_ms":1}'])
       assert.equal(decodeChange(Buffer.from(other)), null)
+  })
+})
+
+describe('a delivery that was stopped', () => {
+  it('has an event of the wall clock, or in older frames of broker time', () => {
+    const change = changes.find(({ kind }) => kind === 'delivery_stopped')!
+    const newer = decodeChange(encodeChange({ ...change, wall_ms: 77 } as typeof change))!
+    assert.deepEqual([eventTimeOf(change), eventTimeOf(newer)], [change.at_ms, 77])
   })
 })
 

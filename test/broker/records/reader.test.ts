@@ -562,7 +562,7 @@ describe('audited frames', () => {
     const event = (offset: number, kind: string, stream: string | null, detail: object): object => ({
       event_id: ids[offset],
       kind,
-      at_ms: offset === 0 ? 100 : offset === 5 ? 400 : 300,
+      at_ms: offset === 0 ? 100 : offset === 5 ? INGEST_TIME_MS : 300,
       tenant: 'acme',
       principal: offset === 0 ? 'ci' : offset === 5 ? 'worker' : 'ops',
       stream,
@@ -635,11 +635,11 @@ describe('audited frames', () => {
       message_id: (events[5] as { event_id: string }).event_id,
       key_hex: null,
       headers: {},
-      event_time_ms: 400,
-      ingest_time_ms: 400,
+      event_time_ms: INGEST_TIME_MS,
+      ingest_time_ms: INGEST_TIME_MS,
     })
     const times = result.numbers.subarray(7)
-    assert.deepEqual([times[5], times[11], times[17]], [400, 400, payload_hex.length / 2])
+    assert.deepEqual([times[5], times[11], times[17]], [INGEST_TIME_MS, INGEST_TIME_MS, payload_hex.length / 2])
   })
 
   it('that are dead letters are records of their target stream as well', async () => {
