@@ -240,7 +240,8 @@ export function compare(facts: Facts, pristine: Facts, isCut: boolean): 'right' 
 function compareGroups(group: GroupFacts, before: GroupFacts, floor: number): boolean {
   const endings = new Map(before.leases.map(({ offset, state, attempt }) => [offset, { state, attempt }]))
   for (const { offset, state, attempt } of group.leases) {
-    if (state === 'active' || state === 'expired' || offset < floor) continue
+    const isOpen = state === 'active' || state === 'expired' || state === 'released'
+    if (isOpen || offset < floor) continue
     const ended = endings.get(offset)
     assert.deepEqual({ state, attempt }, ended, `offset ${offset} ended otherwise, or had not ended`)
   }
