@@ -100,6 +100,7 @@ describe('POST …/claims', () => {
           attempt: 1,
           leased_at_ms: first.leased_at_ms,
           lease_expires_at_ms: first.leased_at_ms + 30_000,
+          lease_remaining_millis: first.lease_remaining_millis,
           record: {
             offset: 0,
             message_id: 'm-1',

@@ -221,7 +221,8 @@ describe('renew', () => {
       [1, 60_001],
       [1, 60_002],
     ] as const) {
-      assert.deepEqual((await claimed.renew(by)).succeeded(RenewReply), {
+      const reply = (await claimed.renew(by)).succeeded(RenewReply)
+      assert.deepEqual(reply, {
         ...identityOf(claimed),
         lease: {
           consumer_group: 'workers',
@@ -230,6 +231,7 @@ describe('renew', () => {
           state: 'active',
           leased_at_ms,
           lease_expires_at_ms: lease_expires_at_ms + sum,
+          lease_remaining_millis: reply.lease.lease_remaining_millis,
         },
         acknowledgement: SYNCED,
       })

@@ -140,11 +140,14 @@ describe('GET …/consumer-groups/{group}/leases', () => {
           delivery_id: active!.id,
           leased_at_ms: active!.fields.leased_at_ms,
           lease_expires_at_ms: active!.fields.lease_expires_at_ms,
+          lease_remaining_millis: list.leases[0]!.lease_remaining_millis,
           reason: null,
         },
       ],
       truncated: false,
     })
+    const { lease_remaining_millis } = list.leases[0]!
+    assert(lease_remaining_millis! > 0 && lease_remaining_millis! <= active!.fields.lease_remaining_millis)
     const all = await group.leases(true)
     assert.equal(all.lease_count, all.leases.length)
     assert.deepEqual(
