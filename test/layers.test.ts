@@ -16,6 +16,7 @@ const SHARED = [
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/validation.ts',
+  'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it
 ]
 /** Built-in modules that compute and touch nothing outside the process. */
 const PURE_BUILTINS = new Set(['node:assert/strict', 'node:buffer', 'node:crypto', 'node:util', 'node:zlib'])
@@ -41,6 +42,7 @@ const MAY_READ_CLOCKS = [
   'workers/', // hand them to what they run
 ]
 const MAY_DEFER = [
+  'src/http/turns.ts', // gives the event loop a turn between slices of a long body
   'src/http/server.ts', // closes outside the library's callbacks
   'src/logstore/grpc/grpc-front.ts', // likewise
   'src/objectstore/service.ts', // hands it to the reads, which gather those of one turn of the event loop

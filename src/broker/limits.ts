@@ -21,6 +21,12 @@ export const PATH_TOKEN_BYTES_MAX = 256
 export const NAME_BYTES_MAX = 65_535
 /** Copies of one record from dead-letter stream to dead-letter stream; a cycle of them ends here. */
 export const DEAD_LETTER_HOPS_MAX = 10
+export const HEADERS_MAX = 128
+/** Names and values of all headers of a record, in UTF-8. */
+export const HEADERS_BYTES_MAX = 64 << 10
+/** What a dead-letter copy has on top of what its publisher sent, its reason included. */
+export const DEAD_LETTER_HEADERS_MAX = 6
+export const DEAD_LETTER_HEADERS_BYTES_MAX = NAME_BYTES_MAX + 1024
 /** Offsets in delivery ids and typed columns are 48 bits wide. */
 export const OFFSET_MAX = 2 ** 48 - 1
 

@@ -5,8 +5,9 @@
  * N2  a token is a name that can stand in a path: no slash, at most PATH_TOKEN_BYTES_MAX bytes
  * N3  a stream name is a token without white space around it
  * N4  a remark is any well-formed text of at most NAME_BYTES_MAX bytes
+ * N5  a record has at most HEADERS_MAX headers, whose names and values have at most HEADERS_BYTES_MAX bytes together
  */
-import { NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
+import { HEADERS_BYTES_MAX, HEADERS_MAX, NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
 
 /** Of UTF-8 for one UTF-16 code unit, at most. */
 const BYTES_PER_UNIT_MAX = 3
@@ -16,6 +17,8 @@ export const TOKEN_RULE = `must not be blank, have slashes or control characters
 export const STREAM_NAME_RULE = `must not be blank, have slashes, control characters or white space around it or exceed ${PATH_TOKEN_BYTES_MAX} bytes`
 export const REMARK_RULE = `must be well-formed text of at most ${NAME_BYTES_MAX} bytes`
 export const REASON_RULE = `must be well-formed text of 1 to ${NAME_BYTES_MAX} bytes`
+
+export const HEADERS_SIZE_RULE = `must not be more than ${HEADERS_MAX}, or have more than ${HEADERS_BYTES_MAX} bytes together`
 
 /** C0, DEL, C1. */
 const CONTROL_CHARACTER = /\p{Cc}/u
@@ -33,6 +36,25 @@ export const isStreamName = (text: string): boolean => isToken(text) && text.tri
 
 /** N4 */
 export const isRemark = (text: string): boolean => isText(text) && fits(text, NAME_BYTES_MAX)
+
+/** N5 */
+export function fitHeaders(
+  headers: Readonly<Record<string, string>>,
+  countMax = HEADERS_MAX,
+  bytesMax = HEADERS_BYTES_MAX,
+): boolean {
+  let count = 0
+  let units = 0
+  for (const name in headers) {
+    count += 1
+    units += name.length + headers[name]!.length
+  }
+  if (count > countMax || units > bytesMax) return false
+  if (units * BYTES_PER_UNIT_MAX <= bytesMax) return true
+  let bytes = 0
+  for (const name in headers) bytes += Buffer.byteLength(name) + Buffer.byteLength(headers[name]!)
+  return bytes <= bytesMax
+}
 
 /** No lone surrogates: these have no form in UTF-8. */
 export const isText = (text: string): boolean => text.isWellFormed()

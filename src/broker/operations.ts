@@ -40,7 +40,7 @@ import type {
   NackBody,
   QuarantineAcknowledgeBody,
   RenewBody,
-  ReplicaApplyBody,
+  ReplicaApply,
   RetryBody,
 } from './wire/requests.ts'
 import type {
@@ -145,5 +145,5 @@ export interface BrokerOperations {
   ): Promise<QuarantineAcknowledgeReply>
 
   replicationStatus(caller: Caller): Promise<ReplicationStatusReply>
-  applyReplica(caller: Caller, body: ReplicaApplyBody): Promise<ReplicaApplyReply>
+  applyReplica(caller: Caller, body: ReplicaApply): Promise<ReplicaApplyReply>
 }

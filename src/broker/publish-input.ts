@@ -5,26 +5,23 @@
  * P1  text that is kept is well-formed, so UTF-8 gives it back unchanged
  * P2  hex has an even count of digits; it wins over text when both are given
  */
+import { LongString } from '../../native-free-codecs/json-reader.ts'
+import type { LongStringOf } from '../../native-free-codecs/json-reader.ts'
 import { isObject } from '../plain-objects.ts'
 import { unknownField } from '../validation.ts'
-import { NAME_RULE, isHex, isName, isText } from './names.ts'
+import type { Content } from './frames.ts'
+import { HEADERS_SIZE_RULE, NAME_RULE, fitHeaders, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
 import { RECORD_DURABILITIES } from './wire/requests.ts'
 import type { RecordDurability } from './wire/requests.ts'
-
-/** Bytes, in the text they came in: encoded straight into a frame. */
-interface EncodedText {
-  readonly text: string
-  readonly encoding: 'utf8' | 'hex'
-}
 
 /** As JSON.parse made it: its own members are the headers, whatever their names. */
 type Headers = Readonly<Record<string, string>>
 
 export interface PublishInput {
   readonly messageId: string
-  readonly payload: EncodedText
-  readonly key: EncodedText | null
+  readonly payload: Content
+  readonly key: Content | null
   /** Null: the broker's time. */
   readonly eventTimeMs: number | null
   readonly headers: Headers
@@ -46,8 +43,15 @@ const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 const NO_HEADERS: Headers = {}
 export const HEADERS_RULE = 'must be an object of strings'
 
+/** Payloads and keys need not become strings. A header may have any of these names. */
+export const contentOf: LongStringOf = (name, owner) => {
+  if (owner === 'headers') return null
+  if (name === 'payload' || name === 'key') return 'utf8'
+  return name === 'payload_hex' || name === 'key_hex' ? 'hex' : null
+}
+
 /**
- * @param value parsed JSON
+ * @param value parsed JSON, in which what `contentOf` names may be a LongString
  * @throws BrokerError invalid_payload about payload and key, invalid_request about the rest
  */
 export function parsePublish(value: unknown): PublishInput {
@@ -81,17 +85,22 @@ export function tryParsePublish(value: unknown): PublishInput | BrokerError {
 }
 
 /** P1, P2 */
-function encodedText(record: Readonly<Record<string, unknown>>, field: string, hexField: string): EncodedText | null {
+function encodedText(record: Readonly<Record<string, unknown>>, field: string, hexField: string): Content | null {
   const text = record[field] ?? null
   const hex = record[hexField] ?? null
-  if (text !== null && typeof text !== 'string') throw refuse('invalid_payload', `${field} must be a string`)
+  if (text !== null && typeof text !== 'string' && !(text instanceof LongString)) {
+    throw refuse('invalid_payload', `${field} must be a string`)
+  }
   if (hex !== null) {
     if (typeof hex === 'string' && isHex(hex)) return { text: hex, encoding: 'hex' }
+    if (hex instanceof LongString && hex.isValid) return hex.bytes
     throw refuse('invalid_payload', `${hexField} must be a string of an even count of hex digits`)
   }
   if (text === null) return null
-  if (!isText(text)) throw refuse('invalid_payload', `${field} must be well-formed Unicode: bytes go into ${hexField}`)
-  return { text, encoding: 'utf8' }
+  if (text instanceof LongString ? !text.isValid : !isText(text)) {
+    throw refuse('invalid_payload', `${field} must be well-formed Unicode: bytes go into ${hexField}`)
+  }
+  return text instanceof LongString ? text.bytes : { text, encoding: 'utf8' }
 }
 
 function timeOf(value: unknown): number | null {
@@ -109,7 +118,13 @@ function headersOf(value: unknown): Headers {
     if (typeof text !== 'string') throw refuse('invalid_request', 'the value of a header must be a string')
     if (!isText(text)) throw refuse('invalid_request', 'the value of a header must be well-formed Unicode')
   }
-  return value as Headers // each value was looked at
+  return boundedHeaders(value as Headers) // each value was looked at
+}
+
+/** @throws BrokerError when a record may not have so many */
+export function boundedHeaders(headers: Headers): Headers {
+  if (!fitHeaders(headers)) throw refuse('invalid_request', `the headers ${HEADERS_SIZE_RULE}`)
+  return headers
 }
 
 function durabilityOf(value: unknown): RecordDurability | null {
@@ -117,5 +132,3 @@ function durabilityOf(value: unknown): RecordDurability | null {
   if (DURABILITIES.includes(value)) return value as RecordDurability // one of the list of that type
   throw refuse('invalid_request', `durability_mode must be one of ${RECORD_DURABILITIES.join(', ')}`)
 }
-
-/** Of parsed JSON: own members only, as `for in` sees them. */

@@ -1,11 +1,12 @@
 /** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { LongString } from '../../native-free-codecs/json-reader.ts'
 import { unknownParameter } from '../broker/http/query.ts'
 import { replayRules } from '../broker/http/replay-query.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
 import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
-import { HEADERS_RULE, parsePublish } from '../broker/publish-input.ts'
+import { HEADERS_RULE, boundedHeaders, parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
@@ -80,11 +81,11 @@ export function publishInputOf(record: RecordToPublish, config: ClientConfig): P
     headers,
     durability_mode: durability_mode ?? config.defaultDurability,
   })
-  return { ...input, headers: config.headersOf(input.headers) }
+  return { ...input, headers: boundedHeaders(config.headersOf(input.headers)) }
 }
 
+/** A copy: a call that is repeated publishes the same bytes, whatever becomes of the caller's. */
 const bytesField = (name: string, value: string | Uint8Array | null | undefined): Readonly<Record<string, unknown>> =>
-  value instanceof Uint8Array ? { [`${name}_hex`]: hexOf(value) } : { [name]: value }
-
-const hexOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
-  Buffer.from(buffer, byteOffset, byteLength).toString('hex')
+  value instanceof Uint8Array
+    ? { [`${name}_hex`]: new LongString(new Uint8Array(value), 'hex', true) }
+    : { [name]: value }

@@ -1,4 +1,8 @@
-/** Gathers a small body in memory, for endpoints that parse it as a whole. Large ones are streamed by their service instead. */
+/**
+ * Gathers a body in memory, for endpoints that parse it as a whole. Larger ones are streamed by their service instead.
+ *
+ * G1  a long body is copied where it grows, half of it at most in one piece: its chunks are never joined at its end
+ */
 import type { Exchange, TimeOut } from './exchange.ts'
 
 export interface BodyReaders {
@@ -8,12 +12,24 @@ export interface BodyReaders {
   timedOut(why: TimeOut): void
 }
 
+/** Room for a body of two chunks or more, at first. */
+const FIRST_BYTES = 256 << 10
+
 export function gatherBody(exchange: Exchange, limitBytes: number, readers: BodyReaders): void {
-  const pieces: Buffer[] = []
+  let gathered: Buffer | null = null
+  let length = 0
   exchange.readBody(limitBytes, {
     chunk(bytes, isLast) {
-      if (bytes.byteLength > 0) pieces.push(Buffer.from(bytes))
-      if (isLast) readers.whole(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))
+      if (gathered === null && isLast) return readers.whole(Buffer.from(bytes))
+      const end = length + bytes.byteLength
+      if (gathered === null || end > gathered.byteLength) {
+        const longer = Buffer.allocUnsafeSlow(Math.max(end, Math.min(limitBytes, Math.max(FIRST_BYTES, 2 * length))))
+        if (gathered !== null) longer.set(gathered.subarray(0, length))
+        gathered = longer
+      }
+      gathered.set(bytes, length)
+      length = end
+      if (isLast) readers.whole(gathered.subarray(0, length))
     },
     tooLarge: () => readers.tooLarge(),
     timedOut: (why) => readers.timedOut(why),

@@ -6,12 +6,15 @@
  */
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { JsonBoundError } from '../../native-free-codecs/json-reader.ts'
+import type { LongStringOf } from '../../native-free-codecs/json-reader.ts'
 import { freeMemory } from '../free-memory.ts'
 import { describeProblem } from '../validation.ts'
 import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
 import { TIME_OUT_MESSAGES } from './exchange.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
+import { readJsonBody } from './json-body.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
 import { serializer } from './serializer.ts'
@@ -49,8 +52,10 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   readonly body?: Body
   /** An empty body counts as an empty object. */
   readonly bodyOptional?: boolean
-  /** Checks and converts a body by hand; its schema is for the document then. */
-  readonly parse?: (value: unknown) => Parsed
+  /** Checks and converts a body by hand; its schema is for the document then. A promise for a body that takes more than one turn. */
+  readonly parse?: (value: unknown) => Parsed | Promise<Parsed>
+  /** Strings of long bodies that `parse` takes as a LongString. Default: none. */
+  readonly longStringOf?: LongStringOf
   /** Parameters that `admit` takes from the query, for the document. */
   readonly query?: OperationDocument['query']
   readonly reply: Reply
@@ -75,7 +80,7 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
 
 const JSON_TYPE = 'application/json'
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const noLongString: LongStringOf = () => null
 
 export function endpoint<
   Reply extends TSchema,
@@ -87,6 +92,7 @@ export function endpoint<
   if (bodySchema && bodyLimitBytes <= 0) throw new Error(`${options.summary}: a body needs its bodyLimitBytes`)
   const validator = bodySchema && !options.parse ? Compile(bodySchema) : null
   const stringify = serializer(options.reply)
+  const longStringOf = options.longStringOf ?? noLongString
 
   const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
     try {
@@ -99,24 +105,43 @@ export function endpoint<
     }
   }
 
-  const parse = (exchange: Exchange, admitted: Admitted, bytes: Buffer): void => {
-    let value: unknown
-    try {
-      value = bodyOptional && bytes.byteLength === 0 ? {} : JSON.parse(utf8.decode(bytes))
-    } catch {
-      return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
+  const refuseUnread = (exchange: Exchange, error: unknown): void => {
+    if (error instanceof JsonBoundError) {
+      return service.refuse(exchange, { reason: 'bodyInvalid', message: error.message })
     }
+    if (!(error instanceof SyntaxError)) return service.fail(exchange, error)
+    service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
+  }
+
+  const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer): void => {
+    if (bodyOptional && bytes.byteLength === 0) return check(exchange, admitted, {})
+    try {
+      const whole = readJsonBody(bytes, longStringOf, () => exchange.ended)
+      if (!(whole instanceof Promise)) return check(exchange, admitted, whole.value)
+      whole.then(
+        (whole) => whole && check(exchange, admitted, whole.value),
+        (error: unknown) => refuseUnread(exchange, error),
+      )
+    } catch (error) {
+      refuseUnread(exchange, error)
+    }
+  }
+
+  const check = (exchange: Exchange, admitted: Admitted, value: unknown): void => {
     if (bodySchema && validator && !validator.Check(value)) {
       const message = describeProblem(validator.Errors(value)[1], bodySchema)
       return service.refuse(exchange, { reason: 'bodyInvalid', message })
     }
-    let body: Parsed
     try {
-      body = options.parse ? options.parse(value) : (value as Parsed) // just checked against the schema of that type
+      const body = options.parse ? options.parse(value) : (value as Parsed) // just checked against the schema of that type
+      if (!(body instanceof Promise)) return void run(exchange, admitted, body)
+      body.then(
+        (body: Parsed) => run(exchange, admitted, body),
+        (error: unknown) => service.fail(exchange, error),
+      )
     } catch (error) {
-      return service.fail(exchange, error)
+      service.fail(exchange, error)
     }
-    void run(exchange, admitted, body)
   }
 
   return {
@@ -144,7 +169,7 @@ export function endpoint<
       }
       const known = admitted // not null: seen by the functions below
       gatherBody(exchange, bodyLimitBytes, {
-        whole: (bytes) => parse(exchange, known, bytes),
+        whole: (bytes) => read(exchange, known, bytes),
         tooLarge: () =>
           service.refuse(exchange, {
             reason: 'bodyTooLarge',

@@ -5,18 +5,19 @@
  * L1  a link (stream, source site, target site, policy) takes origin offsets without gaps from 0 on; what it has taken before is skipped
  * L2  the records and the link's progress are one frame
  */
+import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
 import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { ReplicaApplyReply, ReplicationStatusReply } from '../wire/node-answers.ts'
-import type { ReplicaApplyBody } from '../wire/requests.ts'
+import type { ReplicaApply } from '../wire/requests.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { Link, StreamState } from './state.ts'
 import type { Streams } from './streams.ts'
 
-type ReplicatedRecords = ReplicaApplyBody['records']
+type ReplicatedRecords = ReplicaApply['records']
 
 const FAILURE = 'replica_apply_failed'
 
@@ -55,7 +56,7 @@ export class Replication {
     }))
   }
 
-  async apply(caller: Caller, body: ReplicaApplyBody): Promise<ReplicaApplyReply> {
+  async apply(caller: Caller, body: ReplicaApply): Promise<ReplicaApplyReply> {
     const core = this.#core
     const { stream: name, source_site, target_site, policy, records } = body
     if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
@@ -172,9 +173,11 @@ export class Replication {
   }
 }
 
-const hex = (text: string) => ({ text, encoding: 'hex' }) as const
+const hex = (hex: string | LongString) =>
+  hex instanceof LongString ? hex.bytes : ({ text: hex, encoding: 'hex' } as const)
 
-const payloadBytesOf = ({ payload_hex }: ReplicatedRecords[number]): number => payload_hex.length / 2
+const payloadBytesOf = ({ payload_hex }: ReplicatedRecords[number]): number =>
+  payload_hex instanceof LongString ? payload_hex.bytes.byteLength : payload_hex.length / 2
 
 /** The first records, up to REPLICA_FRAME_PAYLOAD_BYTES together; one at least. */
 function ofOneFrame(records: ReplicatedRecords): ReplicatedRecords {

@@ -257,6 +257,7 @@ function recordOf({ messageId, payload, key, headers, eventTimeMs }: PublishInpu
 }
 
 function payloadBytesOf({ payload }: PublishInput): number {
+  if (payload instanceof Uint8Array) return payload.byteLength
   return payload.encoding === 'hex' ? payload.text.length / 2 : Buffer.byteLength(payload.text)
 }
 

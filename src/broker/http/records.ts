@@ -1,7 +1,12 @@
 /** Routes of the records of a stream. */
+import { Compile } from 'typebox/schema'
 import type { Endpoint } from '../../http/routes.ts'
-import { parsePublish, tryParsePublish } from '../publish-input.ts'
-import type { RefusalCode } from '../refusals.ts'
+import { mapInTurns } from '../../http/turns.ts'
+import { describeProblem } from '../../validation.ts'
+import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
+import type { PublishInput } from '../publish-input.ts'
+import { refuse } from '../refusals.ts'
+import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
 import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
@@ -25,6 +30,7 @@ export const publish = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     body: PublishBody,
     parse: parsePublish,
+    longStringOf: contentOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishReply,
     status: 201,
@@ -37,12 +43,22 @@ export const publishBatch = (parts: BrokerHttpParts): Endpoint =>
     summary: 'Extension: publish many records with one commit; a bad one is refused in its own result',
     path: streamOf,
     body: PublishBatchBody,
+    parse: parseBatch,
+    longStringOf: contentOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishBatchReply,
     errors: PUBLISH_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) =>
-      parts.operations.publishBatch(caller, path, body.records.map(tryParsePublish)),
+    handle: ({ admitted: { caller, path }, body }) => parts.operations.publishBatch(caller, path, body),
   })
+
+const batch = Compile(PublishBatchBody)
+
+function parseBatch(value: unknown): ReturnType<typeof mapInTurns<unknown, PublishInput | BrokerError>> {
+  if (!batch.Check(value)) {
+    throw refuse('invalid_request', describeProblem(batch.Errors(value)[1], PublishBatchBody))
+  }
+  return mapInTurns(value.records, tryParsePublish)
+}
 
 export const replay = (parts: BrokerHttpParts): Endpoint => replaying(parts, 'A page of records', false)
 

@@ -1,12 +1,16 @@
 /** Routes of replication. Workers run only with a binding, which a node does not have yet: their routes check and then say so. */
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import type { Endpoint } from '../../http/routes.ts'
+import { mapInTurns } from '../../http/turns.ts'
 import { describeProblem } from '../../validation.ts'
 import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
+import { contentOf } from '../publish-input.ts'
 import { refuse } from '../refusals.ts'
 import { ReplicaApplyReply, ReplicationStatusReply } from '../wire/node-answers.ts'
-import { ReplicaApplyBody, ReplicationControlBody } from '../wire/requests.ts'
+import { ReplicaApplyBody, ReplicaApplyEnvelope, ReplicatedRecord, ReplicationControlBody } from '../wire/requests.ts'
+import type { ReplicaApply } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { noPath } from './request.ts'
@@ -57,6 +61,7 @@ export const applyReplica = (parts: BrokerHttpParts): Endpoint =>
     path: noPath,
     body: ReplicaApplyBody,
     parse: parseReplicaApply,
+    longStringOf: contentOf,
     bodyLimitBytes: REPLICA_APPLY_BODY_BYTES_MAX,
     invalid: 'replica_apply_invalid',
     tooLarge: 'replica_apply_too_large',
@@ -65,21 +70,41 @@ export const applyReplica = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller }, body }) => parts.operations.applyReplica(caller, body),
   })
 
-const replicaApply = Compile(ReplicaApplyBody)
+const envelope = Compile(ReplicaApplyEnvelope)
+const replicatedRecord = Compile(ReplicatedRecord)
 
-/** @throws BrokerError */
-export function parseReplicaApply(value: unknown): ReplicaApplyBody {
+/**
+ * @param value parsed JSON, in which what `contentOf` names may be a LongString
+ * @throws BrokerError
+ */
+export function parseReplicaApply(value: unknown): ReplicaApply | Promise<ReplicaApply> {
   if (hasTooManyRecords(value)) {
     throw refuse('replica_apply_too_large', `records must not be more than ${REPLICA_APPLY_RECORDS_MAX}`)
   }
-  if (!replicaApply.Check(value)) {
-    throw refuse('replica_apply_invalid', describeProblem(replicaApply.Errors(value)[1], ReplicaApplyBody))
+  if (!envelope.Check(value)) {
+    throw refuse('replica_apply_invalid', describeProblem(envelope.Errors(value)[1], ReplicaApplyBody))
   }
-  const bytes = value.records.reduce((sum, record) => sum + bytesOf(record), 0)
+  const given = value
+  const records = mapInTurns(given.records, checkedRecord)
+  return records instanceof Promise ? records.then((records) => bounded(given, records)) : bounded(given, records)
+}
+
+function checkedRecord(record: unknown, number: number): ReplicatedRecord {
+  if (replicatedRecord.Check(record)) return record
+  const errors = replicatedRecord.Errors(record)[1].map((error) => ({
+    ...error,
+    instancePath: `/records/${number}${error.instancePath}`,
+    schemaPath: `#/properties/records/items${error.schemaPath.slice(1)}`,
+  }))
+  throw refuse('replica_apply_invalid', describeProblem(errors, ReplicaApplyBody))
+}
+
+function bounded(given: Omit<ReplicaApply, 'records'>, records: readonly ReplicatedRecord[]): ReplicaApply {
+  const bytes = records.reduce((sum, record) => sum + bytesOf(record), 0)
   if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
     throw refuse('replica_apply_too_large', `the records must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
   }
-  return value
+  return { ...given, records }
 }
 
 const hasTooManyRecords = (value: unknown): boolean =>
@@ -90,8 +115,11 @@ const hasTooManyRecords = (value: unknown): boolean =>
   value.records.length > REPLICA_APPLY_RECORDS_MAX
 
 /** All that a record brings into the log, not its payload alone. */
-function bytesOf({ message_id, payload_hex, key_hex, headers }: ReplicaApplyBody['records'][number]): number {
-  let bytes = Buffer.byteLength(message_id) + (payload_hex.length + (key_hex?.length ?? 0)) / 2
+function bytesOf({ message_id, payload_hex, key_hex, headers }: ReplicatedRecord): number {
+  let bytes = Buffer.byteLength(message_id) + bytesOfHex(payload_hex) + bytesOfHex(key_hex ?? '')
   for (const [name, text] of Object.entries(headers ?? {})) bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
   return bytes
 }
+
+const bytesOfHex = (hex: string | LongString): number =>
+  hex instanceof LongString ? hex.bytes.byteLength : hex.length / 2

@@ -6,19 +6,26 @@
  */
 import { Type } from 'typebox'
 import type { Static, TSchema } from 'typebox'
+import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import {
   BATCH_RECORDS_MAX,
   CLAIM_MESSAGES_MAX,
   CLAIM_WAIT_MS_MAX,
+  DEAD_LETTER_HEADERS_BYTES_MAX,
+  DEAD_LETTER_HEADERS_MAX,
   DURATION_MS_MAX,
+  HEADERS_BYTES_MAX,
+  HEADERS_MAX,
   OFFSET_MAX,
   REPLICA_APPLY_RECORDS_MAX,
 } from '../limits.ts'
 import {
+  HEADERS_SIZE_RULE,
   NAME_RULE,
   REASON_RULE,
   REMARK_RULE,
   STREAM_NAME_RULE,
+  fitHeaders,
   isHex,
   isName,
   isRemark,
@@ -34,12 +41,19 @@ const Name = text(NAME_RULE, isName)
 const StreamName = text(STREAM_NAME_RULE, isStreamName)
 const Remark = text(REMARK_RULE, isRemark)
 const Reason = text(REASON_RULE, (reason) => reason !== '' && isRemark(reason))
-const Hex = text('must be an even count of hex digits', isHex)
-const HEADERS_RULE = 'must be strings, whose names are not blank and have no control characters'
-const Headers = Type.Refine(
-  Type.Record(Type.String(), Type.String()),
-  (headers) => Object.entries(headers).every(([name, value]) => isName(name) && isText(value)),
-  () => HEADERS_RULE,
+const HEX_RULE = 'must be an even count of hex digits'
+const Hex = text(HEX_RULE, isHex)
+const HEADERS_RULE = `must be strings, whose names are not blank and have no control characters; they ${HEADERS_SIZE_RULE}`
+const headersThat = (fit: (headers: Record<string, string>) => boolean) =>
+  Type.Refine(
+    Type.Record(Type.String(), Type.String()),
+    (headers) => fit(headers) && Object.entries(headers).every(([name, value]) => isName(name) && isText(value)),
+    () => HEADERS_RULE,
+  )
+const Headers = headersThat((headers) => fitHeaders(headers))
+/** Of a record that another site stored: it may be a dead-letter copy. */
+const StoredHeaders = headersThat((headers) =>
+  fitHeaders(headers, HEADERS_MAX + DEAD_LETTER_HEADERS_MAX, HEADERS_BYTES_MAX + DEAD_LETTER_HEADERS_BYTES_MAX),
 )
 const Unsigned = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const DurationMs = Type.Integer({ minimum: 0, maximum: DURATION_MS_MAX })
@@ -149,27 +163,45 @@ export const ReplicationControlBody = Type.Object(
 )
 export type ReplicationControlBody = Static<typeof ReplicationControlBody>
 
-const ReplicatedRecordBody = Type.Object(
-  {
-    origin_offset: Offset,
-    message_id: Name,
-    payload_hex: Hex,
-    key_hex: optional(Hex),
-    headers: optional(Headers),
-    event_time_ms: Unsigned,
-    ingest_time_ms: Unsigned,
-  },
-  closed,
+const replicatedRecord = <Bytes extends TSchema>(Bytes: Bytes) =>
+  Type.Object(
+    {
+      origin_offset: Offset,
+      message_id: Name,
+      payload_hex: Bytes,
+      key_hex: optional(Bytes),
+      headers: optional(StoredHeaders),
+      event_time_ms: Unsigned,
+      ingest_time_ms: Unsigned,
+    },
+    closed,
+  )
+const applying = <Item extends TSchema>(Item: Item) =>
+  Type.Object(
+    {
+      source_site: Name,
+      target_site: Name,
+      policy: Name,
+      tenant: optional(Name),
+      stream: StreamName,
+      records: Type.Array(Item, { minItems: 1, maxItems: REPLICA_APPLY_RECORDS_MAX }),
+    },
+    closed,
+  )
+export const ReplicaApplyBody = applying(replicatedRecord(Hex))
+
+/** As the reader of bodies gives it, with its records to be checked one by one: long digits are bytes already. */
+export const ReplicaApplyEnvelope = applying(Type.Unknown())
+export const ReplicatedRecord = replicatedRecord(
+  Type.Unsafe<string | LongString>(
+    Type.Refine(
+      Type.Unknown(),
+      (value) => (value instanceof LongString ? value.isValid : typeof value === 'string' && isHex(value)),
+      () => HEX_RULE,
+    ),
+  ),
 )
-export const ReplicaApplyBody = Type.Object(
-  {
-    source_site: Name,
-    target_site: Name,
-    policy: Name,
-    tenant: optional(Name),
-    stream: StreamName,
-    records: Type.Array(ReplicatedRecordBody, { minItems: 1, maxItems: REPLICA_APPLY_RECORDS_MAX }),
-  },
-  closed,
-)
-export type ReplicaApplyBody = Static<typeof ReplicaApplyBody>
+export type ReplicatedRecord = Static<typeof ReplicatedRecord>
+export interface ReplicaApply extends Omit<Static<typeof ReplicaApplyEnvelope>, 'records'> {
+  readonly records: readonly ReplicatedRecord[]
+}

@@ -1,33 +1,15 @@
 /** JSON of policies, where every word counts. */
+import { checkParsed } from '../../../native-free-codecs/json-reader.ts'
+
+const DEPTH_MAX = 64
 
 /**
- * Like JSON.parse, but a name that an object has twice is an error: of two conditions only one would be left.
+ * Like JSON.parse, but a name that an object has twice is an error: of two conditions only one would be left. Deep nesting is one too.
  *
- * @throws Error when it is no JSON, or has a name twice
+ * @throws Error when it is no JSON, has a name twice, or is nested too deep
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  if (namesIn(text) !== namesOf(value)) throw new SyntaxError('an object has a name twice')
+  checkParsed(text, value, DEPTH_MAX)
   return value
-}
-
-/** Strings of valid JSON one after the other; a name is one with a colon behind it. */
-const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
-
-function namesIn(text: string): number {
-  let names = 0
-  for (const [, colon] of text.matchAll(STRING)) if (colon !== undefined) names++
-  return names
-}
-
-function namesOf(root: unknown): number {
-  let names = 0
-  const values = [root] // grows while it is walked: nesting may be deeper than a stack
-  for (const value of values) {
-    if (typeof value !== 'object' || value === null) continue
-    const members: unknown[] = Object.values(value)
-    if (!Array.isArray(value)) names += members.length
-    for (const member of members) values.push(member)
-  }
-  return names
 }

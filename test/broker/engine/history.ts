@@ -1023,8 +1023,8 @@ export class History {
     assert.deepEqual(this.#reference.stream(CALLER.tenant, stream)!.records.get(offset), {
       offset,
       message_id: input.messageId,
-      payload_hex: Buffer.from(input.payload.text).toString('hex'),
-      key_hex: input.key?.text ?? null,
+      payload_hex: contentBytes(input.payload).toString('hex'),
+      key_hex: input.key && contentBytes(input.key).toString('hex'),
       headers: input.headers,
       event_time_ms: input.eventTimeMs ?? ingestTimeMs,
       ingest_time_ms: ingestTimeMs,
@@ -1098,3 +1098,6 @@ const describeError = (outcome: Outcome<unknown>): string =>
   outcome.kind === 'refused' && outcome.error instanceof Error ? (outcome.error.stack ?? '') : JSON.stringify(outcome)
 
 const pick = <T>(from: readonly T[], choice: number): T => from[choice % from.length]!
+
+const contentBytes = (content: PublishInput['payload']): Buffer =>
+  content instanceof Uint8Array ? Buffer.from(content) : Buffer.from(content.text, content.encoding)

@@ -106,7 +106,8 @@ const fields = fc.record(
   },
   { requiredKeys: ['message_id'] },
 )
-const bytesOf = ({ text, encoding }: PublishInput['payload']): Buffer => Buffer.from(text, encoding)
+const bytesOf = (content: PublishInput['payload']): Buffer =>
+  content instanceof Uint8Array ? Buffer.from(content) : Buffer.from(content.text, content.encoding)
 const mapped = <T, U>(object: Record<string, T>, to: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name, to(value)]))
 

@@ -1,0 +1,59 @@
+/**
+ * The JSON of a request's body, within bounds and without holding the main thread.
+ *
+ * B1  a body up to SHORT_BODY_BYTES is read by JSON.parse at once: it is too short to take long, whatever it says
+ * B2  a longer one is read in slices, one in a turn of the event loop
+ */
+import { JsonReader, checkParsed } from '../../native-free-codecs/json-reader.ts'
+import type { JsonBounds, LongStringOf } from '../../native-free-codecs/json-reader.ts'
+import { nextTurn } from './turns.ts'
+
+const SHORT_BODY_BYTES = 64 << 10
+const SLICE_BYTES = 1 << 20
+
+/**
+ * A body of 1000 records, each with all headers it may have, fits. Objects may have more members than any rule allows, so that the rule
+ * can refuse them in its own words.
+ */
+const JSON_BODY_BOUNDS: JsonBounds = { depth: 64, members: 1024, values: 200_000, stringBytes: 128 << 10 }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * @param bytes the reader's own: it writes into them
+ * @param isGone whether nobody waits for the result any more
+ * @returns null for nobody; a promise for a long body
+ * @throws SyntaxError when it is no JSON in UTF-8, JsonBoundError when it exceeds a bound or has a name twice
+ */
+export function readJsonBody(
+  bytes: Buffer,
+  longStringOf: LongStringOf,
+  isGone: () => boolean,
+): { readonly value: unknown } | Promise<{ readonly value: unknown } | null> {
+  if (bytes.byteLength > SHORT_BODY_BYTES) return readLong(bytes, longStringOf, isGone)
+  const text = decode(bytes)
+  const value: unknown = JSON.parse(text)
+  checkParsed(text, value, JSON_BODY_BOUNDS.depth)
+  return { value }
+}
+
+async function readLong(
+  bytes: Buffer,
+  longStringOf: LongStringOf,
+  isGone: () => boolean,
+): Promise<{ readonly value: unknown } | null> {
+  const reader = new JsonReader(bytes, JSON_BODY_BOUNDS, longStringOf)
+  while (!reader.step(SLICE_BYTES)) {
+    await nextTurn()
+    if (isGone()) return null
+  }
+  return { value: reader.value }
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new SyntaxError('the text is not UTF-8')
+  }
+}

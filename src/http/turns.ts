@@ -1,0 +1,43 @@
+/**
+ * Turns of the event loop for work that would hold the main thread too long in one piece.
+ *
+ * T1  all who wait share one queue, and each turn of the event loop serves one of them: many long bodies at once hold the thread no longer at
+ *     a time than one does
+ */
+const waiting: (() => void)[] = []
+
+/** Resolves in a later turn of the event loop, when those who asked before have had theirs. */
+export function nextTurn(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  waiting.push(resolve)
+  if (waiting.length === 1) setImmediate(serve)
+  return promise
+}
+
+function serve(): void {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(serve)
+}
+
+/** Items that one turn may take. */
+const ITEMS_PER_TURN = 64
+
+/** `items.map(convert)`; a promise for so many that they take more than one turn. */
+export function mapInTurns<Item, Result>(
+  items: readonly Item[],
+  convert: (item: Item, number: number) => Result,
+): Result[] | Promise<Result[]> {
+  return items.length <= ITEMS_PER_TURN ? items.map(convert) : mapLater(items, convert)
+}
+
+async function mapLater<Item, Result>(
+  items: readonly Item[],
+  convert: (item: Item, number: number) => Result,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (const item of items) {
+    if (results.length % ITEMS_PER_TURN === 0) await nextTurn()
+    results.push(convert(item, results.length))
+  }
+  return results
+}
