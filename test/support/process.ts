@@ -101,6 +101,17 @@ class ServiceProcess {
     return this.#child.pid
   }
 
+  /** What it has computed since its start. Unlike time on a clock it does not grow while others have the processor. */
+  get cpuMs(): number {
+    const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
+    const [userTicks, systemTicks] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
+    return (userTicks! + systemTicks!) * MS_PER_TICK
+  }
+
   signal(signal: NodeJS.Signals): void {
     if (ENDS.has(signal)) this.#mayEnd = true
     this.#child.kill(signal)
@@ -175,15 +186,8 @@ export class RunningService {
     return this.#process.pid
   }
 
-  /** What it has computed since its start. Unlike time on a clock it does not grow while others have the processor. */
   get cpuMs(): number {
-    const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
-    const [userTicks, systemTicks] = stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .slice(11, 13)
-      .map(Number)
-    return (userTicks! + systemTicks!) * MS_PER_TICK
+    return this.#process.cpuMs
   }
 
   /** Of the process that runs now. */

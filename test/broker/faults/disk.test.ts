@@ -99,14 +99,14 @@ describe('a disk that fails', () => {
     await untilWorkedOn(load, 200)
     load.scene.failures = 'unknown'
     faults.set('write-enospc', '/segments/')
-    await load.during(eventually(() => broker.logged('the log is restarting') > 0, 30_000))
+    await load.during(eventually(() => broker.logged('the log is restarting') > 0))
     await load.during(eventually(async () => (await broker.storage()).status !== 'restarting'))
     await load.hold()
     await assertTakesNothing(delivery!.group.stream, delivery!)
     assert.equal(broker.logged('"msg":"the log is read-only"'), 0)
     faults.clear('write-enospc')
     const post = () => delivery!.group.stream.post('/records', { message_id: 'm', payload: 'p' })
-    await load.during(eventually(async () => (await post()).status === 201, 40_000))
+    await load.during(eventually(async () => (await post()).status === 201))
     load.scene.failures = 'forbidden'
     await load.check()
     assert.equal((await delivery!.ack()).code, null)
@@ -191,7 +191,7 @@ describe('a disk that is nearly full', () => {
       await server.startAgain()
     }
     assert.equal((await server.stream(stream.name).group().commit('done', { offset: count })).code, null)
-    await eventually(async () => (await publish()).status === 201, 30_000)
+    await eventually(async () => (await publish()).status === 201)
     for (let n = 0; n < 50; n += 1) assert.equal((await publish()).status, 201)
     assert.equal((await server.stream(kept.name).replay()).records.length, 1)
   })
