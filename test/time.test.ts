@@ -6,6 +6,7 @@ import { test } from 'node:test'
 const MAY_HAVE_TIMERS = [
   'test/support/', // waits with one bound for all tests
   'test/runner/fixtures/', // tests that fail on purpose
+  'test/conformance/slow-senders.test.ts', // clients that send a byte now and then
   'test/http/slow-network.test.ts', // waits for a timer inside the library
 ]
 const TIMERS = /\b(setTimeout|setInterval)\(|timers\/promises|AbortSignal\.timeout/

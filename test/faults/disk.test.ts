@@ -97,7 +97,7 @@ describe('a disk that fails', () => {
     faults.clear('read-eio')
     await load.checkEverything()
     const health = await server.request('/health', null)
-    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
     assert.match(health.headers.get('x-trilog-degraded')!, new RegExp(`^2 reads .* failed, .*${bundle}.*EIO`))
     const ready = await server.request('/readyz', null)
     assert.match(ready.text, /^\{"status":"degraded","reasons":\[\{"kind":"read_errors",/)

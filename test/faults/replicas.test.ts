@@ -24,7 +24,7 @@ it('a log store names a replica directory that vanishes, and starts without one 
   context.after(() => server.kill())
   const degradedBy = async (): Promise<string> => {
     const { status, text, headers } = await server.request('/health', null)
-    assert.deepEqual([status, text], [200, '"Healthy"'])
+    assert.deepEqual([status, text], [200, '"Healthy"\n'])
     return headers.get('x-trilog-degraded') ?? ''
   }
   assert.equal(await degradedBy(), '')

@@ -7,6 +7,7 @@ import type { OwnIds } from '../../src/http/request-ids.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
+import { LIMIT_MS } from '../support/waiting.ts'
 
 export class TestClock {
   #nowMs = 0
@@ -245,5 +246,9 @@ export async function ask(server: HttpServer, request: string | Uint8Array, isHe
 
 /** Lets the event loop turn until the condition holds. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+  const dueMs = performance.now() + LIMIT_MS
+  while (!condition()) {
+    if (performance.now() > dueMs) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }

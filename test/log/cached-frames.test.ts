@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
 import { ReadMemory } from '../../src/libc.ts'
 import { CachedFrames } from '../../src/log/cached-frames.ts'
 import type { CachedFile } from '../../src/log/files.ts'
@@ -11,6 +10,8 @@ import type { Log } from '../../src/log/log.ts'
 import { openCachedFile } from '../../src/log/node-files.ts'
 import { World, appended, openWriter, payloadOf } from './harness.ts'
 import type { Written } from './harness.ts'
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const FRAME_BYTES_MAX = 2048
 const HEADER_BYTES = 48

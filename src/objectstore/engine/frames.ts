@@ -139,12 +139,17 @@ export const encodeChange = (change: Change): Buffer => Buffer.from(JSON.stringi
 export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toString()) as Change
 
 export const encodeDetails = (details: ObjectDetails | null): Buffer =>
-  details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(details))
+  details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(withoutDefaults(details)))
+
+/** What `completeAttributes` adds need not be in every frame. */
+const withoutDefaults = (details: ObjectDetails): object =>
+  details.storageClass === DEFAULT_STORAGE_CLASS ? { ...details, storageClass: undefined } : details
+
 /** Of a frame whose checksum holds: what `encodeDetails` wrote, now or in an older version. */
 export const decodeDetails = (details: Buffer): ObjectDetails =>
   completeAttributes(JSON.parse(details.toString()) as WithWrittenAttributes<ObjectDetails>)
 
-/** Older versions said nothing of the storage class. */
+/** A storage class that is the default is left out; older versions said nothing of it. */
 export type WithWrittenAttributes<Of extends ObjectAttributes> = Omit<Of, 'storageClass'> &
   Partial<Pick<Of, 'storageClass'>>
 

@@ -43,11 +43,13 @@ interface Shown {
 }
 
 /** What is shown of a stream, its group and what is audited. */
+/** Without what is left of leases, which goes on with time. */
 async function shownOf(group: Group): Promise<Shown> {
   const { server } = group.stream
+  const { leases } = await group.leases(true)
   return {
     group: await group.describe(),
-    leases: await group.leases(true),
+    leases: leases.map(({ lease_remaining_millis: _, ...lease }) => lease),
     records: await group.stream.replay(),
     events: await server.get('/v1/audit/events', AuditPageReply),
     copies: (await server.stream('dead').describe()).next_offset,

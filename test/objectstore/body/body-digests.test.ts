@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { before, describe, it, test } from 'node:test'
+import { describe, it, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { checkBody, checksumsOfObject, digestOfWhole, digestPlan } from '../../../src/objectstore/body/body-digests.ts'
@@ -24,7 +24,7 @@ function digestOf(plan: DigestPlan, ...pieces: readonly Uint8Array[]): BodyDiges
 const hash = (name: string, bytes: Uint8Array, encoding: 'hex' | 'base64') =>
   createHash(name).update(bytes).digest(encoding)
 
-before(() => loadChecksums(CHECKSUM_ALGORITHMS))
+await loadChecksums(CHECKSUM_ALGORITHMS)
 
 describe('the digests of a body', () => {
   it('are the published ones', () => {

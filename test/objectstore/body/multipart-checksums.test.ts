@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { STEPS_AT_ONCE, finished } from '../../../src/objectstore/documents/slices.ts'
 import { createHash } from 'node:crypto'
-import { before, describe, it, test } from 'node:test'
+import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
 import { loadChecksums } from '../../../src/objectstore/body/checksum-algorithms.ts'
 import { BodyDigests } from '../../../src/objectstore/body/incremental-digests.ts'
@@ -32,7 +32,7 @@ function checksumOf(algorithm: ChecksumAlgorithm, bytes: Uint8Array): string {
 
 const declared = (algorithm: ChecksumAlgorithm) => ({ algorithm, value: 'AAAAAA==', trailerName: null })
 
-before(() => loadChecksums(CHECKSUM_ALGORITHMS))
+await loadChecksums(CHECKSUM_ALGORITHMS)
 
 describe('an upload in parts', () => {
   it('has a CRC64NVME of the whole when nothing is chosen', () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { loadChecksums } from '../../../src/objectstore/body/checksum-algorithms.ts'
 import { digestOfWhole } from '../../../src/objectstore/body/body-digests.ts'
 import { WholeDigests } from '../../../src/objectstore/body/whole-digests.ts'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
 
-before(() => loadChecksums(CHECKSUM_ALGORITHMS))
+await loadChecksums(CHECKSUM_ALGORITHMS)
 
 const plan = fc.record({ checksums: fc.subarray([...CHECKSUM_ALGORITHMS]), sha256: fc.boolean() })
 const body = fc.uint8Array({ maxLength: 300, size: 'max' })

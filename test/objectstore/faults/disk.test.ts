@@ -137,7 +137,7 @@ describe('a disk that fails', () => {
     assert.equal(await bucket.read('first'), 'first')
     assert.equal(await bucket.read('large'), String(LARGE).repeat(3))
     const health = await server.request('GET', '/health')
-    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
     assert.match(health.header('x-trilog-degraded')!, new RegExp(`reads .* failed, .*${segment}: EIO`))
     assert.match((await server.request('GET', '/readyz')).text, /"status":"degraded".*"kind":"read_errors"/)
     assert.match((await server.request('GET', '/v1/metrics')).text, /^objstore_read_errors_total [1-9]/m)

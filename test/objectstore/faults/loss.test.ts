@@ -30,7 +30,7 @@ async function start(context: TestContext): Promise<Started> {
 /** It answers, and says what nobody acknowledged. */
 async function degradedBy(server: ObjectStoreServer): Promise<string | null> {
   const health = await server.request('GET', '/health')
-  assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+  assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
   const isDegraded = (await server.request('GET', '/readyz')).succeeded(200).text.includes('"status":"degraded"')
   const reason = health.header('x-trilog-degraded')
   assert.equal(isDegraded, reason !== null)

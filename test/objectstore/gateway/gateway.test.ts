@@ -362,7 +362,7 @@ describe('the gateway', () => {
       const clients = await Promise.all([1, 2, 3].map(() => gateway.connect()))
       const [slow, slower, fast] = clients
       for (const client of clients) {
-        await client.send(`PUT /bkt/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n`)
+        await client.send(`PUT /bkt/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n`)
       }
       await until(() => gateway.store.open.bodies === 3)
       const { open } = gateway.store

@@ -32,7 +32,7 @@ describe('the management routes', () => {
     assert.deepEqual(await ready(), [200, { status: 'ok', reasons: [] }])
     gateway.degradations = [{ kind: 'damage', reason: 'Schäden\nhere', action: 'act', sinceMs: 0 }]
     const health = await gateway.ask('GET', '/health')
-    assert.deepEqual([health.status, health.text], [200, '"Healthy"'])
+    assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
     assert.equal(health.headers['x-trilog-degraded'], 'Sch?den?here', 'no other bytes are safe in a header')
     const damage = { kind: 'damage', reason: 'Schäden\nhere', action: 'act', since: '1970-01-01T00:00:00.000Z' }
     assert.deepEqual(await ready(), [200, { status: 'degraded', reasons: [damage] }])
