@@ -21,6 +21,8 @@ import type { AcknowledgedIncident, Cursor, Link, Observation, StreamConfig } fr
 interface Content {
   readonly secret: string
   readonly last_at_ms: number
+  /** Checkpoints of older versions do not say it. */
+  readonly events_lost?: number
   readonly streams: readonly {
     readonly number: number
     readonly tenant: string
@@ -86,6 +88,7 @@ export class StateCopy implements GroupCopier {
     const head: Omit<Content, 'streams' | 'groups'> = {
       secret: Buffer.from(state.secret).toString('hex'),
       last_at_ms: state.lastAtMs,
+      events_lost: state.eventsLost,
       acknowledged_incidents: [...state.acknowledgedIncidents],
       links: Array.from(state.links.values(), ({ stream, link, nextExpectedOffset }) => ({
         stream_number: stream.number,
@@ -220,6 +223,7 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     state.applyReplicated(state.streams[stream_number]!, link, next)
   }
   state.lastAtMs = content.last_at_ms
+  state.eventsLost = content.events_lost ?? 0
   return state
 }
 

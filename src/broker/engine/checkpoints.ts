@@ -71,9 +71,10 @@ export class Checkpoints {
 
   /** Whether one would say more than the newest, and the one that is on its way. */
   isDue(position: number): boolean {
-    const { generation } = this.#log
+    const { generation, incidents } = this.#log
     const isTaken = this.#queued > 0 || this.#copies.some((copy) => copy.generation === generation)
-    return !isTaken && position > this.#newest
+    const holdsLossBehind = incidents.some(({ to }) => to > position) // the next start would count that loss once more
+    return !isTaken && !holdsLossBehind && position > this.#newest
   }
 
   /** K1. @param position where the segment ends: the state has seen the frames before it */

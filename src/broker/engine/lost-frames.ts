@@ -52,10 +52,10 @@ export class LostFrames {
 
   /** To be called when everything else is applied (F1). */
   end(): void {
+    this.#state.eventsLost += this.#events
     for (const stream of this.#state.streams) {
-      if (stream?.name === AUDIT_STREAM && stream.nextOffset === 0) stream.advance(0, this.#events)
+      if (stream?.name === AUDIT_STREAM && stream.nextOffset === 0) stream.advance(0, this.#state.eventsLost)
     }
-    this.#state.eventsLost = this.#events
     for (const [stream, { nextOffset, count }] of this.#possible) {
       if (stream.nextOffset === nextOffset) stream.advance(nextOffset, count)
     }
