@@ -229,6 +229,7 @@ describe('a disk that is nearly full', () => {
     assert.deepEqual(states, [
       [0, 'acked'],
       [1, 'nacked'],
+      [2, 'released'],
       [3, 'dead_lettered'],
       [4, 'acked'],
     ])

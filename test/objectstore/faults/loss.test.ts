@@ -73,16 +73,23 @@ describe('an object store that lost something while it was stopped', () => {
     it(`says so when the directory of ${which} is gone; what was in there is damaged, not unknown`, async (context) => {
       const { server, bucket, directories } = await start(context)
       const large = Buffer.alloc(400_000, 'large')
-      for (let n = 0; n < 12; n++) await bucket.put(`large-${n}`, large)
-      const hasCheckpoint = (): boolean =>
-        readdirSync(server.dataDirectory).some((name) => name.startsWith('checkpoint-'))
-      await eventually(hasCheckpoint)
+      // Until a checkpoint knows the changes that will be lost. Names of both end in a position, in hexadecimal digits.
+      const isKnown = (): boolean => {
+        const behind = directories()[number + 1]?.split('/').at(-1)
+        const checkpoints = readdirSync(server.dataDirectory).map(
+          (name) => /^checkpoint-([0-9a-f]+)\.bin$/.exec(name)?.[1],
+        )
+        return behind !== undefined && checkpoints.some((position) => position !== undefined && position >= behind)
+      }
+      let count = 0
+      for (; count < 12 || !isKnown(); count++) await bucket.put(`large-${count}`, large)
+      const lostDirectory = directories()[number]!
       await server.stop()
-      rmSync(directories()[number]!, { recursive: true })
+      rmSync(lostDirectory, { recursive: true })
       await server.startAgain()
       assert.match((await degradedBy(server))!, /are missing/)
       const statuses = await Promise.all(
-        Array.from({ length: 12 }, async (_, n) => {
+        Array.from({ length: count }, async (_, n) => {
           const reply = await bucket.ask('GET', `/large-${n}`)
           if (reply.status === 200) assert(reply.bytes.equals(large))
           else assert.deepEqual([reply.status, reply.header('x-obj-error-retryable')], [500, 'false'])
