@@ -143,6 +143,7 @@ async function openStorage(
     logger,
     random,
     turn: () => new Promise((resolve) => setImmediate(resolve)),
+    defer: setImmediate,
     localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,

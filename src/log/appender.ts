@@ -2,9 +2,11 @@
  * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
  *
  * A1  promises settle in the order of the frames, so nobody hears of a change before the ones it was judged on are stored
- * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' when it is written and all before it are stored
+ * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
+ *     are stored
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
  *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
+ * A4  nobody waits for a volatile frame: the journals are woken once for those of a turn of the event loop, which then are one group
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import type { Log } from './log.ts'
@@ -35,10 +37,12 @@ export interface AppenderListener {
   segmentEnding(end: Position): void
   /** A3 @throws what keeps it from finding that state */
   onLost(): void
+  /** Calls once, after what is under way in this turn of the event loop. */
+  defer(run: () => void): void
 }
 
 export interface AppendOptions {
-  readonly durability: 'append' | 'sync'
+  readonly durability: AppendDurability
   /** 'admit' for what is new, 'finish' for what ends or frees something: see the log's reserve. */
   readonly purpose: 'admit' | 'finish'
 }
@@ -51,10 +55,13 @@ export interface ExternalPart {
   readonly payloadCrc: number
 }
 
+/** `volatile`: nobody waits for the frame; it is written soon, and counts as stored then. */
+export type AppendDurability = 'volatile' | 'append' | 'sync'
+
 interface Waiter {
   readonly end: Position
   readonly generation: number
-  readonly durability: 'append' | 'sync'
+  readonly durability: AppendDurability
   readonly settle: (stored: boolean) => void
 }
 
@@ -64,6 +71,7 @@ export class Appender {
   readonly #listener: AppenderListener
   #waiting: Waiter[] = []
   #head = 0
+  #isWakeDeferred = false
 
   constructor(log: Log, listener: AppenderListener) {
     this.#log = log
@@ -128,8 +136,20 @@ export class Appender {
     if (writer.opensSegment) this.#listener.segmentEnding(writer.tail)
     const at = writer.inlineOffset
     encode(writer.bytes, at)
-    writer.publish(external?.payloadCrc ?? crc32(writer.bytes.subarray(at, at + inlineBytes)))
+    const payloadCrc = external?.payloadCrc ?? crc32(writer.bytes.subarray(at, at + inlineBytes))
+    writer.publish(payloadCrc, durability !== 'volatile')
+    if (durability === 'volatile') this.#wakeLater()
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })
+  }
+
+  /** A4 */
+  #wakeLater(): void {
+    if (this.#isWakeDeferred) return
+    this.#isWakeDeferred = true
+    this.#listener.defer(() => {
+      this.#isWakeDeferred = false
+      this.#writer.wakeJournals()
+    })
   }
 
   /** Resolves when everything appended so far is stored; rejects with FrameLost. */

@@ -147,10 +147,11 @@ export class LogWriter {
 
   /**
    * @param payloadCrc CRC-32 (zlib's) of the inline part, then the external part, without padding
+   * @param wakes      false: the caller calls `wakeJournals` soon, after some more frames
    * @returns false when the frame is lost already because the log was recovered meanwhile; true says nothing about its fate,
    *          `Log.outcome(end, generation)` does
    */
-  publish(payloadCrc: number): boolean {
+  publish(payloadCrc: number, wakes = true): boolean {
     assert(this.#begunBytes > 0, 'publish without a frame begun')
     const header = this.#header
     const state = this.#state
@@ -172,8 +173,13 @@ export class LogWriter {
       this.bytes.copy(this.#rings[replica]!.bytes, at + MESSAGE_HEAD_BYTES, headerAt, end) // P2
     }
     this.#begunBytes = 0
-    this.#publishAll()
+    this.#publishAll(wakes)
     return this.#shared.generation === this.#generation
+  }
+
+  /** Has the journals write everything that was published. */
+  wakeJournals(): void {
+    for (const ring of this.#rings) ring.wakeSleeping()
   }
 
   /** Seals the segment as soon as what is in it was written; the next frame opens a new one. Nothing when it has no frames. */
@@ -259,11 +265,11 @@ export class LogWriter {
     }
   }
 
-  #publishAll(): void {
+  #publishAll(wakes = true): void {
     this.#shared.publishing = true // P3
     this.#shared.storeProducer(this.#state, this.#generation)
     for (let replica = 0; replica < this.#rings.length; replica += 1) {
-      if (this.#ringOffsets[replica]! >= 0) this.#rings[replica]!.publish()
+      if (this.#ringOffsets[replica]! >= 0) this.#rings[replica]!.publish(wakes)
     }
     this.#shared.publishing = false
   }

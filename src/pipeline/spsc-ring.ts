@@ -30,7 +30,7 @@ import { isMainThread } from 'node:worker_threads'
 const TAIL = 0
 const HEAD = 16
 const SIGNAL = 32
-const CONSUMER_WAITS = 48
+export const CONSUMER_WAITS = 48
 const PRODUCER_WAITS = 64
 const CONTROL_BYTES = 80 * 4
 const HEADER_BYTES = 8
@@ -114,11 +114,20 @@ export class SpscRing {
     return start + HEADER_BYTES
   }
 
-  /** Makes the reserved message visible (R2) and wakes the consumer when it sleeps. */
-  publish(): void {
+  /**
+   * Makes the reserved message visible (R2) and wakes the consumer when it sleeps.
+   *
+   * @param wakes false: the producer calls `wakeSleeping` soon, after some more messages
+   */
+  publish(wakes = true): void {
     assert(this.#reservedTail !== this.#tail, 'publish without a reserved message')
     this.#tail = this.#reservedTail
     Atomics.store(this.#control, TAIL, this.#tail)
+    if (wakes) this.wakeSleeping()
+  }
+
+  /** Wakes the consumer when it sleeps, so that it sees everything that was published. */
+  wakeSleeping(): void {
     if (Atomics.load(this.#control, CONSUMER_WAITS) === 1) {
       Atomics.store(this.#control, CONSUMER_WAITS, 0) // one notification per sleep, however many messages until it is awake
       this.wake() // R4

@@ -1,3 +1,4 @@
+import { CONSUMER_WAITS } from '../../src/pipeline/spsc-ring.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
@@ -13,6 +14,7 @@ const WRITE: AppendOptions = { durability: 'append', purpose: 'admit' }
 class Heard {
   readonly world = new World({ seed: 1 })
   readonly heard: string[] = []
+  readonly deferred: (() => void)[] = []
   log!: Log
   appender!: Appender
   /** Called with each piece of news. */
@@ -23,6 +25,7 @@ class Heard {
     this.appender = new Appender(this.log, {
       segmentEnding: (end) => this.#hear(`opening at ${end}`),
       onLost: () => this.#hear('lost'),
+      defer: (run) => void this.deferred.push(run),
     })
     return this
   }
@@ -56,6 +59,29 @@ class Heard {
 }
 
 describe('the appender', () => {
+  it('wakes the journal once for the volatile frames of a turn, and at once for a frame that somebody waits for (A4)', async () => {
+    const opened = await new Heard().open()
+    const control = new Int32Array(opened.log.writer.rings[0]!, 0, 64)
+    const sleep = (): void => void Atomics.store(control, CONSUMER_WAITS, 1)
+    const isAsleep = (): boolean => Atomics.load(control, CONSUMER_WAITS) === 1
+    sleep()
+    for (const name of ['a', 'b', 'c']) opened.append(name, { durability: 'volatile', purpose: 'admit' })
+    assert.ok(isAsleep())
+    assert.equal(opened.deferred.length, 1)
+    opened.deferred.shift()!()
+    assert.ok(!isAsleep())
+    opened.world.step()
+    assert.equal(opened.log.counters().groups, 1)
+    assert.deepEqual(opened.heard.slice(-3), ['a stored', 'b stored', 'c stored'])
+
+    sleep()
+    opened.append('d', { durability: 'volatile', purpose: 'admit' })
+    assert.ok(isAsleep())
+    opened.append('e')
+    assert.ok(!isAsleep())
+    assert.equal(opened.deferred.length, 1)
+  })
+
   it('says of each frame that it is stored when its class says so, in the order of the frames (A1, A2)', async () => {
     const opened = await new Heard().open()
     opened.append('a')

@@ -25,7 +25,7 @@ import { Tokens } from '../tokens.ts'
 import type { Acknowledgement } from '../wire/answers.ts'
 import type { RecordDurability } from '../wire/requests.ts'
 import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
-import type { Appender, NotTaken } from '../../log/appender.ts'
+import type { AppendDurability, Appender, NotTaken } from '../../log/appender.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
@@ -59,7 +59,7 @@ export interface NewFrame {
   readonly payloadBytes: number
   readonly encode: (target: Buffer, at: number) => void
   readonly purpose: 'admit' | 'finish'
-  readonly durability?: 'append' | 'sync'
+  readonly durability?: AppendDurability
   readonly apply: (place: Place) => void
   /** In frame order, before the promise resolves. */
   readonly onStored?: () => void

@@ -28,6 +28,8 @@ export interface EngineParts {
   readonly random: (bytes: Uint8Array) => void
   /** Resolves when others had their turn of main. */
   readonly turn: () => Promise<void>
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
   readonly localDisk: 'sync' | 'append'
   readonly writeQuorum: number
   readonly hasReplicas: boolean
@@ -64,6 +66,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
       checkpoints.complete(recovered)
       core.replaceState(recovered.state)
     },
+    defer: parts.defer,
   })
   const core: Core = new Core(
     { ...parts, appender, time, timers: clock, counters: new BrokerCounters() },

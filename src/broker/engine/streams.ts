@@ -1,4 +1,5 @@
 /** Streams: create, list, describe, and publishing records to them. */
+import type { AppendDurability } from '../../log/appender.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import type { NewRecord } from '../frames.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
@@ -23,7 +24,7 @@ import type { StreamConfig, StreamState } from './state.ts'
 
 /** How a record is stored, and what its publisher is told. */
 interface Class {
-  readonly durability: 'append' | 'sync'
+  readonly durability: AppendDurability
   /** Whether the publisher waits for it. */
   readonly waits: boolean
   readonly acknowledgement: Acknowledgement
@@ -217,7 +218,7 @@ export class Streams {
     const core = this.#core
     const named = asked ?? this.#defaultOf(stream)
     const acknowledgement = core.acknowledgementOf(named)
-    const durability = named === 'local-sync' || named === 'local-quorum' ? 'sync' : 'append'
+    const durability = named === 'local-append' ? 'append' : named === 'volatile' ? 'volatile' : 'sync'
     return { durability, waits: named !== 'volatile', acknowledgement }
   }
 

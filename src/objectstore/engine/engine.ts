@@ -58,6 +58,7 @@ export function openEngine(parts: EngineParts): Engine {
       checkpoints.forget()
       core.replaceState(recoverState(log, directory, files, logger).state)
     },
+    defer: parts.defer,
   })
   const core: Core = new Core({ ...parts, appender }, recovered.state)
   const store = new Store(core, new Objects(parts.reads, parts.counters))

@@ -171,6 +171,7 @@ export class BrokerWorld {
         },
       },
       logger: { debug: () => {}, info: () => {}, warn, error: warn },
+      defer: (run) => queueMicrotask(run),
       turn: () => {
         this.turns += 1
         return turn()

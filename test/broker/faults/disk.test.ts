@@ -49,7 +49,7 @@ async function shownOf(group: Group): Promise<Shown> {
   const { leases } = await group.leases(true)
   return {
     group: await group.describe(),
-    leases: leases.map(({ lease_remaining_millis: _, ...lease }) => lease),
+    leases: leases.map((lease) => ({ ...lease, lease_remaining_millis: 0 })),
     records: await group.stream.replay(),
     events: await server.get('/v1/audit/events', AuditPageReply),
     copies: (await server.stream('dead').describe()).next_offset,
