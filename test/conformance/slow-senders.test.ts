@@ -67,9 +67,15 @@ describe('slow senders that have all places of the gateway', () => {
     })
 
   it('do not shut out their own tenant: of queries, too', async () => {
-    const slow = await SlowSenders.begin(QUERY, 200, 16)
+    let slow = await SlowSenders.begin(QUERY, 200, 16)
     const ask = (): Promise<Reply> => server.request(QUERY, { dataset: 'checkout' }, { tenant: 'slow', token: 't' })
-    await eventually(async () => (await ask()).status === 429)
+    await eventually(async () => {
+      if ((await ask()).status === 429) return true
+      // Not all places are held yet; or they have been for so long, on a slow machine, that silent senders are given up.
+      slow.stop()
+      slow = await SlowSenders.begin(QUERY, 200, 16)
+      return false
+    })
     slow.drip()
     await eventually(async () => (await ask()).status === 200)
     slow.stop()
