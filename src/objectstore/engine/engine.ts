@@ -12,6 +12,7 @@ import type { StoreClock } from './core.ts'
 import type { DigestLanes } from './digest-lanes.ts'
 import type { FrameReads } from './frame-reads.ts'
 import { Objects } from './objects.ts'
+import { RunReads } from './run-reads.ts'
 import { recoverState } from './recovery.ts'
 import type { ScanTask, ScannedSegment } from './scan-segment.ts'
 import { Store } from './store.ts'
@@ -61,7 +62,7 @@ export function openEngine(parts: EngineParts): Engine {
     defer: parts.defer,
   })
   const core: Core = new Core({ ...parts, appender }, recovered.state)
-  const store = new Store(core, new Objects(parts.reads, parts.counters))
+  const store = new Store(core, new Objects(parts.reads, new RunReads(parts.log, parts.reads), parts.counters))
   const cleaner = new Cleaner({ core, store, checkpoints, segmentBytes, uploadTtlMs, scan })
   return { core, store, checkpoints, cleaner }
 }

@@ -4,7 +4,6 @@
  * F1  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may live on as that of another
  *     segment
  */
-import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
@@ -28,7 +27,10 @@ export class FrameReader {
 
   run({ oldestBase, frames }: ReadTask): ReadResult {
     for (const base of this.#open.keys()) if (base < oldestBase) this.#close(base)
-    return packed(frames.map((place) => this.#read(place)))
+    return packed(
+      frames,
+      frames.map((place) => this.#read(place)),
+    )
   }
 
   #read(place: FrameToRead): ReadOutcome {
@@ -45,11 +47,13 @@ export class FrameReader {
     }
   }
 
-  #readOnce({ segmentBase, place, expectBytes, memory }: FrameToRead): ReadOutcome {
+  #readOnce({ segmentBase, place, expectBytes, target }: FrameToRead): ReadOutcome {
     const file = this.#file(segmentBase)
     const given = (bytes: number): Buffer =>
-      memory !== null && memory.byteLength >= bytes ? Buffer.from(memory, 0, bytes) : Buffer.allocUnsafe(bytes)
-    const read = readFrame(file, this.#data.logId, segmentBase, place, frameBytes(expectBytes), given)
+      target !== null && target.roomBytes >= bytes
+        ? Buffer.from(target.memory, target.from, bytes)
+        : Buffer.allocUnsafe(bytes)
+    const read = readFrame(file, this.#data.logId, segmentBase, place, expectBytes, given)
     if (read.kind === 'none') return { cause: 'damaged', reason: 'the file ends before the frame' }
     if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason }
     return { type: read.frame.type, payload: read.frame.payload as Uint8Array<ArrayBuffer> } // allocated by readFrame
@@ -78,14 +82,14 @@ export class FrameReader {
 }
 
 /** Small payloads moved into one piece of memory. Those of a pool must not be handed over. */
-function packed(outcomes: readonly ReadOutcome[]): ReadResult {
-  const isSmall = (outcome: ReadOutcome): outcome is ReadOutcome & { payload: Uint8Array } =>
-    'payload' in outcome && outcome.payload.byteLength <= SHARED_BYTES_MAX
-  const bytes = outcomes.reduce((sum, outcome) => sum + (isSmall(outcome) ? outcome.payload.byteLength : 0), 0)
+function packed(frames: readonly FrameToRead[], outcomes: readonly ReadOutcome[]): ReadResult {
+  const isSmall = (outcome: ReadOutcome, i: number): outcome is ReadOutcome & { payload: Uint8Array } =>
+    'payload' in outcome && frames[i]!.target === null && outcome.payload.byteLength <= SHARED_BYTES_MAX
+  const bytes = outcomes.reduce((sum, outcome, i) => sum + (isSmall(outcome, i) ? outcome.payload.byteLength : 0), 0)
   const shared = new Uint8Array(bytes)
   let at = 0
-  return outcomes.map((outcome) => {
-    if (!isSmall(outcome)) return outcome
+  return outcomes.map((outcome, i) => {
+    if (!isSmall(outcome, i)) return outcome
     const payload = shared.subarray(at, at + outcome.payload.byteLength)
     payload.set(outcome.payload)
     at += payload.byteLength

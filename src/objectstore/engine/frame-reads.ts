@@ -6,6 +6,7 @@
  * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
  *     whoever is done with it
  */
+import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { ReadMemory } from '../../libc.ts'
 import type { CachedFrames } from '../../log/cached-frames.ts'
@@ -18,9 +19,10 @@ import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
 import { EXTENT_BYTES } from './bodies.ts'
-import type { FramePlace, ReadFailure, ReadResult, ReadTask } from './read-protocol.ts'
+import type { FramePlace, FrameToRead, ReadFailure, ReadOutcome, ReadResult, ReadTask } from './read-protocol.ts'
 
-const JOB_BYTES_MAX = 1 << 20
+/** Some 0.7 ms of a thread, and of whoever waits for it: jobs of 1 MiB, one run of extents, leave it idle half of the time. */
+const JOB_BYTES_MAX = 1 << 22
 /** R3. Frames that are longer than the first, and not than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024
 export const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
@@ -53,10 +55,11 @@ export type FrameMemory = ArrayBuffer | ReadMemory | null
 /** The frame is not where it was: it was moved, or what it was of is no more. */
 export class FrameDropped extends Error {}
 
-interface Waiting extends FramePlace {
-  readonly segment: SegmentInfo
-  readonly isPassing: boolean
-  readonly resolve: (frame: ReadFrame) => void
+/** Read in one job. */
+interface Waiting {
+  readonly frames: readonly FrameToRead[]
+  readonly weight: number
+  readonly resolve: (outcomes: readonly ReadOutcome[]) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -73,7 +76,7 @@ export class FrameReads {
     this.#gathered = new GatheredJobs({
       threads: options.threads,
       weightMax: JOB_BYTES_MAX,
-      weigh: ({ expectBytes }) => expectBytes,
+      weigh: ({ weight }) => weight,
       run: (group) => this.#run(group),
       defer: options.defer,
     })
@@ -101,11 +104,29 @@ export class FrameReads {
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
       return heard.then(() => this.read(position, payloadBytes, isPassing)) // R2
     }
-    const { base: segmentBase } = segment
-    const place = { segmentBase, place: position - segmentBase, expectBytes: FRAME_HEADER_BYTES + payloadBytes }
-    return new Promise((resolve, reject) => {
-      this.#gathered.add({ ...place, segment, isPassing, resolve, reject })
-    })
+    return this.#readOne(segment, position, payloadBytes, isPassing)
+  }
+
+  async #readOne(segment: SegmentInfo, position: number, payloadBytes: number, isPassing: boolean): Promise<ReadFrame> {
+    const expectBytes = FRAME_HEADER_BYTES + payloadBytes
+    const place = placeIn(segment, position, expectBytes)
+    const memory = isPassing ? this.#memoryFor(expectBytes) : null
+    const target = memory === null ? null : { memory, from: 0, roomBytes: memory.byteLength }
+    const [outcome] = await this.readAll([{ ...place, target }])
+    assert(outcome !== undefined)
+    if ('cause' in outcome) throw this.#failureOf(segment, place, outcome)
+    const { buffer, byteOffset, byteLength } = outcome.payload
+    return {
+      type: outcome.type,
+      payload: Buffer.from(buffer, byteOffset, byteLength),
+      memory: buffer.byteLength === LONG_FRAME_BYTES ? buffer : null,
+    }
+  }
+
+  /** Several in one job, in this order. Rejects as `read` does when the disk failed. */
+  readAll(frames: readonly FrameToRead[]): Promise<readonly ReadOutcome[]> {
+    const weight = frames.reduce((sum, { expectBytes }) => sum + expectBytes, 0)
+    return new Promise((resolve, reject) => this.#gathered.add({ frames, weight, resolve, reject }))
   }
 
   /** R3. What was read into it is not looked at any more. */
@@ -115,29 +136,19 @@ export class FrameReads {
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {
-    const { jobs, log } = this.#options
+    const { jobs, log, readErrors } = this.#options
+    const frames = group.flatMap((waiting) => waiting.frames)
     try {
-      const frames = group.map(({ segmentBase, place, expectBytes, isPassing }) => ({
-        segmentBase,
-        place,
-        expectBytes,
-        memory: isPassing ? this.#memoryFor(expectBytes) : null,
-      }))
       const oldestBase = log.segments[0]?.base ?? 0
-      const transfer = frames.map(({ memory }) => memory).filter((memory) => memory !== null)
+      const transfer = [...new Set(frames.flatMap(({ target }) => target?.memory ?? []))]
       const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS, transfer })
-      for (const [i, outcome] of result.entries()) {
-        const { resolve, reject } = group[i]!
-        if ('cause' in outcome) {
-          reject(this.#failureOf(group[i]!, outcome))
-        } else {
-          const { buffer, byteOffset, byteLength } = outcome.payload
-          const memory = buffer.byteLength === LONG_FRAME_BYTES ? buffer : null
-          resolve({ type: outcome.type, payload: Buffer.from(buffer, byteOffset, byteLength), memory })
-        }
+      let done = 0
+      for (const { frames: own, resolve } of group) {
+        resolve(result.slice(done, done + own.length))
+        done += own.length
       }
     } catch (cause) {
-      this.#options.readErrors.noteFailed(`segment ${segmentName(group[0]!.segmentBase)}`, cause)
+      readErrors.noteFailed(`segment ${segmentName(frames[0]!.segmentBase)}`, cause)
       const error = refuse('ServiceUnavailable', 'The disk could not be read. Please try again.', { cause })
       for (const { reject } of group) reject(error)
     }
@@ -148,7 +159,7 @@ export class FrameReads {
     return this.#spare.pop() ?? new ArrayBuffer(LONG_FRAME_BYTES)
   }
 
-  #failureOf({ segment, place, expectBytes }: Waiting, failure: ReadFailure): Error {
+  #failureOf(segment: SegmentInfo, { place, expectBytes }: FramePlace, failure: ReadFailure): Error {
     const { log, counters, readErrors } = this.#options
     if (failure.cause === 'dropped') return this.#isLost(segment.base + place) ? damaged() : new FrameDropped()
     if (failure.cause === 'unavailable') {
@@ -166,6 +177,12 @@ export class FrameReads {
     return this.#options.log.incidents.some(({ from, to }) => from <= position && position < to)
   }
 }
+
+export const placeIn = ({ base }: SegmentInfo, position: number, expectBytes: number): FramePlace => ({
+  segmentBase: base,
+  place: position - base,
+  expectBytes,
+})
 
 const damaged = (): Error =>
   refuse('InternalError', 'What is stored of this object is damaged: it is not given out.', { retryable: false })

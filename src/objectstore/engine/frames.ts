@@ -238,6 +238,9 @@ export const decodeExtentOwner = (payload: Buffer): ExtentOwner => ({
   uploadId: readUploadId(payload, 8),
 })
 
+/** @param keyBytes of its owner */
+export const extentPayloadBytes = ({ bytes }: Extent, keyBytes: number): number => EXTENT_HEAD_BYTES + keyBytes + bytes
+
 /** The bytes of the body. */
 export const extentContent = (payload: Buffer): Buffer => payload.subarray(EXTENT_HEAD_BYTES + payload.readUInt16LE(4))
 

@@ -13,14 +13,14 @@ import { FrameDropped } from './frame-reads.ts'
 import type { FrameMemory, FrameReads } from './frame-reads.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
 import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
+import { runOf } from './run-reads.ts'
+import type { Run, RunReads } from './run-reads.ts'
 
 const CACHE_BYTES_MAX = 64 << 20
 /** A frame with more is not kept: it would take the place of many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
 const DETAILS_BYTES_EXPECTED = 700
-/** Read ahead, of all bodies together. */
-const AHEAD_BYTES_MAX = 8 << 20
 
 export interface LoadedObject {
   /** Of the frame. */
@@ -36,17 +36,35 @@ interface Piece {
   readonly memory: FrameMemory
 }
 
+interface ExtentRange {
+  /** Of the whole body. */
+  readonly extents: readonly Extent[]
+  /** Of the object. */
+  readonly keyBytes: number
+  /** In the body. */
+  readonly from: number
+  readonly to: number
+}
+
+/** One extent, or several in a run. */
+interface Read {
+  readonly bytes: Buffer
+  readonly count: number
+  readonly giveBack: () => void
+}
+
 export class Objects {
   readonly #reads: FrameReads
+  readonly runs: RunReads
   readonly #counters: StoreCounters
   /** By position, in order of use. */
   readonly #cache = new Map<number, LoadedObject & { readonly bytes: number }>()
   #cacheBytes = 0
   readonly #open = new Set<ExtentSource>()
-  aheadBytes = 0
 
-  constructor(reads: FrameReads, counters: StoreCounters) {
+  constructor(reads: FrameReads, runs: RunReads, counters: StoreCounters) {
     this.#reads = reads
+    this.runs = runs
     this.#counters = counters
   }
 
@@ -94,7 +112,7 @@ export class Objects {
       read: (from, to) => {
         this.#counters.bodyBytesRead += to - from
         if ('inline' in content) return new InlineSource(content.inline.subarray(from, to))
-        return this.#openSource(content.extents, from, to)
+        return this.#openSource({ extents: content.extents, keyBytes: key.byteLength, from, to })
       },
     }
   }
@@ -125,8 +143,8 @@ export class Objects {
     this.#open.delete(source)
   }
 
-  #openSource(extents: readonly Extent[], from: number, to: number): ByteSource {
-    const source = new ExtentSource(this, extents, from, to)
+  #openSource(range: ExtentRange): ByteSource {
+    const source = new ExtentSource(this, range)
     this.#open.add(source)
     return source
   }
@@ -169,49 +187,62 @@ class InlineSource implements ByteSource {
   }
 }
 
-/** Goes from extent to extent. While one is given out, the next one is read if a thread has to read it, as far as there is memory. */
+/**
+ * Goes from extent to extent. The first one main reads itself, as whoever asks waits for it; the others a thread reads ahead, in runs, as far
+ * as there is memory for that. Main has enough to do with sending them.
+ */
 class ExtentSource implements ByteSource {
   /** Lowest position of what it may need. */
   readonly oldest: number
   readonly #objects: Objects
+  readonly #runs: RunReads
+  readonly #keyBytes: number
   readonly #extents: readonly Extent[]
-  #number = 0
-  /** In the body, of extent `#number`. */
-  #begin = 0
+  /** Is given out next. */
+  #number: number
+  /** From its beginning: what was asked for. */
   #from: number
-  readonly #to: number
-  #ahead: { readonly bytes: number; readonly piece: Promise<Piece> } | null = null
+  #to: number
+  /** Of `count` extents, the next one first. */
+  #ahead: { readonly count: number; readonly run: Promise<Run | null> } | null = null
   /** Given out last. */
-  #piece: Piece | null = null
+  #given: Read | null = null
+  #isClosed = false
 
-  constructor(objects: Objects, extents: readonly Extent[], from: number, to: number) {
+  constructor(objects: Objects, { extents, keyBytes, from, to }: ExtentRange) {
     this.#objects = objects
+    this.#runs = objects.runs
+    this.#keyBytes = keyBytes
     this.#extents = extents
-    this.#from = from
-    this.#to = to
-    while (this.#number < extents.length && this.#begin + extents[this.#number]!.bytes <= from) this.#pass()
+    let begin = 0
+    let number = 0
+    for (; number < extents.length && begin + extents[number]!.bytes <= from; number++) begin += extents[number]!.bytes
+    this.#number = number
+    this.#from = from - begin
+    this.#to = to - begin
     this.oldest = extents.reduce((oldest, { position }) => Math.min(oldest, position), Infinity)
   }
 
   async next(): Promise<Uint8Array | null> {
-    this.#giveBack()
-    if (this.#from >= this.#to) {
+    this.#dropGiven()
+    if (this.#isClosed || this.#to <= 0) {
       this.close()
       return null
     }
     try {
-      const extent = this.#extents[this.#number]!
-      const reading = this.#takeAhead() ?? this.#objects.pieceNow(extent) ?? this.#objects.piece(extent)
-      const begin = this.#begin
-      const from = this.#from - begin
-      const to = Math.min(extent.bytes, this.#to - begin)
-      this.#from = begin + to
-      this.#pass()
-      const isWaiting = reading instanceof Promise
-      const piece = isWaiting ? await reading : reading
-      this.#piece = piece
-      if (isWaiting) this.#readAhead()
-      return piece.bytes.subarray(from, to)
+      const read = (await this.#readRun()) ?? (await this.#readExtent())
+      if (this.#isClosed) {
+        read.giveBack()
+        return null
+      }
+      this.#given = read
+      const { bytes, count } = read
+      const wanted = bytes.subarray(this.#from, this.#to)
+      this.#from = 0
+      this.#to -= bytes.byteLength
+      this.#number += count
+      this.#readAhead()
+      return wanted
     } catch (error) {
       this.close()
       throw error instanceof FrameDropped
@@ -221,38 +252,35 @@ class ExtentSource implements ByteSource {
   }
 
   close(): void {
-    void this.#takeAhead()
-      ?.then((piece) => this.#objects.giveBack(piece))
-      .catch(() => {}) // it was not asked for
-    this.#giveBack()
-    this.#from = this.#to
+    void this.#ahead?.run.then((run) => run && this.#runs.giveBack(run))
+    this.#ahead = null
+    this.#dropGiven()
+    this.#isClosed = true
     this.#objects.closed(this)
   }
 
-  #giveBack(): void {
-    if (this.#piece !== null) this.#objects.giveBack(this.#piece)
-    this.#piece = null
+  /** Null: none was read ahead. */
+  async #readRun(): Promise<Read | null> {
+    const ahead = this.#ahead
+    this.#ahead = null
+    const run = await ahead?.run
+    return ahead && run ? { bytes: run.bytes, count: ahead.count, giveBack: () => this.#runs.giveBack(run) } : null
   }
 
-  #pass(): void {
-    this.#begin += this.#extents[this.#number]!.bytes
-    this.#number += 1
+  async #readExtent(): Promise<Read> {
+    const extent = this.#extents[this.#number]!
+    const piece = this.#objects.pieceNow(extent) ?? (await this.#objects.piece(extent))
+    return { bytes: piece.bytes, count: 1, giveBack: () => this.#objects.giveBack(piece) }
   }
 
   #readAhead(): void {
-    if (this.#from >= this.#to) return
-    const extent = this.#extents[this.#number]!
-    if (this.#objects.aheadBytes + extent.bytes > AHEAD_BYTES_MAX) return
-    const piece = this.#objects.piece(extent)
-    piece.catch(() => {}) // whoever asks for it hears
-    this.#ahead = { bytes: extent.bytes, piece }
-    this.#objects.aheadBytes += extent.bytes
+    const extents = runOf(this.#extents, this.#number, this.#to)
+    const run = extents.length > 1 ? this.#runs.read(extents, this.#keyBytes) : null
+    this.#ahead = run && { count: extents.length, run }
   }
 
-  #takeAhead(): Promise<Piece> | undefined {
-    const ahead = this.#ahead
-    this.#objects.aheadBytes -= ahead?.bytes ?? 0
-    this.#ahead = null
-    return ahead?.piece
+  #dropGiven(): void {
+    this.#given?.giveBack()
+    this.#given = null
   }
 }

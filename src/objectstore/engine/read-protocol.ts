@@ -13,14 +13,22 @@ export interface FramePlace {
   readonly expectBytes: number
 }
 
+/** Where a long frame is to be read into. The memory is handed over, and back with the payload; frames of one task may share it. */
+interface FrameTarget {
+  readonly memory: ArrayBuffer
+  readonly from: number
+  /** A frame that needs more is not read into it. */
+  readonly roomBytes: number
+}
+
 export interface FrameToRead extends FramePlace {
-  /** Where a long frame is to be read into; handed over, and back with its payload. */
-  readonly memory: ArrayBuffer | null
+  readonly target: FrameTarget | null
 }
 
 export interface ReadTask {
   /** Base of the log's oldest segment: files of older ones are closed. */
   readonly oldestBase: number
+  /** Are read in this order: one may overwrite what stands of those before it in memory that they share. */
   readonly frames: readonly FrameToRead[]
 }
 

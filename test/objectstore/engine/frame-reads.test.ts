@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import { payloadOf } from '../../log/harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
@@ -123,6 +124,60 @@ describe('a range', () => {
       }
     }
     assert.equal(world.store.objects.oldestRead, Infinity)
-    assert.equal(world.store.objects.aheadBytes, 0)
+    assert.equal(world.store.objects.runs.taken, 0)
+  })
+})
+
+describe('what is read ahead of a body', () => {
+  const LARGE = payloadOf(4, 9 * EXTENT_BYTES + 5000)
+
+  async function withLarge(): Promise<{ world: StoreWorld; client: StoreClient }> {
+    const { world, client } = await stored()
+    await client.putLarge('larger', LARGE)
+    return { world, client }
+  }
+
+  it('comes in runs of four extents, to the end of what was asked for', async () => {
+    const { world, client } = await withLarge()
+    const object = await client.found('larger')
+    const source = object.read(10, 7 * EXTENT_BYTES + 1)
+    const lengths: number[] = []
+    const pieces: Buffer[] = []
+    for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+      lengths.push(piece.byteLength)
+      pieces.push(Buffer.from(piece))
+    }
+    assert.deepEqual(lengths, [EXTENT_BYTES - 10, 4 * EXTENT_BYTES, 2 * EXTENT_BYTES + 1])
+    assert.ok(Buffer.concat(pieces).equals(LARGE.subarray(10, 7 * EXTENT_BYTES + 1)))
+  })
+
+  it('has a bound for all bodies together, behind which pieces are read when they are wanted', async () => {
+    const { world, client } = await withLarge()
+    const object = await client.found('larger')
+    const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
+    for (const source of sources) await settled(world, source.next())
+    await settled(world, turn())
+    assert.equal(world.store.objects.runs.taken, RUNS_MAX)
+    const second = await Promise.all(sources.map(async (source) => (await settled(world, source.next()))?.byteLength))
+    assert.deepEqual(second, [
+      ...Array.from({ length: RUNS_MAX }, () => 4 * EXTENT_BYTES),
+      ...Array.from({ length: 3 }, () => EXTENT_BYTES),
+    ])
+    for (const source of sources) source.close()
+    await settled(world, turn())
+    assert.equal(world.store.objects.runs.taken, 0)
+  })
+
+  it('is given back by whoever goes away while it is read', async () => {
+    const { world, client } = await withLarge()
+    const object = await client.found('larger')
+    const source = object.read(0, LARGE.byteLength)
+    await settled(world, source.next())
+    const waiting = source.next()
+    assert.equal(world.store.objects.runs.taken, 1)
+    source.close()
+    assert.equal(await settled(world, waiting), null)
+    assert.equal(world.store.objects.runs.taken, 0)
+    assert.equal(world.store.objects.oldestRead, Infinity)
   })
 })
