@@ -2,7 +2,7 @@
  * Runs the tests, and prints their failures and the totals last. Exits with 0 when all passed, else with 1.
  *
  *   node scripts/test.ts                      all test files; their coverage must be as .c8rc.json says
- *   node scripts/test.ts [--alone] FILE...    these, in shared processes or each in one of its own
+ *   node scripts/test.ts [--alone] FILE...    these, as in a run of all or each in a process of its own
  *     --processes N        so many at a time
  *     --coverage CONFIG    coverage must be as this configuration of c8 says
  *
@@ -28,9 +28,12 @@ const { values, positionals } = parseArgs({
   options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
 })
 const all = { shared: SHARED, aloneCovered: ALONE_COVERED, alone: ALONE }
-const named = values.alone
-  ? { shared: [], aloneCovered: [], alone: positionals }
-  : { shared: positionals, aloneCovered: [], alone: [] }
+const needsProcess = (file: string): boolean => ALONE.includes(file) || ALONE_COVERED.includes(file)
+const named = {
+  shared: positionals.filter((file) => values.alone !== true && !needsProcess(file)),
+  aloneCovered: [],
+  alone: positionals.filter((file) => values.alone === true || needsProcess(file)),
+}
 const files = positionals.length > 0 ? named : all
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
 const sharedProcesses = Number(values.processes ?? cores + 1)

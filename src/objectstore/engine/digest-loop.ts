@@ -32,7 +32,11 @@ type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
  * Returns what answers the requests that wait in the ring, and those that come meanwhile. Its result is null when all are answered, else a promise:
  * a body needs a checksum that is being loaded, and whoever called it calls again when the promise is kept.
  */
-export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Post) => Promise<void> | null {
+export function digestsOf(
+  ring: SpscRing,
+  shared: SharedArrayBuffer,
+  load = loadChecksums,
+): (post: Post) => Promise<void> | null {
   const arena = Buffer.from(shared)
   const bodies = new Map<number, BodyDigests>()
   const bytesOf = ({ offset, bytes }: UpdateRequest): Buffer => arena.subarray(offset, offset + bytes)
@@ -43,7 +47,7 @@ export function digestsOf(ring: SpscRing, shared: SharedArrayBuffer): (post: Pos
       const request = readRequest(ring.bytes, at)
       waiting.push(request)
       ring.release()
-      const loading = request.kind === 'begin' ? loadChecksums(request.plan.checksums) : null
+      const loading = request.kind === 'begin' ? load(request.plan.checksums) : null
       if (loading !== null) return loading
     }
     return null

@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { MD5_LANES } from '../../../native-free-codecs/md5.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
+import { loadChecksums } from '../../../src/objectstore/body/checksum-algorithms.ts'
 import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
 import { REQUEST_BYTES, writeRequest } from '../../../src/objectstore/engine/digest-messages.ts'
 import type { DigestAnswer, DigestRequest } from '../../../src/objectstore/engine/digest-messages.ts'
@@ -23,9 +24,9 @@ const piece = fc.record({
   bytes: fc.nat({ max: 30_000 }),
 })
 
-function newLane() {
+function newLane(load?: typeof loadChecksums) {
   const ring = SpscRing.create(1 << 14)
-  const answerAll = digestsOf(SpscRing.attach(ring.shared), shared)
+  const answerAll = digestsOf(SpscRing.attach(ring.shared), shared, load)
   const answers: DigestAnswer[] = []
   return {
     answers,
@@ -90,7 +91,12 @@ test('a body with much that waits lets others have their turns', () => {
 })
 
 test('a body whose checksum has to be loaded waits for that, and others with it', async () => {
-  const { ask, work, answers } = newLane()
+  let isLoaded = false // other tests of this process may have loaded them
+  const load = async (algorithms: Parameters<typeof loadChecksums>[0]): Promise<void> => {
+    await loadChecksums(algorithms)
+    isLoaded = true
+  }
+  const { ask, work, answers } = newLane((algorithms) => (isLoaded ? null : load(algorithms)))
   ask({ kind: 'begin', body: 1, plan: { checksums: ['XXHASH64', 'XXHASH3'], sha256: false } })
   ask({ kind: 'update', body: 1, offset: 0, bytes: 0, crc: HEAD_CRC })
   ask({ kind: 'begin', body: 2, plan: { checksums: [], sha256: false } })
