@@ -11,6 +11,7 @@
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
  *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
  * L3  listeners of state are called before listeners of progress see what changed
+ * L4  what a journal said before a restart in place is not heard after it: the restart has found the segments
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'
@@ -373,6 +374,7 @@ export class Log {
   #refusalsOf = (replica: number): number => this.#refusals.count(replica, this.#environment.nowMs())
 
   #startLane(replica: number, { tail }: RecoveredLog): JournalLane {
+    const { generation } = this
     const lane = this.#environment.startJournal(
       {
         directory: this.#directories[replica]!,
@@ -386,7 +388,9 @@ export class Log {
         refusals: this.#refusalsOf(replica),
       },
       {
-        onMessage: (message) => this.#onMessage(replica, message),
+        onMessage: (message) => {
+          if (generation === this.generation) this.#onMessage(replica, message) // L4
+        },
         onDeath: (error) => {
           this.#lanes[replica] = null
           void this.#restart(error.message)

@@ -53,6 +53,11 @@ class SteppedLane implements JournalLane {
     this.#events.onDeath(new Error('killed by the test'))
   }
 
+  /** Main hears this of it, dead or alive. */
+  say(message: JournalMessage): void {
+    this.#events.onMessage(message)
+  }
+
   /** The process is gone. */
   vanish(): void {
     this.#ended = true

@@ -528,6 +528,23 @@ describe('a journal lane that dies', () => {
     )
   })
 
+  it('is not heard any more when its word comes late', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const first = appended(writer, payloadOf(1, 100))
+    world.step()
+    const [lane] = world.lanes
+    lane!.die()
+    await new Promise(setImmediate)
+    const before = log.segments
+    lane!.say({ kind: 'sealed', base: 0, end: first.end })
+    lane!.say({ kind: 'opened', base: 4096 })
+    assert.deepEqual(log.segments, before)
+    lane!.say({ kind: 'failed', code: 'EIO', message: 'late', isFull: false, showsRoom: false })
+    assert.equal(log.state.kind, 'ok')
+  })
+
   it('again and again makes the log read-only', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()
