@@ -21,9 +21,8 @@ describe('a journal lane that dies under load', () => {
     load.scene.failures = 'undone'
     for (let death = 0; death < DEATHS; death++) {
       await untilWorkedOn(load, 100)
-      const { failures } = load.scene.traffic
-      faults.set('exit-journal', String(load.random.between(1, 60)))
-      await load.during(eventually(() => load.scene.traffic.failures > failures))
+      const operations = String(load.random.between(1, 60))
+      await load.during(eventually(faults.hits('exit-journal', operations, () => load.scene.traffic.failures)))
       await load.during(eventually(async () => (await broker.storage()).status === 'ok'))
       await untilWorkedOn(load, 20)
       await load.hold()

@@ -7,8 +7,6 @@ const store = await BreakableObjectStore.start()
 const { server, faults } = store
 after(() => server.kill())
 
-/** A thread that dies between two pieces of work hits nobody: then the next one is to die. */
-const MISSED_AFTER_MS = 4000
 const LARGE = Buffer.alloc(700_000, 'large')
 
 describe('a digest lane that dies', () => {
@@ -63,16 +61,7 @@ describe('a thread that dies under load', () => {
       ['exit-read', 'frame-reader.ts'],
     ] as const) {
       await load.untilWorked(100)
-      const { failures } = traffic
-      let nextAtMs = 0
-      const hasHit = (): boolean => {
-        if (traffic.failures > failures) return true
-        if (performance.now() < nextAtMs) return false
-        nextAtMs = performance.now() + MISSED_AFTER_MS
-        faults.set(name, content)
-        return false
-      }
-      await load.during(eventually(hasHit))
+      await load.during(eventually(faults.hits(name, content, () => traffic.failures)))
       await load.during(eventually(async () => (await store.health()) === 200))
     }
     faults.set('exit-write', 'checkpoint-')
