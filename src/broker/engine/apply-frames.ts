@@ -1,4 +1,4 @@
-/** Frames of the log, applied to the state in their order: what recovery does. The effects are those of the live broker: `BrokerState`. */
+/** Frames of the log, applied to the state in their order: what recovery does. The effects are those of the live broker: `applyChange`, `BrokerState`. */
 import type { FrameView } from '../../log/read.ts'
 import {
   FRAME_CHANGE,
@@ -15,10 +15,9 @@ import {
 } from '../frames.ts'
 import type { DecodedDeadLetter } from '../frames.ts'
 import { decodeChange } from '../frames/change.ts'
-import type { Change } from '../frames/change.ts'
 import { eventTimeOf } from '../records/audit-event.ts'
-import { AUDIT_STREAM } from './state.ts'
-import type { BrokerState, Group, Place, StreamState } from './state.ts'
+import { applyChange } from './apply-change.ts'
+import type { BrokerState, Place, StreamState } from './state.ts'
 
 /** False when the frame is none of this version of the broker, or is about a stream or group whose creation was lost to damage. */
 export function applyFrame(state: BrokerState, frame: FrameView, place: Place): boolean {
@@ -122,72 +121,5 @@ const applyEventOf = (
 
 function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
   const change = decodeChange(payload)
-  if (change === null) return false
-  const known = applyChange(state, change)
-  if (!('audit_offset' in change) || change.audit_offset === null) return known
-  const isMoved = change.kind === 'audit'
-  if (isMoved && state.stream(change.tenant, AUDIT_STREAM) === undefined) return false // its offset is not the last that was given
-  return state.applyAudited(change.tenant, change.audit_offset, place, eventTimeOf(change)) && known
-}
-
-function applyChange(state: BrokerState, change: Change): boolean {
-  switch (change.kind) {
-    case 'init':
-      state.secret = Buffer.from(change.secret, 'hex')
-      return true
-    case 'stream_created': {
-      const { stream_number, tenant, stream, default_durability, retention, failure_policy, at_ms } = change
-      const config = { default_durability, retention, failure_policy }
-      state.applyStreamCreated(stream_number, tenant, stream, config, at_ms)
-      return true
-    }
-    case 'group_created': {
-      const stream = state.streams[change.stream_number]
-      if (stream) state.applyGroupCreated(change.group_number, stream, change.group)
-      return stream !== undefined
-    }
-    case 'cursor_committed':
-    case 'cursor_rewound':
-      return withGroup(state, change, (group) => state.applyCursor(group, change.cursor, change.offset, change.at_ms))
-    case 'observation':
-      return withGroup(state, change, (group) =>
-        state.applyObservation(group, change.consumer_id, {
-          returnedRecords: change.returned_records,
-          nextOffset: change.next_offset,
-          endOfStream: change.end_of_stream,
-          observedAtMs: change.at_ms,
-        }),
-      )
-    case 'retained': {
-      const stream = state.streams[change.stream_number]
-      if (stream) state.applyRetained(stream, change.floor, change.removed_bytes)
-      return stream !== undefined
-    }
-    case 'quarantine_acknowledged':
-      state.applyIncidentAcknowledged(change.incident_id, {
-        atMs: change.at_ms,
-        by: change.acknowledged_by,
-        note: change.note,
-      })
-      return true
-    case 'delivery_stopped':
-      return withGroup(state, change, (group) =>
-        state.applyFinished(group, change.offset, change.attempt, 'stopped', change.at_ms, change.reason),
-      )
-    case 'clock_set':
-      state.applyClockSet(change.set_to_ms, change.shift_ms)
-      return true
-    case 'audit':
-      return true
-  }
-}
-
-function withGroup(
-  state: BrokerState,
-  change: { readonly group_number: number },
-  apply: (group: Group) => void,
-): boolean {
-  const group = state.groups[change.group_number]
-  if (group) apply(group)
-  return group !== undefined
+  return change !== null && applyChange(state, change, place)
 }

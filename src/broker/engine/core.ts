@@ -9,6 +9,7 @@
  * C3  after frames were lost the state is what the log holds, in new objects. What goes on after an `await` looks its streams and groups up
  *     again, or sees by `state` that they are others now: numbers and places that were lost are given again
  */
+import assert from 'node:assert/strict'
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { FRAME_HEADER_BYTES, frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Log } from '../../log/log.ts'
@@ -26,6 +27,7 @@ import type { Acknowledgement } from '../wire/answers.ts'
 import type { RecordDurability } from '../wire/requests.ts'
 import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import type { AppendDurability, Appender, NotTaken } from '../../log/appender.ts'
+import { applyChange } from './apply-change.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
@@ -137,24 +139,18 @@ export class Core {
   auditStream(tenant: string): StreamState {
     const existing = this.#state.stream(tenant, AUDIT_STREAM)
     if (existing) return existing
-    const number = this.#state.streams.length
-    const atMs = this.time.wallMs()
     this.change(
       {
         kind: 'stream_created',
-        stream_number: number,
+        stream_number: this.#state.streams.length,
         tenant,
         stream: AUDIT_STREAM,
         ...DEFAULT_STREAM_CONFIG,
-        at_ms: atMs,
+        at_ms: this.time.wallMs(),
         principal: 'broker',
         audit_offset: null,
       },
-      {
-        purpose: 'admit',
-        failure: 'internal_error',
-        apply: () => void this.#state.applyStreamCreated(number, tenant, AUDIT_STREAM, DEFAULT_STREAM_CONFIG, atMs),
-      },
+      { purpose: 'admit', failure: 'internal_error' },
     ).catch(() => {}) // what comes behind it is lost with it, and says so
     return this.#state.stream(tenant, AUDIT_STREAM)!
   }
@@ -203,16 +199,23 @@ export class Core {
     return promise
   }
 
-  change(
-    change: Change,
-    frame: Pick<NewFrame, 'purpose' | 'durability' | 'apply' | 'onStored' | 'failure'>,
-  ): Promise<void> {
+  /** A rare change. The event that it is can be read when it is stored. */
+  change(change: Change, frame: Pick<NewFrame, 'purpose' | 'durability' | 'failure'>): Promise<void> {
     const payload = encodeChange(change)
+    let audit: StreamState | undefined
     return this.append({
       ...frame,
       type: FRAME_CHANGE,
       payloadBytes: payload.byteLength,
       encode: (target, at) => void copyBytes(payload, target, at),
+      apply: (place) => {
+        assert(applyChange(this.#state, change, place), 'a change is about what is there')
+        if ('tenant' in change) audit = this.#state.stream(change.tenant, AUDIT_STREAM)
+      },
+      onStored: () => {
+        if (audit && 'audit_offset' in change && change.audit_offset !== null)
+          this.makeVisible(audit, change.audit_offset + 1)
+      },
     })
   }
 

@@ -25,11 +25,7 @@ export class Cursors {
     const atMs = core.time.wallMs()
     await core.change(
       { kind: 'cursor_committed', group_number: group.number, cursor, offset, at_ms: atMs },
-      {
-        purpose: 'finish',
-        failure: 'internal_error',
-        apply: () => core.state.applyCursor(group, cursor, offset, atMs),
-      },
+      { purpose: 'finish', failure: 'internal_error' },
     )
     return {
       api_version: 'v1',
@@ -53,8 +49,7 @@ export class Cursors {
     const { tenant, principal } = caller
     const group = ensureGroup(core, stream, path.group, 'internal_error')
     const previous = group.cursors.get(cursor)?.offset ?? null
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
+    const auditOffset = core.auditStream(tenant).nextOffset
     const atMs = core.time.wallMs()
     await core.change(
       {
@@ -71,15 +66,7 @@ export class Cursors {
         group: group.name,
         audit_offset: auditOffset,
       },
-      {
-        purpose: 'finish',
-        failure: 'internal_error',
-        apply: (place) => {
-          core.state.applyCursor(group, cursor, offset, atMs)
-          core.state.applyAudited(tenant, auditOffset, place, atMs)
-        },
-        onStored: () => core.makeVisible(audit, auditOffset + 1),
-      },
+      { purpose: 'finish', failure: 'internal_error' },
     )
     return {
       api_version: 'v1',

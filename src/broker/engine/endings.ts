@@ -120,34 +120,22 @@ export class Endings {
   ): Promise<void> {
     const core = this.#core
     const { tenant } = group.stream
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
-    const atMs = core.time.nowMs()
-    const wallMs = core.time.wallMs()
     return core.change(
       {
         kind: 'delivery_stopped',
-        wall_ms: wallMs,
+        wall_ms: core.time.wallMs(),
         group_number: group.number,
         offset,
         attempt,
-        at_ms: atMs,
+        at_ms: core.time.nowMs(),
         reason,
         principal,
         tenant,
         stream: group.stream.name,
         group: group.name,
-        audit_offset: auditOffset,
+        audit_offset: core.auditStream(tenant).nextOffset,
       },
-      {
-        purpose: 'finish',
-        failure: FAILURE,
-        apply: (place) => {
-          core.state.applyFinished(group, offset, attempt, 'stopped', atMs, reason)
-          core.state.applyAudited(tenant, auditOffset, place, wallMs)
-        },
-        onStored: () => core.makeVisible(audit, auditOffset + 1),
-      },
+      { purpose: 'finish', failure: FAILURE },
     )
   }
 

@@ -85,23 +85,10 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
 async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: number): Promise<void> {
   const [tenant] = tenants
   if (tenant === undefined) return
-  const audit = core.auditStream(tenant)
-  const offset = audit.nextOffset
+  const offset = core.auditStream(tenant).nextOffset
   const atMs = core.time.wallMs()
   const set = { set_to_ms: atMs, shift_ms: shiftMs, at_ms: atMs, tenant, principal: 'operator', audit_offset: offset }
-  await core.change(
-    { kind: 'clock_set', ...set },
-    {
-      purpose: 'finish',
-      durability: 'sync',
-      failure: 'internal_error',
-      apply: (place) => {
-        core.state.applyClockSet(atMs, shiftMs)
-        core.state.applyAudited(tenant, offset, place, atMs)
-      },
-      onStored: () => core.makeVisible(audit, offset + 1),
-    },
-  )
+  await core.change({ kind: 'clock_set', ...set }, { purpose: 'finish', durability: 'sync', failure: 'internal_error' })
   logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
 }
 
@@ -112,11 +99,7 @@ async function begin(core: Core, { random, tenants }: EngineParts): Promise<void
     random(secret)
     await core.change(
       { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.wallMs() },
-      {
-        purpose: 'admit',
-        failure: 'internal_error',
-        apply: () => void (core.state.secret = secret),
-      },
+      { purpose: 'admit', failure: 'internal_error' },
     )
   }
   for (const tenant of tenants) core.auditStream(tenant)

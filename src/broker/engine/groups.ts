@@ -19,11 +19,7 @@ export function ensureGroup(core: Core, stream: StreamState, name: string, failu
         group: name,
         at_ms: core.time.wallMs(),
       },
-      {
-        purpose: 'admit',
-        failure,
-        apply: () => void core.state.applyGroupCreated(number, stream, name),
-      },
+      { purpose: 'admit', failure },
     )
     .catch(() => {}) // the frame that needs the group is lost with it, and says so
   return core.state.groups[number]!

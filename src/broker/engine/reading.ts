@@ -145,7 +145,6 @@ export class Reading {
   /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
   #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
     const core = this.#core
-    const observation = { ...seen, observedAtMs: core.time.wallMs() }
     try {
       const stream = core.stream(caller, name, 'stream_not_found')
       const group = ensureGroup(core, stream, consumer.group, 'internal_error')
@@ -156,10 +155,9 @@ export class Reading {
         returned_records: seen.returnedRecords,
         next_offset: seen.nextOffset,
         end_of_stream: seen.endOfStream,
-        at_ms: observation.observedAtMs,
+        at_ms: core.time.wallMs(),
       } as const
-      const apply = (): void => core.state.applyObservation(group, consumer.id, observation)
-      core.change(change, { purpose: 'admit', durability: 'append', failure: 'internal_error', apply }).catch(() => {})
+      core.change(change, { purpose: 'admit', durability: 'append', failure: 'internal_error' }).catch(() => {})
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error
     }

@@ -67,24 +67,18 @@ export class Retainer {
     if (plannedFloor <= stream.floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
     if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
-    const atMs = core.time.wallMs()
-    await core.change(
+    const stored = core.change(
       {
         kind: 'retained',
         stream_number: stream.number,
         floor: plannedFloor,
         removed_bytes: removedBytes,
-        at_ms: atMs,
+        at_ms: core.time.wallMs(),
       },
-      {
-        purpose: 'finish',
-        failure: 'internal_error',
-        apply: () => {
-          core.state.applyRetained(stream, plannedFloor, removedBytes)
-          core.tellLater(stream)
-        },
-      },
+      { purpose: 'finish', failure: 'internal_error' },
     )
+    core.tellLater(stream)
+    await stored
   }
 
   async #clean(signal: AbortSignal): Promise<void> {

@@ -117,35 +117,20 @@ export class Storage {
       throw refuse('write_not_allowed', 'the incident was acknowledged before')
     }
     const { tenant, principal } = caller
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
-    const acknowledged = {
-      atMs: core.time.wallMs(),
-      by: body.acknowledged_by ?? null,
-      note: body.note ?? null,
-    }
     await core.change(
       {
         kind: 'quarantine_acknowledged',
         stream_number: stream.number,
         stream: stream.name,
         incident_id: incidentId,
-        acknowledged_by: acknowledged.by,
-        note: acknowledged.note,
-        at_ms: acknowledged.atMs,
+        acknowledged_by: body.acknowledged_by ?? null,
+        note: body.note ?? null,
+        at_ms: core.time.wallMs(),
         principal,
         tenant,
-        audit_offset: auditOffset,
+        audit_offset: core.auditStream(tenant).nextOffset,
       },
-      {
-        purpose: 'finish',
-        failure: 'internal_error',
-        apply: (place) => {
-          core.state.applyIncidentAcknowledged(incidentId, acknowledged)
-          core.state.applyAudited(tenant, auditOffset, place, acknowledged.atMs)
-        },
-        onStored: () => core.makeVisible(audit, auditOffset + 1),
-      },
+      { purpose: 'finish', failure: 'internal_error' },
     )
     return { ...this.#incident(stream, incidentId), acknowledgement: core.acknowledgement }
   }

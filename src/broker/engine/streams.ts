@@ -61,31 +61,23 @@ export class Streams {
   createStream(caller: Caller, name: string, config: StreamConfig, failure: PersistFailure): Promise<void> {
     const core = this.#core
     const { tenant, principal } = caller
-    const audit = core.auditStream(tenant)
+    const auditOffset = core.auditStream(tenant).nextOffset // it may take the next number
     const number = core.state.streams.length
-    const atMs = core.time.wallMs()
-    const auditOffset = audit.nextOffset
-    return core.change(
+    const stored = core.change(
       {
         kind: 'stream_created',
         stream_number: number,
         tenant,
         stream: name,
         ...config,
-        at_ms: atMs,
+        at_ms: core.time.wallMs(),
         principal,
         audit_offset: auditOffset,
       },
-      {
-        purpose: 'admit',
-        failure,
-        apply: (place) => {
-          core.tellLater(core.state.applyStreamCreated(number, tenant, name, config, atMs))
-          core.state.applyAudited(tenant, auditOffset, place, atMs)
-        },
-        onStored: () => core.makeVisible(audit, auditOffset + 1),
-      },
+      { purpose: 'admit', failure },
     )
+    core.tellLater(core.state.streams[number]!)
+    return stored
   }
 
   /** Made in slices: a stream that is created meanwhile may be in the list or not. */
