@@ -3,7 +3,7 @@
  * position, so that a start applies only the frames behind it. The position is in the name in 16 hexadecimal digits. Integers are little-endian.
  *
  *   offset  bytes  field
- *        0      8  magic     'TLBRKCKP'
+ *        0      8  magic     'TLCHECKP'; older ones have 'TLBRKCKP', whatever the service
  *        8      4  version   u32, CHECKPOINT_VERSION
  *       12      4  crc       u32, CRC-32 of bytes [16, end of the file)
  *       16      8  position  u64
@@ -21,7 +21,8 @@ import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
 const CHECKPOINT_VERSION = 1
-const MAGIC = Buffer.from('TLBRKCKP')
+const MAGIC = Buffer.from('TLCHECKP')
+const OLDER_MAGIC = Buffer.from('TLBRKCKP')
 const HEADER_BYTES = 32
 const CRC_AT = 12
 const CRC_FROM = 16
@@ -206,7 +207,8 @@ function isPublished(files: Files, directory: string, position: number): boolean
 
 /** As its header says; null when it is none of this position and version. */
 function contentBytesOf(header: Buffer, position: number): number | null {
-  if (!MAGIC.equals(header.subarray(0, MAGIC.byteLength))) return null
+  const magic = header.subarray(0, MAGIC.byteLength)
+  if (!MAGIC.equals(magic) && !OLDER_MAGIC.equals(magic)) return null
   if (readU32(header, 8) !== CHECKPOINT_VERSION || readU64(header, 16) !== position) return null
   return readU64(header, 24)
 }

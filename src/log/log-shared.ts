@@ -3,8 +3,8 @@
  *
  *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
  *                  replica count, write quorum; status of each replica
- *   BigInt64 words per replica: written, synced, base of the segment being written, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds;
- *                  then bytes kept free for what the service writes beside the log
+ *   BigInt64 words per replica: written, synced, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds, base of the segment being
+ *                  written; then bytes kept free for what the service writes beside the log
  *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
  *                  own, `reset` is what recovery found
  *

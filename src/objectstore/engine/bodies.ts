@@ -247,7 +247,7 @@ class SmallBody implements BodyWriter {
   }
 }
 
-/** A body that is whole. `take` gives its content to one change. */
+/** A body that is whole: its content goes into one change, or it is abandoned. */
 export class Received implements ReceivedBody {
   readonly digest: BodyDigest
   readonly #content: Content
@@ -268,7 +268,7 @@ export class Received implements ReceivedBody {
     this.#large?.demandWhole()
   }
 
-  /** The frame that commits it was appended, or it is given up. */
+  /** Its content is another's now, as the frame that commits it was appended, or nobody's. */
   abandon(): void {
     this.#large?.close()
   }
