@@ -71,6 +71,7 @@ export class Appender {
   readonly #listener: AppenderListener
   #waiting: Waiter[] = []
   #head = 0
+  #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
 
   constructor(log: Log, listener: AppenderListener) {
@@ -106,6 +107,11 @@ export class Appender {
     return this.#writer.segmentOffset
   }
 
+  /** Its payload, or the part before what is external. In memory of the log: good until others have their turn. */
+  get payload(): Buffer {
+    return this.#payload
+  }
+
   /** Longest payload that ever fits. */
   get payloadBytesMax(): number {
     return this.#writer.inlineBytesMax
@@ -136,7 +142,8 @@ export class Appender {
     if (writer.opensSegment) this.#listener.segmentEnding(writer.tail)
     const at = writer.inlineOffset
     encode(writer.bytes, at)
-    const payloadCrc = external?.payloadCrc ?? crc32(writer.bytes.subarray(at, at + inlineBytes))
+    this.#payload = writer.bytes.subarray(at, at + inlineBytes)
+    const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
     writer.publish(payloadCrc, durability !== 'volatile')
     if (durability === 'volatile') this.#wakeLater()
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })

@@ -1,5 +1,4 @@
-/** Frames of the log, applied to the state in their order: what recovery does. The effects are those of the live broker: `applyChange`, `BrokerState`. */
-import type { FrameView } from '../../log/read.ts'
+/** What a frame does to the state: live when it was taken, at a start when it is read. There is no other place for it. */
 import {
   FRAME_CHANGE,
   FRAME_CLAIM,
@@ -19,8 +18,13 @@ import { eventTimeOf } from '../records/audit-event.ts'
 import { applyChange } from './apply-change.ts'
 import type { BrokerState, Place, StreamState } from './state.ts'
 
+interface Frame {
+  readonly type: number
+  readonly payload: Buffer
+}
+
 /** False when the frame is none of this version of the broker, or is about a stream or group whose creation was lost to damage. */
-export function applyFrame(state: BrokerState, frame: FrameView, place: Place): boolean {
+export function applyFrame(state: BrokerState, frame: Frame, place: Place): boolean {
   switch (frame.type) {
     case FRAME_RECORDS:
       return applyRecords(state, frame, place) !== null
@@ -40,7 +44,7 @@ export function applyFrame(state: BrokerState, frame: FrameView, place: Place): 
 }
 
 /** Only where records are, for a segment whose sidecar is missing while a checkpoint holds the rest. */
-export function indexFrame(state: BrokerState, frame: FrameView, place: Place): void {
+export function indexFrame(state: BrokerState, frame: Frame, place: Place): void {
   applyRecords(state, frame, place)
   if (frame.type === FRAME_DEAD_LETTER) {
     const deadLetter = decodeDeadLetter(frame.payload)
@@ -57,7 +61,7 @@ export function indexFrame(state: BrokerState, frame: FrameView, place: Place): 
 const records = new FrameRecords()
 
 /** Null when the frame is not one of records that read, or of a stream that is not known: its creation was lost to damage. */
-function applyRecords(state: BrokerState, { type, payload }: FrameView, place: Place): StreamState | null {
+function applyRecords(state: BrokerState, { type, payload }: Frame, place: Place): StreamState | null {
   if (!records.open(type, payload) || !records.seek(0)) return null
   const stream = state.streams[records.streamNumber]
   if (stream === undefined) return null
@@ -75,7 +79,7 @@ function applyRecords(state: BrokerState, { type, payload }: FrameView, place: P
 
 const NOTHING = { eventTimeMs: 0, payloadBytes: 0 }
 
-function applyReplicated(state: BrokerState, frame: FrameView, place: Place): boolean {
+function applyReplicated(state: BrokerState, frame: Frame, place: Place): boolean {
   const origin = decodeOrigin(frame.payload)
   const stream = origin && applyRecords(state, frame, place)
   if (!origin || !stream) return false
@@ -101,7 +105,7 @@ function applyResolutions(state: BrokerState, payload: Buffer): boolean {
   return resolutions !== null
 }
 
-function applyDeadLetter(state: BrokerState, frame: FrameView, place: Place): boolean {
+function applyDeadLetter(state: BrokerState, frame: Frame, place: Place): boolean {
   const deadLetter = decodeDeadLetter(frame.payload)
   if (deadLetter === null) return false
   const { groupNumber, offset, attempt, atMs, reason } = deadLetter

@@ -4,7 +4,7 @@
  * An operation judges the state as it is after everything appended so far, appends a frame, applies it at once, and answers when it is
  * stored. So the next operation builds on it without waiting, and if the frame is lost, so is everything built on it.
  *
- * C1  a change is applied exactly when its frame was taken
+ * C1  a change is applied exactly when its frame was taken, by what applies it at a start: `applyFrame`
  * C2  no answer, refusals included, tells of state that is not stored: see `judged` and `confirmed`
  * C3  after frames were lost the state is what the log holds, in new objects. What goes on after an `await` looks its streams and groups up
  *     again, or sees by `state` that they are others now: numbers and places that were lost are given again
@@ -28,9 +28,10 @@ import type { RecordDurability } from '../wire/requests.ts'
 import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import type { AppendDurability, Appender, NotTaken } from '../../log/appender.ts'
 import { applyChange } from './apply-change.ts'
+import { applyFrame } from './apply-frames.ts'
 import type { BrokerTime } from './broker-time.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from './state.ts'
-import type { BrokerState, Place, StreamState } from './state.ts'
+import type { BrokerState, StreamState } from './state.ts'
 
 export interface Timers {
   /** Calls again and again until the returned function is called. */
@@ -55,14 +56,15 @@ export interface CoreParts {
   readonly hasReplicas: boolean
 }
 
-/** A frame to append; `apply` is its effect. */
+/** A frame to append. */
 export interface NewFrame {
   readonly type: number
   readonly payloadBytes: number
   readonly encode: (target: Buffer, at: number) => void
   readonly purpose: 'admit' | 'finish'
   readonly durability?: AppendDurability
-  readonly apply: (place: Place) => void
+  /** What the payload says, where it takes long to decode. */
+  readonly change?: Change
   /** In frame order, before the promise resolves. */
   readonly onStored?: () => void
   /** What the caller is told when the log does not take or loses the frame. */
@@ -194,27 +196,28 @@ export class Core {
     } catch (error) {
       throw notStored(frame.failure, error)
     }
-    const { segmentBase, place } = appender
-    frame.apply({ segmentBase, place, frameBytes: frameBytes(frame.payloadBytes) })
+    const { segmentBase, place, payload } = appender
+    const at = { segmentBase, place, frameBytes: frameBytes(frame.payloadBytes) }
+    const isKnown = frame.change
+      ? applyChange(this.#state, frame.change, at)
+      : applyFrame(this.#state, { type: frame.type, payload }, at)
+    assert(isKnown, 'a frame is about what is there')
     return promise
   }
 
   /** A rare change. The event that it is can be read when it is stored. */
   change(change: Change, frame: Pick<NewFrame, 'purpose' | 'durability' | 'failure'>): Promise<void> {
     const payload = encodeChange(change)
-    let audit: StreamState | undefined
+    const auditOffset = 'audit_offset' in change ? change.audit_offset : null
+    const audit = 'tenant' in change ? this.#state.stream(change.tenant, AUDIT_STREAM) : undefined
     return this.append({
       ...frame,
       type: FRAME_CHANGE,
       payloadBytes: payload.byteLength,
       encode: (target, at) => void copyBytes(payload, target, at),
-      apply: (place) => {
-        assert(applyChange(this.#state, change, place), 'a change is about what is there')
-        if ('tenant' in change) audit = this.#state.stream(change.tenant, AUDIT_STREAM)
-      },
+      change,
       onStored: () => {
-        if (audit && 'audit_offset' in change && change.audit_offset !== null)
-          this.makeVisible(audit, change.audit_offset + 1)
+        if (audit && auditOffset !== null) this.makeVisible(audit, auditOffset + 1)
       },
     })
   }

@@ -75,7 +75,6 @@ export class Endings {
       encode: (target, at) => void encodeResolve(target, at, entries),
       purpose: 'finish',
       failure: FAILURE,
-      apply: () => resolutions.forEach((each) => core.state.applyResolution(each.group, each)),
     })
   }
 
@@ -158,7 +157,6 @@ export class Endings {
     const audit = core.auditStream(tenant)
     const auditOffset = audit.nextOffset
     const targetOffset = target.nextOffset
-    const atMs = core.time.nowMs()
     const deadLetter = {
       cause: order.cause,
       groupNumber: group.number,
@@ -167,7 +165,7 @@ export class Endings {
       targetNumber: target.number,
       targetOffset,
       auditOffset,
-      atMs,
+      atMs: core.time.nowMs(),
       ingestTimeMs: core.time.wallMs(),
       tenant,
       principal: order.principal,
@@ -185,17 +183,6 @@ export class Endings {
       encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
       purpose: 'finish',
       failure: FAILURE,
-      apply: (place) => {
-        core.state.applyFinished(group, offset, attempt, 'dead_lettered', atMs, order.reason)
-        core.state.applyRecords(target, place, {
-          firstOffset: targetOffset,
-          count: 1,
-          ingestTimeMs: deadLetter.ingestTimeMs,
-          eventTimeMsOf: () => record.eventTimeMs,
-          payloadBytesOf: () => record.payloadBytes,
-        })
-        core.state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, deadLetter.ingestTimeMs)
-      },
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)
         core.makeVisible(audit, auditOffset + 1)

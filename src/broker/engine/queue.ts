@@ -160,7 +160,6 @@ export class Queue {
       encode: (target, at) => void encodeClaim(target, at, claim),
       purpose: 'admit',
       failure: FAILURE,
-      apply: () => core.state.applyClaim(group, claimNumber, leasedAtMs, expiresAtMs, runs),
     })
     return { group, claimNumber, runs, leasedAtMs, expiresAtMs, stored }
   }

@@ -111,22 +111,14 @@ function appendAgain(core: Core, stream: StreamState, run: readonly RawRecord[])
   const { offset: firstOffset, ingestTimeMs } = run[0]!
   const records = run.map(({ bytes }) => bytes)
   const frame = { streamNumber: stream.number, firstOffset, ingestTimeMs, relocated: true, records }
-  return core.append({
+  const stored = core.append({
     type: FRAME_RECORDS,
     payloadBytes: recordsBytes(records),
     encode: (target, at) => void encodeRecords(target, at, frame),
     ...MOVING,
-    apply: (place) => {
-      core.state.applyRecords(stream, place, {
-        firstOffset,
-        count: run.length,
-        ingestTimeMs,
-        eventTimeMsOf: (number) => run[number]!.eventTimeMs,
-        payloadBytesOf: (number) => run[number]!.payloadBytes,
-      })
-      core.readLater(stream) // M1
-    },
   })
+  core.readLater(stream) // M1
+  return stored
 }
 
 async function moveEvents(

@@ -158,16 +158,6 @@ export class Replication {
       encode: (target, at) => void encodeReplicatedRecords(target, at, frame),
       purpose: 'admit',
       failure: FAILURE,
-      apply: (place) => {
-        core.state.applyRecords(stream, place, {
-          firstOffset,
-          count: bodies.length,
-          ingestTimeMs,
-          eventTimeMsOf: (number) => bodies[number]!.event_time_ms,
-          payloadBytesOf: (number) => payloadBytesOf(bodies[number]!),
-        })
-        core.state.applyReplicated(stream, link, frame.firstOriginOffset + bodies.length)
-      },
       onStored: () => core.makeVisible(stream, firstOffset + bodies.length),
     })
   }

@@ -110,7 +110,7 @@ export class Streams {
     this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
-    const stored = this.#append(stream, [recordOf(input, ingestTimeMs)], [payloadBytes], ingestTimeMs, how)
+    const stored = this.#append(stream, [recordOf(input, ingestTimeMs)], ingestTimeMs, how)
     if (how.waits) await stored
     else stored.catch(() => {}) // volatile: the answer is the publisher's only news
     core.counters.published(1, payloadBytes)
@@ -137,14 +137,13 @@ export class Streams {
     const judged = inputs.map((input) => this.#judged(stream, input))
     const good = judged.filter((each): each is Storable => !(each instanceof BrokerError))
     const how = strongest(good.map((each) => each.how))
-    const sizes = good.map(({ input }) => payloadBytesOf(input))
-    const bytes = sizes.reduce((sum, size) => sum + size, 0)
+    const bytes = good.reduce((sum, { input }) => sum + payloadBytesOf(input), 0)
     if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
     const ingestTimeMs = core.time.wallMs()
     let offset = stream.nextOffset
     if (good.length > 0) {
       const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
-      const stored = this.#append(stream, records, sizes, ingestTimeMs, how)
+      const stored = this.#append(stream, records, ingestTimeMs, how)
       if (how.waits) await stored
       else stored.catch(() => {})
     } else {
@@ -173,7 +172,6 @@ export class Streams {
   #append(
     stream: StreamState,
     records: readonly NewRecord[],
-    sizes: readonly number[],
     ingestTimeMs: number,
     { durability, waits }: Class,
   ): Promise<void> {
@@ -192,14 +190,6 @@ export class Streams {
       purpose: 'admit',
       durability,
       failure: 'internal_error',
-      apply: (place) =>
-        core.state.applyRecords(stream, place, {
-          firstOffset,
-          count: records.length,
-          ingestTimeMs,
-          eventTimeMsOf: (number) => records[number]!.eventTimeMs,
-          payloadBytesOf: (number) => sizes[number]!,
-        }),
       onStored: () => core.makeVisible(stream, nextOffset),
     })
     if (!waits) stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
