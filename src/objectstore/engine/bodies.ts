@@ -173,7 +173,6 @@ export class Bodies {
 
   #append(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish') {
     const head = extentHeadOf(target)
-    let extent: Extent | null = null
     const stored = this.core.append({
       type: FRAME_EXTENT,
       inlineBytes: head.byteLength + bytes.byteLength,
@@ -181,12 +180,9 @@ export class Bodies {
         copyBytes(bytes, into, copyBytes(head, into, at))
       },
       purpose,
-      apply: (position) => {
-        extent = { position, bytes: bytes.byteLength }
-      },
     })
-    assert(extent !== null)
-    return { extent: extent as Extent, stored } // set by `apply`, which the compiler does not see
+    const extent: Extent = { position: this.core.appender.position, bytes: bytes.byteLength }
+    return { extent, stored }
   }
 
   /** B1. Of a journal that ended, nobody reads any more what it had not taken. */
@@ -427,9 +423,9 @@ export class LargeBody implements BodyWriter {
           encode: (target, at) => void head.copy(target, at),
           external: { offset, bytes, payloadCrc },
           purpose: 'admit',
-          apply: (position) => this.#extents.push({ position, bytes }),
         })
         .catch((error: Error) => this.#fail(error))
+      this.#extents.push({ position: core.appender.position, bytes })
     } catch (error) {
       this.#free(offset)
       return this.#fail(error as Error) // an S3Error: `Core.append` throws nothing else

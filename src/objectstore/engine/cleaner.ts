@@ -200,7 +200,7 @@ export class Cleaner {
     const about = { bucket: bucketNumber, key, partNumber, size, lastModifiedMs, etag, uploadId, details }
     const frame = { ...about, commitSequence: 0, flags: 0, content: { extents } }
     this.#demandMove(commitFrameBytes(frame))
-    await store.appendPart(frame, checksum.value, 'finish')
+    await store.appendPart(frame, 'finish')
     return true
   }
 

@@ -4,7 +4,7 @@
  * An operation judges the state as it is after everything appended so far, appends a frame, applies it at once, and answers when it is
  * stored. So the next one builds on it without waiting, and if the frame is lost, so is everything built on it.
  *
- * C1  a change is applied exactly when its frame was taken
+ * C1  a change is applied exactly when its frame was taken, by what applies it at a start: `applyFrame`
  * C2  after frames were lost the state is what the log holds, in a new object
  * C3  what is on its way into the log stays below what its ring holds: `room` makes who comes with more wait, in the order they came
  */
@@ -13,12 +13,12 @@ import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
 import type { Appender, ExternalPart } from '../../log/appender.ts'
 import type { Log } from '../../log/log.ts'
-import type { Position } from '../../log/log-writer.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import type { StoreCounters } from '../counters.ts'
+import { applyFrame } from './apply-frame.ts'
 import type { DigestLanes } from './digest-lanes.ts'
 import { FRAME_CHANGE, encodeChange } from './frames.ts'
 import type { Change } from './frames.ts'
@@ -47,14 +47,15 @@ export interface CoreParts {
   readonly defer: (run: () => void) => void
 }
 
-/** A frame to append; `apply` is its effect. */
+/** A frame to append. */
 export interface NewFrame {
   readonly type: number
   readonly inlineBytes: number
   readonly encode: (target: Buffer, at: number) => void
   readonly external?: ExternalPart
   readonly purpose: 'admit' | 'finish'
-  readonly apply: (position: Position) => void
+  /** What the payload says, where it takes long to decode. */
+  readonly change?: Change
 }
 
 interface Waiting {
@@ -130,7 +131,9 @@ export class Core {
       throw notStored(error)
     }
     this.#inlineBytesInFlight += frame.inlineBytes
-    frame.apply(appender.position)
+    const { position, payload } = appender
+    if (frame.change) this.#state.applyChange(frame.change)
+    else applyFrame(this.#state, { type: frame.type, position, payload })
     return promise
   }
 
@@ -141,7 +144,7 @@ export class Core {
       inlineBytes: payload.byteLength,
       encode: (target, at) => void copyBytes(payload, target, at),
       purpose,
-      apply: () => this.#state.applyChange(change),
+      change,
     })
   }
 

@@ -9,22 +9,11 @@ import type { Files } from '../../log/files.ts'
 import { readNewestCheckpoint } from '../../log/checkpoint.ts'
 import type { Log } from '../../log/log.ts'
 import { replaySegment } from '../../log/read.ts'
-import type { FrameView } from '../../log/read.ts'
 import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
+import { applyFrame } from './apply-frame.ts'
 import { decodeState } from './checkpoint-content.ts'
-import {
-  FRAME_CHANGE,
-  FRAME_DELETED,
-  FRAME_EXTENT,
-  FRAME_OBJECT,
-  FRAME_PART,
-  decodeChange,
-  decodeCommit,
-  decodeDeleted,
-} from './frames.ts'
-import { StoreState, completedOf } from './state.ts'
-import type { PartDetails } from './state.ts'
+import { StoreState } from './state.ts'
 
 export interface Recovered {
   readonly state: StoreState
@@ -63,31 +52,4 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
     })
   }
   return { state, checkpointPosition: from, positionBefore: checkpoint?.positionBefore ?? 0, checkpointSequence }
-}
-
-/** @param frame valid during the call: what is kept of it is copied */
-function applyFrame(state: StoreState, { type, position, payload }: FrameView): void {
-  switch (type) {
-    case FRAME_CHANGE:
-      return state.applyChange(decodeChange(payload))
-    case FRAME_OBJECT: {
-      const frame = decodeCommit(payload)
-      return state.applyObject(frame, position, completedOf(frame))
-    }
-    case FRAME_DELETED:
-      return state.applyDeleted(decodeDeleted(payload))
-    case FRAME_PART: {
-      const frame = decodeCommit(payload)
-      const details = JSON.parse(frame.details.toString()) as PartDetails // as `Store.putPart` wrote it
-      return state.applyPart(frame, details)
-    }
-    case FRAME_EXTENT:
-      return
-    default:
-      throw new StoreError(
-        'corrupt',
-        'objectstore_frame_unknown',
-        `the frame of type ${type} at position ${position} of the log is none of this version: use the version, or the service, that wrote it`,
-      )
-  }
 }

@@ -42,7 +42,6 @@ import {
 } from './frames.ts'
 import type { CommitFrame, Content, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
-import { completedOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
 import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
 
@@ -170,7 +169,6 @@ export class Store implements ObjectStore {
         inlineBytes: deletedFrameBytes(keyBytes),
         encode: (target, at) => encodeDeleted(frame, target, at),
         purpose: 'finish',
-        apply: () => core.state.applyDeleted(frame),
       })
       core.counters.objectsDeleted += current === null ? 0 : 1
       return { commitSequence }
@@ -275,21 +273,20 @@ export class Store implements ObjectStore {
     if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
     body.demandWhole()
     const frame: CommitFrame = { ...about, content: { extents: this.bodies.extentsOf(body, target) } }
-    await this.appendPart(frame, details.checksum, 'admit')
+    await this.appendPart(frame, 'admit')
     core.counters.partsWritten += 1
     core.counters.bodyBytesWritten += body.digest.bytes
     const { size, etag, lastModifiedMs } = frame
     return { partNumber, size, etag, lastModifiedMs, checksum }
   }
 
-  appendPart(frame: CommitFrame, checksum: string, purpose: 'admit' | 'finish'): Promise<void> {
+  appendPart(frame: CommitFrame, purpose: 'admit' | 'finish'): Promise<void> {
     const core = this.#core
     return core.append({
       type: FRAME_PART,
       inlineBytes: commitFrameBytes(frame),
       encode: (target, at) => encodeCommit(frame, target, at),
       purpose,
-      apply: () => core.state.applyPart(frame, { checksum }),
     })
   }
 
@@ -385,7 +382,6 @@ export class Store implements ObjectStore {
       inlineBytes: commitFrameBytes(frame),
       encode: (target, at) => encodeCommit(frame, target, at),
       purpose,
-      apply: (position) => core.state.applyObject(frame, position, completedOf(frame)),
     })
   }
 
