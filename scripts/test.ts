@@ -28,11 +28,12 @@ const { values, positionals } = parseArgs({
   options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
 })
 const all = { shared: SHARED, aloneCovered: ALONE_COVERED, alone: ALONE }
-const needsProcess = (file: string): boolean => ALONE.includes(file) || ALONE_COVERED.includes(file)
+const runsAlone = (file: string): boolean =>
+  values.alone === true || ALONE.includes(file) || ALONE_COVERED.includes(file)
 const named = {
-  shared: positionals.filter((file) => values.alone !== true && !needsProcess(file)),
+  shared: positionals.filter((file) => !runsAlone(file)),
   aloneCovered: [],
-  alone: positionals.filter((file) => values.alone === true || needsProcess(file)),
+  alone: positionals.filter(runsAlone),
 }
 const files = positionals.length > 0 ? named : all
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)

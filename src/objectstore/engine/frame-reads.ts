@@ -21,7 +21,7 @@ import { refuse } from '../refusals.ts'
 import { EXTENT_BYTES } from './bodies.ts'
 import type { FramePlace, FrameToRead, ReadFailure, ReadOutcome, ReadResult, ReadTask } from './read-protocol.ts'
 
-/** Some 0.7 ms of a thread, and of whoever waits for it: jobs of 1 MiB, one run of extents, leave it idle half of the time. */
+/** Takes a thread some 0.7 ms. With jobs of 1 MiB, one run of extents each, it was idle half of the time. */
 const JOB_BYTES_MAX = 1 << 22
 /** R3. Frames that are longer than the first, and not than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024

@@ -188,8 +188,8 @@ class InlineSource implements ByteSource {
 }
 
 /**
- * Goes from extent to extent. The first one main reads itself, as whoever asks waits for it; the others a thread reads ahead, in runs, as far
- * as there is memory for that. Main has enough to do with sending them.
+ * Goes from extent to extent. Main reads the first one itself, because the client waits for it. A thread reads the others ahead, in runs, as
+ * far as there is memory for them: main has enough to do with sending.
  */
 class ExtentSource implements ByteSource {
   /** Lowest position of what it may need. */
