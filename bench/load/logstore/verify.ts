@@ -38,10 +38,15 @@ type Check = Verification['checks'][number]
 export async function verify(options: VerifyOptions): Promise<Verification> {
   const checks = [await checkTraces(options)]
   if (options.sample.some((batch) => batch.recordIds.length > 0)) checks.push(await checkRecordIds(options))
-  for (const [dataset, count] of [...options.datasets].slice(0, DATASETS_COUNTED_MAX)) {
+  for (const [dataset, count] of datasetsByName(options.datasets).slice(0, DATASETS_COUNTED_MAX)) {
     checks.push(await checkCount(options, dataset, count))
   }
   return { ok: checks.every((check) => check.ok), checks }
+}
+
+/** The map is in the order of acknowledgements, which differs from run to run. */
+function datasetsByName(datasets: VerifyOptions['datasets']): [string, Readonly<DatasetCount>][] {
+  return [...datasets].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
 /** V1 */
