@@ -19,7 +19,7 @@ import type { Checkpoints } from './engine/checkpoints.ts'
 import type { Core } from './engine/core.ts'
 import { watchClock } from './engine/clock-watch.ts'
 import { openEngine } from './engine/engine.ts'
-import type { Engine } from './engine/engine.ts'
+import type { BrokerEngine } from './engine/engine.ts'
 import { Retainer } from './engine/retainer.ts'
 import { FRAME_OVERHEAD_BYTES, LOG_RING_BYTES_MIN, READS_WAITING_MAX, READ_THREADS, WRITE_QUEUE_MAX } from './limits.ts'
 import type { Caller } from './operations.ts'
@@ -105,7 +105,7 @@ async function openStorage(
   { config, running, logger, clock, random }: Context,
   log: Log,
   readErrors: ReadErrors,
-): Promise<Engine> {
+): Promise<BrokerEngine> {
   const reading = await running.open(
     () =>
       new JobPool<ReadTask, ReadResult>({

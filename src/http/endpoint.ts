@@ -72,10 +72,60 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
    * refused request itself and returns null, or throws.
    */
   admit(head: RequestHead, exchange: Exchange): Admitted | null
-  /** Gives the answer, or its finished text in bytes, in memory of their own: it is freed when they are sent. */
-  handle(
-    call: EndpointCall<Admitted, Parsed>,
-  ): Static<Reply> | Uint8Array<ArrayBuffer> | Promise<Static<Reply> | Uint8Array<ArrayBuffer>>
+  /** Sees to it that `answer` is told once, at once or later. What it throws is told, too. */
+  handle(call: EndpointCall<Admitted, Parsed>, answer: EndpointAnswer<Static<Reply>>): void
+}
+
+/** Where the answer of a request goes. */
+export interface EndpointAnswer<Reply> {
+  /** @param reply or its finished text in bytes, in memory of their own: it is freed when they are sent */
+  answered(reply: Reply | Uint8Array<ArrayBuffer>): void
+  refused(error: unknown): void
+}
+
+/** Answers with what the promise comes to. */
+export function answerWith<Reply>(
+  answer: EndpointAnswer<Reply>,
+  reply: Promise<Reply | Uint8Array<ArrayBuffer>>,
+): void {
+  reply.then(
+    (given) => answer.answered(given),
+    (error: unknown) => answer.refused(error),
+  )
+}
+
+/** How an endpoint answers. */
+interface AnswerForm<Reply> {
+  readonly status: number
+  readonly replyType: string
+  readonly stringify: (reply: Reply) => string
+  readonly service: EndpointService
+}
+
+class AnswerOf<Reply> implements EndpointAnswer<Reply> {
+  readonly #form: AnswerForm<Reply>
+  readonly #exchange: Exchange
+
+  constructor(form: AnswerForm<Reply>, exchange: Exchange) {
+    this.#form = form
+    this.#exchange = exchange
+  }
+
+  answered(reply: Reply | Uint8Array<ArrayBuffer>): void {
+    const { status, replyType, stringify } = this.#form
+    const exchange = this.#exchange
+    try {
+      if (!(reply instanceof Uint8Array)) return exchange.answer(status, replyType, stringify(reply))
+      exchange.onEnd(() => freeMemory(reply))
+      exchange.answer(status, replyType, reply)
+    } catch (error) {
+      this.refused(error)
+    }
+  }
+
+  refused(error: unknown): void {
+    this.#form.service.fail(this.#exchange, error)
+  }
 }
 
 const JSON_TYPE = 'application/json'
@@ -94,14 +144,14 @@ export function endpoint<
   const stringify = serializer(options.reply)
   const longStringOf = options.longStringOf ?? noLongString
 
-  const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
+  const form: AnswerForm<Static<Reply>> = { status, replyType, stringify, service }
+
+  const run = (exchange: Exchange, admitted: Admitted, body: Parsed): void => {
+    const answer = new AnswerOf(form, exchange)
     try {
-      const reply = await options.handle({ admitted, body, exchange })
-      if (!(reply instanceof Uint8Array)) return exchange.answer(status, replyType, stringify(reply))
-      exchange.onEnd(() => freeMemory(reply))
-      exchange.answer(status, replyType, reply)
+      options.handle({ admitted, body, exchange }, answer)
     } catch (error) {
-      service.fail(exchange, error)
+      answer.refused(error)
     }
   }
 
@@ -134,7 +184,7 @@ export function endpoint<
     }
     try {
       const body = options.parse ? options.parse(value) : (value as Parsed) // just checked against the schema of that type
-      if (!(body instanceof Promise)) return void run(exchange, admitted, body)
+      if (!(body instanceof Promise)) return run(exchange, admitted, body)
       body.then(
         (body: Parsed) => run(exchange, admitted, body),
         (error: unknown) => service.fail(exchange, error),
@@ -154,10 +204,7 @@ export function endpoint<
         return service.fail(exchange, error)
       }
       if (admitted === null) return
-      if (!bodySchema) {
-        void run(exchange, admitted, undefined as Parsed) // its type without a body schema
-        return
-      }
+      if (!bodySchema) return run(exchange, admitted, undefined as Parsed) // its type without a body schema
       if (!service.anyMediaType && mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
         return service.refuse(exchange, { reason: 'mediaType', message: `the content type must be ${JSON_TYPE}` })
       }

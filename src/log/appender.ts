@@ -1,7 +1,8 @@
 /**
  * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
  *
- * A1  promises settle in the order of the frames, so nobody hears of a change before the ones it was judged on are stored
+ * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. Who waits behind
+ *     them all, with no frame of its own, stands in the same queue
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
@@ -58,21 +59,30 @@ export interface ExternalPart {
 /** `volatile`: nobody waits for the frame; it is written soon, and counts as stored then. */
 export type AppendDurability = 'volatile' | 'append' | 'sync'
 
-interface Waiter {
+/** Is told once what became of a frame, or of everything appended before (A1, A2). Must not throw. */
+export interface Waiter {
+  settled(stored: boolean): void
+}
+
+interface Waiting {
   readonly end: Position
   readonly generation: number
   readonly durability: AppendDurability
-  readonly settle: (stored: boolean) => void
+  readonly waiter: Waiter
 }
 
 export class Appender {
   readonly #log: Log
   readonly #writer: LogWriter
   readonly #listener: AppenderListener
-  #waiting: Waiter[] = []
+  #waiting: Waiting[] = []
   #head = 0
   #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
+  /** What was lost is forgotten, and those who waited for it are being told. */
+  #isForgetting = false
+  /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
+  #isStale = false
 
   constructor(log: Log, listener: AppenderListener) {
     this.#log = log
@@ -125,15 +135,14 @@ export class Appender {
   /**
    * @param inlineBytes of the payload, or of what comes before its external part
    * @param encode writes exactly `inlineBytes` bytes into `target` from `at` on
-   * @param settle called once (A1, A2)
-   * @throws FrameNotTaken
+   * @throws FrameNotTaken: nobody is told then
    */
   append(
     type: number,
     inlineBytes: number,
     { durability, purpose }: AppendOptions,
     encode: (target: Buffer, at: number) => void,
-    settle: (stored: boolean) => void,
+    waiter: Waiter,
     external: ExternalPart | null = null,
   ): void {
     const writer = this.#writer
@@ -146,7 +155,7 @@ export class Appender {
     const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
     writer.publish(payloadCrc, durability !== 'volatile')
     if (durability === 'volatile') this.#wakeLater()
-    this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })
+    this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
   }
 
   /** A4 */
@@ -159,12 +168,22 @@ export class Appender {
     })
   }
 
+  /** Told when everything appended so far is stored, which may be at once, or lost (A1). */
+  behind(waiter: Waiter): void {
+    const last = this.#waiting.at(-1)
+    if (this.inFlight === 0 || last === undefined) return waiter.settled(!this.#isStale)
+    const { end, generation, durability } = last
+    // What was lost is forgotten already: who comes now knows nothing of it, and only waits for its turn.
+    const isForgotten = this.#isForgetting && this.#outcome(last) === 'lost'
+    if (isForgotten) this.#waiting.push({ end: 0, generation: this.#log.generation, durability, waiter })
+    else this.#waiting.push({ end, generation, durability, waiter })
+  }
+
   /** Resolves when everything appended so far is stored; rejects with FrameLost. */
   settled(): Promise<void> {
-    const last = this.#waiting.at(-1)
-    if (this.inFlight === 0 || last === undefined) return Promise.resolve()
+    if (this.inFlight === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...last, settle: (stored) => (stored ? resolve() : reject(new FrameLost())) })
+      this.behind({ settled: (stored) => (stored ? resolve() : reject(new FrameLost())) })
     })
   }
 
@@ -182,14 +201,17 @@ export class Appender {
 
   #drain(): void {
     const last = this.#waiting.at(-1)
-    if (last !== undefined && this.#outcome(last) === 'lost') this.#forgetLost()
+    const isLost = last !== undefined && this.#outcome(last) === 'lost'
+    if (isLost && !this.#isForgetting) this.#forgetLost()
+    this.#isForgetting ||= isLost && !this.#isStale
     while (this.#head < this.#waiting.length) {
-      const waiter = this.#waiting[this.#head]!
-      const outcome = this.#outcome(waiter)
+      const waiting = this.#waiting[this.#head]!
+      const outcome = this.#outcome(waiting)
       if (outcome === 'waiting') break
       this.#head += 1
-      waiter.settle(outcome === 'stored')
+      waiting.waiter.settled(outcome === 'stored')
     }
+    this.#isForgetting = false
     if (this.#head === this.#waiting.length) {
       this.#waiting = []
       this.#head = 0
@@ -204,11 +226,12 @@ export class Appender {
     try {
       this.#listener.onLost()
     } catch (error) {
+      this.#isStale = true
       this.#log.giveUp(error)
     }
   }
 
-  #outcome({ end, generation, durability }: Waiter): 'stored' | 'waiting' | 'lost' {
+  #outcome({ end, generation, durability }: Waiting): 'stored' | 'waiting' | 'lost' {
     const log = this.#log
     const outcome = log.outcome(end, generation)
     if (outcome !== 'waiting' || durability === 'sync' || generation !== log.generation) return outcome

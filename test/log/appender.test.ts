@@ -32,9 +32,9 @@ class Heard {
 
   append(name: string, options = SYNC, payloadBytes = 8): void {
     const encode = (target: Buffer, at: number): void => void target.fill(name.charCodeAt(0), at, at + payloadBytes)
-    this.appender.append(1, payloadBytes, options, encode, (stored) =>
-      this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
-    )
+    this.appender.append(1, payloadBytes, options, encode, {
+      settled: (stored) => this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
+    })
   }
 
   settled(name: string): Promise<void> {

@@ -6,6 +6,7 @@
  * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
  *     the delivery
  */
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import {
   FRAME_DEAD_LETTER,
   FRAME_RESOLVE,
@@ -16,10 +17,12 @@ import {
   resolveBytes,
 } from '../frames.ts'
 import type { DeadLetterCause, Resolution } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
+import { NOT_STORED } from './core.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { Group } from './state.ts'
@@ -43,8 +46,15 @@ export interface DeadLetterOrder {
   readonly principal: string
 }
 
+/** Why a failure policy is asked. */
+interface PolicyOrder {
+  readonly reason: string
+  readonly cause: 'policy' | 'expiry'
+  readonly principal: string
+}
+
 /** What a failure policy makes of a delivery. */
-type PolicyOutcome =
+export type PolicyOutcome =
   | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
   | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
   | { readonly action: 'stopped' }
@@ -65,77 +75,98 @@ export class Endings {
     this.#onReleased = onReleased
   }
 
-  /** Resolves when it is stored. @throws BrokerError at once when the frame is not taken */
-  resolve(resolutions: readonly (Resolution & { readonly group: Group })[]): Promise<void> {
-    const core = this.#core
+  /** @param onStored see `NewFrame` */
+  resolution(
+    resolutions: readonly (Resolution & { readonly group: Group })[],
+    onStored: () => void = () => {},
+  ): NewFrame<Change> {
     const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
-    return core.append({
+    return {
       type: FRAME_RESOLVE,
       payloadBytes: resolveBytes(entries),
       encode: (target, at) => void encodeResolve(target, at, entries),
       purpose: 'finish',
-      failure: FAILURE,
-    })
+      durability: this.#core.localDisk,
+      onStored,
+    }
   }
 
-  /** Back into the queue. @param reason null: of nobody in particular @returns when it is available */
-  async release({ group, offset, attempt }: Failed, delayMs: number, reason: string | null): Promise<number> {
+  /** Back into the queue. @param reason null: of nobody in particular @param onStored see `NewFrame` */
+  release(
+    { group, offset, attempt }: Failed,
+    delayMs: number,
+    reason: string | null,
+    onStored: () => void = () => {},
+  ): { readonly frame: NewFrame<Change>; readonly availableAtMs: number } {
     const atMs = this.#core.time.nowMs()
     const valueMs = delayMs === 0 ? 0 : atMs + delayMs
     const why = reason === null ? {} : { reason: keptReason(reason) }
-    await this.resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }])
-    if (delayMs === 0) this.#onReleased(group)
-    return atMs + delayMs
+    const frame = this.resolution([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }], () => {
+      onStored()
+      if (delayMs === 0) this.#onReleased(group)
+    })
+    return { frame, availableAtMs: atMs + delayMs }
   }
 
-  /** What the stream's failure policy has for it. @param again as for `deadLetter` */
-  async applyPolicy(
+  /** What the stream's failure policy has for it. @param again as for `deadLetter` @param onStored see `NewFrame` */
+  applyPolicy<Reply>(
     active: Failed,
     again: () => Failed,
-    failed: { readonly reason: string; readonly cause: 'policy' | 'expiry'; readonly principal: string },
-  ): Promise<PolicyOutcome> {
-    const { group, offset, attempt } = active
+    failed: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
+    const { group, attempt } = active
     const { stream } = group
     const policy = stream.config.failure_policy
     if (policy === null || attempt < policy.max_attempts) {
       const delayMs = policy?.retry_delay_millis ?? 0
       const reason = failed.cause === 'expiry' ? null : failed.reason
-      const availableAtMs = await this.release({ group, offset, attempt }, delayMs, reason)
-      return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
+      const { frame, availableAtMs } = this.release(active, delayMs, reason, onStored)
+      const action = delayMs === 0 ? 'redeliver_now' : 'scheduled_retry'
+      return { kind: 'change', frame, reply: () => replyOf({ action, availableAtMs }) }
     }
     const target = policy.dead_letter_stream
     const isUsable = target !== null && target !== AUDIT_STREAM && target !== stream.name // E2
-    if (isUsable && this.#core.state.stream(stream.tenant, target)) {
-      const outcome = await this.deadLetter(again, { ...failed, target })
-      if (outcome.kind === 'copied') return { action: 'dead_lettered', target, offset: outcome.offset }
+    if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
+      return this.#stop(active, failed, replyOf, onStored)
     }
-    await this.#stop(again(), failed)
-    return { action: 'stopped' }
+    const steps = async (): Promise<Reply> => {
+      const outcome = await this.deadLetter(again, { ...failed, target })
+      if (outcome.kind !== 'copied') {
+        return this.#core.engine.ask(() => this.#stop(again(), failed, replyOf, onStored), NOT_STORED[FAILURE])
+      }
+      onStored()
+      return replyOf({ action: 'dead_lettered', target, offset: outcome.offset })
+    }
+    return { kind: 'steps', steps }
   }
 
-  #stop(
+  #stop<Reply>(
     { group, offset, attempt }: Failed,
-    { reason, principal }: { readonly reason: string; readonly principal: string },
-  ): Promise<void> {
+    { reason, principal }: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
     const core = this.#core
     const { tenant } = group.stream
-    return core.change(
-      {
-        kind: 'delivery_stopped',
-        wall_ms: core.time.wallMs(),
-        group_number: group.number,
-        offset,
-        attempt,
-        at_ms: core.time.nowMs(),
-        reason,
-        principal,
-        tenant,
-        stream: group.stream.name,
-        group: group.name,
-        audit_offset: core.auditStream(tenant).nextOffset,
-      },
-      { purpose: 'finish', failure: FAILURE },
-    )
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const stopped = {
+      kind: 'delivery_stopped',
+      wall_ms: core.time.wallMs(),
+      group_number: group.number,
+      offset,
+      attempt,
+      at_ms: core.time.nowMs(),
+      reason,
+      principal,
+      tenant,
+      stream: group.stream.name,
+      group: group.name,
+      audit_offset: auditOffset,
+    } as const
+    const frame = core.changeFrame(stopped, 'finish', onStored)
+    return { kind: 'change', before, frame, reply: () => replyOf({ action: 'stopped' }) }
   }
 
   /**
@@ -145,7 +176,7 @@ export class Endings {
    */
   async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<CopyOutcome> {
     const core = this.#core
-    const record = await core.steady(() => this.#recordOf(again()))
+    const record = await core.engine.steady(() => this.#recordOf(again()))
     const { group, offset, attempt } = again()
     if (record === null) return { kind: 'unreadable' }
     const hops = deadLetterOriginOf(record.bytes)?.count ?? 0
@@ -177,17 +208,18 @@ export class Endings {
     }
     const payloadBytes = deadLetterBytes(deadLetter)
     if (payloadBytes > core.appender.payloadBytesMax) return { kind: 'unreadable' }
-    await core.append({
+    const frame: NewFrame<Change> = {
       type: FRAME_DEAD_LETTER,
       payloadBytes,
       encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
       purpose: 'finish',
-      failure: FAILURE,
+      durability: core.localDisk,
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)
         core.makeVisible(audit, auditOffset + 1)
       },
-    })
+    }
+    await core.store(frame, FAILURE)
     core.counters.deadLettered()
     return { kind: 'copied', offset: targetOffset }
   }

@@ -6,7 +6,10 @@
  * L2  the records and the link's progress are one frame
  */
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
@@ -32,8 +35,8 @@ export class Replication {
     this.#nodeId = nodeId
   }
 
-  status(caller: Caller): Promise<ReplicationStatusReply> {
-    return this.#core.judged(() => ({
+  status(caller: Caller): Decision<ReplicationStatusReply, Change> {
+    return replied({
       api_version: 'v1',
       status: 'not_configured',
       node_id: this.#nodeId,
@@ -53,10 +56,10 @@ export class Replication {
           next_expected_offset: nextExpectedOffset,
           target_watermark: stream.visibleNext,
         })),
-    }))
+    })
   }
 
-  async apply(caller: Caller, body: ReplicaApply): Promise<ReplicaApplyReply> {
+  apply(caller: Caller, body: ReplicaApply): Decision<ReplicaApplyReply, Change> {
     const core = this.#core
     const { stream: name, source_site, target_site, policy, records } = body
     if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
@@ -76,19 +79,20 @@ export class Replication {
     if (first > expected) {
       throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`)
     }
-    const end = first + records.length
-    const applied = await this.#append(caller, name, link, records)
-    if (applied.at(-1) !== end - 1) await core.settled(FAILURE) // what was applied before may not be stored yet
-    return {
-      api_version: 'v1',
-      stream: name,
-      applied: applied.length,
-      skipped: records.length - applied.length,
-      next_expected_offset: Math.max(expected, end),
-      target_watermark: this.#streamOf(caller, name).visibleNext,
-      applied_origin_offsets: applied,
-      acknowledgement: core.acknowledgement,
+    const steps = async (): Promise<ReplicaApplyReply> => {
+      const applied = await this.#append(caller, name, link, records)
+      return {
+        api_version: 'v1',
+        stream: name,
+        applied: applied.length,
+        skipped: records.length - applied.length,
+        next_expected_offset: Math.max(expected, first + records.length),
+        target_watermark: this.#streamOf(caller, name).visibleNext,
+        applied_origin_offsets: applied,
+        acknowledgement: core.acknowledgement,
+      }
     }
+    return { kind: 'steps', steps }
   }
 
   /** L1. Of a link that brought nothing yet, 0. */
@@ -99,8 +103,8 @@ export class Replication {
   #streamOf(caller: Caller, name: string): StreamState {
     const existing = this.#core.state.stream(caller.tenant, name)
     if (existing) return existing
-    // The records behind it are lost with it.
-    this.#streams.createStream(caller, name, DEFAULT_STREAM_CONFIG, FAILURE).catch(() => {})
+    const { before, frame } = this.#streams.creation(caller, name, DEFAULT_STREAM_CONFIG)
+    for (const each of [...before, frame]) this.#core.engine.appendSilently(each) // the records behind it are lost with it
     return this.#core.state.stream(caller.tenant, name)!
   }
 
@@ -152,14 +156,15 @@ export class Replication {
         },
       )
     }
-    return core.append({
+    const replicated: NewFrame<Change> = {
       type: FRAME_RECORDS_REPLICATED,
       payloadBytes,
       encode: (target, at) => void encodeReplicatedRecords(target, at, frame),
       purpose: 'admit',
-      failure: FAILURE,
+      durability: core.localDisk,
       onStored: () => core.makeVisible(stream, firstOffset + bodies.length),
-    })
+    }
+    return core.store(replicated, FAILURE)
   }
 }
 

@@ -67,16 +67,14 @@ export class Retainer {
     if (plannedFloor <= stream.floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
     if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
-    const stored = core.change(
-      {
-        kind: 'retained',
-        stream_number: stream.number,
-        floor: plannedFloor,
-        removed_bytes: removedBytes,
-        at_ms: core.time.wallMs(),
-      },
-      { purpose: 'finish', failure: 'internal_error' },
-    )
+    const retained = {
+      kind: 'retained',
+      stream_number: stream.number,
+      floor: plannedFloor,
+      removed_bytes: removedBytes,
+      at_ms: core.time.wallMs(),
+    } as const
+    const stored = core.store(core.changeFrame(retained, 'finish'), 'internal_error')
     core.tellLater(stream)
     await stored
   }

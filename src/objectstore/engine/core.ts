@@ -118,7 +118,7 @@ export class Core {
   append(frame: NewFrame): Promise<void> {
     const { appender } = this
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const settle = (stored: boolean): void => {
+    const settled = (stored: boolean): void => {
       this.#inlineBytesInFlight -= frame.inlineBytes
       this.#letIn()
       if (stored) resolve()
@@ -126,7 +126,7 @@ export class Core {
     }
     const options = { durability: 'sync', purpose: frame.purpose } as const
     try {
-      appender.append(frame.type, frame.inlineBytes, options, frame.encode, settle, frame.external ?? null)
+      appender.append(frame.type, frame.inlineBytes, options, frame.encode, { settled }, frame.external ?? null)
     } catch (error) {
       throw notStored(error)
     }

@@ -115,8 +115,6 @@ interface Operation<T> {
   readonly checkRefused?: () => void
   /** Answers when it is taken, not when it is stored. */
   readonly unconfirmed?: boolean
-  /** A question: asked again when what it was judged on is lost. */
-  readonly judged?: boolean
   readonly cause?: Partial<Omit<Cause, 'frames'>>
 }
 
@@ -783,7 +781,6 @@ export class History {
           failure,
           run: () => broker.describeStream(CALLER, name),
           expected,
-          judged: true,
           check: (reply) => assert.deepEqual([reply.next_offset, reply.first_offset], [next, floor]),
         }),
       () =>
@@ -792,7 +789,6 @@ export class History {
           failure,
           run: () => broker.describeGroup(CALLER, path),
           expected,
-          judged: true,
           check: (reply) => assert.equal(reply.highest_next_offset, next),
         }),
       () =>
@@ -801,7 +797,6 @@ export class History {
           failure,
           run: () => broker.leases(CALLER, path, true),
           expected,
-          judged: true,
         }),
       () =>
         this.#ask({
@@ -809,7 +804,6 @@ export class History {
           failure,
           run: () => broker.cursors(CALLER, path),
           expected,
-          judged: true,
         }),
     ]
     pick(questions, c)()
@@ -825,7 +819,6 @@ export class History {
       failure: 'internal_error',
       run: () => this.world.broker.retentionPlan(CALLER, name, limits),
       expected: stream ? 'either' : { code: 'missing_stream' },
-      judged: true,
       check: (reply) => {
         if (!isQuiet) return // something else may have come between
         const { planned_first_offset, removable_bytes, retained_bytes, removable_records } = reply
@@ -911,17 +904,7 @@ export class History {
   // How they are asked
 
   /** H1, H2 */
-  #ask<T>({
-    name,
-    failure,
-    run,
-    expected,
-    check,
-    checkRefused,
-    unconfirmed = false,
-    judged = false,
-    cause = {},
-  }: Operation<T>): void {
+  #ask<T>({ name, failure, run, expected, check, checkRefused, unconfirmed = false, cause = {} }: Operation<T>): void {
     this.#operations += 1
     const frames: TracedFrame[] = []
     const before = this.trace.waiting
@@ -952,7 +935,7 @@ export class History {
         const left = frames.filter((frame) => frame.state !== 'lost' && !isAside(frame))
         assert.deepEqual(left.map(nameOf), [], `${name} was refused (${String(code)}) and left something behind`)
         if (expected !== 'either' && expected !== 'effect' && code === expected.code) {
-          assert.ok(isSettled || (judged && isLost), `${name} was refused for what is not stored`)
+          assert.ok(isSettled || isLost, `${name} was refused for what is not stored`) // decided again after a loss
           return
         }
         if (expected === 'either' && MAY_TURN_OUT.has(String(code))) return

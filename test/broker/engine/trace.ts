@@ -88,20 +88,18 @@ export class Trace {
     this.#ghosts = []
     this.#keep([...survived, ...atStart])
 
-    const append = core.append.bind(core)
-    core.append = (frame) => {
+    const { engine } = core
+    const append = engine.append.bind(engine)
+    engine.append = (frame, waiter) => {
       const payload = Buffer.alloc(frame.payloadBytes)
       frame.encode(payload, 0)
       const taken = { current: null as TracedFrame | null }
-      const stored = append({
-        ...frame,
-        onStored: () => {
-          this.#onStored(taken.current!)
-          frame.onStored?.()
-        },
-      })
+      const onStored = (): void => {
+        this.#onStored(taken.current!)
+        frame.onStored?.()
+      }
+      append({ ...frame, onStored }, waiter)
       taken.current = this.#onAppended(frame.type, payload)
-      return stored
     }
     const replaceState = core.replaceState.bind(core)
     core.replaceState = (state) => {

@@ -10,11 +10,12 @@
  */
 import { createBroker } from '../../../src/broker/broker.ts'
 import type { Broker } from '../../../src/broker/broker.ts'
+import { askedBroker } from '../../../src/broker/operations.ts'
 import type { Checkpoints } from '../../../src/broker/engine/checkpoints.ts'
 import type { Core } from '../../../src/broker/engine/core.ts'
 import { openEngine } from '../../../src/broker/engine/engine.ts'
 import { Retainer } from '../../../src/broker/engine/retainer.ts'
-import type { Caller, Patience } from '../../../src/broker/operations.ts'
+import type { AskedBroker, Caller, Patience } from '../../../src/broker/operations.ts'
 import { TenantQuotas } from '../../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../../src/broker/records/read-protocol.ts'
 import { RecordReader } from '../../../src/broker/records/reader.ts'
@@ -63,7 +64,7 @@ export class BrokerWorld {
   core!: Core
   checkpoints!: Checkpoints
   retainer!: Retainer
-  broker!: Broker
+  broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
   readonly warnings: string[] = []
   holdsReads = false
   holdsWrites = false
@@ -128,7 +129,14 @@ export class BrokerWorld {
     this.core = core
     this.checkpoints = checkpoints
     this.retainer = new Retainer(core, checkpoints, segmentBytes)
-    this.broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    const broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    this.broker = {
+      ...askedBroker(broker),
+      close: () => broker.close(),
+      get waitingClaims() {
+        return broker.waitingClaims
+      },
+    }
     await turn()
   }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import { brokerService } from '../../../src/broker/http/routes.ts'
 import type { BrokerHttpParts } from '../../../src/broker/http/parts.ts'
-import type { BrokerOperations, Caller } from '../../../src/broker/operations.ts'
+import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
 import type { Acknowledgement } from '../../../src/broker/wire/answers.ts'
 import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
@@ -17,7 +17,7 @@ import { WELL } from '../../support/health.ts'
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
 export const MAX_BODY_BYTES = 100_000
 
-type Replies = { readonly [Name in keyof BrokerOperations]: Awaited<ReturnType<BrokerOperations[Name]>> }
+type Replies = { readonly [Name in keyof AskedBroker]: Awaited<ReturnType<AskedBroker[Name]>> }
 
 const api_version = 'v1'
 const acknowledgement: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
@@ -360,10 +360,14 @@ export class TestBroker {
     return new Proxy({} as BrokerOperations, {
       get:
         (_, name: OperationName) =>
-        async (...args: unknown[]): Promise<unknown> => {
+        (answer: { answered(reply: unknown): void; refused(error: unknown): void }, ...args: unknown[]): void => {
           const call = { name, args }
           this.calls.push(call)
-          return this.instead ? await this.instead(call) : REPLIES[name]
+          const reply = async (): Promise<unknown> => (this.instead ? await this.instead(call) : REPLIES[name])
+          reply().then(
+            (given) => answer.answered(given),
+            (error: unknown) => answer.refused(error),
+          )
         },
     })
   }
