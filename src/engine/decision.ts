@@ -19,6 +19,8 @@ export interface NewFrame<Change> {
   readonly durability: AppendDurability
   /** What the payload says, where it takes long to decode. */
   readonly change?: Change
+  /** The frame was taken and has its effect. */
+  readonly onTaken?: (position: number) => void
   /** In frame order, before anybody is told. */
   readonly onStored?: () => void
 }
@@ -61,8 +63,6 @@ interface Changing<Reply, Change> {
   readonly reply: () => Reply
   /** The caller does not wait for the frame: it is told as soon as the frame is taken. */
   readonly isToldAtOnce?: boolean
-  /** Called when the frame was taken and has its effect, before anybody is told. */
-  readonly onTaken?: () => void
 }
 
 export interface Stepping<Reply> {

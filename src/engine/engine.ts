@@ -10,6 +10,8 @@
  * E3  after frames were lost the state is what the log holds, in a new object. Whose frame was lost is refused; what was decided without
  *     one is decided again
  * E4  an operation is answered once
+ * E5  where a service says how many bytes may be on their way, who comes with more decides again when there is room (room.ts). Elsewhere the
+ *     ring refuses
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { FrameLost, FrameNotTaken } from '../log/appender.ts'
@@ -19,6 +21,8 @@ import { LATER, refused } from './decision.ts'
 import type { Answer, Decision, NewFrame, Outcome, Stepping, Waiting } from './decision.ts'
 import { Parked } from './parked.ts'
 import type { Parkable, ParkedOptions } from './parked.ts'
+import { Room } from './room.ts'
+import type { Entrant } from './room.ts'
 
 /** Where a frame is. */
 export interface FramePlace {
@@ -55,6 +59,8 @@ export interface EngineParts<State, Change> extends ParkedOptions {
   readonly log: Log
   readonly appender: Appender
   readonly machine: Machine<State, Change>
+  /** E5. Infinity: nobody waits for room. */
+  readonly inFlightBytesMax: number
 }
 
 export class Engine<State, Change> {
@@ -62,6 +68,7 @@ export class Engine<State, Change> {
   readonly appender: Appender
   readonly parked: Parked
   readonly #machine: Machine<State, Change>
+  readonly #room: Room | null
   #state: State
 
   constructor(parts: EngineParts<State, Change>, state: State) {
@@ -69,6 +76,7 @@ export class Engine<State, Change> {
     this.appender = parts.appender
     this.parked = new Parked(parts)
     this.#machine = parts.machine
+    this.#room = parts.inFlightBytesMax === Infinity ? null : new Room(parts.inFlightBytesMax)
     this.#state = state
   }
 
@@ -91,12 +99,19 @@ export class Engine<State, Change> {
     return new Promise((answered, refused) => this.run(decide, { answered, refused }, notStored))
   }
 
+  /** E5. False: the entrant is told to decide again when there is. */
+  hasRoom(entrant: Entrant, payloadBytes: number): boolean {
+    return this.#room === null || this.#room.letsIn(entrant, payloadBytes)
+  }
+
   /** E1. @throws FrameNotTaken: nothing has changed, and `waiter` is not told */
   append(frame: NewFrame<Change>, waiter: Waiter): void {
     const { appender } = this
+    const room = this.#room
     const { type, payloadBytes, durability, purpose, change, external = null } = frame
-    const told = frame.onStored === undefined ? waiter : new Stored(frame.onStored, waiter)
+    const told = frame.onStored === undefined && room === null ? waiter : new OnItsWay(frame, waiter, room)
     appender.append(type, payloadBytes, { durability, purpose }, frame.encode, told, external)
+    room?.taken(payloadBytes)
     const { position, segmentBase, place, payload } = appender
     const wholeBytes = frameBytes(payloadBytes + (external?.bytes ?? 0))
     this.#machine.apply(
@@ -104,6 +119,7 @@ export class Engine<State, Change> {
       { type, payload, change },
       { position, segmentBase, place, frameBytes: wholeBytes },
     )
+    frame.onTaken?.(position)
   }
 
   /** Of nobody in particular: who builds on it hears when it is lost. @throws FrameNotTaken: nothing has changed */
@@ -138,23 +154,28 @@ export class Engine<State, Change> {
   }
 }
 
-class Stored implements Waiter {
-  readonly #onStored: () => void
+/** A frame that somebody has to hear of besides its waiter. */
+class OnItsWay<Change> implements Waiter {
+  readonly #frame: NewFrame<Change>
   readonly #waiter: Waiter
+  readonly #room: Room | null
 
-  constructor(onStored: () => void, waiter: Waiter) {
-    this.#onStored = onStored
+  constructor(frame: NewFrame<Change>, waiter: Waiter, room: Room | null) {
+    this.#frame = frame
     this.#waiter = waiter
+    this.#room = room
   }
 
   settled(stored: boolean): void {
-    if (stored) this.#onStored()
+    this.#room?.left(this.#frame.payloadBytes)
+    if (stored) this.#frame.onStored?.()
     this.#waiter.settled(stored)
+    this.#room?.letIn()
   }
 }
 
 /** One operation, from its first decision to its answer. */
-class Run<Reply, State, Change> implements Waiter, Parkable {
+class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
   readonly #engine: Engine<State, Change>
   readonly #decide: Decide<Reply, Change>
   readonly #answer: Answer<Reply>
@@ -236,15 +257,17 @@ class Run<Reply, State, Change> implements Waiter, Parkable {
   }
 
   #change(decision: Extract<Decision<Reply, Change>, { readonly kind: 'change' }>): void {
-    const { before, frame, isToldAtOnce = false, onTaken } = decision
+    const { before = NOTHING, frame, isToldAtOnce = false } = decision
+    let bytes = frame.payloadBytes
+    for (const { payloadBytes } of before) bytes += payloadBytes
+    if (!this.#engine.hasRoom(this, bytes)) return
     try {
-      if (before) for (const each of before) this.#engine.append(each, NOBODY)
+      for (const each of before) this.#engine.append(each, NOBODY)
       this.#engine.append(frame, isToldAtOnce ? NOBODY : this)
     } catch (error) {
       this.#decision = refused(this.#notStored(error))
       return this.#engine.appender.behind(this)
     }
-    onTaken?.()
     if (isToldAtOnce) this.#tell(decision)
   }
 
@@ -279,3 +302,4 @@ async function outcomeOf<Reply>(find: () => Promise<Reply>): Promise<Outcome<Rep
 }
 
 const NOBODY: Waiter = { settled: () => {} }
+const NOTHING: readonly never[] = []

@@ -39,7 +39,7 @@ import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './engine/digest-lanes.ts'
 import { openEngine } from './engine/engine.ts'
-import type { Engine, EngineParts } from './engine/engine.ts'
+import type { StoreEngine, EngineParts } from './engine/engine.ts'
 import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
@@ -136,7 +136,7 @@ function openLog({ config, running, logger, segmentBytes }: Context, arena: Aren
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
 }
 
-async function openStorage(context: Context, log: Log, arena: Arena): Promise<Engine> {
+async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
   const { config, running, logger, clock, random, counters, segmentBytes, readErrors } = context
   const readerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id }
   const reading = await running.open(
@@ -194,7 +194,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<En
   return engine
 }
 
-function openOrSayWhere(parts: EngineParts): Engine {
+function openOrSayWhere(parts: EngineParts): StoreEngine {
   try {
     return openEngine(parts)
   } catch (error) {
@@ -241,7 +241,7 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
       }),
   )
 
-async function startCleaning({ running, clock }: Context, { core, checkpoints, cleaner }: Engine): Promise<void> {
+async function startCleaning({ running, clock }: Context, { core, checkpoints, cleaner }: StoreEngine): Promise<void> {
   const stop = clock.every(CLEAN_EVERY_MS, () => void cleaner.enforce())
   // Between two rounds fast writers would fill more segments than the log is to have.
   core.log.onSealed(() => void checkpoints.idle().then(() => cleaner.enforce()))
@@ -301,7 +301,11 @@ class Authentication implements Authenticator {
   }
 }
 
-async function openFront(context: Context, engine: Engine, authentication: Authentication): Promise<ObjectStoreServer> {
+async function openFront(
+  context: Context,
+  engine: StoreEngine,
+  authentication: Authentication,
+): Promise<ObjectStoreServer> {
   const { config, running, logger, clock, random, counters, readErrors, version, acceptGate } = context
   const { core, store } = engine
   const { log, arena } = core

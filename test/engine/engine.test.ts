@@ -24,7 +24,7 @@ class Rig {
   engine!: Engine<Letters, never>
   nowMs = 0
 
-  async open(): Promise<this> {
+  async open(inFlightBytesMax = Infinity): Promise<this> {
     const log = await this.world.open({ ringBytes: 4096 })
     const onLost = (): void => {
       const kept = replay(log, this.world.files).frames.map(({ payload }) => payload.toString())
@@ -34,7 +34,10 @@ class Rig {
     const machine = {
       apply: (state: Letters, { payload }: { readonly payload: Buffer }) => void state.all.push(payload.toString()),
     }
-    this.engine = new Engine({ log, appender, machine, nowMs: () => this.nowMs, waitingMax: 10 }, { all: [] })
+    this.engine = new Engine(
+      { log, appender, machine, nowMs: () => this.nowMs, waitingMax: 10, inFlightBytesMax },
+      { all: [] },
+    )
     return this
   }
 
@@ -209,6 +212,17 @@ describe('the engine', () => {
     await rig.engine.log.close()
     rig.run('late', () => ({ kind: 'change', before: [frameOf('3')], frame: frameOf('4'), reply: () => 'added' }))
     assert.deepEqual([rig.letters, rig.taken()], ['12', ['late refused: not taken: read-only']])
+  })
+
+  it('has who finds no room decide when there is some, in the order they came (E5)', async () => {
+    const rig = await new Rig().open(1)
+    rig.add('a')
+    rig.add('b')
+    rig.run('c', () => (rig.letters === 'ab' ? refused(new Error('too late')) : replied('in time')))
+    rig.run('d', () => ({ kind: 'change', frame: frameOf('d'), reply: () => `behind ${rig.letters}` }))
+    assert.equal(rig.letters, 'a', 'one fills the room')
+    for (let steps = 0; steps < 3; steps += 1) await rig.step()
+    assert.deepEqual(rig.taken(), ['a: added', 'c: in time', 'b: added', 'd: behind abd'])
   })
 
   it('parks who waits, wakes it, and asks it for the last time when its time is over', async () => {

@@ -133,9 +133,10 @@ export class Claims {
       encode: (target, at) => void encodeClaim(target, at, claim),
       purpose: 'admit',
       durability: core.localDisk,
+      onTaken: () => giving.read(stream, runs),
     }
     const lease: Lease = { groupNumber, claimNumber, runs, leasedAtMs, expiresAtMs }
-    return { kind: 'change', before, frame, reply: () => lease, onTaken: () => giving.read(stream, runs) }
+    return { kind: 'change', before, frame, reply: () => lease }
   }
 
   /** Of one that is not sealed, as far as it can have been written. */

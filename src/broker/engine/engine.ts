@@ -77,7 +77,14 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     defer: parts.defer,
   })
   const engine = new Engine<BrokerState, Change>(
-    { log, appender, machine: { apply }, nowMs: () => clock.nowMs(), waitingMax: WAITING_CLAIMS_MAX },
+    {
+      log,
+      appender,
+      machine: { apply },
+      nowMs: () => clock.nowMs(),
+      waitingMax: WAITING_CLAIMS_MAX,
+      inFlightBytesMax: Infinity,
+    },
     recovered.state,
   )
   const core: Core = new Core({ ...parts, engine, time, timers: clock, counters: new BrokerCounters() })

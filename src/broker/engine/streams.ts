@@ -56,11 +56,9 @@ export class Streams {
     if (body.failure_policy?.dead_letter_stream === name) {
       throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
     }
-    const { tenant } = caller
     return {
       kind: 'change',
       ...this.creation(caller, name, configOf(body)),
-      onTaken: () => core.tellLater(core.state.stream(tenant, name)!),
       reply: () => ({ api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }),
     }
   }
@@ -83,7 +81,8 @@ export class Streams {
       principal,
       audit_offset: auditOffset,
     } as const
-    return { before, frame: core.changeFrame(created, 'admit') }
+    const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
+    return { before, frame: { ...core.changeFrame(created, 'admit'), onTaken } }
   }
 
   /** Made in slices: a stream that is created meanwhile may be in the list or not. */
@@ -194,7 +193,7 @@ export class Streams {
       published()
       stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
     }
-    return { kind: 'change', frame, reply, isToldAtOnce: true, onTaken }
+    return { kind: 'change', frame: { ...frame, onTaken }, reply, isToldAtOnce: true }
   }
 
   #classOf(stream: StreamState, asked: RecordDurability | null): Class {

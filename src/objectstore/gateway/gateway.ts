@@ -4,7 +4,8 @@
  * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
  *
- * G1  nobody is told of what is not durable (operations.ts, O2): refusals, and answers that were made of what the store shows at once, wait
+ * G1  nobody is told of what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
+ *     they are (operations-table O4)
  */
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -37,7 +38,7 @@ import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handl
 import type { Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
-import type { Extension, OperationName } from './operations-table.ts'
+import type { Extension } from './operations-table.ts'
 import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy-values.ts'
 
@@ -86,20 +87,6 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
 }
-
-/** G1. Of all others the store says itself when they are durable. */
-const SHOWN_AT_ONCE: ReadonlySet<OperationName> = new Set<OperationName>([
-  'ListBuckets',
-  'HeadBucket',
-  'GetBucketLocation',
-  'GetBucketCors',
-  'DeleteBucketCors',
-  'GetBucketPolicy',
-  'DeleteBucketPolicy',
-  'ListMultipartUploads',
-  'ListParts',
-  'CompleteMultipartUpload', // when it was completed before
-])
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
 
@@ -175,7 +162,7 @@ class Gateway {
       cors = this.#corsHeaders(request, classified.address.bucket)
       this.#admission.enter(exchange)
       const answer = await this.#perform(request, classified, body, exchange, answerAsS3)
-      if (SHOWN_AT_ONCE.has(classified.operation.name)) await this.#parts.store.settled() // G1
+      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
       sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
     } catch (error) {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there

@@ -71,22 +71,35 @@ export class Trace {
     for (const frame of survived) frame.generation = log.generation
     this.#keep(survived)
 
-    const append = core.append.bind(core)
-    core.append = (frame) => {
-      const payload = Buffer.alloc(frame.inlineBytes)
+    const { engine } = core
+    const append = engine.append.bind(engine)
+    engine.append = (frame, waiter) => {
+      const payload = Buffer.alloc(frame.payloadBytes)
       frame.encode(payload, 0)
-      const traced = append(frame)
-      this.#appended(frame.type, payload, traced)
-      return traced
+      const traced = { current: null as TracedFrame | null }
+      const onStored = (): void => {
+        traced.current!.state = 'stored'
+        frame.onStored?.()
+      }
+      const settled = (stored: boolean): void => {
+        if (!stored) {
+          this.attempt(() =>
+            assert.equal(traced.current!.state, 'lost', 'whoever hears of a loss finds the state without it'),
+          )
+        }
+        waiter.settled(stored)
+      }
+      append({ ...frame, onStored }, { settled })
+      traced.current = this.#appended(frame.type, payload)
     }
-    const replaceState = core.replaceState.bind(core)
-    core.replaceState = (state) => {
+    const replaceState = engine.replaceState.bind(engine)
+    engine.replaceState = (state) => {
       replaceState(state)
       this.#lost()
     }
   }
 
-  #appended(type: number, payload: Buffer, stored: Promise<void>): void {
+  #appended(type: number, payload: Buffer): TracedFrame {
     const { position, end } = this.#world.core.appender
     const cause = this.#causes.getStore() ?? null
     const { generation } = this.#world.log
@@ -98,10 +111,7 @@ export class Trace {
       this.reference.apply(frame)
     })
     this.changed()
-    stored.then(
-      () => (frame.state = 'stored'),
-      () => this.attempt(() => assert.equal(frame.state, 'lost', 'whoever hears of a loss finds the state without it')),
-    )
+    return frame
   }
 
   /** T1 */

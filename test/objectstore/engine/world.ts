@@ -17,7 +17,7 @@ import { DigestLanes } from '../../../src/objectstore/engine/digest-lanes.ts'
 import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
 import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/engine/digest-messages.ts'
 import { openEngine } from '../../../src/objectstore/engine/engine.ts'
-import type { Engine } from '../../../src/objectstore/engine/engine.ts'
+import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import type { ReadResult } from '../../../src/objectstore/engine/read-protocol.ts'
@@ -89,7 +89,7 @@ export class StoreWorld {
   readonly world: World
   readonly options: StoreWorldOptions
   log!: Log
-  engine!: Engine
+  engine!: StoreEngine
   arena!: Arena
   counters!: StoreCounters
   digests!: DigestLanes
@@ -163,7 +163,7 @@ export class StoreWorld {
     this.engine = this.#openEngine(segmentBytes)
   }
 
-  #openEngine(segmentBytes: number): Engine {
+  #openEngine(segmentBytes: number): StoreEngine {
     const { log, world, counters, digests, arena } = this
     const { files } = world
     const reader = new FrameReader(files, { segmentsDirectory: '/data/segments', logId: log.id })
