@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
-import { temporaryDirectory } from '../support/process.ts'
+import { temporaryDirectory } from '../support/directories.ts'
 
 const HOOKS = join(import.meta.dirname, '../../src/stripped-types.js')
 

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { NativeClient } from '../../src/client/index.ts'
 import { blocksOf, document, root, tableOf } from '../docs/markdown.ts'
-import { temporaryDirectory } from '../support/process.ts'
+import { temporaryDirectory } from '../support/directories.ts'
 
 const readme = document('README.md')
 

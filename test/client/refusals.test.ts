@@ -6,7 +6,7 @@ import { HttpBrokerError } from '../../src/client/index.ts'
 import type { NativeClient, RecordToPublish } from '../../src/client/index.ts'
 import { BrokerServer } from '../support/broker.ts'
 import type { RequestBody } from '../support/http.ts'
-import { openClient, refusalOf } from './support.ts'
+import { closesBrokers, openClient, refusalOf } from './support.ts'
 
 interface Mistake {
   readonly what: string
@@ -174,6 +174,7 @@ const MISTAKES: readonly Mistake[] = [
 ]
 
 describe('a mistake is refused in the process as over HTTP', () => {
+  closesBrokers()
   let client: NativeClient
   let server: BrokerServer
   before(async () => {
@@ -208,6 +209,7 @@ class Tags {
 }
 
 describe('what stands where an object belongs is refused likewise', () => {
+  closesBrokers()
   let client: NativeClient
   before(async () => {
     client = await openClient()

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { describe, it } from 'node:test'
-import { eventually, policyTenant, requestHead } from '../support/server.ts'
+import { eventually, timePasses } from '../support/waiting.ts'
+import { policyTenant, requestHead } from '../support/server.ts'
 import type { RawConnection, Reply } from '../support/server.ts'
-import { timePasses } from '../support/waiting.ts'
 import { JSON_LOGS, QUERY, accept, assertRefused, find, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const RETRYABLE = { retryable: true }

@@ -1,7 +1,7 @@
 /** Specification "Endpoints": every route, and what is outside of them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { eventually } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
 import { INGEST_ROUTES, QUERY, accept, assertRefused, find, startForTests } from './batches.ts'
 
 const server = await startForTests()

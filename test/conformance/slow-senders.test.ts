@@ -1,7 +1,8 @@
 /** Contract: a body that brings bytes at all is not slow. So slow ones may stay, but never shut out another tenant. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { eventually, policyTenant, requestHead } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
+import { policyTenant, requestHead } from '../support/server.ts'
 import type { RawConnection, Reply } from '../support/server.ts'
 import { JSON_LOGS, QUERY, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 

@@ -5,7 +5,8 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { crc32 } from 'node:zlib'
 import { after, before, describe, it } from 'node:test'
-import { LogStoreServer, failToStart, policyTenant, temporaryDirectory } from '../support/server.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { LogStoreServer, failToStart, policyTenant } from '../support/server.ts'
 
 const STARTS_AT_ONCE = 2
 

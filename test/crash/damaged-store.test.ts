@@ -7,7 +7,9 @@ import type { QueryReply } from '../../scripts/soak/checks.ts'
 import { Load, UNLIMITED, bundlesOf } from '../../scripts/soak/load.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
 import { BLOCK_BYTES } from '../../src/logstore/bundle/index-file.ts'
-import { LogStoreServer, eventually, failToStart, temporaryDirectory } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { LogStoreServer, failToStart } from '../support/server.ts'
 import type { Reply } from '../support/server.ts'
 
 const SEGMENT_HEADER_BYTES = 64

@@ -22,7 +22,7 @@ import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { parseQueryRequest } from '../../src/logstore/query/request.ts'
 import type { QuerySnapshot } from '../../src/logstore/query/task.ts'
 import { JobPool } from '../../src/pipeline/jobs.ts'
-import { eventually } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
 import { unloggedReadErrors } from '../support/health.ts'
 
 const SEGMENTS_NAME = 'bundles'

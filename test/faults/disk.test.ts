@@ -4,10 +4,10 @@ import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { checkBatches, timeRangeOf } from '../../scripts/soak/checks.ts'
 import type { Load } from '../../scripts/soak/load.ts'
-import { eventually } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
 import type { Reply } from '../support/server.ts'
 import { WHERE_MOUNTED, mountSmallDisk } from '../support/small-disk.ts'
-import { BreakableStore } from './faults.ts'
+import { BreakableStore } from './breakable.ts'
 
 const store = await BreakableStore.start()
 const { server, faults } = store

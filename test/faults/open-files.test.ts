@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import { eventually, launch, temporaryDirectory } from '../support/process.ts'
-import { timePasses } from '../support/waiting.ts'
+import { eventually, timePasses } from '../support/waiting.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { launch } from '../support/process.ts'
 
 const OPEN_FILES_MAX = 256
 const CONNECTIONS = 600

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
 import { it } from 'node:test'
-import { LogStoreServer, eventually, temporaryDirectory } from '../support/server.ts'
+import { eventually } from '../support/waiting.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { LogStoreServer } from '../support/server.ts'
 
 const batch = {
   resourceLogs: [

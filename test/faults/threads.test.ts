@@ -3,8 +3,8 @@ import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { testSeed } from '../support/seed.ts'
 import type { Load } from '../../scripts/soak/load.ts'
-import { eventually } from '../support/server.ts'
-import { BreakableStore } from './faults.ts'
+import { eventually } from '../support/waiting.ts'
+import { BreakableStore } from './breakable.ts'
 
 /** Lanes are replaced up to five times a minute. */
 const DEATHS = 2

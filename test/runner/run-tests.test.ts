@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { temporaryDirectory } from '../support/process.ts'
+import { temporaryDirectory } from '../support/directories.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const FIXTURES = 'test/runner/fixtures'

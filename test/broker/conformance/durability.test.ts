@@ -11,7 +11,8 @@ import { AckReply } from '../../../src/broker/wire/queue-answers.ts'
 import { CreateStreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { BrokerServer, assertRefused, failToStartBroker } from '../../support/broker.ts'
 import type { Delivery, Stream } from '../../support/broker.ts'
-import { eventually, temporaryDirectory } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
 
 const HOUR_MS = 3_600_000
 const SYNCED = { durability: 'local-sync', durable: true, replicas: 1 }

@@ -10,7 +10,7 @@ import {
 } from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { Delivery, Stream } from '../../support/broker.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 
 const HOUR_MS = 3_600_000
 const LONG_AGO_MS = 1

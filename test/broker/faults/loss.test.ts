@@ -6,7 +6,8 @@ import type { TestContext } from 'node:test'
 import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { QuarantineAcknowledgeReply, QuarantineListReply } from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer } from '../../support/broker.ts'
-import { eventually, temporaryDirectory } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
 
 async function start(context: TestContext, flags: readonly string[] = []): Promise<BrokerServer> {
   const server = await BrokerServer.start({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { BrokerServer, failToStartBroker } from '../../support/broker.ts'
-import { temporaryDirectory } from '../../support/process.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
 
 describe('a directory that cannot be written', () => {
   const file = `${temporaryDirectory()}/file`

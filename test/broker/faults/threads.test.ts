@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Load } from '../../../scripts/soak/broker/load.ts'
 import { assertRefused } from '../../support/broker.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 import { BreakableBroker } from './breakable.ts'
 
 /** Lanes are replaced up to five times a minute. */

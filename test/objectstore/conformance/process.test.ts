@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { failToStartObjectStore, ObjectStoreServer, TestBucket } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 
 const MIB = 1 << 20
 const CORS =

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { Load } from '../../../scripts/soak/objectstore/load.ts'
-import { Faults } from '../../faults/faults.ts'
+import { Faults } from '../../support/faults.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 import { testSeed } from '../../support/seed.ts'
 
 const LARGE = Buffer.alloc(700_000, 'large')

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import type { TestBucket } from '../../support/objectstore.ts'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 
 const SEGMENT_BYTES = 1 << 20
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { eventually } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
 import { BreakableObjectStore, assertFailed } from './breakable.ts'
 
 const store = await BreakableObjectStore.start()

@@ -6,7 +6,7 @@ import { signedAuthenticator } from '../../../src/objectstore/auth/authenticator
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { KEY_ID, NOW_MS, REGION, SECRET, signHeader } from '../auth/signer.ts'
 import type { Draft } from '../auth/signer.ts'
-import { formBody } from '../../support/objectstore.ts'
+import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 import type { Reply } from './support.ts'
 
