@@ -6,7 +6,7 @@ import type { Answer } from '../../../src/objectstore/gateway/handler.ts'
 import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import type { Handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import { refuse } from '../../../src/objectstore/refusals.ts'
-import { until } from '../../http/support.ts'
+import { until } from '../../support/http-server.ts'
 import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 
