@@ -5,7 +5,7 @@
 import { Piscina } from 'piscina'
 import { Bench } from 'tinybench'
 import { SpscRing } from '../src/pipeline/spsc-ring.ts'
-import type { RingEndReport, RingEndTask } from '../test/pipeline/workers/ring-end.ts'
+import type { RingEndReport, RingEndTask } from '../test/support/ring-end.ts'
 
 const smoke = process.argv.includes('--smoke')
 let checksum = 0 // same messages, same number
@@ -34,7 +34,7 @@ await bench.run()
 console.table(bench.table())
 
 const pool = new Piscina<{ data: RingEndTask }, RingEndReport>({
-  filename: new URL('../test/pipeline/workers/ring-end.ts', import.meta.url).pathname,
+  filename: new URL('../test/support/ring-end.ts', import.meta.url).pathname,
   minThreads: 2,
   maxThreads: 2,
 })

@@ -25,7 +25,7 @@
  * C3  an instance keeps nothing between messages, so one serves all messages of a thread.
  *
  * Source of the idea: Sam Russell, "Chorba: A novel CRC32 implementation", 2024, arXiv:2412.16398. The distances of a generator are
- * found by search, and are as good as proven by one division (test/codecs/crc.test.ts).
+ * found by search, and are as good as proven by one division (test/native-free-codecs/crc.test.ts).
  */
 import assert from 'node:assert/strict'
 import { copyBytes } from './copy-bytes.ts'

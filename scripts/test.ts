@@ -6,7 +6,7 @@
  *     --processes N        so many at a time
  *     --coverage CONFIG    coverage must be as this configuration of c8 says
  *
- * What several files of a process share they must not change: their hooks are in a `describe` (`test/shared-processes.test.ts`).
+ * What several files of a process share they must not change: their hooks are in a `describe` (`test/test-files.test.ts`).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { ALONE, ALONE_COVERED, SHARED } from './tests/files.ts'
+import { allTestFiles, inGroup } from './tests/files.ts'
 import { runInProcesses } from './tests/processes.ts'
 import { Results } from './tests/results.ts'
 
@@ -27,15 +27,13 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
 })
-const all = { shared: SHARED, aloneCovered: ALONE_COVERED, alone: ALONE }
-const runsAlone = (file: string): boolean =>
-  values.alone === true || ALONE.includes(file) || ALONE_COVERED.includes(file)
-const named = {
-  shared: positionals.filter((file) => !runsAlone(file)),
-  aloneCovered: [],
-  alone: positionals.filter(runsAlone),
-}
-const files = positionals.length > 0 ? named : all
+const isNamed = positionals.length > 0
+const files = isNamed ? positionals : allTestFiles()
+const aloneCovered = values.alone ? [] : inGroup(files, 'aloneCovered')
+const alone = values.alone ? files : inGroup(files, 'alone')
+const shared = isNamed
+  ? files.filter((file) => !alone.includes(file) && !aloneCovered.includes(file))
+  : inGroup(files, 'shared')
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
 const sharedProcesses = Number(values.processes ?? cores + 1)
 const aloneProcesses = Number(values.processes ?? 2 * cores) // they wait for the processes that they start
@@ -43,14 +41,14 @@ const nowMs = (): number => performance.now()
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const results = new Results(print, nowMs)
-const coverage = values.coverage ?? (positionals.length > 0 ? null : '.c8rc.json')
+const coverage = values.coverage ?? (isNamed ? null : '.c8rc.json')
 const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
 await Promise.all([
-  runInProcesses({ files: files.shared, processes: sharedProcesses, alone: false, env, nowMs }, results),
-  runInProcesses({ files: files.aloneCovered, processes: 1, alone: true, env, nowMs }, results),
+  runInProcesses({ files: shared, processes: sharedProcesses, alone: false, env, nowMs }, results),
+  runInProcesses({ files: aloneCovered, processes: 1, alone: true, env, nowMs }, results),
 ])
 if (coverage !== null) await reportCoverage(coverage)
-await runInProcesses({ files: files.alone, processes: aloneProcesses, alone: true, env: {}, nowMs }, results)
+await runInProcesses({ files: alone, processes: aloneProcesses, alone: true, env: {}, nowMs }, results)
 results.printSummary()
 process.exitCode = results.failed === 0 ? 0 : 1
 

@@ -4,9 +4,12 @@ import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
 const MAY_HAVE_TIMERS = [
-  'test/support/', // waits with one bound for all tests
-  'test/runner/fixtures/', // tests that fail on purpose
-  'test/conformance/slow-senders.test.ts', // clients that send a byte now and then
+  'test/support/waiting.ts', // waits with one bound for all tests
+  'test/support/process.ts', // likewise, for the end of a process
+  'test/support/http.ts', // likewise, for an answer
+  'test/support/objectstore.ts', // likewise
+  'test/scripts/tests/fixtures/', // tests that fail on purpose
+  'test/logstore/conformance/slow-senders.process.test.ts', // clients that send a byte now and then
   'test/http/slow-network.test.ts', // waits for a timer inside the library
 ]
 const TIMERS = /\b(setTimeout|setInterval)\(|timers\/promises|AbortSignal\.timeout/

@@ -1,18 +1,27 @@
 /**
- * How test files run. Most are shorter than the start of a process, so they share processes. Those that start services, kill, measure
- * or compute for long have processes of their own. Coverage counts what runs the code in its own process, and the suites of routes.
+ * How a test file runs is said by the end of its name, and by nothing else:
+ *
+ *   NAME.test.ts                  shares a process with others, as most files are shorter than the start of a process; coverage counts it
+ *   NAME.process.test.ts          starts processes, which it may kill and measure: has a process of its own
+ *   NAME.covered.process.test.ts  likewise, and coverage counts what it starts
+ *   NAME.long.test.ts             computes for long, which coverage would double: has a process of its own
+ *
+ * A file with another end runs never; `test/test-files.test.ts` finds it.
  */
 import { globSync } from 'node:fs'
+import { basename } from 'node:path'
 
-const suites = globSync('test/*/conformance/suites.test.ts')
-const uncovered = globSync([
-  'test/{bench,cli,client,conformance,crash,docs,faults,integration,load,runner}/*.test.ts',
-  'test/*/{crash,faults,index,state}/*.test.ts',
-  'test/*/conformance/!(suites).test.ts',
-])
+/** By the name without its folder. */
+export const GROUPS = {
+  shared: /^[\w-]+\.test\.ts$/,
+  aloneCovered: /^[\w-]+\.covered\.process\.test\.ts$/,
+  alone: /^[\w-]+\.(process|long)\.test\.ts$/,
+} as const satisfies Record<string, RegExp>
 
-export const ALONE_COVERED: readonly string[] = suites
-export const ALONE: readonly string[] = uncovered
-export const SHARED: readonly string[] = globSync('test/**/*.test.ts').filter(
-  (file) => !suites.includes(file) && !uncovered.includes(file),
-)
+export type Group = keyof typeof GROUPS
+
+export const inGroup = (files: readonly string[], group: Group): readonly string[] =>
+  files.filter((file) => GROUPS[group].test(basename(file)))
+
+/** What runs when no file is named. */
+export const allTestFiles = (): readonly string[] => globSync('test/**/*.ts')

@@ -3,12 +3,14 @@ import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
 import type { EmbeddedBrokerConfig } from '../../src/client/index.ts'
-import { temporaryDirectory } from '../support/process.ts'
-import { SILENT, newStream, openBroker, refusalOf, turn } from './support.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { SILENT, closesBrokers, newStream, openBroker, refusalOf, turn } from './support.ts'
 
 const SETTINGS = { producerId: 'tester' }
 
 describe('an embedded broker', () => {
+  closesBrokers()
+
   it('keeps everything from one life to the next', async () => {
     const directory = `${temporaryDirectory()}/below/data`
     const first = await openBroker(directory)
@@ -114,6 +116,7 @@ describe('an embedded broker', () => {
 })
 
 describe('an embedded broker is not opened, and the field is named', () => {
+  closesBrokers()
   const directory = temporaryDirectory()
   writeFileSync(`${directory}/file`, '')
   const dataDirectory = `${directory}/data`

@@ -3,13 +3,16 @@ import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
 import type { EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
-import { temporaryDirectory } from '../support/process.ts'
+import { temporaryDirectory } from '../support/directories.ts'
 
 export const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** A broker keeps its process alive: whatever a test leaves open is closed behind the last one. */
 const opened: EmbeddedBroker[] = []
-after(() => Promise.all(opened.map((broker) => broker.close())))
+
+/** For a `describe`: closes the brokers that its tests leave open. An open broker keeps its process alive. */
+export function closesBrokers(): void {
+  after(() => Promise.all(opened.splice(0).map((broker) => broker.close())))
+}
 
 export async function openBroker(dataDirectory = `${temporaryDirectory()}/data`): Promise<EmbeddedBroker> {
   const broker = await openEmbeddedBroker({ dataDirectory, logger: SILENT })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { areApart } from '../../src/config/replica-directories.ts'
-import { temporaryDirectory } from '../support/server.ts'
+import { temporaryDirectory } from '../support/directories.ts'
 
 describe('directories of a log', () => {
   const root = temporaryDirectory()

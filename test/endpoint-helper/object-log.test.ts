@@ -8,7 +8,7 @@ import { ObjectLog } from '../../src/endpoint-helper/object-log.ts'
 import { RecentObjects } from '../../src/endpoint-helper/recent-objects.ts'
 import type { RecentLimits } from '../../src/endpoint-helper/recent-objects.ts'
 import type { LogEnvironment } from '../../src/log/environment.ts'
-import { World } from '../log/harness.ts'
+import { World } from '../support/log-harness.ts'
 
 const LIMITS = { activations: 4, bytes: 4000 }
 /** A compaction is due often; in the smaller ring it takes more than one group. */

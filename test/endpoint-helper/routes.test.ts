@@ -11,8 +11,8 @@ import { ENDPOINT_HELPER_PATH_PARAMETERS, endpointHelperRoutes } from '../../src
 import { StoreError } from '../../src/errors.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
-import { serve } from '../http/support.ts'
-import type { TestServer } from '../http/support.ts'
+import { serve } from '../support/http-server.ts'
+import type { TestServer } from '../support/http-server.ts'
 
 /** Says in JSON which refusal or which error it was. */
 const service: EndpointService = {

@@ -5,7 +5,7 @@ import type { Answer, Decision, NewFrame } from '../../src/engine/decision.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import type { Turn } from '../../src/engine/engine.ts'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
-import { World, replay } from '../log/harness.ts'
+import { World, replay } from '../support/log-harness.ts'
 
 /** What is known: letters that frames brought. */
 interface Letters {

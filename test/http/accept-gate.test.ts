@@ -6,8 +6,8 @@ import { describe, it } from 'node:test'
 import { AcceptGate } from '../../src/http/accept-gate.ts'
 import type { Descriptors } from '../../src/http/accept-gate.ts'
 import { descriptorLimit, hasDescriptorBelow } from '../../src/libc.ts'
-import { RawClient, TestClock, serve, until } from './support.ts'
-import type { TestServer } from './support.ts'
+import { RawClient, TestClock, serve, until } from '../support/http-server.ts'
+import type { TestServer } from '../support/http-server.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 

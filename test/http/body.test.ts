@@ -3,7 +3,7 @@ import { describe, it, test } from 'node:test'
 import * as fc from 'fast-check'
 import { DROPPED_BYTES_MAX } from '../../src/http/limits.ts'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
-import { RawClient, ask, measure, until, withServer } from './support.ts'
+import { RawClient, ask, measure, until, withServer } from '../support/http-server.ts'
 
 const post = (headers: string, body = ''): string => `POST /m HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`
 const chunked = (...chunks: string[]): string =>

@@ -6,7 +6,7 @@ import { answerWith, endpoint } from '../../src/http/endpoint.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { mediaTypeOf } from '../../src/http/media-type.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
-import { RawClient, ask, until, withServer } from './support.ts'
+import { RawClient, ask, until, withServer } from '../support/http-server.ts'
 
 const service: EndpointService = {
   errorSchema: Type.Object({ error: Type.String() }),

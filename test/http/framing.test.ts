@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
-import { RawClient, until, withServer } from './support.ts'
-import type { TestServer } from './support.ts'
+import { RawClient, until, withServer } from '../support/http-server.ts'
+import type { TestServer } from '../support/http-server.ts'
 
 const put = (lines: string, body = ''): string => `PUT /a HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'

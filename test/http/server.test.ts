@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { textOfHeaders } from '../../src/http/exchange.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { compileRoutes } from '../../src/http/routes.ts'
-import { RawClient, ask, measure, serve, withServer } from './support.ts'
+import { RawClient, ask, measure, serve, withServer } from '../support/http-server.ts'
 
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 const post = (path: string, body: string, headers = ''): string =>

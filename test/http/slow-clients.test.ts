@@ -10,7 +10,7 @@ import {
 } from '../../src/http/limits.ts'
 import { Pace, ServedTime, WaitedClients, slowestOf } from '../../src/http/slow-clients.ts'
 import type { WaitedClient } from '../../src/http/slow-clients.ts'
-import { TestClock } from './support.ts'
+import { TestClock } from '../support/http-server.ts'
 
 class TestClient implements WaitedClient {
   isGivenUp = false

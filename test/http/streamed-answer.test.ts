@@ -6,7 +6,7 @@ import { RequestFraming } from '../../src/http/framing.ts'
 import { UwsExchange } from '../../src/http/uws-exchange.ts'
 import type { ExchangeHost } from '../../src/http/uws-exchange.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
-import { Letters, RawClient, ask, until, withServer } from './support.ts'
+import { Letters, RawClient, ask, until, withServer } from '../support/http-server.ts'
 
 const MEBIBYTE = 1 << 20
 const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'

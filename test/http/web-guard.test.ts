@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { WebGuard, guarded } from '../../src/http/web-guard.ts'
-import { ask, withServer } from './support.ts'
+import { ask, withServer } from '../support/http-server.ts'
 
 const local = new WebGuard({ bindHost: '127.0.0.1', allowedHosts: ['broker', '10.1.2.3'], baseDomain: 's3.example' })
 const everywhere = new WebGuard({ bindHost: '0.0.0.0', allowedHosts: [] })

@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs'
 import { Log } from '../../src/log/log.ts'
-import { append, openWriter, payloadOf } from './harness.ts'
+import { append, openWriter, payloadOf } from '../support/log-harness.ts'
 
 const [directory, from] = [process.argv[2]!, Number(process.argv[3])]
 const IN_FLIGHT = 64

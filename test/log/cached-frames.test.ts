@@ -8,8 +8,8 @@ import { CachedFrames } from '../../src/log/cached-frames.ts'
 import type { CachedFile } from '../../src/log/files.ts'
 import type { Log } from '../../src/log/log.ts'
 import { openCachedFile } from '../../src/log/node-files.ts'
-import { World, appended, openWriter, payloadOf } from './harness.ts'
-import type { Written } from './harness.ts'
+import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
+import type { Written } from '../support/log-harness.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

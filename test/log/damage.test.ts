@@ -4,8 +4,8 @@ import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { StoreError } from '../../src/errors.ts'
 import type { Log } from '../../src/log/log.ts'
-import { World, appended, openWriter, payloadOf, replay } from './harness.ts'
-import type { Written } from './harness.ts'
+import { World, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import type { Written } from '../support/log-harness.ts'
 
 /** Three sealed segments and an active one, closed in order. */
 async function closedLog(): Promise<{ world: World; written: Written[] }> {

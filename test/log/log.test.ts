@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { readFrame } from '../../src/log/read.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
-import { World, append, appended, openWriter, payloadOf, replay } from './harness.ts'
+import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 
 describe('an append', () => {
   it('is committed when its group was synced, and main is woken once for the group', async () => {

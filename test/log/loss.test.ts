@@ -6,8 +6,8 @@ import { encodeSegmentHeader } from '../../src/log/segment-format.ts'
 import { writeCheckpoint } from '../../src/log/checkpoint.ts'
 import { incidentIdOf } from '../../src/log/quarantine.ts'
 import type { Log } from '../../src/log/log.ts'
-import { World, appended, openWriter, payloadOf, replay } from './harness.ts'
-import type { Written } from './harness.ts'
+import { World, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import type { Written } from '../support/log-harness.ts'
 
 const SIZE = { segmentBytes: 4096 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'
-import { World, append, appended, openWriter, payloadOf, replay } from './harness.ts'
+import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 
 const REPLICAS = ['/replica-1', '/replica-2']
 const OPTIONS = { replicas: REPLICAS, writeQuorum: 2 }

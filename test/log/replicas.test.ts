@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { testSeed } from '../support/seed.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
-import { World, append, appended, openWriter, payloadOf, replay } from './harness.ts'
-import type { Written } from './harness.ts'
+import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import type { Written } from '../support/log-harness.ts'
 
 const REPLICAS = ['/replica-1', '/replica-2']
 const DIRECTORIES = ['/data', ...REPLICAS]

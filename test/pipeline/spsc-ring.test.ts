@@ -3,9 +3,9 @@ import { describe, it, test } from 'node:test'
 import * as fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { SpscRing } from '../../src/pipeline/spsc-ring.ts'
-import type { RingEndReport, RingEndTask } from './workers/ring-end.ts'
+import type { RingEndReport, RingEndTask } from '../support/ring-end.ts'
 
-const ringEnd = new URL('workers/ring-end.ts', import.meta.url).pathname
+const ringEnd = new URL('../support/ring-end.ts', import.meta.url).pathname
 
 /** A ring whose counters stand at `start`, as after 2^32 - small bytes. */
 function ringAt(capacityBytes: number, start: number): SpscRing {

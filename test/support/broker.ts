@@ -24,7 +24,8 @@ import {
 import type { ClaimBody, CreateStreamBody, PublishBody } from '../../src/broker/wire/requests.ts'
 import { Connection, HttpReply, JSON_TYPE, send } from './http.ts'
 import type { RequestBody } from './http.ts'
-import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'
+import { temporaryDirectory } from './directories.ts'
+import { RunningService, launch, runToEnd } from './process.ts'
 import type { Command, Ending, Environment, Launched } from './process.ts'
 
 const command = (flags: readonly string[], env: Environment): Command => ({

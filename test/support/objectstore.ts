@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
-import { parseTree } from '../objectstore/documents/support.ts'
-import type { XmlNode } from '../objectstore/documents/support.ts'
+import { parseTree } from './documents.ts'
+import type { XmlNode } from './documents.ts'
 import { Connection, HttpReply } from './http.ts'
-import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'
+import { temporaryDirectory } from './directories.ts'
+import { RunningService, launch, runToEnd } from './process.ts'
 import type { Command, Ending, Environment, Launched } from './process.ts'
 import { LIMIT_MS } from './waiting.ts'
 
@@ -319,13 +320,3 @@ export class TestUpload {
 }
 
 /** Name, content, and of a file its name. */
-export type FormPart = readonly [name: string, content: string, filename?: string]
-
-/** `multipart/form-data` as browsers write it. */
-export function formBody(boundary: string, parts: readonly FormPart[]): Buffer {
-  const texts = parts.map(([name, content, filename]) => {
-    const file = filename === undefined ? '' : `; filename="${filename}"`
-    return `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${content}\r\n`
-  })
-  return Buffer.from(`${texts.join('')}--${boundary}--\r\n`)
-}

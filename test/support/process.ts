@@ -1,23 +1,19 @@
 /**
  * A service as a process of its own, on a data directory of its own.
  *
- * V1  whatever a test leaves running is killed, and its directories are removed, when the test's own process ends; a running
- *     server never keeps that process alive
+ * V1  whatever a test leaves running is killed when the test's own process ends; a running server never keeps that process alive
  * V2  settings of the surrounding environment never reach the server
  * V3  a process that ends before anybody asked it to says how, beside the test that finds it gone
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcessByStdio } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { LIMIT_MS, eventually } from './waiting.ts'
-
-export { eventually } from './waiting.ts'
 
 /** Linux on x64 counts in hundredths of a second there. */
 const MS_PER_TICK = 10
@@ -49,17 +45,10 @@ export interface ReadyLine {
 type Child = ChildProcessByStdio<null, Readable, Readable>
 
 const children = new Set<Child>()
-const directories = new Set<string>()
-process.on('exit', () => {
+// before their directories are removed
+process.prependListener('exit', () => {
   for (const child of children) child.kill('SIGKILL')
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 })
-
-export function temporaryDirectory(): string {
-  const directory = mkdtempSync(`${tmpdir()}/trilog-test-`)
-  directories.add(directory)
-  return directory
-}
 
 /** One run of a command, from its start to its end. */
 class ServiceProcess {

@@ -4,10 +4,9 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { Connection, HttpReply, JSON_TYPE, send } from './http.ts'
 import type { RequestBody } from './http.ts'
-import { RunningService, launch, runToEnd, temporaryDirectory } from './process.ts'
+import { temporaryDirectory } from './directories.ts'
+import { RunningService, launch, runToEnd } from './process.ts'
 import type { Command, Ending, Environment, Launched } from './process.ts'
-
-export { eventually, temporaryDirectory } from './process.ts'
 
 export const DEVELOPMENT_CREDENTIALS = { tenant: 'local', token: 'local-dev-token' }
 

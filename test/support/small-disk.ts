@@ -1,7 +1,7 @@
 /** A file system of its own, with little room. */
 import { execFileSync } from 'node:child_process'
 import type { TestContext } from 'node:test'
-import { temporaryDirectory } from './process.ts'
+import { temporaryDirectory } from './directories.ts'
 
 const canMount = process.getuid?.() === 0
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
 import { CreateStreamReply } from '../../../src/broker/wire/record-answers.ts'
-import { eventually } from '../../../test/support/process.ts'
+import { eventually } from '../../../test/support/waiting.ts'
 import type { Actor } from './actor.ts'
 import { Checks } from './checks.ts'
 import { CursorKeeper } from './cursor-keeper.ts'

@@ -12,7 +12,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testSeed } from '../../support/seed.ts'
 import { mix32, Random } from '../../../bench/load/random.ts'
-import { BrokerWorld, CALLER } from '../engine/world.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import { answered, assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
 import type { Facts } from './stored-broker.ts'
 

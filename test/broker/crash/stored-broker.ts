@@ -7,7 +7,7 @@ import { StoreError } from '../../../src/errors.ts'
 import type { CursorListReply, GroupReply, LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
 import type { ReplayDiagnostics, StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
-import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../engine/world.ts'
+import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
 
 const SEGMENT_BYTES = 8192
 const PAGE_RECORDS = 50

@@ -3,8 +3,8 @@ import type { Patience } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import type { ClaimBody, CreateStreamBody, RecordDurability } from '../../../src/broker/wire/requests.ts'
 import type { RefEvent, RefRecord } from './reference.ts'
-import { CALLER, PATIENT, Pending, jsonOf } from './world.ts'
-import type { BrokerWorld } from './world.ts'
+import { CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export interface Delivery {
   readonly stream: string

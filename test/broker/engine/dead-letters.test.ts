@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/engine/state.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
-import { BrokerWorld, CALLER } from './world.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 
 const HOPS_MAX = 10
 

@@ -11,8 +11,8 @@ import type { ReplicationStatusReply } from '../../../src/broker/wire/node-answe
 import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'
 import type { RefEvent, RefGroup, RefRecord, RefStream, Reference } from './reference.ts'
-import { CALLER, Pending, jsonOf } from './world.ts'
-import type { BrokerWorld } from './world.ts'
+import { CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export const TENANTS = ['local', 'acme'] as const
 

@@ -21,8 +21,8 @@ import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'
 import type { RefClaim, RefGroup, RefRecord, RefStream, Reference } from './reference.ts'
 import { Trace } from './trace.ts'
 import type { Cause, TracedFrame } from './trace.ts'
-import { BrokerWorld, CALLER, PATIENT, Pending, RESERVE_BYTES, jsonOf, turn } from './world.ts'
-import type { Outcome } from './world.ts'
+import { BrokerWorld, CALLER, PATIENT, Pending, RESERVE_BYTES, jsonOf, turn } from '../../support/broker-world.ts'
+import type { Outcome } from '../../support/broker-world.ts'
 
 export const STEP_KINDS = [
   ['publish', 10],

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
 import { dumpOf } from './dump.ts'
-import { BrokerWorld, CALLER, turn } from './world.ts'
-import type { BrokerWorldOptions } from './world.ts'
+import { BrokerWorld, CALLER, turn } from '../../support/broker-world.ts'
+import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
 const GROUPS = ['g1', 'g2']
 

@@ -6,7 +6,7 @@ import { dumpOf } from './dump.ts'
 import type { Dump } from './dump.ts'
 import { CONFIGS, GROUPS, History, STEP_KINDS } from './history.ts'
 import type { Step, StepKind } from './history.ts'
-import type { BrokerWorld } from './world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 
 /** What brings a state about; what breaks it is elsewhere. */
 const QUIET: ReadonlySet<StepKind> = new Set(['laneDies', 'failSync', 'fillDisk', 'freeDisk', 'wallClock', 'quiesce'])

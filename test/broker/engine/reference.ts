@@ -3,7 +3,7 @@
  * right to. Fed with every frame in its order; whatever was lost is left out by beginning again with the frames that are left.
  */
 import assert from 'node:assert/strict'
-import { NaiveGroup } from '../state/naive-group.ts'
+import { NaiveGroup } from '../../support/naive-group.ts'
 import {
   FRAME_CHANGE,
   FRAME_CLAIM,

@@ -8,7 +8,7 @@ import { encodeSegmentIndex, publishSegmentIndex, readSegmentIndex } from '../..
 import { Client, inputOf } from './client.ts'
 import { answered, expectedPlan } from './dump.ts'
 import { Trace } from './trace.ts'
-import { BrokerWorld, CALLER, Pending, RESERVE_BYTES, turn } from './world.ts'
+import { BrokerWorld, CALLER, Pending, RESERVE_BYTES, turn } from '../../support/broker-world.ts'
 
 const NO_LIMITS: RetentionLimits = { maxAgeMs: null, maxBytes: null }
 const GROUP = { stream: 'orders', group: 'g1' }

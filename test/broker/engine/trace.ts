@@ -9,10 +9,10 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import { replay } from '../../log/harness.ts'
+import { replay } from '../../support/log-harness.ts'
 import { Reference } from './reference.ts'
 import type { Frame, Intent } from './reference.ts'
-import type { BrokerWorld } from './world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 
 /** What a frame was appended for. */
 export interface Cause extends Intent {

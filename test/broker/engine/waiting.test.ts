@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseQuotas } from '../../../src/config/quotas.ts'
 import { Client } from './client.ts'
-import { BrokerWorld, CALLER, turn } from './world.ts'
-import type { BrokerWorldOptions } from './world.ts'
+import { BrokerWorld, CALLER, turn } from '../../support/broker-world.ts'
+import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
 const WAIT = { wait_millis: 10_000 }
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
-import { BrokerWorld } from './world.ts'
-import type { BrokerWorldOptions } from './world.ts'
+import { BrokerWorld } from '../../support/broker-world.ts'
+import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
 const HOUR_MS = 3_600_000
 const YEAR_MS = 365 * 24 * HOUR_MS

@@ -4,7 +4,7 @@ import { testSeed } from '../../support/seed.ts'
 import { Load } from '../../../scripts/soak/broker/load.ts'
 import type { LoadOptions } from '../../../scripts/soak/broker/load.ts'
 import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
-import { Faults } from '../../faults/faults.ts'
+import { Faults } from '../../support/faults.ts'
 import { BrokerServer } from '../../support/broker.ts'
 
 /** Segments fill soon: faults hit the making of them too. */

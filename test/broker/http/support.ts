@@ -11,7 +11,7 @@ import type { IncidentEntry } from '../../../src/broker/wire/storage-answers.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
 import { WebGuard } from '../../../src/http/web-guard.ts'
-import { RawClient, TestClock, until } from '../../http/support.ts'
+import { RawClient, TestClock, until } from '../../support/http-server.ts'
 import { WELL } from '../../support/health.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }

@@ -36,7 +36,7 @@ import {
 } from '../../../src/broker/records/read-protocol.ts'
 import type { ReadKind, ReadResult, ReadTask } from '../../../src/broker/records/read-protocol.ts'
 import { ANSWER_PAYLOAD_BYTES_MAX } from '../../../src/broker/records/reader.ts'
-import { World } from '../../log/harness.ts'
+import { World } from '../../support/log-harness.ts'
 import { INGEST_TIME_MS, StoredStream, bytesOf, encoded, newRecord, plainRecord, shownRecord } from './support.ts'
 
 interface Ask {

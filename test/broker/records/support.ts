@@ -9,7 +9,7 @@ import { RecordIndex } from '../../../src/broker/records/record-index.ts'
 import { RecordReader } from '../../../src/broker/records/reader.ts'
 import type { LogWriter } from '../../../src/log/log-writer.ts'
 import type { Log } from '../../../src/log/log.ts'
-import { World, openWriter } from '../../log/harness.ts'
+import { World, openWriter } from '../../support/log-harness.ts'
 
 /** Objects as literals make them: fast-check's own have no prototype now and then. */
 export const plain = <T>(fields: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> =>

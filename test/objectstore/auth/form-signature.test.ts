@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { signedAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { KEY_ID, REGION, SECRET, signingKey } from './signer.ts'
+import { KEY_ID, REGION, SECRET, signingKey } from '../../support/signer.ts'
 
 const credentials = parseCredentials(
   JSON.stringify({

@@ -5,8 +5,8 @@ import { signedAuthenticator } from '../../../src/objectstore/auth/authenticator
 import type { SignedRequest } from '../../../src/objectstore/auth/canonical-request.ts'
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { EMPTY_SHA256, KEY_ID, NOW_MS, REGION, SECRET, signHeader, TIMESTAMP } from './signer.ts'
-import type { Draft } from './signer.ts'
+import { EMPTY_SHA256, KEY_ID, NOW_MS, REGION, SECRET, signHeader, TIMESTAMP } from '../../support/signer.ts'
+import type { Draft } from '../../support/signer.ts'
 
 const credentials = parseCredentials(
   JSON.stringify({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { presign, signHeader } from './signer.ts'
+import { presign, signHeader } from '../../support/signer.ts'
 
 const callerOf = (headers: Readonly<Record<string, string>>) =>
   localAuthenticator.authenticate({ method: 'GET', path: '/', query: '', headers: new Map(Object.entries(headers)) }, 0)

@@ -5,7 +5,7 @@ import { signedAuthenticator } from '../../../src/objectstore/auth/authenticator
 import type { SignedRequest } from '../../../src/objectstore/auth/canonical-request.ts'
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { KEY_ID, NOW_MS, presign, REGION, SECRET, signHeader } from './signer.ts'
+import { KEY_ID, NOW_MS, presign, REGION, SECRET, signHeader } from '../../support/signer.ts'
 
 const credentials = parseCredentials(
   JSON.stringify({

@@ -5,7 +5,7 @@ import type { ChunkSigning } from '../../../src/objectstore/auth/chunk-signature
 import { AwsChunkedDecoder, TRAILERS_BYTES_MAX } from '../../../src/objectstore/body/aws-chunked.ts'
 import type { AwsChunkedFraming } from '../../../src/objectstore/body/aws-chunked.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { frameSigned, KEY_ID, signingKey, TIMESTAMP } from '../auth/signer.ts'
+import { frameSigned, KEY_ID, signingKey, TIMESTAMP } from '../../support/signer.ts'
 
 interface Decoded {
   readonly payload: Buffer

@@ -19,8 +19,8 @@ import {
 import { renderObjectListing, renderObjectListingV1 } from '../../../src/objectstore/documents/object-listing.ts'
 import type { ListedObject, ObjectListing } from '../../../src/objectstore/documents/object-listing.ts'
 import { refuse } from '../../../src/objectstore/refusals.ts'
-import { anyText, parseTree, plain, xmlText } from './support.ts'
-import type { Plain } from './support.ts'
+import { anyText, parseTree, plain, xmlText } from '../../support/documents.ts'
+import type { Plain } from '../../support/documents.ts'
 
 const TIME_MS = Date.UTC(2026, 10, 20, 9, 30, 5, 250)
 const TIME = '2026-11-20T09:30:05.250Z'

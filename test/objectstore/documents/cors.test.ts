@@ -11,7 +11,7 @@ import {
 } from '../../../src/objectstore/documents/cors-document.ts'
 import type { CorsRule } from '../../../src/objectstore/documents/cors-document.ts'
 import { CORS_BODY_BYTES_MAX } from '../../../src/objectstore/documents/limits.ts'
-import { assertRefuses, bytes, xmlText } from './support.ts'
+import { assertRefuses, bytes, xmlText } from '../../support/documents.ts'
 
 const RULE: CorsRule = {
   id: null,

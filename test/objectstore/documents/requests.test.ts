@@ -9,7 +9,7 @@ import { readDeleteRequest } from '../../../src/objectstore/documents/delete-req
 import { COMPLETE_BODY_BYTES_MAX, DELETE_BODY_BYTES_MAX } from '../../../src/objectstore/documents/limits.ts'
 import { finished } from '../../../src/objectstore/documents/slices.ts'
 import { escapeXml } from '../../../src/objectstore/documents/xml-text.ts'
-import { assertRefuses, bytes, xmlText } from './support.ts'
+import { assertRefuses, bytes, xmlText } from '../../support/documents.ts'
 
 const S3 = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 

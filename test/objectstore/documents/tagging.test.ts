@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { checkMetadata } from '../../../src/objectstore/documents/metadata.ts'
 import { parseTaggingHeader, readTagging, renderTagging } from '../../../src/objectstore/documents/tagging.ts'
 import type { Tag } from '../../../src/objectstore/documents/tagging.ts'
-import { assertRefuses, bytes } from './support.ts'
+import { assertRefuses, bytes } from '../../support/documents.ts'
 
 const FORMS: readonly (readonly [form: string, read: (tags: readonly Tag[]) => readonly Tag[]])[] = [
   ['XML', (tags) => readTagging(bytes(renderTagging(tags)))],

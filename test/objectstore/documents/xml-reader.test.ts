@@ -6,7 +6,7 @@ import { readXml } from '../../../src/objectstore/documents/xml-reader.ts'
 import { element, list, once, optional, text } from '../../../src/objectstore/documents/xml-shape.ts'
 import { escapeXml } from '../../../src/objectstore/documents/xml-text.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
-import { assertRefuses, bytes, xmlText } from './support.ts'
+import { assertRefuses, bytes, xmlText } from '../../support/documents.ts'
 
 const LIBRARY = {
   name: 'Library',

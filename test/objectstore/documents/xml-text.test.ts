@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { escapeXml, isoTime, textElement, urlEncode } from '../../../src/objectstore/documents/xml-text.ts'
-import { anyText, parseTree, xmlText } from './support.ts'
+import { anyText, parseTree, xmlText } from '../../support/documents.ts'
 
 const parsed = (text: string): string => parseTree(`<a>${escapeXml(text)}</a>`).text
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
-import { payloadOf } from '../../log/harness.ts'
+import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { readNewestCheckpoint } from '../../../src/log/checkpoint.ts'
 import { copyState, decodeState } from '../../../src/objectstore/engine/checkpoint-content.ts'
 import type { StoreState } from '../../../src/objectstore/engine/state.ts'
-import { payloadOf } from '../../log/harness.ts'
+import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 

@@ -4,7 +4,7 @@ import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { replaySegment } from '../../../src/log/read.ts'
 import { FRAME_OBJECT, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
 import { extentsOf } from '../../../src/objectstore/engine/state.ts'
-import { payloadOf } from '../../log/harness.ts'
+import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, factsOf, settled } from './client.ts'
 import { EXTENT_BYTES, RESERVE_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
 

@@ -35,7 +35,7 @@ import type {
   Upload,
 } from '../../../src/objectstore/operations.ts'
 import { refuse } from '../../../src/objectstore/refusals.ts'
-import { payloadOf } from '../../log/harness.ts'
+import { payloadOf } from '../../support/log-harness.ts'
 import { factsOf } from './client.ts'
 import { listed, objectOf, partOf, summaryOf } from './reference.ts'
 import type { RefBucket, RefObject, Reference } from './reference.ts'

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { replay } from '../../log/harness.ts'
+import { replay } from '../../support/log-harness.ts'
 import { Reference } from './reference.ts'
 import type { Frame } from './reference.ts'
 import type { StoreWorld } from './world.ts'

@@ -27,7 +27,7 @@ import { CheckpointThread } from '../../../src/objectstore/engine/write-task.ts'
 import type { Log, LogOptions } from '../../../src/log/log.ts'
 import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
-import { World } from '../../log/harness.ts'
+import { World } from '../../support/log-harness.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { unloggedReadErrors } from '../../support/health.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { Load } from '../../../scripts/soak/objectstore/load.ts'
-import { Faults } from '../../faults/faults.ts'
+import { Faults } from '../../support/faults.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
 import { testSeed } from '../../support/seed.ts'

@@ -6,7 +6,7 @@ import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.
 import { OPERATIONS } from '../../../src/objectstore/gateway/operations-table.ts'
 import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
 import type { GatewayParts } from '../../../src/objectstore/gateway/gateway.ts'
-import { formBody } from '../../support/objectstore.ts'
+import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
 import type { Asked } from './support.ts'
 

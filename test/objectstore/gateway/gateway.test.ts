@@ -6,8 +6,8 @@ import type { Answer } from '../../../src/objectstore/gateway/handler.ts'
 import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import type { Handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import { refuse } from '../../../src/objectstore/refusals.ts'
-import { until } from '../../http/support.ts'
-import { formBody } from '../../support/objectstore.ts'
+import { until } from '../../support/http-server.ts'
+import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 
 /** What HeadBucket and GetBucketLocation do instead, in some tests. */

@@ -11,8 +11,8 @@ import type { GatewayParts } from '../../../src/objectstore/gateway/gateway.ts'
 import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import { managementRoutes } from '../../../src/objectstore/gateway/management.ts'
 import type { ManagementParts } from '../../../src/objectstore/gateway/management.ts'
-import { RawClient, TestClock } from '../../http/support.ts'
-import { MemoryStore } from '../support/memory-store.ts'
+import { RawClient, TestClock } from '../../support/http-server.ts'
+import { MemoryStore } from '../../support/memory-store.ts'
 import type { StandingDegradation } from '../../../src/observability/health.ts'
 
 export interface Reply {

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import type { Static } from 'typebox'
 import { AuditPageReply, RetentionPlanReply } from '../../../../src/broker/wire/storage-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
-import { eventually } from '../../../support/process.ts'
+import { eventually } from '../../../support/waiting.ts'
 import { broker } from './shared-node.ts'
 
 type Page = Static<typeof AuditPageReply>

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { ClaimReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { Delivery, Group, Stream } from '../../../support/broker.ts'
-import { eventually } from '../../../support/process.ts'
+import { eventually } from '../../../support/waiting.ts'
 import { broker } from './shared-node.ts'
 
 async function streamOf(count: number): Promise<Stream> {

@@ -12,7 +12,7 @@ import {
 import type { CreateStreamBody } from '../../../../src/broker/wire/requests.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../../support/broker.ts'
-import { eventually } from '../../../support/process.ts'
+import { eventually } from '../../../support/waiting.ts'
 import { broker } from './shared-node.ts'
 
 const SYNCED = { durability: 'local-sync', durable: true, replicas: 1 }

@@ -5,7 +5,7 @@ import { CursorCommitReply, CursorRewindReply } from '../../../../src/broker/wir
 import { RetryReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { Group, Stream } from '../../../support/broker.ts'
-import { eventually } from '../../../support/process.ts'
+import { eventually } from '../../../support/waiting.ts'
 import { broker } from './shared-node.ts'
 
 const SYNCED = { durability: 'local-sync', durable: true, replicas: 1 }

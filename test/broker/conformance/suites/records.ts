@@ -6,7 +6,7 @@ import type { PublishBody } from '../../../../src/broker/wire/requests.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { ReplayedRecord, Stream } from '../../../support/broker.ts'
 import type { RequestBody } from '../../../support/http.ts'
-import { eventually } from '../../../support/process.ts'
+import { eventually } from '../../../support/waiting.ts'
 import { MAX_BODY_BYTES, broker } from './shared-node.ts'
 
 let stream: Stream

@@ -1,8 +1,8 @@
 /** PostObject, a browser's upload: fields, policy conditions, answers. Signatures are checked in `signed.test.ts`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { formBody } from '../../../support/objectstore.ts'
-import type { FormPart } from '../../../support/objectstore.ts'
+import { formBody } from '../../../support/form-body.ts'
+import type { FormPart } from '../../../support/form-body.ts'
 import { store } from './shared-store.ts'
 
 const bucket = await store.newBucket()

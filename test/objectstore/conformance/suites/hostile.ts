@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { afterEach, describe, it } from 'node:test'
-import { formBody } from '../../../support/objectstore.ts'
+import { formBody } from '../../../support/form-body.ts'
 import { store } from './shared-store.ts'
 
 const MIB = 1 << 20

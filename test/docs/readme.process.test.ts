@@ -1,0 +1,200 @@
+/** What the README tells its readers to do, done as they would, against a real process. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { parseQuotas } from '../../src/config/quotas.ts'
+import { parseCredentials } from '../../src/objectstore/auth/credentials.ts'
+import { parseTenantPolicy } from '../../src/logstore/tenant-policy-file.ts'
+import { eventually } from '../support/waiting.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { RunningService, launch } from '../support/process.ts'
+import type { Command, ReadyLine } from '../support/process.ts'
+import { blocksOf, document, root } from './markdown.ts'
+import type { Block } from './markdown.ts'
+
+const readme = document('README.md')
+const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', objectstore: '127.0.0.1:9000', broker: '127.0.0.1:7400' }
+type Service = keyof typeof DEFAULT_ADDRESSES
+const BLOCK_END = '-- end of block --'
+
+/** For machines without curl: the options that the README uses. */
+const CURL_STAND_IN = `
+const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
+  silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
+  data: { type: 'string', short: 'd' }, 'data-binary': { type: 'string' }, header: { type: 'string', short: 'H', multiple: true },
+  include: { type: 'boolean', short: 'i' }, head: { type: 'boolean', short: 'I' }, range: { type: 'string', short: 'r' } } })
+const headers = (values.header ?? []).map((header) => header.split(/: (.*)/s).slice(0, 2))
+if (values.range !== undefined) headers.push(['range', 'bytes=' + values.range])
+const data = values['data-binary'] === '@-' ? require('node:fs').readFileSync(0) : values.data
+const method = values.request ?? (values.head ? 'HEAD' : data === undefined ? 'GET' : 'POST')
+fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : data })
+  .then(async (response) => {
+    const lines = [...response.headers].map((header) => header.join(': '))
+    const head = ['HTTP/1.1 ' + response.status + ' ' + response.statusText, ...lines, '', ''].join('\\r\\n')
+    process.stdout.write((values.include || values.head ? head : '') + (await response.text()))
+  })
+`
+const PREAMBLE = `
+command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
+npx() { [ "$1" = mq ] && shift && '${process.execPath}' '${root}/src/cli/mq.js' "$@"; }
+`
+
+/** As `npm start` does: all services in one process. */
+class Trilog extends RunningService {
+  static async start(): Promise<Trilog> {
+    const directory = temporaryDirectory()
+    const command: Command = {
+      entry: 'src/start.js',
+      args: [],
+      env: {
+        LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        LOGSTORE_DATA_DIR: `${directory}/logstore`,
+        OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        OBJSTORE_DATA_DIR: `${directory}/objectstore`,
+        MQ_HTTP_BIND: '127.0.0.1:0',
+        MQ_DATA_DIR: `${directory}/broker`,
+      },
+    }
+    const trilog = new Trilog(command, await launch(command))
+    await eventually(() => trilog.readyLines.length === Object.keys(DEFAULT_ADDRESSES).length)
+    return trilog
+  }
+
+  get readyLines(): readonly ReadyLine[] {
+    const lines = this.stdout.matchAll(/^ready (\{.*\})\n/gm)
+    return Array.from(lines, ([, line]) => JSON.parse(line!) as ReadyLine) // as the contract says
+  }
+
+  /** The text with the addresses of this process instead of the default ones. */
+  addressed(text: string): string {
+    return this.readyLines.reduce((rest, { service, http }) => {
+      assert(isService(service))
+      return rest.replaceAll(DEFAULT_ADDRESSES[service], http)
+    }, text)
+  }
+}
+
+const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
+
+/** Runs a script in a shell that stops at the first failure; what it printed. */
+async function shell(script: string, directory: string): Promise<string> {
+  const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdin.end(script)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  assert.equal(code, 0, `${stdout}\n${stderr}`)
+  assert.equal(stderr, '')
+  return stdout
+}
+
+/** What a step printed is what the block behind it shows. */
+function assertPrinted(printed: string, shown: Block, where: string): void {
+  switch (shown.language) {
+    case 'json':
+      return assertShown(JSON.parse(printed), JSON.parse(shown.text), where)
+    case 'xml':
+      return assert.match(withoutIndents(printed), shownPattern(withoutIndents(shown.text)), where)
+    case 'text':
+      return assert.match(printed.trim(), shownPattern(shown.text.trim()), where)
+    case 'http': {
+      const lines = printed.split(/\r?\n/)
+      for (const line of shown.text.trim().split('\n')) {
+        const pattern = shownPattern(line)
+        assert.ok(
+          lines.some((each) => pattern.test(each)),
+          `${where}\n${line}\nis not in\n${printed}`,
+        )
+      }
+      return
+    }
+    default:
+      assert.fail(`a block of ${shown.language} shows nothing that can be compared`)
+  }
+}
+
+/** Documents are shown on several lines. */
+const withoutIndents = (xml: string): string => xml.replaceAll(/>\s+</g, '><').trim()
+
+/** The text; an … is for anything without a quote, a tag or the end of a line. Names of headers come in any case. */
+const shownPattern = (text: string): RegExp =>
+  new RegExp(`^${text.split('…').map(escaped).join('[^"<\\n]*')}$`, /^[\w-]+: /.test(text) ? 'i' : '')
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** Everything shown is in the value; a string that ends in … shows how it begins. */
+function assertShown(value: unknown, shown: unknown, where: string): void {
+  if (typeof shown === 'string' && shown.endsWith('…')) {
+    assert.ok(typeof value === 'string' && value.startsWith(shown.slice(0, -1)), where)
+  } else if (typeof shown === 'object' && shown !== null) {
+    assert.ok(typeof value === 'object' && value !== null, where)
+    if (Array.isArray(shown)) assert.equal((value as unknown[]).length, shown.length, where)
+    for (const [name, member] of Object.entries(shown)) {
+      assertShown((value as Record<string, unknown>)[name], member, `${where}.${name}`)
+    }
+  } else {
+    assert.equal(value, shown, where)
+  }
+}
+
+test('the tour runs block by block, and shows what it says', async () => {
+  const trilog = await Trilog.start()
+  const directory = temporaryDirectory()
+  const blocks = blocksOf(trilog.addressed(readme), 'tour')
+  const steps = blocks.filter(({ language }) => language === 'sh' || language === 'js')
+  const script = steps.map((step, number) => {
+    if (step.language === 'sh') return step.text
+    const file = `${directory}/${number}.mjs`
+    writeFileSync(file, step.text)
+    return `(cd '${root}' && '${process.execPath}' --input-type=module < '${file}')`
+  })
+  const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
+
+  assert.equal(outputs.length, steps.length)
+  for (const [number, step] of steps.entries()) {
+    const shown: Block | undefined = blocks[blocks.indexOf(step) + 1]
+    if (shown !== undefined && !steps.includes(shown)) assertPrinted(outputs[number]!, shown, step.text)
+  }
+  const aboutLogStore = outputs[steps.findIndex(({ text }) => text.includes('/openapi.json'))]!
+  assert.match(aboutLogStore, /^"Healthy"/)
+  assert.match(aboutLogStore, /^logstore_ingest_collapsed_records_total 1$/m)
+  assert.match(aboutLogStore, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
+  const aboutObjectStore = outputs[steps.findIndex(({ text }) => text.includes('/v1/metrics'))]!
+  assert.match(aboutObjectStore, /^"Healthy"/)
+  assert.match(aboutObjectStore, /^objstore_buckets 1$/m)
+  await trilog.stop()
+})
+
+test('the example of a tenant policy is one, and its digest is made as shown', async () => {
+  const [example, command] = blocksOf(readme, 'policy')
+  const { tenants } = parseTenantPolicy(example!.text, 1)
+  const { id, credentials, limits } = tenants[0]!
+  assert.equal(id, 'acme')
+  assert.deepEqual(limits, { windowSeconds: 60, records: 600_000, bytes: Infinity, concurrentRequests: 32 })
+  const digest = (await shell(command!.text, temporaryDirectory())).split(' ')[0]
+  assert.equal(credentials[0]?.tokenDigest.toString('hex'), digest)
+})
+
+test('the example of a quotas file is one', () => {
+  const [example] = blocksOf(readme, 'quotas')
+  assert.deepEqual(parseQuotas(example!.text).tenants.get('local'), {
+    publishRecordsPerSecond: 1000,
+    publishBytesPerSecond: 1_048_576,
+    consumersPerGroup: 16,
+    replicationEgressBytesPerSecond: null,
+  })
+})
+
+test('the example of a credentials file is one', () => {
+  const [example] = blocksOf(readme, 'credentials')
+  const keys = Array.from(parseCredentials(example!.text).values(), ({ id, principal }) => [
+    id,
+    principal.id,
+    [...principal.permissions],
+  ])
+  assert.deepEqual(keys, [
+    ['AKIDSHOP', 'shop', ['read', 'write', 'list', 'delete', 'admin']],
+    ['AKIDREPORT', 'report', ['read', 'list']],
+  ])
+})

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { testSeed } from '../../support/seed.ts'
+import { runKillRounds } from '../../../scripts/soak/kill.ts'
+import type { KillSummary } from '../../../scripts/soak/kill.ts'
+
+/** `npm run soak` makes as many rounds as one likes. */
+const LOCAL = { rounds: 3 }
+const REPLICATED = { rounds: 2 }
+/** Few records in many frames: checks take their time by the record. */
+const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
+
+async function run(context: TestContext, options: typeof LOCAL & { replicated?: boolean }): Promise<KillSummary> {
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+  const summary = await runKillRounds({ ...LOAD, ...options, seed })
+  context.diagnostic(JSON.stringify(summary))
+  return summary
+}
+
+describe('a log store killed under load with kill -9, again and again', () => {
+  it('starts each time and has every acknowledged record exactly once', async (context) => {
+    const { kills, bundles } = await run(context, LOCAL)
+    assert(kills >= LOCAL.rounds)
+    assert(bundles > 0, 'segments were sealed, and became bundles, on the way')
+  })
+
+  it('does so when one of three directories, the primary or a replica, was wiped meanwhile', async (context) => {
+    const { kills } = await run(context, { ...REPLICATED, replicated: true })
+    assert(kills >= REPLICATED.rounds)
+  })
+})

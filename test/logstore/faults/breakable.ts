@@ -1,0 +1,45 @@
+/** A log store with `inject.ts` in every thread of it, and the triggers that break it. */
+import type { TestContext } from 'node:test'
+import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/load.ts'
+import { Faults } from '../../support/faults.ts'
+import { LogStoreServer } from '../../support/server.ts'
+import { eventually } from '../../support/waiting.ts'
+
+/** Segments fill soon, with few records in many frames: faults hit frames, and checks take their time by the record. */
+const SEGMENT_BYTES = 1 << 20
+const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 2 }
+
+export class BreakableStore {
+  readonly server: LogStoreServer
+  readonly faults: Faults
+  #loads = 0
+
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<BreakableStore> {
+    const faults = new Faults()
+    const settings = { LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...faults.env, ...env }
+    return new BreakableStore(await LogStoreServer.start({ policy: [UNLIMITED], env: settings }), faults)
+  }
+
+  private constructor(server: LogStoreServer, faults: Faults) {
+    this.server = server
+    this.faults = faults
+  }
+
+  /** A load for one test, in a dataset of its own. */
+  load(context: TestContext, seed: number): Load {
+    const load = Load.start(this.server, { ...LOAD, seed, dataset: `soak-${this.#loads++}` })
+    context.after(() => load.abandon())
+    return load
+  }
+
+  /** Goes on with a load until so many more segments are bundles. */
+  async sealing(load: Load, segments: number): Promise<void> {
+    const before = await bundlesOf(this.server)
+    await load.during(eventually(async () => (await bundlesOf(this.server)) >= before + segments))
+  }
+
+  /** Status of GET /health. */
+  async health(): Promise<number> {
+    return (await this.server.request('/health', null)).status
+  }
+}

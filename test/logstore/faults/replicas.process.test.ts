@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { it } from 'node:test'
+import { eventually } from '../../support/waiting.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
+import { LogStoreServer } from '../../support/server.ts'
+
+const batch = {
+  resourceLogs: [
+    {
+      resource: { attributes: [{ key: 'tenant_id', value: { stringValue: 'local' } }] },
+      scopeLogs: [{ logRecords: [{ timeUnixNano: '1', body: { stringValue: 'kept' } }] }],
+    },
+  ],
+}
+
+it('a log store names a replica directory that vanishes, and starts without one that cannot be used', async (context) => {
+  const replicas = [temporaryDirectory(), temporaryDirectory()] as const
+  const server = await LogStoreServer.start({
+    env: {
+      LOGSTORE_WAL_DURABILITY_MODE: 'replicated-local',
+      LOGSTORE_WAL_REPLICA_PATHS: replicas.join(','),
+      LOGSTORE_WAL_WRITE_QUORUM: '2',
+    },
+  })
+  context.after(() => server.kill())
+  const degradedBy = async (): Promise<string> => {
+    const { status, text, headers } = await server.request('/health', null)
+    assert.deepEqual([status, text], [200, '"Healthy"\n'])
+    return headers.get('x-trilog-degraded') ?? ''
+  }
+  assert.equal(await degradedBy(), '')
+  ;(await server.request('/v1/otlp/logs', batch)).ok()
+  rmSync(replicas[1], { recursive: true })
+  await eventually(async () => (await degradedBy()).includes(replicas[1]))
+  assert.match((await server.request('/metrics', null)).text, /^logstore_wal_replicas_lost 1$/m)
+  assert(server.stderr.includes(replicas[1]))
+  ;(await server.request('/v1/otlp/logs', batch)).ok()
+
+  await server.stop()
+  writeFileSync(replicas[1], 'something else is in its way')
+  await server.startAgain()
+  assert((await degradedBy()).includes(replicas[1]))
+  ;(await server.request('/v1/otlp/logs', batch)).ok()
+})

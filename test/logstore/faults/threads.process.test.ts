@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { testSeed } from '../../support/seed.ts'
+import type { Load } from '../../../scripts/soak/load.ts'
+import { eventually } from '../../support/waiting.ts'
+import { BreakableStore } from './breakable.ts'
+
+/** Lanes are replaced up to five times a minute. */
+const DEATHS = 2
+
+const store = await BreakableStore.start()
+const { server, faults } = store
+after(() => server.kill())
+
+function loaded(context: TestContext): Load {
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+  return store.load(context, seed)
+}
+
+const occurrences = (text: string): number => server.stderr.split(text).length - 1
+
+const isHealthy = async (): Promise<boolean> => (await store.health()) === 200
+
+/** Kills a lane again and again in the middle of its work, each time where the next trigger says. */
+async function killLane(context: TestContext, trigger: (load: Load) => [name: string, content: string]): Promise<void> {
+  const load = loaded(context)
+  for (let death = 0; death < DEATHS; death++) {
+    const before = load.batches.acknowledgedRecords
+    await load.during(eventually(() => load.batches.acknowledgedRecords > before + 200))
+    const replaced = occurrences('"decode lane ready"')
+    faults.set(...trigger(load))
+    await load.during(eventually(() => occurrences('"decode lane ready"') > replaced))
+    await load.during(eventually(isHealthy))
+    await load.check()
+  }
+  await load.stop()
+  await load.checkEverything()
+  await server.kill()
+  await server.startAgain()
+  await load.checkEverything()
+}
+
+describe('a lane that dies under load is replaced, nothing acknowledged is missing and nothing is stored twice', () => {
+  it('when it is the decode lane, at any moment', (context) =>
+    killLane(context, ({ random }) => ['exit-decode', String(random.between(1, 120))]))
+
+  it('when it is the decode lane, between announcing a segment and its first frame', (context) =>
+    killLane(context, ({ random }) => ['exit-decode', `${random.between(2, 9)} announceSegment`]))
+
+  it('when it is the journal lane, at any moment', (context) =>
+    killLane(context, ({ random }) => ['exit-journal', String(random.between(1, 60))]))
+})
+
+describe('while the decode lane is replaced', () => {
+  it('requests are refused as retryable and health says so', async (context) => {
+    const load = loaded(context)
+    await load.during(eventually(() => load.batches.acknowledgedRecords > 200))
+    faults.set('exit-decode', '1')
+    const unhealthy = async (): Promise<boolean> => {
+      const { status, text } = await server.request('/health', null)
+      return status === 503 && text.includes('decode lane')
+    }
+    await load.during(eventually(unhealthy))
+    await load.during(eventually(isHealthy))
+    await load.stop()
+    await load.checkEverything()
+    // The senders fail on anything but a typed refusal with Retry-After.
+    assert(Object.keys(load.refusals).some((name) => name.startsWith('503')))
+  })
+})
+
+describe('a thread that dies with a job', () => {
+  it('fails the query it worked on as retryable, and the next one is right', async (context) => {
+    const load = loaded(context)
+    await store.sealing(load, 1)
+    await load.stop()
+    faults.set('exit-read', '/query/')
+    const reply = await server.request('/v1/query', { dataset: load.batches.dataset })
+    assert.deepEqual(
+      [reply.status, reply.rejection().retryable, reply.kind],
+      [500, true, 'bundle_read_failed'],
+      reply.text,
+    )
+    await load.checkEverything()
+  })
+
+  it('leaves a segment without a sidecar until the next try', async (context) => {
+    const load = loaded(context)
+    faults.set('exit-write', 'index.bin')
+    const failed = (): boolean => occurrences('the sidecar of a segment could not be built') > 0
+    await load.during(eventually(failed))
+    await load.check()
+    const failure = /"segment":"([0-9a-f]{16})".*could not be built/.exec(server.stderr)![1]!
+    await load.during(eventually(() => new RegExp(`"segment":"${failure}",.*bundle published`).test(server.stderr)))
+    await load.stop()
+    await load.checkEverything()
+  })
+})

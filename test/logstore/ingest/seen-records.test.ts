@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
+import { ActiveIndex } from '../../../src/logstore/active-index.ts'
+import { NO_SEGMENT, SeenRecords } from '../../../src/logstore/ingest/seen-records.ts'
+import type { SeenBundle } from '../../../src/logstore/ingest/seen-records.ts'
+
+/** A batch of records at these times; 0 is no time. */
+function batchAt(...times: number[]): OtlpBatch {
+  const batch = new OtlpBatch()
+  times.forEach((time, record) => (batch.timeLow[record] = time))
+  batch.recordCount = times.length
+  return batch
+}
+
+function indexOf(entries: readonly { id: number; time: number }[]): ActiveIndex {
+  const index = ActiveIndex.create(64)
+  entries.forEach(({ id, time }, i) =>
+    index.append(
+      Uint32Array.of(id, 0, 0, 0),
+      0,
+      new Uint32Array(4),
+      0,
+      0,
+      time,
+      64 * i,
+      0,
+      index.partitionOf('t', 'd'),
+    ),
+  )
+  index.publish(0, 0)
+  return index
+}
+
+const segment = (base: number, index: ActiveIndex) => ({ base, number: 0, index })
+
+function bundleOf(
+  base: number,
+  minTime: number,
+  maxTime: number,
+  ids: readonly number[],
+): SeenBundle & { asked: number } {
+  return {
+    base,
+    minTime,
+    maxTime,
+    asked: 0,
+    mayContainId() {
+      this.asked++
+      return true
+    },
+    containsId: (id) => ids.includes(id),
+    close: () => {},
+  }
+}
+
+describe('the records seen before', () => {
+  it('are found in the active segment, in sealed ones and in bundles', () => {
+    const seen = new SeenRecords(segment(200, indexOf([{ id: 3, time: 30 }])), [
+      segment(100, indexOf([{ id: 2, time: 20 }])),
+    ])
+    seen.addBundle(bundleOf(0, 5, 15, [1]))
+    assert(seen.beginBatch(batchAt(10, 20, 30)))
+    assert.deepEqual(
+      [1, 2, 3, 4].map((id) => seen.has(id, 0, 0, 0)),
+      [true, true, true, false],
+    )
+  })
+
+  it('are looked for nowhere when a batch is newer than everything stored', () => {
+    const bundle = bundleOf(0, 5, 15, [1])
+    const seen = new SeenRecords(segment(100, indexOf([{ id: 2, time: 20 }])))
+    seen.addBundle(bundle)
+    assert(!seen.beginBatch(batchAt(21, 22)))
+    assert(!seen.has(1, 0, 0, 0))
+    assert.equal(bundle.asked, 0)
+  })
+
+  it('are looked for everywhere when a record of the batch has no time', () => {
+    const seen = new SeenRecords(segment(100, indexOf([{ id: 2, time: 20 }])))
+    seen.addBundle(bundleOf(0, 5, 15, [1]))
+    assert(seen.beginBatch(batchAt(99, 0)))
+    assert(seen.has(1, 0, 0, 0) && seen.has(2, 0, 0, 0))
+  })
+
+  it('stay known while their segment is sealed, becomes a bundle, and is dropped with it', () => {
+    const seen = new SeenRecords({ base: NO_SEGMENT, number: 0, index: ActiveIndex.create(8) })
+    seen.openSegment(segment(0, indexOf([{ id: 1, time: 10 }])))
+    seen.openSegment(segment(100, ActiveIndex.create(8)))
+    const knows = (): boolean => seen.beginBatch(batchAt(10)) && seen.has(1, 0, 0, 0)
+    assert(knows())
+    seen.closeSealed(0)
+    seen.addBundle(bundleOf(0, 10, 10, [1]))
+    assert(knows())
+    seen.dropBundle(0)
+    assert(!knows())
+  })
+})

@@ -1,0 +1,558 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { nodeFiles } from '../../../src/log/node-files.ts'
+import { readWhole } from '../../../src/log/files.ts'
+import { TestStore, textsOf } from '../../support/stored-segments.ts'
+import type { QueriedRecord, QueryResponseBody, TestRecord } from '../../support/stored-segments.ts'
+
+const TRACES = [
+  '0123456789abcdef0123456789abcdef',
+  'ffffffffffffffffffffffffffffffff',
+  '00000000000000000000000000000001',
+]
+
+/** A stored record and the place that orders it among records of one time. */
+interface ModelRecord extends TestRecord {
+  readonly tenant: string
+  readonly position: number
+}
+
+type Step =
+  | { readonly kind: 'add'; readonly tenant: string; readonly records: readonly Omit<TestRecord, 'text'>[] }
+  | { readonly kind: 'seal' }
+  | { readonly kind: 'publish'; readonly fromFrames: boolean }
+  | { readonly kind: 'restart' }
+
+const record = fc.record({
+  dataset: fc.constantFrom('orders', 'payments'),
+  time: fc.oneof(fc.bigInt({ min: 5n, max: 12n }), fc.constantFrom(0xffff_ffffn, 1n << 32n, (1n << 64n) - 1n)),
+  trace: fc.constantFrom(null, ...TRACES),
+})
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    arbitrary: fc.record({
+      kind: fc.constant('add' as const),
+      tenant: fc.constantFrom('acme', 'acme', 'globex'),
+      records: fc.array(record, { minLength: 1, maxLength: 12 }),
+    }),
+    weight: 6,
+  },
+  { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
+  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean() }), weight: 2 },
+  { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
+)
+const steps = fc.array(step, { maxLength: 20, size: 'max' })
+
+interface ModelFilter {
+  readonly trace: string | null
+  readonly from: bigint | null
+  readonly to: bigint | null
+}
+
+const filter = fc.record({
+  trace: fc.constantFrom(null, null, ...TRACES),
+  from: fc.option(fc.bigInt({ min: 4n, max: 13n }), { nil: null }),
+  to: fc.option(fc.oneof(fc.bigInt({ min: 4n, max: 13n }), fc.constant((1n << 64n) - 1n)), { nil: null }),
+})
+
+/** Runs steps on a store and keeps the plain list of what was stored. */
+class Model {
+  readonly records: ModelRecord[] = []
+  readonly store: TestStore
+
+  constructor(store: TestStore) {
+    this.store = store
+  }
+
+  run(step: Step): void {
+    switch (step.kind) {
+      case 'add': {
+        const records = step.records.map((record, i) => ({ ...record, text: `${this.records.length + i}` }))
+        const position = this.store.add(step.tenant, records)
+        for (const record of records) this.records.push({ ...record, tenant: step.tenant, position })
+        return
+      }
+      case 'seal':
+        return this.store.seal()
+      case 'publish':
+        return this.store.publish(step.fromFrames)
+      case 'restart':
+        return this.store.restart()
+    }
+  }
+
+  /** Texts of all results in order: by time, ties in the order of storing. */
+  expected(tenant: string, dataset: string, { trace, from, to }: ModelFilter): string[] {
+    return this.records
+      .filter((one) => one.tenant === tenant && one.dataset === dataset)
+      .filter((one) => trace === null || one.trace === trace)
+      .filter(({ time }) => (from === null || time >= from) && (to === null || time < to))
+      .sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : Number(a.text) - Number(b.text)))
+      .map(({ text }) => text)
+  }
+}
+
+const requestFilter = ({ trace, from, to }: ModelFilter): object => ({
+  trace_id: trace,
+  start_time_unix_nano: from?.toString() ?? null,
+  end_time_unix_nano: to?.toString() ?? null,
+})
+
+function withStore(run: (store: TestStore) => void): void {
+  const store = new TestStore()
+  try {
+    run(store)
+  } finally {
+    store.close()
+  }
+}
+
+describe('a query', () => {
+  it('answers like a list that is filtered and sorted, however the records are spread over segments', () => {
+    fc.assert(
+      fc.property(
+        steps,
+        filter,
+        fc.constantFrom('acme', 'globex'),
+        fc.integer({ min: 1, max: 500 }),
+        (run, filter, tenant, limit) =>
+          withStore((store) => {
+            const model = new Model(store)
+            for (const step of run) model.run(step)
+            const reply = store.query(tenant, { dataset: 'orders', filter: requestFilter(filter), page: { limit } })
+            const expected = model.expected(tenant, 'orders', filter)
+            assert.equal(reply.matched_records, expected.length)
+            assert.deepEqual(textsOf(reply), expected.slice(0, limit))
+            assert.equal(reply.page.next_cursor === null, expected.length <= limit)
+            for (const { record } of reply.results) {
+              const stored = model.records[Number(record.raw_payload.record.body.stringValue)]!
+              assert.equal(record.time_unix_nano, stored.time.toString())
+              assert.equal(record.trace_id, stored.trace)
+            }
+          }),
+      ),
+      { numRuns: 100 },
+    )
+  })
+
+  it('counts the records of an unsealed segment, whole or not, in the range or not, damaged or not', () => {
+    const time = fc.integer({ min: 0, max: 9 })
+    const batch = fc.record({ time, spread: fc.integer({ min: 0, max: 2 }), records: fc.integer({ min: 1, max: 12 }) })
+    fc.assert(
+      fc.property(
+        fc.array(batch, { minLength: 1, maxLength: 12 }),
+        time,
+        time,
+        fc.integer({ min: 1, max: 5 }),
+        fc.option(fc.nat(), { nil: null }),
+        (batches, from, to, limit, damaged) =>
+          withStore((store) => {
+            const stored = batches.map(({ time, spread, records }, batch) => {
+              const times = Array.from({ length: records }, (_, i) => time + (i % (spread + 1)))
+              const position = store.add(
+                'acme',
+                times.map((time, i) => ({
+                  dataset: 'orders',
+                  time: BigInt(time + 1),
+                  trace: null,
+                  text: `${batch}.${i}`,
+                })),
+              )
+              return { times, position }
+            })
+            if (damaged !== null) {
+              const { position } = stored[damaged % stored.length]!
+              store.quarantined = [{ from: position, to: position + 8 }]
+            }
+            const filter = { start_time_unix_nano: `${from + 1}`, end_time_unix_nano: `${to + 1}` }
+            const reply = store.query('acme', { dataset: 'orders', filter, page: { limit } })
+            const matching = (at: number): number[] => stored[at]!.times.filter((time) => time >= from && time < to)
+            const counts = stored.map((_, at) => matching(at).length)
+            const lost = damaged === null ? 0 : counts[damaged % stored.length]!
+            const all = counts.reduce((sum, count) => sum + count, 0)
+            assert.deepEqual([reply.matched_records, reply.quarantined_records ?? 0], [all - lost, lost])
+            assert.equal(reply.results.length, Math.min(limit, all - lost))
+            const cursor = reply.page.next_cursor
+            if (cursor === null) return
+            const next = store.query('acme', { dataset: 'orders', filter, page: { limit, cursor } })
+            assert.deepEqual([next.matched_records, next.quarantined_records ?? 0], [all - lost, lost])
+            assert.equal(next.results.length, Math.min(limit, all - lost - limit))
+          }),
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  it('walked page by page gives what its first page saw, each record once and in order, while records come and segments are sealed', () => {
+    const walk = fc.array(
+      fc.record({ limit: fc.integer({ min: 1, max: 9 }), between: fc.array(step, { maxLength: 3 }) }),
+      {
+        minLength: 1,
+        maxLength: 5,
+      },
+    )
+    fc.assert(
+      fc.property(steps, filter, walk, (run, filter, walk) =>
+        withStore((store) => {
+          const model = new Model(store)
+          for (const step of run) model.run(step)
+          const expected = model.expected('acme', 'orders', filter)
+          const seen: string[] = []
+          let cursor: string | null = null
+          let page = 0
+          do {
+            const { limit, between } = walk[page++ % walk.length]!
+            const body = { dataset: 'orders', filter: requestFilter(filter), page: { limit, cursor } }
+            const reply: QueryResponseBody = store.query('acme', body)
+            assert.equal(reply.matched_records, expected.length)
+            assert.equal(reply.page.cursor, cursor)
+            seen.push(...textsOf(reply))
+            cursor = reply.page.next_cursor
+            for (const step of between) model.run(step)
+          } while (cursor !== null)
+          assert.deepEqual(seen, expected)
+        }),
+      ),
+      { numRuns: 100 },
+    )
+  })
+
+  it('finds every record by its id, alone and together with other filters', () => {
+    fc.assert(
+      fc.property(steps, (run) =>
+        withStore((store) => {
+          const model = new Model(store)
+          for (const step of run) model.run(step)
+          const all = store.query('acme', { dataset: 'orders', page: { limit: 500 } })
+          for (const { record } of all.results.slice(0, 20)) checkId(store, record)
+        }),
+      ),
+      { numRuns: 40 },
+    )
+
+    function checkId(store: TestStore, record: QueriedRecord): void {
+      const ask = (filter: object, tenant = 'acme', dataset = 'orders') =>
+        store.query(tenant, { dataset, filter: { record_id: record.record_id, ...filter } })
+      const found = ask({})
+      assert.equal(found.matched_records, 1)
+      assert.deepEqual(found.results, [{ record }])
+      assert.deepEqual(found.used_indexes, ['record_id'])
+      assert.equal(found.scanned_bundles, 1)
+      assert.equal(ask({}, 'globex').matched_records, 0)
+      assert.equal(ask({}, 'acme', 'payments').matched_records, 0)
+      assert.equal(ask({ end_time_unix_nano: record.time_unix_nano }).matched_records, 0)
+      assert.equal(ask({ start_time_unix_nano: record.time_unix_nano }).matched_records, 1)
+      for (const trace of TRACES) {
+        const both = ask({ trace_id: trace })
+        assert.equal(both.matched_records, record.trace_id === trace ? 1 : 0)
+        assert.deepEqual(both.used_indexes, ['record_id', 'identity.trace_id'])
+      }
+    }
+  })
+
+  it('sees nothing beyond the committed position', (context) => {
+    const store = TestStore.open(context)
+    store.add('acme', [{ dataset: 'orders', time: 5n, trace: TRACES[0]!, text: 'durable' }])
+    const before = store.snapshot()
+    store.add('acme', [{ dataset: 'orders', time: 4n, trace: TRACES[0]!, text: 'on its way' }])
+    for (const filter of [{}, { trace_id: TRACES[0]! }]) {
+      assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders', filter }, before)), ['durable'])
+      assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders', filter })), ['on its way', 'durable'])
+    }
+    const late = store.query('acme', { dataset: 'orders' }).results[0]!.record.record_id
+    assert.equal(store.query('acme', { dataset: 'orders', filter: { record_id: late } }, before).matched_records, 0)
+  })
+
+  it('matches nothing by an id of another shape, an empty time range or an unknown dataset, and says which index it is', (context) => {
+    const store = TestStore.open(context)
+    store.add('acme', [{ dataset: 'orders', time: 5n, trace: null, text: 'a' }])
+    const nothing = (body: object) => {
+      const reply = store.query('acme', { dataset: 'orders', ...body })
+      assert.deepEqual([reply.matched_records, reply.results, reply.page.next_cursor], [0, [], null])
+      return reply.used_indexes
+    }
+    assert.deepEqual(nothing({ filter: { record_id: 'something' } }), ['record_id'])
+    assert.deepEqual(nothing({ filter: { trace_id: '0'.repeat(32) } }), ['identity.trace_id'])
+    assert.deepEqual(nothing({ filter: { start_time_unix_nano: 6, end_time_unix_nano: 5 } }), ['dataset_time'])
+    assert.deepEqual(nothing({ filter: { start_time_unix_nano: '5', end_time_unix_nano: '5' } }), ['dataset_time'])
+    assert.deepEqual(nothing({ dataset: 'nothing' }), ['dataset_time'])
+  })
+
+  it('ends a page early when its records are very large, and the cursor goes on from there', (context) => {
+    const store = TestStore.open(context)
+    const large = 'x'.repeat(12 << 20)
+    for (let i = 1; i <= 5; i++)
+      store.add('acme', [{ dataset: 'orders', time: BigInt(i), trace: null, text: `${i}${large}` }])
+    const lengths: number[] = []
+    const seen: string[] = []
+    let cursor: string | null = null
+    do {
+      const reply: QueryResponseBody = store.query('acme', { dataset: 'orders', page: { cursor } })
+      assert.equal(reply.matched_records, 5)
+      lengths.push(reply.results.length)
+      seen.push(...textsOf(reply).map((text) => text[0]!))
+      cursor = reply.page.next_cursor
+    } while (cursor !== null)
+    assert.deepEqual(
+      [lengths, seen],
+      [
+        [3, 2],
+        ['1', '2', '3', '4', '5'],
+      ],
+    )
+  })
+
+  it('opens only bundles that can hold a match', (context) => {
+    const store = TestStore.open(context)
+    for (const time of [100n, 200n, 300n]) {
+      store.add('acme', [{ dataset: 'orders', time, trace: null, text: `${time}` }])
+      store.seal()
+    }
+    store.publish()
+    const scanned = (filter: object) => store.query('acme', { dataset: 'orders', filter }).scanned_bundles
+    assert.equal(scanned({}), 3)
+    assert.equal(scanned({ start_time_unix_nano: '150' }), 2)
+    assert.equal(scanned({ start_time_unix_nano: '150', end_time_unix_nano: '250' }), 1)
+    assert.equal(scanned({ start_time_unix_nano: '301' }), 0)
+    assert.equal(store.query('globex', { dataset: 'orders' }).scanned_bundles, 0)
+  })
+
+  it('lets go of bundles that retention dropped', (context) => {
+    const store = TestStore.open(context)
+    for (const text of ['old', 'new']) {
+      store.add('acme', [{ dataset: 'orders', time: 1n, trace: null, text }])
+      store.seal()
+    }
+    store.publish()
+    assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders' })), ['old', 'new'])
+    const first = store.query('acme', { dataset: 'orders', page: { limit: 1 } })
+    const [dropped] = store.segments.splice(0, 1)
+    rmSync(store.directoryOf(dropped!.base), { recursive: true })
+    assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders' })), ['new'])
+    const rest = store.query('acme', { dataset: 'orders', page: { cursor: first.page.next_cursor } })
+    assert.deepEqual(textsOf(rest), ['new'])
+  })
+})
+
+describe('a query and its deadline', () => {
+  it('is rejected when the time is over before it begins', (context) => {
+    const store = TestStore.open(context)
+    store.add('acme', [{ dataset: 'orders', time: 1n, trace: null, text: 'a' }])
+    store.clock.nowMs = 1000
+    const answer = store.ask('acme', { dataset: 'orders' }, store.snapshot(), 1000)
+    assert.equal(answer.kind, 'deadline_exceeded')
+    assert.equal(store.ask('acme', { dataset: 'orders' }, store.snapshot(), 1001).kind, 'ok')
+  })
+
+  it('stops between any two pieces of its work', (context) => {
+    const store = TestStore.open(context)
+    for (let i = 0; i < 3; i++) {
+      store.add('acme', [{ dataset: 'orders', time: BigInt(i), trace: TRACES[0]!, text: `${i}` }])
+      store.seal()
+      if (i < 2) store.publish()
+    }
+    for (const filter of [{}, { trace_id: TRACES[0]! }]) {
+      let looks = 0
+      Object.defineProperty(store.clock, 'nowMs', { get: () => looks++, configurable: true })
+      assert.equal(store.ask('acme', { dataset: 'orders', filter }, store.snapshot(), Infinity).kind, 'ok')
+      const needed = looks
+      for (let deadline = 0; deadline < needed; deadline++) {
+        looks = 0
+        const answer = store.ask('acme', { dataset: 'orders', filter }, store.snapshot(), deadline)
+        assert.equal(answer.kind, 'deadline_exceeded')
+        assert.equal(looks, deadline + 1)
+      }
+    }
+  })
+})
+
+describe('a cursor', () => {
+  const cursorOf = (store: TestStore): string => {
+    for (let i = 0; i < 3; i++) store.add('acme', [{ dataset: 'orders', time: BigInt(i), trace: null, text: `${i}` }])
+    return store.query('acme', { dataset: 'orders', page: { limit: 1 } }).page.next_cursor!
+  }
+
+  it('is refused with another tenant, dataset or filter', (context) => {
+    const store = TestStore.open(context)
+    const cursor = cursorOf(store)
+    const ask = (tenant: string, body: object) => store.ask(tenant, { page: { cursor }, ...body }).kind
+    assert.equal(ask('acme', { dataset: 'orders' }), 'ok')
+    assert.equal(ask('acme', { dataset: 'orders', filter: {} }), 'ok')
+    assert.equal(ask('globex', { dataset: 'orders' }), 'invalid_cursor')
+    assert.equal(ask('acme', { dataset: 'payments' }), 'invalid_cursor')
+    assert.equal(ask('acme', { dataset: 'orders', filter: { trace_id: TRACES[0] } }), 'invalid_cursor')
+    assert.equal(ask('acme', { dataset: 'orders', filter: { record_id: 'x' } }), 'invalid_cursor')
+    assert.equal(ask('acme', { dataset: 'orders', filter: { start_time_unix_nano: 0 } }), 'invalid_cursor')
+    assert.equal(ask('acme', { dataset: 'orders', filter: { end_time_unix_nano: 9 } }), 'invalid_cursor')
+  })
+
+  it('is refused when a character is changed, removed or added', (context) => {
+    const store = TestStore.open(context)
+    const cursor = cursorOf(store)
+    const kindOf = (cursor: string) => store.ask('acme', { dataset: 'orders', page: { cursor } }).kind
+    for (let i = 0; i < cursor.length; i++) {
+      assert.equal(
+        kindOf(`${cursor.slice(0, i)}${cursor[i] === 'A' ? 'B' : 'A'}${cursor.slice(i + 1)}`),
+        'invalid_cursor',
+      )
+      assert.equal(kindOf(cursor.slice(0, i) + cursor.slice(i + 1) || 'A'), 'invalid_cursor')
+      assert.equal(kindOf(`${cursor.slice(0, i)} ${cursor.slice(i)}`), 'invalid_cursor')
+    }
+    assert.equal(kindOf(`${cursor}=`), 'invalid_cursor')
+    fc.assert(fc.property(fc.string({ minLength: 1 }), (text) => assert.equal(kindOf(text), 'invalid_cursor')))
+  })
+
+  it('of a log that went further than this one is refused', (context) => {
+    const store = TestStore.open(context)
+    const empty = store.snapshot()
+    const cursor = cursorOf(store)
+    assert.equal(store.ask('acme', { dataset: 'orders', page: { cursor } }, empty).kind, 'invalid_cursor')
+  })
+})
+
+describe('damage that a query comes upon', () => {
+  const filled = (store: TestStore): number[] => {
+    const positions = ['a', 'b', 'c'].map((text, i) =>
+      store.add('acme', [
+        { dataset: 'orders', time: BigInt(i + 1), trace: TRACES[0]!, text },
+        { dataset: 'payments', time: BigInt(i + 1), trace: null, text: `${text}'` },
+      ]),
+    )
+    return positions
+  }
+  const damage = (store: TestStore, name: string, at: number): void => {
+    const file = nodeFiles.open(`${store.directoryOf(0)}/${name}`, 'write')
+    const byte = Buffer.alloc(1)
+    file.read(byte, at)
+    file.writev([Buffer.from([byte[0]! ^ 1])], at)
+    file.close()
+  }
+
+  for (const sealed of [false, true]) {
+    it(`in a frame of a${sealed ? ' bundle' : 'n unsealed segment'} is a rejection that names it; once it is quarantined the rest is served and counted`, (context) => {
+      const store = TestStore.open(context)
+      const [, second, third] = filled(store)
+      if (sealed) {
+        store.seal()
+        store.publish()
+      }
+      damage(store, 'records.log', second! + 200)
+      const answer = store.ask('acme', { dataset: 'orders' })
+      assert.equal(answer.kind, 'bundle_read_failed')
+      assert.deepEqual('incident' in answer && answer.incident, { kind: 'frame', base: 0, position: second })
+      assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders', page: { limit: 1 } })), ['a'])
+
+      store.quarantined = [
+        { from: second!, to: third! },
+        { from: second!, to: second! + 8 },
+      ] // the same frame, twice
+      for (const filter of [{}, { trace_id: TRACES[0]! }, { start_time_unix_nano: 0 }]) {
+        const reply = store.query('acme', { dataset: 'orders', filter })
+        assert.deepEqual([textsOf(reply), reply.matched_records, reply.quarantined_records], [['a', 'c'], 2, 1])
+      }
+      const outside = store.query('acme', { dataset: 'orders', filter: { start_time_unix_nano: 3 } })
+      assert.deepEqual([textsOf(outside), outside.quarantined_records], [['c'], undefined])
+    })
+  }
+
+  it('in the index is a rejection that names the bundle, and a rebuilt index answers again', (context) => {
+    const store = TestStore.open(context)
+    filled(store)
+    store.seal()
+    store.publish()
+    const whole = store.query('acme', { dataset: 'orders' })
+    store.restart()
+    damage(store, 'index.bin', 16 * 1024)
+    const answer = store.ask('acme', { dataset: 'orders' })
+    assert.equal(answer.kind, 'bundle_read_failed')
+    assert.deepEqual('incident' in answer && answer.incident, { kind: 'index', base: 0 })
+    const [segment] = store.segments
+    segment!.row = store.index(segment!, true)
+    assert.deepEqual(store.query('acme', { dataset: 'orders' }), whole)
+  })
+
+  it('in the index never changes an answer, whichever byte it is in', (context) => {
+    const store = TestStore.open(context)
+    filled(store)
+    store.seal()
+    store.publish()
+    const path = `${store.directoryOf(0)}/index.bin`
+    const bytes = readWhole(nodeFiles, path)!
+    const filters = [{}, { trace_id: TRACES[0]! }, { start_time_unix_nano: 2 }]
+    const bodies = filters.map((filter) => ({ dataset: 'orders', filter }))
+    const whole = bodies.map((body) => store.query('acme', body))
+    fc.assert(
+      fc.property(fc.nat(bytes.byteLength - 1), (at) => {
+        damage(store, 'index.bin', at)
+        store.restart()
+        for (const [i, body] of bodies.entries()) {
+          const answer = store.ask('acme', body)
+          if (answer.kind === 'ok') assert.deepEqual(JSON.parse(Buffer.from(answer.body).toString()), whole[i])
+          else assert.deepEqual('incident' in answer && answer.incident, { kind: 'index', base: 0 })
+        }
+        damage(store, 'index.bin', at)
+      }),
+    )
+  })
+
+  it('is the missing file of a bundle: index.bin is rebuilt, a bundle that is gone altogether is asked for again', (context) => {
+    const store = TestStore.open(context)
+    filled(store)
+    store.seal()
+    store.publish()
+    const missing = `${store.directoryOf(0)}/index.bin`
+    nodeFiles.removeFile(missing)
+    const answer = store.ask('acme', { dataset: 'orders' })
+    assert.deepEqual('incident' in answer && answer.incident, { kind: 'index', base: 0 })
+    nodeFiles.removeDirectory(store.directoryOf(0))
+    const gone = store.ask('acme', { dataset: 'orders' })
+    assert.equal(gone.kind, 'bundle_read_failed')
+    assert.deepEqual('incident' in gone && gone.incident, null)
+  })
+
+  it('is not a disk that fails to read: the client may try again, nothing is reported for repair', (context) => {
+    const store = TestStore.open(context)
+    filled(store)
+    store.seal()
+    store.publish()
+    for (const name of ['index.bin', 'records.log']) {
+      store.restart()
+      store.unreadable = name
+      const answer = store.ask('acme', { dataset: 'orders' })
+      assert.equal(answer.kind, 'bundle_read_failed')
+      assert.deepEqual('incident' in answer && answer.incident, null)
+      store.unreadable = null
+      assert.equal(store.query('acme', { dataset: 'orders' }).results.length, 3)
+    }
+  })
+
+  it('is a frame that was cut off', (context) => {
+    const store = TestStore.open(context)
+    const [, , third] = filled(store)
+    const file = nodeFiles.open(`${store.directoryOf(0)}/records.log`, 'write')
+    for (const length of [third! + 100, third! + 10]) {
+      file.truncate(length)
+      const answer = store.ask('acme', { dataset: 'orders' })
+      assert.deepEqual('incident' in answer && answer.incident, { kind: 'frame', base: 0, position: third })
+    }
+    file.close()
+  })
+})
+
+describe('the bundles a thread has open', () => {
+  it('are closed when there are too many, and opened again when they are asked', (context) => {
+    const store = TestStore.open(context)
+    const count = 270
+    for (let i = 1; i <= count; i++) {
+      store.add('acme', [{ dataset: 'orders', time: BigInt(i), trace: null, text: `${i}` }])
+      store.seal()
+    }
+    store.publish()
+    for (let round = 0; round < 2; round++) {
+      assert.equal(store.query('acme', { dataset: 'orders', page: { limit: 500 } }).results.length, count)
+    }
+    assert.ok(nodeFiles.list('/proc/self/fd')!.length < 2 * 256 + 100)
+  })
+})

@@ -1,0 +1,354 @@
+/**
+ * A broker without threads, disk or clock: the engine on simulated files, with journals, readers and writers that are moved by hand.
+ *
+ *   journal   `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
+ *   readers   answer at once, or when `serveReads` is called; they get copies and give up their memory, as threads do
+ *   writers   of sidecars and checkpoints, likewise; they can be made to fail
+ *   time      a monotonic clock that begins anew with each start, and a wall clock that jumps
+ *
+ * Promises are moved along by `settle`: nothing here waits for real time.
+ */
+import { createBroker } from '../../src/broker/broker.ts'
+import type { Broker } from '../../src/broker/broker.ts'
+import type { Checkpoints } from '../../src/broker/engine/checkpoints.ts'
+import type { Core } from '../../src/broker/engine/core.ts'
+import { openEngine } from '../../src/broker/engine/engine.ts'
+import { Retainer } from '../../src/broker/engine/retainer.ts'
+import { askedBroker } from '../../src/broker/operations.ts'
+import type { AskedBroker, Caller, Patience } from '../../src/broker/operations.ts'
+import { TenantQuotas } from '../../src/broker/quotas.ts'
+import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
+import { RecordReader } from '../../src/broker/records/reader.ts'
+import { RecordReads } from '../../src/broker/records/record-reads.ts'
+import { memoryOf, runWriteTask } from '../../src/broker/records/write-task.ts'
+import type { WriteTask } from '../../src/broker/records/write-task.ts'
+import { NO_QUOTAS } from '../../src/config/quotas.ts'
+import type { Quotas } from '../../src/config/quotas.ts'
+import type { Log } from '../../src/log/log.ts'
+import { World } from './log-harness.ts'
+import { mulberry32 } from './sim-files.ts'
+import { ReadErrors } from '../../src/observability/read-errors.ts'
+
+export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
+/** A client that stays. */
+export const PATIENT: Patience = { onAbandoned: () => {} }
+export const WALL_START_MS = 1_800_000_000_000
+
+const SEGMENT_BYTES = 4096
+const RING_BYTES = 1 << 17
+export const RESERVE_BYTES = 2 << 20
+
+export interface BrokerWorldOptions {
+  readonly seed?: number
+  readonly segmentBytes?: number
+  readonly localDisk?: 'sync' | 'append'
+  readonly quotas?: Quotas
+  /** More directories, all of which must have synced a frame. */
+  readonly replicas?: readonly string[]
+}
+
+interface Held {
+  run(): void
+}
+
+interface Timer {
+  readonly intervalMs: number
+  readonly task: () => void
+  dueMs: number
+}
+
+export class BrokerWorld {
+  readonly world: World
+  readonly options: BrokerWorldOptions
+  log!: Log
+  core!: Core
+  checkpoints!: Checkpoints
+  retainer!: Retainer
+  broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
+  readonly warnings: string[] = []
+  holdsReads = false
+  holdsWrites = false
+  failsWrites = false
+  /** How often long work let others have their turn. */
+  turns = 0
+  /** What the machine slept. */
+  sleptMs = 0
+  /** The next start sets broker time. */
+  setsClock = false
+  /** How far the wall clock is off. */
+  wallSkewMs = 0
+  /** Since the world began: what a clock shows that is never set. */
+  #elapsedMs = 0
+  #bootMs = 0
+  readonly #random: () => number
+  #heldReads: Held[] = []
+  #heldWrites: Held[] = []
+  #timers = new Set<Timer>()
+
+  static async open(options: BrokerWorldOptions = {}): Promise<BrokerWorld> {
+    const opened = new BrokerWorld(options)
+    await opened.open()
+    return opened
+  }
+
+  constructor(options: BrokerWorldOptions = {}, world = new World({ seed: options.seed ?? 1 })) {
+    this.options = options
+    this.world = world
+    this.#random = mulberry32((options.seed ?? 1) + 1)
+  }
+
+  get files() {
+    return this.world.files
+  }
+
+  /** Of leases and delays. */
+  get nowMs(): number {
+    return this.core.time.nowMs()
+  }
+
+  get wallMs(): number {
+    return WALL_START_MS + this.#elapsedMs + this.wallSkewMs
+  }
+
+  async open(): Promise<void> {
+    const { world, options } = this
+    this.#bootMs = this.#elapsedMs - Math.floor(this.#random() * 1000)
+    world.nowMs = this.#elapsedMs - this.#bootMs
+    const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES
+    const replicas = options.replicas ?? []
+    this.log = await world.open({ ringBytes: RING_BYTES, segmentBytes, reserveBytes: RESERVE_BYTES, replicas })
+    const opening = this.#openEngine()
+    const stepping = { done: false }
+    const opened = opening.finally(() => (stepping.done = true))
+    opened.catch(() => {}) // waited for below
+    while (!stepping.done) {
+      world.step()
+      await turn()
+    }
+    const { core, checkpoints } = await opened
+    this.core = core
+    this.checkpoints = checkpoints
+    this.retainer = new Retainer(core, checkpoints, segmentBytes)
+    const broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    this.broker = {
+      ...askedBroker(broker),
+      close: () => broker.close(),
+      get waitingClaims() {
+        return broker.waitingClaims
+      },
+    }
+    await turn()
+  }
+
+  #openEngine() {
+    const { log, world } = this
+    const reader = new RecordReader(world.files, { segmentsDirectory: '/data/segments', logId: log.id })
+    const warn = (_details: object, message: string): void => void this.warnings.push(message)
+    return openEngine({
+      log,
+      directories: ['/data', ...(this.options.replicas ?? [])],
+      files: world.files,
+      reads: new RecordReads({
+        jobs: {
+          run: (task, { transfer = [] }) => {
+            const received = structuredClone<ReadTask>(task, { transfer: [...transfer] as ArrayBuffer[] })
+            return this.#hold<ReadResult>(this.holdsReads ? this.#heldReads : null, () => reader.run(received))
+          },
+        },
+        threads: 1,
+        waitingMax: 1000,
+        readErrors: new ReadErrors(() => world.nowMs, { error: () => {} }),
+        readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
+        defer: (run) => queueMicrotask(run),
+      }),
+      write: (task: WriteTask) => {
+        const received = structuredClone(task, { transfer: memoryOf(task) })
+        return this.#hold(this.holdsWrites ? this.#heldWrites : null, () => {
+          if (this.failsWrites) throw new Error('the test lets no sidecar be written')
+          runWriteTask(world.files, received)
+        })
+      },
+      clock: {
+        nowMs: () => world.nowMs,
+        wallMs: () => this.wallMs,
+        uptimeMs: () => world.nowMs + this.sleptMs,
+        every: (intervalMs, task) => {
+          const timer = { intervalMs, task, dueMs: world.nowMs + intervalMs }
+          this.#timers.add(timer)
+          return () => void this.#timers.delete(timer)
+        },
+      },
+      logger: { debug: () => {}, info: () => {}, warn, error: warn },
+      defer: (run) => queueMicrotask(run),
+      turn: () => {
+        this.turns += 1
+        return turn()
+      },
+      random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
+      localDisk: this.options.localDisk ?? 'sync',
+      writeQuorum: 1 + (this.options.replicas?.length ?? 0),
+      hasReplicas: this.options.replicas !== undefined,
+      setsClock: this.setsClock,
+      tenants: [CALLER.tenant],
+    })
+  }
+
+  // Threads
+
+  /** Everything that waits is written, synced and heard of, until nothing waits. */
+  async flush(): Promise<void> {
+    this.holdsReads = false
+    for (let quiet = 0; quiet < 2; quiet += 1) {
+      const before = `${this.log.written} ${this.core.appender.inFlight} ${this.#heldReads.length}`
+      this.serveReads()
+      this.world.step()
+      await turn()
+      if (before !== `${this.log.written} ${this.core.appender.inFlight} ${this.#heldReads.length}`) quiet = 0
+    }
+  }
+
+  async step(): Promise<void> {
+    this.world.step()
+    await turn()
+  }
+
+  /** Written and synced, and main does not know. */
+  stepUnheard(): void {
+    this.world.lanes[0]?.journal.runGroup()
+  }
+
+  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
+  async laneDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
+    const lane = this.world.lanes[0]!
+    if (how === 'unheard') lane.vanish()
+    lane.die()
+    await turn()
+  }
+
+  serveReads(): void {
+    for (const held of this.#heldReads.splice(0)) held.run()
+  }
+
+  serveWrites(): void {
+    for (const held of this.#heldWrites.splice(0)) held.run()
+  }
+
+  // Time
+
+  /** Timers that are due run once, as after a stall. */
+  async advance(ms: number): Promise<void> {
+    this.#elapsedMs += ms
+    this.world.nowMs += ms
+    const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.world.nowMs)
+    for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) {
+      if (!this.#timers.has(timer)) continue
+      timer.dueMs = this.world.nowMs + timer.intervalMs
+      timer.task()
+    }
+    await turn()
+  }
+
+  /** All timers, whether they are due or not: what is due by the clock comes about, and no time passes. */
+  async tick(): Promise<void> {
+    for (const { task } of Array.from(this.#timers)) task()
+    await turn()
+  }
+
+  // The end
+
+  async close(): Promise<void> {
+    this.broker.close()
+    this.holdsReads = false
+    this.holdsWrites = false
+    this.serveReads()
+    this.serveWrites()
+    await this.log.close()
+    await this.checkpoints.idle()
+    this.#end()
+    this.world.end('kill')
+  }
+
+  end(how: 'kill' | 'crash'): void {
+    this.#end()
+    this.world.end(how)
+  }
+
+  /** The same files at the same time, for another broker. */
+  copy(seed: number): BrokerWorld {
+    const world = new World({ seed })
+    world.files = this.world.files.clone(seed)
+    const copy = new BrokerWorld({ ...this.options, seed }, world)
+    copy.#elapsedMs = this.#elapsedMs
+    copy.wallSkewMs = this.wallSkewMs
+    return copy
+  }
+
+  #end(): void {
+    this.#heldReads = []
+    this.#heldWrites = []
+    this.#timers.clear()
+    this.holdsReads = false
+    this.holdsWrites = false
+    this.failsWrites = false
+  }
+
+  #hold<Result>(held: Held[] | null, run: () => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const runNow = (): void => {
+        try {
+          resolve(run())
+        } catch (error) {
+          reject(error)
+        }
+      }
+      if (held) held.push({ run: runNow })
+      else runNow()
+    })
+  }
+}
+
+/** Lets all promises go as far as they go without anybody from outside. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** What an operation has come to so far. */
+export type Outcome<T> =
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'answered'; readonly value: T }
+  | { readonly kind: 'refused'; readonly error: unknown }
+
+export class Pending<T> {
+  outcome: Outcome<T> = { kind: 'pending' }
+  readonly #listeners: (() => void)[] = []
+
+  constructor(operation: Promise<T>) {
+    operation.then(
+      (value) => this.#settle({ kind: 'answered', value }),
+      (error: unknown) => this.#settle({ kind: 'refused', error }),
+    )
+  }
+
+  /** Called when the answer is given, in the turn it is given. */
+  onSettled(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  get value(): T {
+    if (this.outcome.kind !== 'answered') throw new Error(`no answer: ${JSON.stringify(this.outcome)}`)
+    return this.outcome.value
+  }
+
+  /** Code of the refusal; null when there is none. */
+  get code(): unknown {
+    const { outcome } = this
+    if (outcome.kind !== 'refused') return null
+    return outcome.error instanceof Error && 'code' in outcome.error ? outcome.error.code : String(outcome.error)
+  }
+
+  #settle(outcome: Outcome<T>): void {
+    this.outcome = outcome
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+// oxlint-disable-next-line no-unnecessary-type-parameters -- the type is the caller's claim, which its assertions check
+export const jsonOf = <T>(bytes: Uint8Array): T => JSON.parse(Buffer.from(bytes).toString()) as T

@@ -1,0 +1,40 @@
+/** The triggers that break a service with `inject.ts` in every thread of it. */
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from './directories.ts'
+
+const INJECT = fileURLToPath(new URL('inject.ts', import.meta.url))
+
+/** A log is restarted in place five times a minute. */
+const MISSED_AFTER_MS = 15_000
+
+export class Faults {
+  readonly #directory = temporaryDirectory()
+
+  get env(): Record<string, string> {
+    return { NODE_OPTIONS: `--import ${INJECT}`, FAULT_DIRECTORY: this.#directory }
+  }
+
+  set(name: string, content = ''): void {
+    const path = `${this.#directory}/${name}`
+    writeFileSync(`${path}.new`, content)
+    renameSync(`${path}.new`, path) // never seen half written
+  }
+
+  /** For `eventually`: whether somebody was hit, as `failures` counts. A thread that dies between two pieces of work hits nobody: then the next one is to die. */
+  hits(name: string, content: string, failures: () => number): () => boolean {
+    const before = failures()
+    let nextAtMs = 0
+    return () => {
+      if (failures() > before) return true
+      if (performance.now() < nextAtMs) return false
+      nextAtMs = performance.now() + MISSED_AFTER_MS
+      this.set(name, content)
+      return false
+    }
+  }
+
+  clear(name: string): void {
+    rmSync(`${this.#directory}/${name}`, { force: true })
+  }
+}

@@ -1,0 +1,133 @@
+/** Where test files stand, what they are called, what they may import, and that each of them runs exactly once. */
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { GROUPS, allTestFiles, inGroup } from '../scripts/tests/files.ts'
+import type { Group } from '../scripts/tests/files.ts'
+
+/** Folders of `test` that no folder of the code is like: about documents, and what several folders use. */
+const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/support'])
+/** A whole service, route by route, with parts that fail, and killed. */
+const OF_A_SERVICE = /^test\/(logstore|objectstore|broker)\/(conformance|conformance\/suites|faults|crash)$/
+/** What the tests beside it load: workers that they start, tests that fail on purpose. */
+const BELOW_TESTS = /\/(workers|fixtures)$/
+
+/** What the runner itself adds to tests, or is tried on. */
+const OF_THE_RUNNER = /^(scripts\/tests|test\/scripts\/tests\/fixtures)\//
+
+interface Import {
+  readonly to: string
+  readonly typeOnly: boolean
+}
+
+const files = new Map(
+  globSync('{test,scripts,bench}/**/*.ts', { exclude: ['**/node_modules'] }).map((path) => [path, read(path)]),
+)
+const names = [...files.keys()]
+const underTest = names.filter((name) => name.startsWith('test/'))
+const testFiles = underTest.filter((name) => name.endsWith('.test.ts'))
+
+function read(path: string): { readonly code: string; readonly imports: readonly Import[] } {
+  const code = readFileSync(path, 'utf8')
+  const statements = code.matchAll(/^(?:import|export) (type )?[^'"`;]*?from '([^']+)'|^import '([^']+)'/gm)
+  const imports = Array.from(statements, ([, type, named, bare]) => {
+    const target = named ?? bare!
+    return { to: target.startsWith('.') ? join(dirname(path), target) : target, typeOnly: type !== undefined }
+  })
+  return { code, imports }
+}
+
+/** The file, and all of `test`, `scripts` and `bench` that it loads, and the packages that these load: types are erased. */
+function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(path)) return loaded
+  loaded.add(path)
+  for (const { to, typeOnly } of files.get(path)?.imports ?? []) if (!typeOnly) loadedBy(to, loaded)
+  return loaded
+}
+
+/** How often `npm test` runs each of the files, where that is not once. */
+function notRunOnce(paths: readonly string[], run: readonly string[]): string[] {
+  return paths
+    .map((path) => [path, run.filter((each) => each === path).length] as const)
+    .filter(([, times]) => times !== 1)
+    .map(([path, times]) => `${path}: ${times}`)
+}
+
+/** What runs, were these all the files. */
+const runOf = (paths: readonly string[]): string[] =>
+  (Object.keys(GROUPS) as Group[]).flatMap((group) => inGroup(paths, group)) // the keys of what is above
+
+test('every file that has tests runs exactly once', () => {
+  const sources = globSync('{src,workers,native-free-codecs,proto}/**/*.ts')
+  const hasTests = (path: string): boolean =>
+    /^import .*\b(it|test)\b.* from 'node:test'/m.test(readFileSync(path, 'utf8'))
+  const loaded = new Set(testFiles.flatMap((path) => [...loadedBy(path)].filter((each) => each !== path)))
+  const suspects = [...names, ...sources].filter(
+    (path) => path.endsWith('.test.ts') || (hasTests(path) && !loaded.has(path) && !OF_THE_RUNNER.test(path)),
+  )
+  assert.ok(suspects.length > 200)
+  assert.deepEqual(notRunOnce(suspects, runOf(allTestFiles())), [])
+})
+
+test('a file that no group takes is found, as is one that two take', () => {
+  const odd = [
+    'test/a.tests.ts',
+    'test/a.test.mts',
+    'test/a.slow.test.ts',
+    'test/a.long.process.test.ts',
+    'test/a.covered.test.ts',
+  ]
+  assert.deepEqual(
+    notRunOnce(odd, runOf(odd)),
+    odd.map((path) => `${path}: 0`),
+  )
+  const usual = ['test/a.test.ts', 'test/a.process.test.ts', 'test/a.covered.process.test.ts', 'test/a.long.test.ts']
+  assert.deepEqual(notRunOnce(usual, runOf(usual)), [])
+  assert.deepEqual(notRunOnce(usual, [...runOf(usual), 'test/a.test.ts']), ['test/a.test.ts: 2'])
+  assert.deepEqual(notRunOnce(['src/a.test.ts'], runOf(usual)), ['src/a.test.ts: 0'])
+})
+
+test('a file is named *.process.test.ts when what it loads can start processes, and only then', () => {
+  const startsProcesses = (path: string): boolean => loadedBy(path).has('node:child_process')
+  assert.deepEqual(
+    testFiles.filter((path) => startsProcesses(path) !== path.endsWith('.process.test.ts')),
+    [],
+  )
+})
+
+test('a folder of tests stands where the folder stands that it tests', () => {
+  const isLikeCode = (folder: string): boolean => {
+    const below = folder.slice('test/'.length)
+    return existsSync(`src/${below}`) || (/^(bench|scripts|native-free-codecs)\b/.test(below) && existsSync(below))
+  }
+  const folders = new Set(underTest.map((path) => dirname(path)))
+  assert.ok(folders.size > 30)
+  assert.deepEqual(
+    [...folders].filter(
+      (folder) =>
+        !isLikeCode(folder) && !OF_THEIR_OWN.has(folder) && !OF_A_SERVICE.test(folder) && !BELOW_TESTS.test(folder),
+    ),
+    [],
+  )
+})
+
+test('a file of test is imported by files of its folder only, or stands in test/support', () => {
+  const misplaced = names.flatMap((path) => {
+    const allowed = [`${dirname(path)}/`, 'test/support/']
+    const strange = files
+      .get(path)!
+      .imports.filter(({ to }) => to.startsWith('test/') && !allowed.some((folder) => to.startsWith(folder)))
+    return strange.map(({ to }) => `${path} imports ${to}`)
+  })
+  assert.deepEqual(misplaced, [])
+})
+
+test('tests that share a process have their hooks in a describe, as has what they import', () => {
+  const shared = inGroup(testFiles, 'shared')
+  const loaded = new Set(shared.flatMap((path) => [...loadedBy(path)]).filter((path) => files.has(path)))
+  assert.ok(loaded.size > shared.length && shared.length > 100)
+  const hasOuterHook = (path: string): boolean => /^(before|after)(Each)?\(/m.test(files.get(path)!.code)
+  assert.deepEqual([...loaded].filter(hasOuterHook), [])
+  assert(hasOuterHook('test/broker/conformance/suites/shared-node.ts'), 'an outer hook is recognised')
+})
