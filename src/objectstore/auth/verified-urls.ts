@@ -51,8 +51,10 @@ export class VerifiedUrls {
   }
 }
 
+/** Most signers write the signature last. */
 function placeOf({ query }: SignedRequest): string {
-  const at = query.indexOf(SIGNATURE) + SIGNATURE.length
+  const lastAt = query.length - SIGNATURE.length - SIGNATURE_CHARACTERS
+  const at = SIGNATURE.length + (query.startsWith(SIGNATURE, lastAt) ? lastAt : query.indexOf(SIGNATURE))
   return query.slice(at, at + SIGNATURE_CHARACTERS)
 }
 
