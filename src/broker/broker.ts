@@ -6,7 +6,9 @@
  * is visible, and that is stored in its class.
  */
 import type { Operation } from '../engine/asked.ts'
+import { refused } from '../engine/decision.ts'
 import type { Decision } from '../engine/decision.ts'
+import { FrameLost } from '../log/appender.ts'
 import { Claims } from './engine/claims.ts'
 import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'
@@ -48,6 +50,12 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     (answer, ...call) =>
       engine.run(() => decide(...call), answer, NOT_STORED[failure])
   const changing = deciding('internal_error')
+  /** What it is called with is there for the first decision only: payloads may lie in memory of the connection. */
+  const once = <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> => {
+    const again = refused(new FrameLost())
+    return (answer, ...call) =>
+      engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
+  }
   const queueing = deciding('queue_state_persistence_failed')
   const replicating = deciding('replica_apply_failed')
   const looking = <Call extends unknown[], Reply>(look: Finds<Call, Reply>) =>
@@ -66,7 +74,7 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     createStream: changing((...call) => streams.create(...call)),
     listStreams: looking((...call) => streams.list(...call)),
     describeStream: changing((...call) => streams.describe(...call)),
-    publish: changing((...call) => streams.publish(...call)),
+    publish: once((...call) => streams.publish(...call)),
     publishBatch: changing((...call) => streams.publishBatch(...call)),
     replay: paging((...call) => reading.replay(...call)),
 

@@ -233,11 +233,12 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
     this.#inItsWords()
   }
 
-  /** What a frame that is not taken comes to, wherever it was to be appended. */
+  /** What a frame that is not taken, or was lost, comes to, wherever it was to be appended. */
   #inItsWords(): void {
     const decision = this.#decision
-    if (decision.kind !== 'refuse' || !(decision.error instanceof FrameNotTaken)) return
-    this.#decision = refused(this.#notStored(decision.error))
+    if (decision.kind !== 'refuse') return
+    const { error } = decision
+    if (error instanceof FrameNotTaken || error instanceof FrameLost) this.#decision = refused(this.#notStored(error))
   }
 
   #perform(): void {

@@ -14,7 +14,7 @@ import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
 import { TIME_OUT_MESSAGES } from './exchange.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
-import { readJsonBody } from './json-body.ts'
+import { SHORT_BODY_BYTES, readJsonBody } from './json-body.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
 import { serializer } from './serializer.ts'
@@ -54,6 +54,11 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   readonly bodyOptional?: boolean
   /** Checks and converts a body by hand; its schema is for the document then. A promise for a body that takes more than one turn. */
   readonly parse?: (value: unknown) => Parsed | Promise<Parsed>
+  /**
+   * Reads a body of the usual form without making JSON of it; null leaves it to `parse`, with which it agrees on everything else. What it gives
+   * may point into the bytes, which are gone when `handle` has returned: what that keeps of them is copied before it waits for anything.
+   */
+  readonly scan?: (bytes: Buffer) => Parsed | null
   /** Strings of long bodies that `parse` takes as a LongString. Default: none. */
   readonly longStringOf?: LongStringOf
   /** Parameters that `admit` takes from the query, for the document. */
@@ -163,10 +168,12 @@ export function endpoint<
     service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
   }
 
-  const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer): void => {
+  const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer, isOwn: boolean): void => {
     if (bodyOptional && bytes.byteLength === 0) return check(exchange, admitted, {})
+    const scanned = options.scan && bytes.byteLength <= SHORT_BODY_BYTES ? options.scan(bytes) : null
+    if (scanned !== null) return run(exchange, admitted, scanned)
     try {
-      const whole = readJsonBody(bytes, longStringOf, () => exchange.ended)
+      const whole = readJsonBody(bytes, isOwn, longStringOf, () => exchange.ended)
       if (!(whole instanceof Promise)) return check(exchange, admitted, whole.value)
       whole.then(
         (whole) => whole && check(exchange, admitted, whole.value),
@@ -216,7 +223,7 @@ export function endpoint<
       }
       const known = admitted // not null: seen by the functions below
       gatherBody(exchange, bodyLimitBytes, {
-        whole: (bytes) => read(exchange, known, bytes),
+        whole: (bytes, isOwn) => read(exchange, known, bytes, isOwn),
         tooLarge: () =>
           service.refuse(exchange, {
             reason: 'bodyTooLarge',

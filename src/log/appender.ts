@@ -7,7 +7,8 @@
  *     are stored
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
  *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
- * A4  nobody waits for a volatile frame: the journals are woken once for those of a turn of the event loop, which then are one group
+ * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group; before its end only for WAKE_BYTES, so that
+ *     much is on its way to the disk before all has come
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import type { Log } from './log.ts'
@@ -83,6 +84,8 @@ export class Appender {
   #isForgetting = false
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
   #isStale = false
+  /** Appended since the journals were woken last. */
+  #unwokenBytes = 0
 
   constructor(log: Log, listener: AppenderListener) {
     this.#log = log
@@ -153,19 +156,26 @@ export class Appender {
     encode(writer.bytes, at)
     this.#payload = writer.bytes.subarray(at, at + inlineBytes)
     const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
-    writer.publish(payloadCrc, durability !== 'volatile')
-    if (durability === 'volatile') this.#wakeLater()
+    writer.publish(payloadCrc, false)
+    this.#wakeFor(inlineBytes + (external?.bytes ?? 0))
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
   }
 
   /** A4 */
-  #wakeLater(): void {
+  #wakeFor(bytes: number): void {
+    this.#unwokenBytes += bytes
+    if (this.#unwokenBytes >= WAKE_BYTES) this.#wake()
     if (this.#isWakeDeferred) return
     this.#isWakeDeferred = true
     this.#listener.defer(() => {
       this.#isWakeDeferred = false
-      this.#writer.wakeJournals()
+      this.#wake()
     })
+  }
+
+  #wake(): void {
+    this.#unwokenBytes = 0
+    this.#writer.wakeJournals()
   }
 
   /** Told when everything appended so far is stored, which may be at once, or lost (A1). */
@@ -238,6 +248,9 @@ export class Appender {
     return end <= log.written ? 'stored' : 'waiting'
   }
 }
+
+/** A4: about what a disk writes in the time of a sync. */
+const WAKE_BYTES = 256 << 10
 
 /** Settled waiters are cut off in steps of this many. */
 const COMPACT_FROM = 4096

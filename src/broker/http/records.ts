@@ -5,6 +5,7 @@ import { mapInTurns } from '../../http/turns.ts'
 import { describeProblem } from '../../validation.ts'
 import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
 import type { PublishInput } from '../publish-input.ts'
+import { scanPublish } from '../publish-scan.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
@@ -30,6 +31,7 @@ export const publish = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     body: PublishBody,
     parse: parsePublish,
+    scan: scanPublish,
     longStringOf: contentOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishReply,

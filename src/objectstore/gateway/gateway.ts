@@ -35,7 +35,7 @@ import { classify } from './classify.ts'
 import type { Classified } from './classify.ts'
 import { collectBody } from './collect-body.ts'
 import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
-import type { Handlers } from './handlers.ts'
+import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
 import type { Extension } from './operations-table.ts'
@@ -194,7 +194,8 @@ class Gateway {
     )
   }
 
-  async #perform(
+  /** At once, but for what its handler waits for. */
+  #perform(
     signed: Request,
     classified: Classified,
     body: ExchangeBody,
@@ -228,16 +229,42 @@ class Gateway {
       if (handler.of === 'service') return handler.handle(request, this.#context)
       return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
     }
-    if (handler.of === 'form') {
-      if (caller.principal !== null) {
-        await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
-      }
-      return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+    if (handler.of === 'form') return this.#takeForm(handler, asked, classified)
+    if (operation.name === 'PutObjectTagging') {
+      return this.#withTags(asked, classified).then((tagged) => this.#judge(handler, tagged, classified))
     }
-    const judged = operation.name === 'PutObjectTagging' ? await this.#withTags(asked, classified) : asked
-    const bucket = await this.#bucketFor(judged, classified, handler.of === 'keys')
-    demandExpectedOwner(judged, bucket)
-    const request = this.#withoutAcls(judged)
+    return this.#judge(handler, asked, classified)
+  }
+
+  async #takeForm(
+    { handle }: HandlerOf<'form'>,
+    asked: GatewayRequest,
+    { operation, address }: Classified,
+  ): Promise<Answer> {
+    if (asked.caller.principal !== null) {
+      await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+    }
+    return handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+  }
+
+  #judge(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    classified: Classified,
+  ): Promise<Answer> {
+    const bucket = this.#bucketFor(asked, classified, handler.of === 'keys')
+    if (bucket instanceof Promise) return bucket.then((bucket) => this.#handle(handler, asked, bucket, classified))
+    return this.#handle(handler, asked, bucket, classified)
+  }
+
+  #handle(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    bucket: Bucket,
+    { address }: Classified,
+  ): Promise<Answer> {
+    demandExpectedOwner(asked, bucket)
+    const request = this.#withoutAcls(asked)
     if (handler.of !== 'object') return handler.handle(request, bucket, this.#context)
     return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
   }

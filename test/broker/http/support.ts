@@ -361,7 +361,7 @@ export class TestBroker {
       get:
         (_, name: OperationName) =>
         (answer: { answered(reply: unknown): void; refused(error: unknown): void }, ...args: unknown[]): void => {
-          const call = { name, args }
+          const call = { name, args: args.map(kept) }
           this.calls.push(call)
           const reply = async (): Promise<unknown> => (this.instead ? await this.instead(call) : REPLIES[name])
           reply().then(
@@ -372,6 +372,15 @@ export class TestBroker {
     })
   }
 }
+
+/** As the operations do: what points into the bytes of a request is copied before anything is waited for. */
+function kept(arg: unknown): unknown {
+  if (typeof arg !== 'object' || arg === null || !('payload' in arg && 'key' in arg)) return arg
+  return { ...arg, payload: textOf(arg.payload), key: textOf(arg.key) }
+}
+
+const textOf = (content: unknown): unknown =>
+  content instanceof Uint8Array ? { text: Buffer.from(content).toString(), encoding: 'utf8' } : content
 
 export const json = (answer: Answer): unknown => JSON.parse(answer.text)
 

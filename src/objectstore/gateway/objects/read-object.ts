@@ -6,7 +6,7 @@ import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
 import type { KeptHeaders } from '../header-text.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
-import { existingObject } from './existing-object.ts'
+import { absent } from './existing-object.ts'
 import { refusalOfAction } from './further-actions.ts'
 import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
 import { contentRange, selectionOf } from './ranges.ts'
@@ -31,7 +31,7 @@ export async function readObject(
   context: GatewayContext,
 ): Promise<ObjectReading> {
   const overrides = responseOverrides(request)
-  const object = await existingObject(request, bucket, key, context)
+  const object = (await context.store.object(bucket, key)) ?? (await absent(request, bucket, key, context))
   checkCustomerKey(request.headers, object.encryption)
   const shown = overrides === null ? object : { ...object, ...overrides }
   checkRead(request.headers, object, shown, context.nowMs())
