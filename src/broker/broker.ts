@@ -52,16 +52,24 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
   const changing = deciding('internal_error')
   /** What it is called with is there for the first decision only: payloads may lie in memory of the connection. */
   const once = <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> => {
-    const again = refused(new FrameLost())
+    const again = refused(NOT_STORED.internal_error(new FrameLost()))
     return (answer, ...call) =>
       engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
   }
   const queueing = deciding('queue_state_persistence_failed')
   const replicating = deciding('replica_apply_failed')
-  const looking = <Call extends unknown[], Reply>(look: Finds<Call, Reply>) =>
-    changing((...call: Call) => ({ kind: 'look', look: () => look(...call) }) as const)
-  const paging = <Call extends unknown[], Reply>(page: Finds<Call, Reply>) =>
-    changing((...call: Call) => ({ kind: 'steps', steps: () => page(...call), isToldAtOnce: true }) as const)
+  const finding =
+    (isToldAtOnce: boolean) =>
+    <Call extends unknown[], Reply>(find: Finds<Call, Reply>): Operation<Call, Reply> =>
+      changing((...call: Call) => ({
+        kind: 'read',
+        async read() {
+          const reply = await find(...call)
+          return () => ({ kind: 'reply', reply, isToldAtOnce }) as const
+        },
+      }))
+  const looking = finding(false)
+  const paging = finding(true)
   return {
     get waitingClaims() {
       return engine.parked.count

@@ -148,6 +148,7 @@ async function openStorage(
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,
     setsClock: config.clock === 'reset',
+    readsRecent: true,
     tenants: [LOCAL_CALLER.tenant],
   })
   const engine = await opening.catch((error: unknown) => {

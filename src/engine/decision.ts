@@ -37,22 +37,25 @@ export interface WaitingPlace {
  *   reply    what the state says. Decided again when some of that state is lost
  *   refuse   likewise: what an operation throws is a refusal or a failure
  *   change   one frame. The reply is given when it is stored, or at once where the caller wanted no more
- *   look     a reply that takes reads or several turns to find. Looked for again when some of the state was lost meanwhile
- *   steps    several changes, with reads between them. Each step decides on the state as it is then
+ *   read     something has to be read first, or takes several turns: then the operation decides, on the state as it is then. When some of the
+ *            state was lost meanwhile, it begins anew
  *   later    decided again when everything appended so far is stored
  *   wait     decided again when somebody wakes its place, and for the last time when the time is over
  */
 export type Decision<Reply, Change> =
-  | Outcome<Reply>
+  | Replying<Reply>
+  | { readonly kind: 'refuse'; readonly error: unknown }
   | Changing<Reply, Change>
-  | { readonly kind: 'look'; readonly look: () => Promise<Reply> }
-  | Stepping<Reply>
+  | { readonly kind: 'read'; readonly read: () => Promise<() => Decision<Reply, Change>> }
   | { readonly kind: 'later' }
   | Waiting
 
-export type Outcome<Reply> =
-  | { readonly kind: 'reply'; readonly reply: Reply }
-  | { readonly kind: 'refuse'; readonly error: unknown }
+interface Replying<Reply> {
+  readonly kind: 'reply'
+  readonly reply: Reply
+  /** It shows only what is stored in its class: it need not wait for what was appended meanwhile. */
+  readonly isToldAtOnce?: boolean
+}
 
 interface Changing<Reply, Change> {
   readonly kind: 'change'
@@ -62,13 +65,6 @@ interface Changing<Reply, Change> {
   /** Called when it is told. */
   readonly reply: () => Reply
   /** The caller does not wait for the frame: it is told as soon as the frame is taken. */
-  readonly isToldAtOnce?: boolean
-}
-
-export interface Stepping<Reply> {
-  readonly kind: 'steps'
-  readonly steps: () => Promise<Reply>
-  /** The reply shows only what is stored in its class: it need not wait for what was appended meanwhile. */
   readonly isToldAtOnce?: boolean
 }
 
@@ -84,6 +80,9 @@ export interface Waiting {
 
 export const LATER = { kind: 'later' } as const
 
-export const refused = (error: unknown): Outcome<never> => ({ kind: 'refuse', error })
+export const refused = (error: unknown): { readonly kind: 'refuse'; readonly error: unknown } => ({
+  kind: 'refuse',
+  error,
+})
 
-export const replied = <Reply>(reply: Reply): Outcome<Reply> => ({ kind: 'reply', reply })
+export const replied = <Reply>(reply: Reply): Replying<Reply> => ({ kind: 'reply', reply })

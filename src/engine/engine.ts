@@ -18,7 +18,7 @@ import { FrameLost, FrameNotTaken } from '../log/appender.ts'
 import type { Appender, Waiter } from '../log/appender.ts'
 import type { Log } from '../log/log.ts'
 import { LATER, refused } from './decision.ts'
-import type { Answer, Decision, NewFrame, Outcome, Stepping, Waiting } from './decision.ts'
+import type { Answer, Decision, NewFrame, Waiting } from './decision.ts'
 import { Parked } from './parked.ts'
 import type { Parkable, ParkedOptions } from './parked.ts'
 import { Room } from './room.ts'
@@ -146,10 +146,12 @@ export class Engine<State, Change> {
   async steady<T>(find: () => Promise<T>): Promise<T> {
     for (;;) {
       const state = this.#state
-      const found = await outcomeOf(find)
-      if (this.#state !== state) continue
-      if (found.kind === 'reply') return found.reply
-      throw found.error
+      try {
+        const found = await find()
+        if (this.#state === state) return found
+      } catch (error) {
+        if (this.#state === state) throw error
+      }
     }
   }
 }
@@ -183,8 +185,6 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
   #decision: Decision<Reply, Change> = LATER
   /** That the decision was made on. */
   #state: State
-  /** What was found is told, or nothing: steps are not taken twice. */
-  #isFinal = false
 
   constructor(
     engine: Engine<State, Change>,
@@ -218,7 +218,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
     const decision = this.#decision
     if (decision.kind === 'later') return this.decide('again')
     if (stored) return this.#tell(decision)
-    const isLost = decision.kind === 'change' || this.#isFinal || this.#engine.state === this.#state
+    const isLost = decision.kind === 'change' || this.#engine.state === this.#state
     if (isLost) this.#answer.refused(this.#notStored(new FrameLost()))
     else this.decide('again')
   }
@@ -228,17 +228,13 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
     try {
       this.#decision = this.#decide(turn)
     } catch (error) {
-      this.#decision = refused(error)
+      this.#refuse(error)
     }
-    this.#inItsWords()
   }
 
-  /** What a frame that is not taken, or was lost, comes to, wherever it was to be appended. */
-  #inItsWords(): void {
-    const decision = this.#decision
-    if (decision.kind !== 'refuse') return
-    const { error } = decision
-    if (error instanceof FrameNotTaken || error instanceof FrameLost) this.#decision = refused(this.#notStored(error))
+  #refuse(error: unknown): void {
+    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost
+    this.#decision = refused(isOfFrame ? this.#notStored(error) : error)
   }
 
   #perform(): void {
@@ -246,12 +242,13 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
     switch (decision.kind) {
       case 'change':
         return this.#change(decision)
-      case 'look':
-        return void this.#look(decision.look)
-      case 'steps':
-        return void this.#take(decision)
+      case 'read':
+        return void this.#read(decision.read)
       case 'wait':
         return this.#engine.parked.park(decision, this)
+      case 'reply':
+        if (decision.isToldAtOnce) return this.#tell(decision)
+        return this.#engine.appender.behind(this)
       default:
         this.#engine.appender.behind(this)
     }
@@ -266,39 +263,29 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
       for (const each of before) this.#engine.append(each, NOBODY)
       this.#engine.append(frame, isToldAtOnce ? NOBODY : this)
     } catch (error) {
-      this.#decision = refused(this.#notStored(error))
+      this.#refuse(error)
       return this.#engine.appender.behind(this)
     }
     if (isToldAtOnce) this.#tell(decision)
   }
 
-  async #look(look: () => Promise<Reply>): Promise<void> {
-    this.#decision = await outcomeOf(look)
-    this.#inItsWords()
-    if (this.#engine.state === this.#state) this.#engine.appender.behind(this)
-    else this.decide('again')
-  }
-
-  async #take({ steps, isToldAtOnce = false }: Stepping<Reply>): Promise<void> {
-    this.#isFinal = true
-    this.#decision = await outcomeOf(steps)
-    this.#inItsWords()
-    if (isToldAtOnce && this.#decision.kind === 'reply') this.#tell(this.#decision)
-    else this.#engine.appender.behind(this)
+  /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
+  async #read(read: () => Promise<() => Decision<Reply, Change>>): Promise<void> {
+    try {
+      const decide = await read()
+      if (this.#engine.state !== this.#state) return this.decide('again')
+      this.#decision = decide()
+    } catch (error) {
+      if (this.#engine.state !== this.#state) return this.decide('again')
+      this.#refuse(error)
+    }
+    this.#perform()
   }
 
   #tell(decision: Decision<Reply, Change>): void {
     if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision.kind === 'refuse') this.#answer.refused(decision.error)
-  }
-}
-
-async function outcomeOf<Reply>(find: () => Promise<Reply>): Promise<Outcome<Reply>> {
-  try {
-    return { kind: 'reply', reply: await find() }
-  } catch (error) {
-    return refused(error)
   }
 }
 

@@ -11,9 +11,11 @@
  *     much is on its way to the disk before all has come
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
+import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
 import type { Log } from './log.ts'
 import { LogWriter } from './log-writer.ts'
 import type { Position } from './log-writer.ts'
+import { RecentFrames } from './recent-frames.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
 export type NotTaken = 'full' | 'read-only' | 'no-space'
@@ -80,6 +82,7 @@ export class Appender {
   #head = 0
   #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
+  #recent: RecentFrames | null = null
   /** What was lost is forgotten, and those who waited for it are being told. */
   #isForgetting = false
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
@@ -158,7 +161,14 @@ export class Appender {
     const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
     writer.publish(payloadCrc, false)
     this.#wakeFor(inlineBytes + (external?.bytes ?? 0))
+    this.#recent?.note(writer.position, at - FRAME_HEADER_BYTES, writer.generation)
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
+  }
+
+  /** Remembers from now on where frames stand, for who reads them soon. */
+  keepRecent(): RecentFrames {
+    this.#recent ??= new RecentFrames(this.#writer.bytes, this.#log.id)
+    return this.#recent
   }
 
   /** A4 */

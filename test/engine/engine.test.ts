@@ -83,6 +83,14 @@ const frameOf = (letter: string, durability: NewFrame<never>['durability'] = 'sy
   durability,
 })
 
+const found = (reading: Promise<string>): Decision<string, never> => ({
+  kind: 'read',
+  read: async () => {
+    const reply = await reading
+    return () => replied(reply)
+  },
+})
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const opened = (): Promise<Rig> => new Rig().open()
 
@@ -120,13 +128,31 @@ describe('the engine', () => {
   it('tells what was found in several turns behind everything that was appended until then (E2)', async () => {
     const rig = await opened()
     let find = (_found: string): void => {}
-    rig.run('look', () => ({ kind: 'look', look: () => new Promise<string>((resolve) => (find = resolve)) }))
+    const reading = new Promise<string>((resolve) => (find = resolve))
+    rig.run('read', () => found(reading))
     rig.add('a')
     find('found')
     await turn()
     assert.deepEqual(rig.taken(), [])
     await rig.step()
-    assert.deepEqual(rig.taken(), ['a: added', 'look: found'])
+    assert.deepEqual(rig.taken(), ['a: added', 'read: found'])
+  })
+
+  it('decides on the state as it is when everything was read', async () => {
+    const rig = await opened()
+    rig.run('copy', () => ({
+      kind: 'read',
+      read: async () => {
+        await turn()
+        return () => ({ kind: 'change', frame: frameOf('c'), reply: () => `behind ${rig.letters}` })
+      },
+    }))
+    rig.add('a')
+    await turn()
+    await turn()
+    assert.equal(rig.letters, 'ac')
+    await rig.step()
+    assert.deepEqual(rig.taken(), ['a: added', 'copy: behind ac'])
   })
 
   it('tells at once only what says so', async () => {
@@ -134,12 +160,14 @@ describe('the engine', () => {
     rig.add('a')
     const told = { kind: 'change', frame: frameOf('v', 'volatile'), reply: () => 'told', isToldAtOnce: true } as const
     rig.run('volatile', () => told)
-    rig.run('page', () => ({ kind: 'steps', steps: async () => 'page', isToldAtOnce: true }))
-    rig.run('steps', () => ({ kind: 'steps', steps: async () => 'taken' }))
+    rig.run('page', () => ({
+      kind: 'read',
+      read: async () => () => ({ kind: 'reply', reply: 'page', isToldAtOnce: true }) as const,
+    }))
     await turn()
     assert.deepEqual(rig.taken(), ['volatile: told', 'page: page'])
     await rig.step()
-    assert.deepEqual(rig.taken(), ['a: added', 'steps: taken'])
+    assert.deepEqual(rig.taken(), ['a: added'])
   })
 
   it('refuses who brought what was lost, and has all others decide again on what is left (E3)', async () => {
@@ -150,22 +178,32 @@ describe('the engine', () => {
     rig.run('reply', () => replied(rig.letters))
     rig.run('other reply', () => replied(rig.letters))
     rig.run('refusal', () => (rig.letters === 'a' ? replied('right') : refused(new Error('too many'))))
-    rig.run('look', () => ({ kind: 'look', look: async () => rig.letters }))
-    rig.run('steps', () => ({ kind: 'steps', steps: async () => rig.letters }))
+    rig.run('read', () => found(Promise.resolve(rig.letters)))
     await turn()
-    rig.taken()
+    assert.deepEqual(rig.taken(), ['a: added'])
     await rig.die()
+    await turn()
     assert.equal(rig.letters, 'a')
     const heard = rig.taken()
-    assert.deepEqual(heard.toSorted(), [
-      'b refused: lost',
-      'look: a',
-      'other reply: a',
-      'refusal: right',
-      'reply: a',
-      'steps refused: lost',
-    ])
+    assert.deepEqual(heard.toSorted(), ['b refused: lost', 'other reply: a', 'read: a', 'refusal: right', 'reply: a'])
     assert.ok(heard.indexOf('reply: a') < heard.indexOf('other reply: a'))
+  })
+
+  it('begins anew with what was being read when something was lost (E3)', async () => {
+    const rig = await opened()
+    rig.add('a')
+    let reads = 0
+    rig.run('read', () => ({
+      kind: 'read',
+      read: async () => {
+        reads += 1
+        if (reads === 1) await rig.die()
+        const { letters } = rig
+        return () => replied(`${letters}, read ${reads} times`)
+      },
+    }))
+    for (let turns = 0; turns < 3; turns += 1) await turn()
+    assert.deepEqual(rig.taken(), ['a refused: lost', 'read: , read 2 times'])
   })
 
   it('lets a decision that follows a loss bring a frame', async () => {

@@ -43,6 +43,8 @@ export interface BrokerWorldOptions {
   readonly segmentBytes?: number
   readonly localDisk?: 'sync' | 'append'
   readonly quotas?: Quotas
+  /** Main renders what the memory of the log still has. Default: readers do it all. */
+  readonly readsRecent?: boolean
   /** More directories, all of which must have synced a frame. */
   readonly replicas?: readonly string[]
 }
@@ -189,6 +191,7 @@ export class BrokerWorld {
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
       setsClock: this.setsClock,
+      readsRecent: this.options.readsRecent ?? false,
       tenants: [CALLER.tenant],
     })
   }

@@ -154,7 +154,7 @@ class Giving implements Answer<Lease | null> {
   readonly #answer: Answer<RenderedJson>
   #stream: StreamState | null = null
   #deliveries: readonly Delivery[] = []
-  #reading: Promise<RenderedRecords | Error> | null = null
+  #records: RenderedRecords | Promise<RenderedRecords | Error> | null = null
 
   constructor(parts: ClaimParts, request: ClaimRequest, answer: Answer<RenderedJson>) {
     this.#parts = parts
@@ -171,19 +171,22 @@ class Giving implements Answer<Lease | null> {
       stream.index,
       this.#deliveries.map(({ offset }) => offset),
     )
-    this.#reading = read.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
+    const isRead = !(read instanceof Promise)
+    this.#records = isRead
+      ? read
+      : read.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
   }
 
   answered(lease: Lease | null): void {
     if (lease === null) return this.#giveNothing()
-    void this.#give(lease).then((reply) => this.#answer.answered(reply), this.#refused)
+    const records = this.#records!
+    if (records instanceof Promise) void this.#giveLater(lease, records)
+    else this.#answer.answered(this.#replyOf(lease, records))
   }
 
   refused(error: unknown): void {
     this.#answer.refused(error)
   }
-
-  readonly #refused = (error: unknown): void => this.#answer.refused(error)
 
   #giveNothing(): void {
     const { core } = this.#parts
@@ -192,18 +195,26 @@ class Giving implements Answer<Lease | null> {
     this.#answer.answered(emptyClaimReply(path, core.tokens.subscription(NO_GROUP, 0), startOffset))
   }
 
-  async #give({ groupNumber, claimNumber, leasedAtMs, expiresAtMs }: Lease): Promise<RenderedJson> {
+  async #giveLater(lease: Lease, reading: Promise<RenderedRecords | Error>): Promise<void> {
+    const { groupNumber } = lease
+    try {
+      const records = await reading
+      if (records instanceof Error) {
+        await this.#release(groupNumber, this.#deliveries)
+        throw records
+      }
+      if (records.unreadable.length > 0) await this.#giveBack(groupNumber, records.unreadable)
+      this.#answer.answered(this.#replyOf(lease, records))
+    } catch (error) {
+      this.#answer.refused(error)
+    }
+  }
+
+  #replyOf({ groupNumber, claimNumber, leasedAtMs, expiresAtMs }: Lease, records: RenderedRecords): RenderedJson {
     const { core } = this.#parts
     const { path } = this.#request
     const deliveries = this.#deliveries
-    const records = await this.#reading!
-    if (records instanceof Error) {
-      await this.#release(groupNumber, deliveries)
-      throw records
-    }
-    const { unreadable } = records
-    if (unreadable.length > 0) await this.#giveBack(groupNumber, unreadable)
-    core.counters.claimed(deliveries.length - unreadable.length)
+    core.counters.claimed(deliveries.length - records.unreadable.length)
     const lastGiven = deliveries.findLast((_, i) => records.end(i) > records.start(i))
     const reply = claimReply({
       stream: path.stream,

@@ -175,15 +175,15 @@ export class Core {
       change,
       onStored: () => {
         onStored()
-        this.#showEvent(change)
+        if ('audit_offset' in change && change.audit_offset !== null) this.showEvent(change.tenant, change.audit_offset)
       },
     }
   }
 
-  #showEvent(change: Change): void {
-    if (!('audit_offset' in change) || change.audit_offset === null) return
-    const audit = this.state.stream(change.tenant, AUDIT_STREAM)
-    if (audit) this.makeVisible(audit, change.audit_offset + 1)
+  /** An event, and all before it, can be read now. */
+  showEvent(tenant: string, auditOffset: number): void {
+    const audit = this.state.stream(tenant, AUDIT_STREAM)
+    if (audit) this.makeVisible(audit, auditOffset + 1)
   }
 
   /** Who reads the stream from now on waits until the frame appended last is in the file. */

@@ -22,7 +22,6 @@ import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
-import { NOT_STORED } from './core.ts'
 import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { Group } from './state.ts'
@@ -59,11 +58,15 @@ export type PolicyOutcome =
   | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
   | { readonly action: 'stopped' }
 
-/** What became of an order. `unreadable`: the record is damaged, or longer than what the log takes now. */
-type CopyOutcome =
-  | { readonly kind: 'copied'; readonly offset: number }
-  | { readonly kind: 'unreadable' }
-  | { readonly kind: 'too-many-hops' }
+/** What is to become of an order. */
+export interface CopyOutcomes<Reply> {
+  readonly copied: (offset: number) => Reply
+  /** The record is damaged, or longer than what the log takes now. */
+  readonly unreadable: () => Decision<Reply, Change>
+  readonly tooManyHops: () => Decision<Reply, Change>
+  /** The copy is stored. */
+  readonly onStored: () => void
+}
 
 export class Endings {
   readonly #core: Core
@@ -131,15 +134,14 @@ export class Endings {
     if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
       return this.#stop(active, failed, replyOf, onStored)
     }
-    const steps = async (): Promise<Reply> => {
-      const outcome = await this.deadLetter(again, { ...failed, target })
-      if (outcome.kind !== 'copied') {
-        return this.#core.engine.ask(() => this.#stop(again(), failed, replyOf, onStored), NOT_STORED[FAILURE])
-      }
-      onStored()
-      return replyOf({ action: 'dead_lettered', target, offset: outcome.offset })
+    const stop = (): Decision<Reply, Change> => this.#stop(again(), failed, replyOf, onStored)
+    const outcomes: CopyOutcomes<Reply> = {
+      copied: (offset) => replyOf({ action: 'dead_lettered', target, offset }),
+      unreadable: stop,
+      tooManyHops: stop,
+      onStored,
     }
-    return { kind: 'steps', steps }
+    return this.deadLetter(again, { ...failed, target }, outcomes)
   }
 
   #stop<Reply>(
@@ -174,19 +176,35 @@ export class Endings {
    *
    * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
    */
-  async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<CopyOutcome> {
+  deadLetter<Reply>(
+    again: () => Failed,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const record = await this.#core.engine.steady(() => this.#recordOf(again()))
+        return () => this.#copy(again(), record, order, outcomes)
+      },
+    }
+  }
+
+  #copy<Reply>(
+    { group, offset, attempt }: Failed,
+    record: RawRecord | null,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
     const core = this.#core
-    const record = await core.engine.steady(() => this.#recordOf(again()))
-    const { group, offset, attempt } = again()
-    if (record === null) return { kind: 'unreadable' }
+    if (record === null) return outcomes.unreadable()
     const hops = deadLetterOriginOf(record.bytes)?.count ?? 0
-    if (hops >= DEAD_LETTER_HOPS_MAX) return { kind: 'too-many-hops' }
+    if (hops >= DEAD_LETTER_HOPS_MAX) return outcomes.tooManyHops()
     const source = group.stream
     const { tenant } = source
     const target = core.state.stream(tenant, order.target)
     if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
     const targetOffset = target.nextOffset
     const deadLetter = {
       cause: order.cause,
@@ -207,7 +225,7 @@ export class Endings {
       record,
     }
     const payloadBytes = deadLetterBytes(deadLetter)
-    if (payloadBytes > core.appender.payloadBytesMax) return { kind: 'unreadable' }
+    if (payloadBytes > core.appender.payloadBytesMax) return outcomes.unreadable()
     const frame: NewFrame<Change> = {
       type: FRAME_DEAD_LETTER,
       payloadBytes,
@@ -216,12 +234,12 @@ export class Endings {
       durability: core.localDisk,
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)
-        core.makeVisible(audit, auditOffset + 1)
+        core.showEvent(tenant, auditOffset)
+        core.counters.deadLettered()
+        outcomes.onStored()
       },
     }
-    await core.store(frame, FAILURE)
-    core.counters.deadLettered()
-    return { kind: 'copied', offset: targetOffset }
+    return { kind: 'change', before, frame, reply: () => outcomes.copied(targetOffset) }
   }
 
   /** As it stands in its frame; null when it is damaged. */

@@ -8,6 +8,7 @@ import type { Logger } from '../../observability/logger.ts'
 import { BrokerCounters } from '../counters.ts'
 import type { Change } from '../frames/change.ts'
 import { WAITING_CLAIMS_MAX } from '../limits.ts'
+import { RecentRecords } from '../records/recent-records.ts'
 import type { RecordReads } from '../records/record-reads.ts'
 import type { WriteTask } from '../records/write-task.ts'
 import { TOKEN_KEY_BYTES } from '../tokens.ts'
@@ -43,6 +44,8 @@ export interface EngineParts {
   readonly hasReplicas: boolean
   /** An operator wants broker time to be the wall clock, whatever the log says. */
   readonly setsClock: boolean
+  /** Main renders what the memory of the log still has. */
+  readonly readsRecent: boolean
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
 }
@@ -76,6 +79,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     },
     defer: parts.defer,
   })
+  if (parts.readsRecent) parts.reads.recent = new RecentRecords(appender.keepRecent())
   const engine = new Engine<BrokerState, Change>(
     {
       log,

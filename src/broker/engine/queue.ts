@@ -4,7 +4,7 @@
  *
  * Q1  a delivery has one resolution: it is judged on the state after everything appended before it
  */
-import { replied } from '../../engine/decision.ts'
+import { refused, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
@@ -208,29 +208,27 @@ export class Queue {
     if (target === path.stream) throw refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
-    const steps = async (): Promise<DeadLetterReply> => {
-      const outcome = await this.#endings.deadLetter(() => this.#active(caller, path), order)
-      if (outcome.kind === 'too-many-hops') {
-        throw refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
-          action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
-        })
-      }
-      if (outcome.kind === 'unreadable') {
-        throw refuse(
-          FAILURE,
-          'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents',
-        )
-      }
-      return {
+    return this.#endings.deadLetter<DeadLetterReply>(() => this.#active(caller, path), order, {
+      copied: (deadLetterOffset) => ({
         ...identityOf(path, active.group),
         source_offset: active.offset,
         dead_letter_stream: target,
-        dead_letter_offset: outcome.offset,
+        dead_letter_offset: deadLetterOffset,
         attempt: active.attempt,
         acknowledgement: core.acknowledgement,
-      }
-    }
-    return { kind: 'steps', steps }
+      }),
+      unreadable: () =>
+        refused(
+          refuse(FAILURE, 'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents'),
+        ),
+      tooManyHops: () =>
+        refused(
+          refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
+            action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
+          }),
+        ),
+      onStored: () => {},
+    })
   }
 
   /** @throws BrokerError unless the delivery of the path has an active lease */

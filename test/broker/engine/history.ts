@@ -155,7 +155,12 @@ export class History {
   #failing = false
 
   constructor(seed: number) {
-    this.world = new BrokerWorld({ seed, segmentBytes: 2048, localDisk: seed % 4 === 0 ? 'append' : 'sync' })
+    this.world = new BrokerWorld({
+      seed,
+      segmentBytes: 2048,
+      localDisk: seed % 4 === 0 ? 'append' : 'sync',
+      readsRecent: seed % 2 === 0,
+    })
     this.trace = new Trace(this.world)
     this.trace.claimsAsked = (timeoutMs) => this.#claims.get(timeoutMs)?.asked
   }
