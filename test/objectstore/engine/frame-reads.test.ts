@@ -4,6 +4,7 @@ import { emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
 import { ReadMemory } from '../../../src/libc.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
+import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../log/harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
@@ -208,9 +209,13 @@ describe('what is read ahead of a body', () => {
   })
 
   it('has a bound for all bodies together, behind which pieces are read when they are wanted', async () => {
-    const { world, client } = await withLarge()
-    const object = await client.found('larger')
-    const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
+    const { world, client } = await stored()
+    const sources: ByteSource[] = []
+    for (let n = 0; n < RUNS_MAX + 3; n++) {
+      await client.putLarge(`larger ${n}`, LARGE)
+      const object = await client.found(`larger ${n}`)
+      sources.push(object.read(0, object.size))
+    }
     for (const source of sources) await settled(world, source.next())
     await settled(world, turn())
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
@@ -220,6 +225,21 @@ describe('what is read ahead of a body', () => {
       ...Array.from({ length: 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()
+    await settled(world, turn())
+    assert.equal(world.store.objects.runs.taken, 0)
+  })
+
+  it('is read once for all who read the same', async () => {
+    const { world, client } = await withLarge()
+    const object = await client.found('larger')
+    const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
+    for (const source of sources) await settled(world, source.next())
+    assert.equal(world.store.objects.runs.taken, 1)
+    for (const source of sources) {
+      const run = await settled(world, source.next())
+      assert.ok(Buffer.from(run!).equals(LARGE.subarray(EXTENT_BYTES, 5 * EXTENT_BYTES)))
+      source.close()
+    }
     await settled(world, turn())
     assert.equal(world.store.objects.runs.taken, 0)
   })
