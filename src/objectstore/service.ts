@@ -6,6 +6,7 @@
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
@@ -100,6 +101,9 @@ export async function openObjectStore(
   config: ObjectStoreConfig,
   dependencies: ObjectStoreDependencies,
 ): Promise<ObjectStoreServer> {
+  // While the cache of objects fills, V8 learns that what is made of an object lives long, and goes on to put that of objects that pass into
+  // old memory, too: collecting it took a quarter of the time of small reads.
+  setFlagsFromString('--no-allocation-site-pretenuring')
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const authentication = new Authentication(config, dependencies.logger)
   const segmentBytes = segmentBytesOf(config)

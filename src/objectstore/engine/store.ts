@@ -372,7 +372,7 @@ export class Store implements ObjectStore {
     const core = this.#core
     const value = core.state.index.get(bucket.number, key)
     const isDurable = value !== null && value.position < core.log.committed
-    return (isDurable ? this.objects.kept(value.position) : undefined) ?? this.#loadFromLog(bucket, key)
+    return (isDurable ? this.objects.loadNow(value, key.byteLength) : null) ?? this.#loadFromLog(bucket, key)
   }
 
   async #loadFromLog(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {

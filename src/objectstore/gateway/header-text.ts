@@ -4,7 +4,7 @@
  * T1  who speaks S3 finds what S3 has under its name there as well
  * T2  what stands in a header cannot end it: characters that could become spaces
  */
-import { textOfHeaders } from '../../http/exchange.ts'
+import type { ShownHeaders } from '../operations.ts'
 import type { HeaderLine } from './handler.ts'
 
 const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|durability|error-.+)$/
@@ -12,19 +12,19 @@ const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|dur
 const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): string {
-  const lines: HeaderLine[] = []
+  let lines = ''
   for (const [name, text] of headers) {
     const value = safeValue(text)
-    lines.push([name, value])
+    lines += `\r\n${name}: ${value}`
     if (speaksS3 && name.startsWith('x-obj-') && !OWN_HEADER.test(name)) {
-      lines.push([`x-amz-${name.slice('x-obj-'.length)}`, value])
+      lines += `\r\nx-amz-${name.slice('x-obj-'.length)}: ${value}`
     }
   }
-  return textOfHeaders(lines)
+  return lines
 }
 
 /** Headers that many answers have. */
-export class KeptHeaders {
+export class KeptHeaders implements ShownHeaders {
   readonly lines: readonly HeaderLine[]
   #own: string | null = null
   #ofS3: string | null = null

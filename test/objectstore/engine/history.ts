@@ -155,7 +155,12 @@ export class History {
   #forgottenBeforeMs = 0
 
   constructor(seed: number) {
-    this.world = new StoreWorld({ seed, extents: 4 + (Math.abs(seed) % 9), readThreads: 1 + (Math.abs(seed) % 2) })
+    this.world = new StoreWorld({
+      seed,
+      extents: 4 + (Math.abs(seed) % 9),
+      readThreads: 1 + (Math.abs(seed) % 2),
+      inPageCache: [null, 0.3, 0.9][Math.abs(seed) % 3] ?? null,
+    })
     this.trace = new Trace(this.world)
     this.trace.judge = (frame) => this.#judge(frame)
     this.trace.changed = () => {
@@ -873,7 +878,7 @@ export class History {
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
     for (let piece = await this.#settled(source.next()); piece !== null;) {
-      pieces.push(piece)
+      pieces.push(Buffer.from(piece)) // its memory is used for the next one
       piece = await this.#settled(source.next())
     }
     return Buffer.concat(pieces)

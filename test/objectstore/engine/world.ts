@@ -4,6 +4,7 @@
  *
  *   journal  `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
  *   digests  answer in `step` what was asked before, or when `serveDigests` is called; they can die
+ *   main     reads by itself what the simulated page cache has, when there is one
  *   readers  answer in `step`, or when `serveReads` is called; they give out copies, as threads do
  *   writer   of checkpoints, and scanner of segments, likewise; the writer can be made to fail
  *   time     a monotonic clock that begins anew with each start, and a wall clock that jumps
@@ -24,6 +25,9 @@ import type { ReadResult } from '../../../src/objectstore/engine/read-protocol.t
 import { scanSegment } from '../../../src/objectstore/engine/scan-segment.ts'
 import type { ScannedSegment } from '../../../src/objectstore/engine/scan-segment.ts'
 import { CheckpointThread } from '../../../src/objectstore/engine/write-task.ts'
+import { ReadMemory } from '../../../src/libc.ts'
+import { CachedFrames } from '../../../src/log/cached-frames.ts'
+import type { CachedFile } from '../../../src/log/files.ts'
 import type { Log, LogOptions } from '../../../src/log/log.ts'
 import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
@@ -47,6 +51,8 @@ export interface StoreWorldOptions {
   readonly segmentBytes?: number
   readonly ringBytes?: number
   readonly readThreads?: number
+  /** How often what main reads is in the page cache, 0 to 1. Null, the default: threads read everything. */
+  readonly inPageCache?: number | null
 }
 
 /** What a thread was asked and has not answered. */
@@ -176,7 +182,7 @@ export class StoreWorld {
       files,
       reads: new FrameReads({
         log,
-        cached: null,
+        cached: this.#cachedFrames(log),
         jobs: {
           run: (task) => hold<ReadResult>(this.#reads, () => structuredClone(reader.run(structuredClone(task)))),
         },
@@ -203,6 +209,28 @@ export class StoreWorld {
       segmentBytes,
       uploadTtlMs: UPLOAD_TTL_MS,
     })
+  }
+
+  /** The page cache has all of what is asked for, or a part of it: errors are met by threads only. */
+  #cachedFrames(log: Log): CachedFrames | null {
+    const { inPageCache = null } = this.options
+    if (inPageCache === null) return null
+    const open = async (path: string): Promise<CachedFile> => {
+      const file = this.files.open(path, 'read')
+      return {
+        read: ({ bytes, from, byteLength }, at) => {
+          const length = this.#random() < inPageCache ? byteLength : Math.floor(this.#random() * byteLength)
+          try {
+            return file.read(bytes.subarray(from, from + length), at)
+          } catch {
+            return 0
+          }
+        },
+        close: () => file.close(),
+      }
+    }
+    const memory = (byteLength: number): ReadMemory => new ReadMemory(byteLength)
+    return new CachedFrames({ log, open, memory, frameBytesMax: 4 * EXTENT_BYTES, spareMax: 2 })
   }
 
   // Threads

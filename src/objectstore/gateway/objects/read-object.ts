@@ -1,9 +1,8 @@
 /** What GetObject and HeadObject have in common: everything but the body. */
 import { eitherHeader } from '../../auth/request-identity.ts'
 import type { Checksum } from '../../documents/checksums.ts'
-import type { Bucket, StoredObject } from '../../operations.ts'
+import type { Bucket, ShownHeaders, StoredObject } from '../../operations.ts'
 import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
-import type { KeptHeaders } from '../header-text.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
 import { absent } from './existing-object.ts'
@@ -19,7 +18,7 @@ interface ObjectReading {
   readonly status: 200 | 206
   readonly contentType: string
   /** But for Content-Type and Content-Length; see Answer. */
-  readonly objectHeaders: KeptHeaders
+  readonly objectHeaders: ShownHeaders
   readonly headers: readonly HeaderLine[]
 }
 
