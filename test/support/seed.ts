@@ -11,3 +11,6 @@ export function testSeed(): number {
   if (given === undefined) return SEED_DEFAULT
   return given === 'random' ? randomInt(2 ** 31) : Number(given)
 }
+
+/** How often a random test of a whole engine runs. More runs look for something new. */
+export const modelRuns = (byDefault: number): number => Number(process.env['TRILOG_MODEL_RUNS'] ?? byDefault)

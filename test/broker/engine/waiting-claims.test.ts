@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { WaitingClaims } from '../../../src/broker/engine/waiting-claims.ts'
 import type { Patience } from '../../../src/broker/operations.ts'
-import { PATIENT, Pending, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { PATIENT, Pending } from '../../support/broker-world.ts'
 
 const PLACE = { streamNumber: 1, group: 'g1' }
 

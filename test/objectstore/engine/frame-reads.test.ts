@@ -3,7 +3,8 @@ import { describe, it } from 'node:test'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
-import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
+import { turn } from '../../support/turn.ts'
+import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 
