@@ -52,8 +52,8 @@ export function stepsOf<Kind extends string>(kinds: Weights<Kind>, maxLength: nu
   return fc.array(step, { maxLength, size: 'max' })
 }
 
-export abstract class RandomHistory<Kind extends string, W extends World> {
-  abstract readonly world: W
+export abstract class RandomHistory<Kind extends string> {
+  abstract readonly world: World
   /** Of the clocks: steps of a few hours at most. */
   protected abstract readonly timeSteps: readonly number[]
   protected readonly wallSteps: readonly number[] = [HOUR_MS, -HOUR_MS, 1000, -1000]
@@ -154,10 +154,7 @@ export abstract class RandomHistory<Kind extends string, W extends World> {
 export function assertLives<Kind extends string, Setting>(
   kinds: Weights<Kind>,
   settings: fc.Arbitrary<Setting>,
-  begin: (
-    seed: number,
-    setting: Setting,
-  ) => Promise<Pick<RandomHistory<Kind, World>, 'run' | 'reopen' | 'quiesce' | 'drain'>>,
+  begin: (seed: number, setting: Setting) => Promise<Pick<RandomHistory<Kind>, 'run' | 'reopen' | 'quiesce' | 'drain'>>,
 ): Promise<void> {
   return fc.assert(
     fc.asyncProperty(fc.integer(), settings, stepsOf(kinds, 150), async (seed, setting, steps) => {

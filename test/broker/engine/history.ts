@@ -67,7 +67,7 @@ const TIME_COLUMNS = [
   ['ingest_time', 'ingest_time_ms'],
 ] as const
 
-export class History extends RandomHistory<StepKind, BrokerWorld> {
+export class History extends RandomHistory<StepKind> {
   readonly world: BrokerWorld
   readonly trace: Trace
   protected readonly timeSteps = [1, 10, 25, 60, 200, 1000, 11_000, 25, 60]

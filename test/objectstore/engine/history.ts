@@ -70,7 +70,7 @@ const KEYS = ['a', 'a/1', 'a/2/x', 'b', 'b/2', 'c', 'c/d/e'] as const
 const HOUR_MS = 3_600_000
 const COMPLETED_KEPT_MS = 24 * HOUR_MS
 
-export class History extends RandomHistory<StepKind, StoreWorld> {
+export class History extends RandomHistory<StepKind> {
   readonly world: StoreWorld
   readonly trace: Trace
   protected readonly timeSteps = [1, 100, 5000, UPLOAD_TTL_MS, 3 * HOUR_MS]
