@@ -8,9 +8,9 @@ import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { runBrokerKillRounds } from './soak/broker/kill.ts'
 import { runClean } from './soak/clean.ts'
-import { runKillRounds } from './soak/kill.ts'
+import { runKillRounds } from './soak/logstore/kill.ts'
 import { runObjectKillRounds } from './soak/objectstore/kill.ts'
-import { runOverload } from './soak/overload.ts'
+import { runOverload } from './soak/logstore/overload.ts'
 
 const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated]
        npm run soak -- overload    [--duration 60s] [--seed N]

@@ -16,6 +16,18 @@ const STARTS_PER_EARLY_KILL = 5
 /** Such a kill comes within so much of the longest start so far. */
 const EARLY_KILL_SHARE = 0.9
 
+/** One life in so many may last so many times longer than others. */
+const LIVES_PER_LONG_ONE = 8
+const LONG_LIFE = 3
+
+/** What whoever lets rounds run may choose. */
+export interface RoundOptions {
+  readonly rounds: number
+  /** Between a start that is ready and the kill. */
+  readonly liveMsMax?: number
+  readonly report?: (line: string) => void
+}
+
 export interface KillRounds {
   readonly server: RunningService
   /** What the server runs. */
@@ -39,6 +51,27 @@ export interface KillCounts {
   readonly kills: number
   readonly killsWhileStarting: number
   readonly startMs: { readonly mean: number; readonly max: number }
+}
+
+/** Most are short, some are long. */
+export const lifeMs = (random: Random, maxMs: number): number =>
+  random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * maxMs : maxMs)
+
+/** Ends the load in any case; shows what the server said when something is wrong. */
+export async function underLoad<Result>(
+  load: { abandon(): void },
+  server: RunningService,
+  { report }: RoundOptions,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    report?.(server.stderr)
+    throw error
+  } finally {
+    load.abandon()
+  }
 }
 
 export async function runRounds(options: KillRounds): Promise<KillCounts> {

@@ -4,7 +4,8 @@ import { describe, it } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
 import type { EmbeddedBrokerConfig } from '../../src/client/index.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { SILENT, closesBrokers, newStream, openBroker, refusalOf, turn } from './support.ts'
+import { turn } from '../support/turn.ts'
+import { SILENT, closesBrokers, newStream, openBroker, refusalOf } from './support.ts'
 
 const SETTINGS = { producerId: 'tester' }
 

@@ -51,6 +51,3 @@ export async function take<T>(from: AsyncIterable<T>, count: number): Promise<T[
   for await (const each of from) if (taken.push(each) === count) break
   return taken
 }
-
-/** Lets promises go as far as they go on their own. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -8,6 +8,7 @@ import type { Descriptors } from '../../src/http/accept-gate.ts'
 import { descriptorLimit, hasDescriptorBelow } from '../../src/libc.ts'
 import { RawClient, TestClock, serve, until } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
+import { turn } from '../support/turn.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -54,7 +55,7 @@ class Rig implements Descriptors {
 
 /** Long enough for an event loop that listens to accept; what is to be seen is that it does not. */
 const turns = async (count: number): Promise<void> => {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+  for (let i = 0; i < count; i++) await turn()
 }
 
 describe('accepting connections', () => {

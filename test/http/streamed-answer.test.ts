@@ -7,6 +7,7 @@ import { UwsExchange } from '../../src/http/uws-exchange.ts'
 import type { ExchangeHost } from '../../src/http/uws-exchange.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
 import { Letters, RawClient, ask, until, withServer } from '../support/http-server.ts'
+import { turn } from '../support/turn.ts'
 
 const MEBIBYTE = 1 << 20
 const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -87,7 +88,7 @@ describe('an answer made while it is sent', () => {
         let before = -1
         while (before !== source.asked) {
           before = source.asked
-          for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve))
+          for (let i = 0; i < 50; i++) await turn()
         }
         assert.ok(source.asked < 100, `${source.asked} MiB made for a reader that takes none`)
         client.destroy()

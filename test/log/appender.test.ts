@@ -5,7 +5,7 @@ import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
 import type { AppendOptions } from '../../src/log/appender.ts'
 import type { Log } from '../../src/log/log.ts'
 import { World, openWriter, replay } from '../support/log-harness.ts'
-import { turn } from '../support/broker-world.ts'
+import { turn } from '../support/turn.ts'
 
 const SYNC: AppendOptions = { durability: 'sync', purpose: 'admit' }
 const WRITE: AppendOptions = { durability: 'append', purpose: 'admit' }

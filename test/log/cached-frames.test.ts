@@ -10,8 +10,7 @@ import type { Log } from '../../src/log/log.ts'
 import { openCachedFile } from '../../src/log/node-files.ts'
 import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+import { turn } from '../support/turn.ts'
 
 const FRAME_BYTES_MAX = 2048
 const HEADER_BYTES = 48

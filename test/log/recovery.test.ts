@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { testSeed } from '../support/seed.ts'
+import { modelRuns, testSeed } from '../support/seed.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
@@ -175,7 +175,7 @@ describe('a log after any history of appends, failures and crashes', () => {
         await model.run({ kind: 'reopen', after: 'crash' })
         await model.run({ kind: 'reopen', after: 'crash' })
       }),
-      { seed: testSeed(), numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 150), includeErrorInReport: true },
+      { seed: testSeed(), numRuns: modelRuns(150), includeErrorInReport: true },
     )
   })
 })

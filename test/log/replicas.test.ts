@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { testSeed } from '../support/seed.ts'
+import { modelRuns, testSeed } from '../support/seed.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
@@ -357,7 +357,7 @@ describe('a log in three directories after any history in which one directory at
         for (const step of history) await model.run(step)
         await model.run({ kind: 'reopen', after: 'crash', victim: 0, damage: 'wipe', at: 0 })
       }),
-      { seed: testSeed(), numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 100), includeErrorInReport: true },
+      { seed: testSeed(), numRuns: modelRuns(100), includeErrorInReport: true },
     )
   })
 })

@@ -5,8 +5,6 @@
  *   readers   answer at once, or when `serveReads` is called; they get copies and give up their memory, as threads do
  *   writers   of sidecars and checkpoints, likewise; they can be made to fail
  *   time      a monotonic clock that begins anew with each start, and a wall clock that jumps
- *
- * Promises are moved along by `settle`: nothing here waits for real time.
  */
 import { createBroker } from '../../src/broker/broker.ts'
 import type { Broker } from '../../src/broker/broker.ts'
@@ -24,19 +22,17 @@ import { memoryOf, runWriteTask } from '../../src/broker/records/write-task.ts'
 import type { WriteTask } from '../../src/broker/records/write-task.ts'
 import { NO_QUOTAS } from '../../src/config/quotas.ts'
 import type { Quotas } from '../../src/config/quotas.ts'
-import type { Log } from '../../src/log/log.ts'
+import { unloggedReadErrors } from './health.ts'
+import { EngineWorld, HeldWork, RESERVE_BYTES } from './engine-world.ts'
 import { World } from './log-harness.ts'
-import { mulberry32 } from './sim-files.ts'
-import { ReadErrors } from '../../src/observability/read-errors.ts'
+import { turn } from './turn.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
 /** A client that stays. */
 export const PATIENT: Patience = { onAbandoned: () => {} }
-export const WALL_START_MS = 1_800_000_000_000
 
 const SEGMENT_BYTES = 4096
 const RING_BYTES = 1 << 17
-export const RESERVE_BYTES = 2 << 20
 
 export interface BrokerWorldOptions {
   readonly seed?: number
@@ -49,25 +45,18 @@ export interface BrokerWorldOptions {
   readonly replicas?: readonly string[]
 }
 
-interface Held {
-  run(): void
-}
-
 interface Timer {
   readonly intervalMs: number
   readonly task: () => void
   dueMs: number
 }
 
-export class BrokerWorld {
-  readonly world: World
+export class BrokerWorld extends EngineWorld {
   readonly options: BrokerWorldOptions
-  log!: Log
   core!: Core
   checkpoints!: Checkpoints
   retainer!: Retainer
   broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
-  readonly warnings: string[] = []
   holdsReads = false
   holdsWrites = false
   failsWrites = false
@@ -77,15 +66,9 @@ export class BrokerWorld {
   sleptMs = 0
   /** The next start sets broker time. */
   setsClock = false
-  /** How far the wall clock is off. */
-  wallSkewMs = 0
-  /** Since the world began: what a clock shows that is never set. */
-  #elapsedMs = 0
-  #bootMs = 0
-  readonly #random: () => number
-  #heldReads: Held[] = []
-  #heldWrites: Held[] = []
-  #timers = new Set<Timer>()
+  readonly #reads = new HeldWork()
+  readonly #writes = new HeldWork()
+  readonly #timers = new Set<Timer>()
 
   static async open(options: BrokerWorldOptions = {}): Promise<BrokerWorld> {
     const opened = new BrokerWorld(options)
@@ -93,14 +76,9 @@ export class BrokerWorld {
     return opened
   }
 
-  constructor(options: BrokerWorldOptions = {}, world = new World({ seed: options.seed ?? 1 })) {
+  constructor(options: BrokerWorldOptions = {}, world?: World) {
+    super(options.seed ?? 1, world)
     this.options = options
-    this.world = world
-    this.#random = mulberry32((options.seed ?? 1) + 1)
-  }
-
-  get files() {
-    return this.world.files
   }
 
   /** Of leases and delays. */
@@ -108,14 +86,9 @@ export class BrokerWorld {
     return this.core.time.nowMs()
   }
 
-  get wallMs(): number {
-    return WALL_START_MS + this.#elapsedMs + this.wallSkewMs
-  }
-
   async open(): Promise<void> {
     const { world, options } = this
-    this.#bootMs = this.#elapsedMs - Math.floor(this.#random() * 1000)
-    world.nowMs = this.#elapsedMs - this.#bootMs
+    this.boot()
     const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES
     const replicas = options.replicas ?? []
     this.log = await world.open({ ringBytes: RING_BYTES, segmentBytes, reserveBytes: RESERVE_BYTES, replicas })
@@ -154,18 +127,18 @@ export class BrokerWorld {
         jobs: {
           run: (task, { transfer = [] }) => {
             const received = structuredClone<ReadTask>(task, { transfer: [...transfer] as ArrayBuffer[] })
-            return this.#hold<ReadResult>(this.holdsReads ? this.#heldReads : null, () => reader.run(received))
+            return this.#ask<ReadResult>(this.#reads, this.holdsReads, () => reader.run(received))
           },
         },
         threads: 1,
         waitingMax: 1000,
-        readErrors: new ReadErrors(() => world.nowMs, { error: () => {} }),
+        readErrors: unloggedReadErrors(),
         readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
         defer: (run) => queueMicrotask(run),
       }),
       write: (task: WriteTask) => {
         const received = structuredClone(task, { transfer: memoryOf(task) })
-        return this.#hold(this.holdsWrites ? this.#heldWrites : null, () => {
+        return this.#ask(this.#writes, this.holdsWrites, () => {
           if (this.failsWrites) throw new Error('the test lets no sidecar be written')
           runWriteTask(world.files, received)
         })
@@ -186,7 +159,7 @@ export class BrokerWorld {
         this.turns += 1
         return turn()
       },
-      random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
+      random: this.fillRandom,
       localDisk: this.options.localDisk ?? 'sync',
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
@@ -202,11 +175,11 @@ export class BrokerWorld {
   async flush(): Promise<void> {
     this.holdsReads = false
     for (let quiet = 0; quiet < 2; quiet += 1) {
-      const before = `${this.log.written} ${this.core.appender.inFlight} ${this.#heldReads.length}`
+      const before = `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`
       this.serveReads()
       this.world.step()
       await turn()
-      if (before !== `${this.log.written} ${this.core.appender.inFlight} ${this.#heldReads.length}`) quiet = 0
+      if (before !== `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`) quiet = 0
     }
   }
 
@@ -215,33 +188,19 @@ export class BrokerWorld {
     await turn()
   }
 
-  /** Written and synced, and main does not know. */
-  stepUnheard(): void {
-    this.world.lanes[0]?.journal.runGroup()
-  }
-
-  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
-  async laneDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
-    const lane = this.world.lanes[0]!
-    if (how === 'unheard') lane.vanish()
-    lane.die()
-    await turn()
-  }
-
   serveReads(): void {
-    for (const held of this.#heldReads.splice(0)) held.run()
+    this.#reads.serve()
   }
 
   serveWrites(): void {
-    for (const held of this.#heldWrites.splice(0)) held.run()
+    this.#writes.serve()
   }
 
   // Time
 
   /** Timers that are due run once, as after a stall. */
   async advance(ms: number): Promise<void> {
-    this.#elapsedMs += ms
-    this.world.nowMs += ms
+    this.passTime(ms)
     const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.world.nowMs)
     for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) {
       if (!this.#timers.has(timer)) continue
@@ -257,6 +216,13 @@ export class BrokerWorld {
     await turn()
   }
 
+  /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
+  async limitDisk(bytes: number): Promise<void> {
+    this.setRoom(bytes)
+    await this.advance(250)
+    this.letLogLook()
+  }
+
   // The end
 
   async close(): Promise<void> {
@@ -267,13 +233,7 @@ export class BrokerWorld {
     this.serveWrites()
     await this.log.close()
     await this.checkpoints.idle()
-    this.#end()
-    this.world.end('kill')
-  }
-
-  end(how: 'kill' | 'crash'): void {
-    this.#end()
-    this.world.end(how)
+    this.end('kill')
   }
 
   /** The same files at the same time, for another broker. */
@@ -281,37 +241,25 @@ export class BrokerWorld {
     const world = new World({ seed })
     world.files = this.world.files.clone(seed)
     const copy = new BrokerWorld({ ...this.options, seed }, world)
-    copy.#elapsedMs = this.#elapsedMs
+    copy.elapsedMs = this.elapsedMs
     copy.wallSkewMs = this.wallSkewMs
     return copy
   }
 
-  #end(): void {
-    this.#heldReads = []
-    this.#heldWrites = []
+  protected dropAll(): void {
+    this.#reads.drop()
+    this.#writes.drop()
     this.#timers.clear()
     this.holdsReads = false
     this.holdsWrites = false
     this.failsWrites = false
   }
 
-  #hold<Result>(held: Held[] | null, run: () => Result): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const runNow = (): void => {
-        try {
-          resolve(run())
-        } catch (error) {
-          reject(error)
-        }
-      }
-      if (held) held.push({ run: runNow })
-      else runNow()
-    })
+  /** Threads that are not held answer at once. */
+  #ask<Result>(thread: HeldWork, isHeld: boolean, run: () => Result): Promise<Result> {
+    return isHeld ? thread.hold(run) : new Promise((resolve) => resolve(run()))
   }
 }
-
-/** Lets all promises go as far as they go without anybody from outside. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** What an operation has come to so far. */
 export type Outcome<T> =

@@ -2,6 +2,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './directories.ts'
+import type { RunningService } from './process.ts'
 
 const INJECT = fileURLToPath(new URL('inject.ts', import.meta.url))
 
@@ -36,5 +37,21 @@ export class Faults {
 
   clear(name: string): void {
     rmSync(`${this.#directory}/${name}`, { force: true })
+  }
+}
+
+/** A service with `inject.ts` in every thread of it. */
+export class Breakable<Server extends RunningService> {
+  readonly server: Server
+  readonly faults: Faults
+
+  protected constructor(server: Server, faults: Faults) {
+    this.server = server
+    this.faults = faults
+  }
+
+  /** How often the service's log says so. */
+  logged(text: string): number {
+    return this.server.stderr.split(text).length - 1
   }
 }

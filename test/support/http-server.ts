@@ -8,6 +8,7 @@ import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
 import { LIMIT_MS } from './waiting.ts'
+import { turn } from './turn.ts'
 
 export class TestClock {
   #nowMs = 0
@@ -249,6 +250,6 @@ export async function until(condition: () => boolean): Promise<void> {
   const dueMs = performance.now() + LIMIT_MS
   while (!condition()) {
     if (performance.now() > dueMs) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
   }
 }

@@ -3,6 +3,7 @@
  * `TRILOG_TEST_SEED=random` looks for something new; a number repeats what it found.
  */
 import { randomInt } from 'node:crypto'
+import type { TestContext } from 'node:test'
 
 const SEED_DEFAULT = 20_261_121
 
@@ -11,3 +12,13 @@ export function testSeed(): number {
   if (given === undefined) return SEED_DEFAULT
   return given === 'random' ? randomInt(2 ** 31) : Number(given)
 }
+
+/** The report of the test says how to make the same choices again. */
+export function seedOf(context: TestContext): number {
+  const seed = testSeed()
+  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+  return seed
+}
+
+/** How often a random test of a whole engine runs. More runs look for something new. */
+export const modelRuns = (byDefault: number): number => Number(process.env['TRILOG_MODEL_RUNS'] ?? byDefault)

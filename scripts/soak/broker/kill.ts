@@ -11,24 +11,15 @@ import { temporaryDirectory } from '../../../test/support/directories.ts'
 import { HASTENED } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'
 import { eventually } from '../../../test/support/waiting.ts'
-import { runRounds } from '../rounds.ts'
-import type { KillCounts } from '../rounds.ts'
+import { lifeMs, runRounds, underLoad } from '../rounds.ts'
+import type { KillCounts, RoundOptions } from '../rounds.ts'
 import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
 const SEGMENT_BYTES = 1 << 20
 /** Of all starts that are not killed. */
 const CHECKED_PERCENT = 75
-/** One life in so many may last so many times longer than others. */
-const LIVES_PER_LONG_ONE = 8
-const LONG_LIFE = 3
-
-export interface BrokerKillOptions extends LoadOptions {
-  readonly rounds: number
-  /** Between a start that is ready and the kill. */
-  readonly liveMsMax?: number
-  readonly report?: (line: string) => void
-}
+export type BrokerKillOptions = LoadOptions & RoundOptions
 
 export interface BrokerKillSummary extends KillCounts {
   readonly seed: number
@@ -56,16 +47,11 @@ export async function runBrokerKillRounds(options: BrokerKillOptions): Promise<B
   const env = HASTENED
   const server = await BrokerServer.start({ flags, env })
   const load = await Load.start(() => server.readyLine.http, options)
-  try {
+  return underLoad(load, server, options, () => {
     const args = ['--http-bind', '127.0.0.1:0', '--data-dir', server.dataDirectory, ...flags]
     const command: Command = { entry: 'src/cli/mq.js', args, env }
-    return await killAndCheck(options, server, command, load, [server.dataDirectory, ...replicas])
-  } catch (error) {
-    options.report?.(server.stderr)
-    throw error
-  } finally {
-    load.abandon()
-  }
+    return killAndCheck(options, server, command, load, [server.dataDirectory, ...replicas])
+  })
 }
 
 async function killAndCheck(
@@ -84,17 +70,14 @@ async function killAndCheck(
     random,
     rounds,
     directories,
-    liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
+    liveMs: () => lifeMs(random, liveMsMax),
     live: (ms) => load.during(sleep(ms)),
     down: () => load.hold(),
     async check() {
       assertNoDamage()
-      const isChecked = random.between(1, 100) <= CHECKED_PERCENT
-      if (isChecked) await load.check()
-      else load.resume()
+      const checked = await load.checkSometimes(CHECKED_PERCENT)
       const { operations, unanswered } = scene.traffic
-      const done = `${load.records} records, ${load.deliveries} deliveries, ${operations} operations, ${unanswered} unanswered`
-      return isChecked ? done : `not checked, ${done}`
+      return `${checked}${load.records} records, ${load.deliveries} deliveries, ${operations} operations, ${unanswered} unanswered`
     },
     ...(report && { report }),
   })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
 import { CreateStreamReply } from '../../../src/broker/wire/record-answers.ts'
 import { eventually } from '../../../test/support/waiting.ts'
+import { CheckedCrew } from '../crew.ts'
 import type { Actor } from './actor.ts'
 import { Checks } from './checks.ts'
 import { CursorKeeper } from './cursor-keeper.ts'
@@ -23,28 +24,24 @@ export interface LoadOptions {
   readonly workersPerGroup?: number
 }
 
-export class Load {
-  readonly scene: Scene
-  readonly random: Random
+export class Load extends CheckedCrew<Scene> {
+  protected readonly checks: Checks
   readonly #actors: readonly Actor[]
-  readonly #checks: Checks
-  #working: Promise<unknown> = Promise.resolve()
 
   /** Creates the streams, then everybody begins. */
   static async start(authority: () => string, options: LoadOptions): Promise<Load> {
     const load = new Load(authority, options)
     await load.#createStreams()
-    load.#begin()
+    load.begin(load.#actors)
     return load
   }
 
   private constructor(authority: () => string, options: LoadOptions) {
     const { seed, replicated = false, onlyDurable = replicated, pauseMs = 4, workersPerGroup = 3 } = options
     const scene = new Scene({ authority, replicated, onlyDurable })
-    this.scene = scene
-    this.random = new Random(mix32(seed))
+    super(scene, new Random(mix32(seed)))
     const nextSeed = (): number => this.random.uint32()
-    this.#checks = new Checks(scene, new Random(nextSeed()))
+    this.checks = new Checks(scene, new Random(nextSeed()))
     this.#actors = [
       ...scene.workStreams.flatMap((stream) =>
         Array.from({ length: PUBLISHERS_PER_STREAM }, () => new Publisher(scene, stream, nextSeed(), pauseMs)),
@@ -69,51 +66,16 @@ export class Load {
     return this.scene.workStreams.reduce((sum, { storedEnd }) => sum + storedEnd, 0)
   }
 
-  /** Waits for something while the load goes on; fails when somebody does. */
-  async during<Result>(wait: Promise<Result>): Promise<Result> {
-    const failed = this.#working.then(() => {
-      throw new Error('everybody stopped by themselves')
-    })
-    failed.catch(() => {}) // lost the race
-    return Promise.race([wait, failed])
-  }
-
-  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
-  async hold(): Promise<void> {
-    this.scene.gate.close()
-    await this.during(eventually(() => this.scene.isQuiet))
-  }
-
-  resume(): void {
-    this.scene.gate.open()
-  }
-
-  /**
-   * While everybody waits: is all as it should be? Then they go on.
-   *
-   * @param isFinal what was not answered and did not happen until now never will; false: a restart may bring it
-   */
-  async check(isFinal = true): Promise<void> {
-    await this.during(this.#checks.run(isFinal))
-    this.resume()
+  /** While the load goes on. */
+  async untilDelivered(deliveries: number): Promise<void> {
+    const due = this.deliveries + deliveries
+    await this.during(eventually(() => this.deliveries >= due))
   }
 
   /** Everybody stops, everything left is worked off, and accounted for. */
   async finish(): Promise<void> {
-    for (const actor of this.#actors) actor.stop()
-    await this.#working
-    await this.#checks.drain()
-  }
-
-  /** Ends the load as it is: the check after it failed, or never came. */
-  abandon(): void {
-    for (const actor of this.#actors) actor.stop()
-    this.scene.abandon()
-  }
-
-  #begin(): void {
-    this.#working = Promise.all(this.#actors.map((actor) => actor.run()))
-    this.#working.catch(() => {}) // seen by whoever waits for it next
+    await this.stopAll()
+    await this.checks.drain()
   }
 
   async #createStreams(): Promise<void> {

@@ -7,24 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ObjectStoreServer } from '../../../test/support/objectstore.ts'
 import { HASTENED } from '../../../test/support/process.ts'
 import type { Command } from '../../../test/support/process.ts'
-import { runRounds } from '../rounds.ts'
-import type { KillCounts } from '../rounds.ts'
+import { lifeMs, runRounds, underLoad } from '../rounds.ts'
+import type { KillCounts, RoundOptions } from '../rounds.ts'
 import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
 const SEGMENT_BYTES = 1 << 20
 /** Of all starts that are not killed. */
 const CHECKED_PERCENT = 80
-/** One life in so many may last so many times longer than others. */
-const LIVES_PER_LONG_ONE = 8
-const LONG_LIFE = 3
-
-export interface ObjectKillOptions extends LoadOptions {
-  readonly rounds: number
-  /** Between a start that is ready and the kill. */
-  readonly liveMsMax?: number
-  readonly report?: (line: string) => void
-}
+export type ObjectKillOptions = LoadOptions & RoundOptions
 
 export interface ObjectKillSummary extends KillCounts {
   readonly seed: number
@@ -44,14 +35,7 @@ export async function runObjectKillRounds(options: ObjectKillOptions): Promise<O
   const env = { ...HASTENED, OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
   const server = await ObjectStoreServer.start({ env })
   const load = await Load.start(server, options)
-  try {
-    return await killAndCheck(options, server, env, load)
-  } catch (error) {
-    options.report?.(server.stderr)
-    throw error
-  } finally {
-    load.abandon()
-  }
+  return underLoad(load, server, options, () => killAndCheck(options, server, env, load))
 }
 
 async function killAndCheck(
@@ -72,21 +56,18 @@ async function killAndCheck(
     random,
     rounds,
     directories,
-    liveMs: () => random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * liveMsMax : liveMsMax),
+    liveMs: () => lifeMs(random, liveMsMax),
     async live(ms) {
       await load.during(sleep(ms))
       assertWell()
     },
     down: () => load.hold(),
     async check() {
-      const isChecked = random.between(1, 100) <= CHECKED_PERCENT
-      if (isChecked) await load.check()
-      else load.resume()
+      const checked = await load.checkSometimes(CHECKED_PERCENT)
       assertWell()
       const [logBytes, liveBytes, end] = await load.gauges('log_bytes', 'live_bytes', 'log_committed_position')
       const log = `log ${mib(logBytes!)} of ${mib(end!)} MiB, ${mib(liveBytes!)} needed`
-      const done = `${scene.keys.length} keys, ${traffic.operations} operations, ${traffic.unanswered} unanswered, ${log}`
-      return isChecked ? done : `not checked, ${done}`
+      return `${checked}${scene.keys.length} keys, ${traffic.operations} operations, ${traffic.unanswered} unanswered, ${log}`
     },
     ...(report && { report }),
   })

@@ -4,6 +4,7 @@ import { mix32, Random } from '../../../bench/load/random.ts'
 import type { ObjectStoreServer } from '../../../test/support/objectstore.ts'
 import { eventually } from '../../../test/support/waiting.ts'
 import type { Actor } from '../actor.ts'
+import { CheckedCrew } from '../crew.ts'
 import { Checks } from './checks.ts'
 import { Owner } from './owner.ts'
 import type { OwnerOptions } from './owner.ts'
@@ -56,27 +57,24 @@ export interface LoadOptions {
   readonly pauseMs?: number
 }
 
-export class Load {
-  readonly scene: Scene
-  readonly random: Random
+export class Load extends CheckedCrew<Scene> {
+  protected readonly checks: Checks
   readonly #actors: readonly Actor[]
-  readonly #checks: Checks
-  #working: Promise<unknown> = Promise.resolve()
 
   /** Creates the buckets, then everybody begins. */
   static async start(server: ObjectStoreServer, options: LoadOptions): Promise<Load> {
     const load = new Load(server, options)
     for (const bucket of BUCKETS) (await server.request('PUT', `/${bucket}`)).succeeded(200)
-    load.#begin()
+    load.begin(load.#actors)
     return load
   }
 
   private constructor(server: ObjectStoreServer, { seed, pauseMs = 4 }: LoadOptions) {
-    this.random = new Random(mix32(seed))
-    const nextSeed = (): number => this.random.uint32()
+    const random = new Random(mix32(seed))
+    const nextSeed = (): number => random.uint32()
     const scene = new Scene(server, nextSeed())
-    this.scene = scene
-    this.#checks = new Checks(scene, new Random(nextSeed()))
+    super(scene, random)
+    this.checks = new Checks(scene, new Random(nextSeed()))
     const [a, b] = BUCKETS
     this.#actors = [
       ...OWNERS.map(
@@ -87,15 +85,6 @@ export class Load {
       new Reader(scene, nextSeed(), pauseMs),
       new Reader(scene, nextSeed(), pauseMs),
     ]
-  }
-
-  /** Waits for something while the load goes on; fails when somebody does. */
-  async during<Result>(wait: Promise<Result>): Promise<Result> {
-    const failed = this.#working.then(() => {
-      throw new Error('everybody stopped by themselves')
-    })
-    failed.catch(() => {}) // lost the race
-    return Promise.race([wait, failed])
   }
 
   /** Until so many more requests were answered. */
@@ -112,32 +101,11 @@ export class Load {
     await this.during(eventually(() => this.scene.traffic.operations >= due))
   }
 
-  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
-  async hold(): Promise<void> {
-    this.scene.gate.close()
-    await this.during(eventually(() => this.scene.isQuiet))
-  }
-
-  resume(): void {
-    this.scene.gate.open()
-  }
-
-  /**
-   * While everybody waits: is all as it should be? Then they go on.
-   *
-   * @param isFinal what was not answered and did not happen until now never will; false: a restart may bring it
-   */
-  async check(isFinal = true): Promise<void> {
-    await this.during(this.#checks.run(isFinal))
-    this.resume()
-  }
-
   /** Everybody stops, and all is looked at again. */
   async finish(): Promise<void> {
     this.resume()
-    for (const actor of this.#actors) actor.stop()
-    await this.#working
-    await this.#checks.run(true)
+    await this.stopAll()
+    await this.checks.run(true)
   }
 
   /** Nobody works any more: the large objects go, and the space of everything that is garbage comes back. Nothing else changes. */
@@ -169,23 +137,12 @@ export class Load {
       return logBytes! <= 2 * liveBytes! + 8 * segmentBytes && end! - logBytes! > segmentBytes
     }
     await eventually(isSmall)
-    await this.#checks.run(true)
+    await this.checks.run(true)
   }
 
   /** Of the service's metrics. */
   async gauges(...names: readonly string[]): Promise<number[]> {
     const { text } = (await this.scene.server.request('GET', '/v1/metrics')).succeeded(200)
     return names.map((name) => Number(new RegExp(`^objstore_${name} (\\S+)$`, 'm').exec(text)![1]))
-  }
-
-  /** Ends the load as it is: the check after it failed, or never came. */
-  abandon(): void {
-    for (const actor of this.#actors) actor.stop()
-    this.scene.abandon()
-  }
-
-  #begin(): void {
-    this.#working = Promise.all(this.#actors.map((actor) => actor.run()))
-    this.#working.catch(() => {}) // seen by whoever waits for it next
   }
 }

@@ -7,7 +7,7 @@ import type { AskOptions } from './client.ts'
 import { lookHead, lookRange, lookTags, lookWhole } from './looks.ts'
 import type { ExpectedObject, KeyLedger, Version } from './key-ledger.ts'
 import type { Scene } from './scene.ts'
-import { StoreActor, sequenceOf } from './soak-actor.ts'
+import { StoreActor, sequenceOf } from './actor.ts'
 
 export interface OwnerOptions {
   readonly seed: number

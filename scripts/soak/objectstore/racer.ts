@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { lookWhole } from './looks.ts'
 import type { ExpectedObject, KeyLedger, Version } from './key-ledger.ts'
 import type { Scene } from './scene.ts'
-import { StoreActor, sequenceOf } from './soak-actor.ts'
+import { StoreActor, sequenceOf } from './actor.ts'
 
 const RUNNERS = 3
 const KEPT_MAX = 20

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { listedPage, lookHead, lookRange, lookTags, lookWhole, sawListed } from './looks.ts'
 import { BUCKETS } from './scene.ts'
-import { StoreActor } from './soak-actor.ts'
+import { StoreActor } from './actor.ts'
 
 export class Reader extends StoreActor {
   protected async act(): Promise<void> {

@@ -7,7 +7,7 @@ import { Body, hexOf } from './bodies.ts'
 import { lookWhole } from './looks.ts'
 import type { KeyLedger, Version } from './key-ledger.ts'
 import type { Scene } from './scene.ts'
-import { StoreActor, sequenceOf } from './soak-actor.ts'
+import { StoreActor, sequenceOf } from './actor.ts'
 import { UploadLedger } from './upload-ledger.ts'
 
 /** S3's, of every part but the last. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
-import { testSeed } from '../../support/seed.ts'
+import { seedOf } from '../../support/seed.ts'
 import { runBrokerKillRounds } from '../../../scripts/soak/broker/kill.ts'
 import type { BrokerKillOptions, BrokerKillSummary } from '../../../scripts/soak/broker/kill.ts'
 
@@ -9,8 +9,7 @@ const LOCAL = { rounds: 3 }
 const REPLICATED = { rounds: 2 }
 
 async function run(context: TestContext, options: Omit<BrokerKillOptions, 'seed'>): Promise<BrokerKillSummary> {
-  const seed = testSeed()
-  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+  const seed = seedOf(context)
   const summary = await runBrokerKillRounds({ ...options, seed, liveMsMax: 600, workersPerGroup: 2 })
   context.diagnostic(JSON.stringify(summary))
   return summary

@@ -5,7 +5,8 @@ import { DURATION_MS_MAX } from '../../../src/broker/limits.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
-import { BrokerWorld, RESERVE_BYTES } from '../../support/broker-world.ts'
+import { RESERVE_BYTES } from '../../support/engine-world.ts'
+import { BrokerWorld } from '../../support/broker-world.ts'
 
 const HOUR_MS = 3_600_000
 const LEASE = { lease_timeout_millis: 1000 }

@@ -1,33 +1,12 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { testSeed } from '../../support/seed.ts'
-import { CONFIGS, History, STEP_KINDS } from './history.ts'
-import type { Step } from './history.ts'
+import { assertLives } from '../../support/random-history.ts'
+import { History, STEP_KINDS } from './history.ts'
+import { CONFIGS } from './record-steps.ts'
 
-const number = fc.nat(999)
-const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.oneof(...STEP_KINDS.map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind) }))),
-  a: number,
-  b: number,
-  c: number,
-  yes: fc.boolean(),
-})
-
-test('whatever is asked, lost, delayed or broken in whatever order, the broker is what its log says and says so', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.integer(),
-      fc.nat(CONFIGS.length - 1),
-      fc.array(step, { maxLength: 150, size: 'max' }),
-      async (seed, config, steps) => {
-        const history = new History(seed)
-        await history.begin(config)
-        for (const each of steps) await history.run(each)
-        await history.reopen('crash')
-        await history.quiesce()
-        await history.drain()
-      },
-    ),
-    { seed: testSeed(), numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 40), includeErrorInReport: true },
-  )
-})
+test('whatever is asked, lost, delayed or broken in whatever order, the broker is what its log says and says so', () =>
+  assertLives(STEP_KINDS, fc.nat(CONFIGS.length - 1), async (seed, config) => {
+    const history = new History(seed)
+    await history.begin(config)
+    return history
+  }))

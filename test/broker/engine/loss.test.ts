@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
 import { dumpOf } from './dump.ts'
-import { BrokerWorld, CALLER, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
 const GROUPS = ['g1', 'g2']
@@ -29,7 +30,7 @@ async function assertRecoverable(world: BrokerWorld): Promise<void> {
 /** Something is on its way to the disk when the journal dies. */
 async function loseSomething(world: BrokerWorld, client: Client): Promise<void> {
   const lost = client.publish('orders', 'lost')
-  await world.laneDies()
+  await world.journalDies()
   await turn()
   assert.equal(lost.code, 'internal_error')
 }
@@ -86,7 +87,7 @@ describe('a loss', () => {
     const lost = client.publish('orders', 'm-2')
     await turn()
     assert.equal(stored.outcome.kind, 'pending')
-    await world.laneDies() // with the first it goes on, the second is gone
+    await world.journalDies() // with the first it goes on, the second is gone
     const [delivery] = await client.now(waiting)
 
     assert.equal(stored.value.offset, 0)
@@ -102,7 +103,7 @@ describe('a loss', () => {
     const lost = client.claim('orders')
     await turn()
     const waiting = client.claim('orders', { wait_millis: 1000 })
-    await world.laneDies()
+    await world.journalDies()
     const [delivery] = await client.now(waiting)
     assert.equal(lost.code, 'queue_state_persistence_failed')
     assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 1])
@@ -118,7 +119,7 @@ describe('a loss', () => {
     const claim = client.claim('jobs')
     await turn()
     assert.deepEqual([lost.outcome.kind, claim.outcome.kind], ['answered', 'pending'])
-    await world.laneDies()
+    await world.journalDies()
     const [delivery] = await client.now(claim)
     assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 2])
     assert.equal(world.core.counters.expiredLeases, 1) // in the state that was lost, it would be counted twice
@@ -132,7 +133,7 @@ describe('a loss', () => {
     await turn()
     const lost = client.claim('orders', {}, { group: 'g2' })
     await turn()
-    await world.laneDies()
+    await world.journalDies()
     assert.equal(lost.code, 'queue_state_persistence_failed')
     assert.equal((await client.now(page)).records.length, 1)
     await assertRecoverable(world)
@@ -154,7 +155,7 @@ describe('a loss', () => {
     await client.now(client.publish('orders', 'm-1'))
     const lost = client.claim('orders', {}, { group: 'g2' })
     await turn()
-    await world.laneDies()
+    await world.journalDies()
     assert.equal(lost.code, 'queue_state_persistence_failed')
     const [delivery] = await client.now(client.claim('orders'))
     assert.equal((await client.now(client.ack(delivery!))).consumer_group, 'g1')
@@ -171,7 +172,7 @@ describe('a loss', () => {
       asked.map(({ outcome }) => outcome.kind),
       ['pending', 'pending', 'pending', 'pending'],
     )
-    await world.laneDies()
+    await world.journalDies()
     await world.flush()
     assert.equal(created.code, 'internal_error')
     assert.deepEqual(
@@ -189,7 +190,7 @@ describe('a loss', () => {
     const batch = world.broker.batchAck(CALLER, stream, subscriptionId, body)
     world.stepUnheard()
     const lost = client.publish('orders', 'lost')
-    await world.laneDies('unheard')
+    await world.journalDies('unheard')
     assert.equal((await batch).acknowledged_count, 1)
     assert.equal(lost.code, 'internal_error')
   })

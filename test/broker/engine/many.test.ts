@@ -7,7 +7,8 @@ import type { Group } from '../../../src/broker/engine/state.ts'
 import { SLICE_ENTRIES } from '../../../src/broker/limits.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
 import { Client } from './client.ts'
-import { BrokerWorld, CALLER, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 
 /** Streams with so many groups each. */
 function fill(state: BrokerState, streams: number, groupsEach: number): Group[] {

@@ -4,25 +4,24 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { dumpOf } from './dump.ts'
 import type { Dump } from './dump.ts'
-import { CONFIGS, GROUPS, History, STEP_KINDS } from './history.ts'
-import type { Step, StepKind } from './history.ts'
+import { GROUPS } from './asking.ts'
+import { History, STEP_KINDS } from './history.ts'
+import type { StepKind } from './history.ts'
+import { CONFIGS } from './record-steps.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
+import { stepsOf } from '../../support/random-history.ts'
+import { modelRuns } from '../../support/seed.ts'
 
 /** What brings a state about; what breaks it is elsewhere. */
-const QUIET: ReadonlySet<StepKind> = new Set(['laneDies', 'failSync', 'fillDisk', 'freeDisk', 'wallClock', 'quiesce'])
-const number = fc.nat(999)
-const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.oneof(
-    ...STEP_KINDS.filter(([kind]) => !QUIET.has(kind)).map(([kind, weight]) => ({
-      weight,
-      arbitrary: fc.constant(kind),
-    })),
-  ),
-  a: number,
-  b: number,
-  c: number,
-  yes: fc.boolean(),
-})
+const QUIET: ReadonlySet<StepKind> = new Set([
+  'journalDies',
+  'failSync',
+  'fillDisk',
+  'freeDisk',
+  'wallClock',
+  'quiesce',
+])
+const kinds = STEP_KINDS.filter(([kind]) => !QUIET.has(kind))
 
 /** What a broker says that begins with these files, at the same time. */
 async function dumpOfCopy(world: BrokerWorld, change: (copy: BrokerWorld) => void): Promise<Dump> {
@@ -48,7 +47,7 @@ describe('a broker that is started', () => {
       fc.asyncProperty(
         fc.integer(),
         fc.nat(CONFIGS.length - 1),
-        fc.array(step, { maxLength: 100, size: 'max' }),
+        stepsOf(kinds, 100),
         fc.nat(),
         async (seed, config, steps, some) => {
           const history = new History(seed)
@@ -72,7 +71,7 @@ describe('a broker that is started', () => {
           else await assert.rejects(dumpOfCopy(world, gone), { code: 'broker_checkpoint_missing' })
         },
       ),
-      { numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 15), includeErrorInReport: true },
+      { numRuns: modelRuns(15), includeErrorInReport: true },
     )
   })
 })

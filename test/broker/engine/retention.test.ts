@@ -8,7 +8,10 @@ import { encodeSegmentIndex, publishSegmentIndex, readSegmentIndex } from '../..
 import { Client, inputOf } from './client.ts'
 import { answered, expectedPlan } from './dump.ts'
 import { Trace } from './trace.ts'
-import { BrokerWorld, CALLER, Pending, RESERVE_BYTES, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { RESERVE_BYTES } from '../../support/engine-world.ts'
+import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
+import { modelRuns } from '../../support/seed.ts'
 
 const NO_LIMITS: RetentionLimits = { maxAgeMs: null, maxBytes: null }
 const GROUP = { stream: 'orders', group: 'g1' }
@@ -127,7 +130,7 @@ describe('retention', () => {
       const { committed } = world.log
       await world.close()
       await world.open()
-      trace.attach({ atLeast: committed })
+      trace.attach(committed)
     }
     await world.advance(2000)
     for (let round = 0; round < 5; round += 1) {
@@ -151,7 +154,7 @@ describe('retention', () => {
     const { committed } = world.log
     await world.close()
     await world.open()
-    trace.attach({ atLeast: committed })
+    trace.attach(committed)
     await enforce()
     const { segments } = world.log
     assert.ok(segments.at(-1)!.end - segments[0]!.base < 6 * 4096)
@@ -224,7 +227,7 @@ describe('retention', () => {
           await assertTruthful(stream)
         }
       }),
-      { numRuns: Number(process.env['TRILOG_MODEL_RUNS'] ?? 25) },
+      { numRuns: modelRuns(25) },
     )
   })
 
@@ -422,7 +425,7 @@ describe('retention', () => {
       const page = client.replay('keep') // while frames of the move are on their way
       await world.advance(0)
       if (i % 3 === 2) {
-        await world.laneDies()
+        await world.journalDies()
         losses += 1
         await world.advance(60_000) // or it gives up: too many deaths in a minute
       }

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
-import { BrokerWorld, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { BrokerWorld } from '../../support/broker-world.ts'
 
 async function openedWithVolatile(): Promise<{ world: BrokerWorld; client: Client }> {
   const world = await BrokerWorld.open()

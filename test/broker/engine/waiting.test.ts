@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseQuotas } from '../../../src/config/quotas.ts'
 import { Client } from './client.ts'
-import { BrokerWorld, CALLER, turn } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
 const WAIT = { wait_millis: 10_000 }
@@ -134,7 +135,7 @@ describe('a claim that waits', () => {
     const { world, client } = await opened()
     const claim = client.claim('orders', WAIT)
     await world.flush()
-    await world.laneDies()
+    await world.journalDies()
     await client.now(client.publish('orders', 'm-1'))
     assert.equal((await client.now(claim)).length, 1)
   })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Load } from '../../../scripts/soak/broker/load.ts'
 import { AuditPageReply } from '../../../src/broker/wire/storage-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
 import type { BrokerReply, Delivery, Group, Stream } from '../../support/broker.ts'
@@ -9,11 +8,6 @@ import { HASTENED } from '../../support/process.ts'
 import { WHERE_MOUNTED, mountSmallDisk } from '../../support/small-disk.ts'
 import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { BreakableBroker } from './breakable.ts'
-
-const untilWorkedOn = (load: Load, deliveries: number): Promise<void> => {
-  const before = load.deliveries
-  return load.during(eventually(() => load.deliveries >= before + deliveries))
-}
 
 function assertFailed(reply: BrokerReply, code: 'internal_error' | 'queue_state_persistence_failed'): void {
   assertRefused(reply, 500, code)
@@ -71,7 +65,7 @@ describe('a disk that fails', () => {
     const [delivery] = await withDeliveries(server, 1)
     const load = await broker.load(context, { onlyDurable: true })
     for (const name of [delivery!.group.stream.name, 'dead']) load.scene.audit.asked('stream_created', name)
-    await untilWorkedOn(load, 200)
+    await load.untilDelivered(200)
     load.scene.failures = 'unknown'
     faults.set('fdatasync-eio', 'records.log')
     await load.during(eventually(async () => (await broker.storage()).status === 'read-only'))
@@ -89,7 +83,7 @@ describe('a disk that fails', () => {
     load.scene.failures = 'forbidden'
     await load.check()
     assert.equal((await delivery!.ack()).code, null)
-    await untilWorkedOn(load, 50)
+    await load.untilDelivered(50)
     await load.finish()
   })
 
@@ -99,7 +93,7 @@ describe('a disk that fails', () => {
     const [delivery] = await withDeliveries(server, 1)
     const load = await broker.load(context, { onlyDurable: true })
     for (const name of [delivery!.group.stream.name, 'dead']) load.scene.audit.asked('stream_created', name)
-    await untilWorkedOn(load, 200)
+    await load.untilDelivered(200)
     load.scene.failures = 'unknown'
     faults.set('write-enospc', '/segments/')
     await load.during(eventually(() => broker.logged('the log is restarting') > 0))
@@ -113,7 +107,7 @@ describe('a disk that fails', () => {
     load.scene.failures = 'forbidden'
     await load.check()
     assert.equal((await delivery!.ack()).code, null)
-    await untilWorkedOn(load, 50)
+    await load.untilDelivered(50)
     await load.finish()
   })
 

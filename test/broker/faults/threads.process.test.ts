@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Load } from '../../../scripts/soak/broker/load.ts'
 import { assertRefused } from '../../support/broker.ts'
 import { eventually } from '../../support/waiting.ts'
 import { BreakableBroker } from './breakable.ts'
 
 /** Lanes are replaced up to five times a minute. */
 const DEATHS = 3
-
-const untilWorkedOn = (load: Load, deliveries: number): Promise<void> => {
-  const before = load.deliveries
-  return load.during(eventually(() => load.deliveries >= before + deliveries))
-}
 
 describe('a journal lane that dies under load', () => {
   it('is replaced: what failed with it did not happen, what was answered did, and nothing else', async (context) => {
@@ -20,11 +14,11 @@ describe('a journal lane that dies under load', () => {
     const load = await broker.load(context)
     load.scene.failures = 'undone'
     for (let death = 0; death < DEATHS; death++) {
-      await untilWorkedOn(load, 100)
+      await load.untilDelivered(100)
       const operations = String(load.random.between(1, 60))
       await load.during(eventually(faults.hits('exit-journal', operations, () => load.scene.traffic.failures)))
       await load.during(eventually(async () => (await broker.storage()).status === 'ok'))
-      await untilWorkedOn(load, 20)
+      await load.untilDelivered(20)
       await load.hold()
       await load.check()
     }
@@ -67,7 +61,7 @@ describe('a reader thread that dies', () => {
     const broker = await BreakableBroker.start(context)
     const load = await broker.load(context)
     for (let death = 0; death < DEATHS; death++) {
-      await untilWorkedOn(load, 100)
+      await load.untilDelivered(100)
       load.scene.failures = 'unknown'
       broker.faults.set('exit-read', 'frame-source.ts')
       const { failures } = load.scene.traffic
@@ -91,7 +85,7 @@ describe('a thread that dies while it writes', () => {
       const load = await broker.load(context)
       faults.set('exit-write', file)
       await load.during(eventually(() => broker.logged('could not be written') > 0))
-      await untilWorkedOn(load, 100)
+      await load.untilDelivered(100)
       await load.hold()
       await server.kill()
       await server.startAgain()

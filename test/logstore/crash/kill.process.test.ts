@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
-import { testSeed } from '../../support/seed.ts'
-import { runKillRounds } from '../../../scripts/soak/kill.ts'
-import type { KillSummary } from '../../../scripts/soak/kill.ts'
+import { seedOf } from '../../support/seed.ts'
+import { runKillRounds } from '../../../scripts/soak/logstore/kill.ts'
+import type { KillSummary } from '../../../scripts/soak/logstore/kill.ts'
 
 /** `npm run soak` makes as many rounds as one likes. */
 const LOCAL = { rounds: 3 }
@@ -12,8 +12,7 @@ const REPLICATED = { rounds: 2 }
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
 
 async function run(context: TestContext, options: typeof LOCAL & { replicated?: boolean }): Promise<KillSummary> {
-  const seed = testSeed()
-  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+  const seed = seedOf(context)
   const summary = await runKillRounds({ ...LOAD, ...options, seed })
   context.diagnostic(JSON.stringify(summary))
   return summary

@@ -1,7 +1,7 @@
-/** A log store with `inject.ts` in every thread of it, and the triggers that break it. */
+/** A log store that can be broken, under load. */
 import type { TestContext } from 'node:test'
-import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/load.ts'
-import { Faults } from '../../support/faults.ts'
+import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/logstore/load.ts'
+import { Breakable, Faults } from '../../support/faults.ts'
 import { LogStoreServer } from '../../support/server.ts'
 import { eventually } from '../../support/waiting.ts'
 
@@ -9,20 +9,13 @@ import { eventually } from '../../support/waiting.ts'
 const SEGMENT_BYTES = 1 << 20
 const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 2 }
 
-export class BreakableStore {
-  readonly server: LogStoreServer
-  readonly faults: Faults
+export class BreakableStore extends Breakable<LogStoreServer> {
   #loads = 0
 
   static async start(env: Readonly<Record<string, string>> = {}): Promise<BreakableStore> {
     const faults = new Faults()
     const settings = { LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...faults.env, ...env }
     return new BreakableStore(await LogStoreServer.start({ policy: [UNLIMITED], env: settings }), faults)
-  }
-
-  private constructor(server: LogStoreServer, faults: Faults) {
-    this.server = server
-    this.faults = faults
   }
 
   /** A load for one test, in a dataset of its own. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
-import { testSeed } from '../../support/seed.ts'
-import type { Load } from '../../../scripts/soak/load.ts'
+import { seedOf } from '../../support/seed.ts'
+import type { Load } from '../../../scripts/soak/logstore/load.ts'
 import { eventually } from '../../support/waiting.ts'
 import { BreakableStore } from './breakable.ts'
 
@@ -14,12 +14,8 @@ const { server, faults } = store
 after(() => server.kill())
 
 function loaded(context: TestContext): Load {
-  const seed = testSeed()
-  context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
-  return store.load(context, seed)
+  return store.load(context, seedOf(context))
 }
-
-const occurrences = (text: string): number => server.stderr.split(text).length - 1
 
 const isHealthy = async (): Promise<boolean> => (await store.health()) === 200
 
@@ -29,9 +25,9 @@ async function killLane(context: TestContext, trigger: (load: Load) => [name: st
   for (let death = 0; death < DEATHS; death++) {
     const before = load.batches.acknowledgedRecords
     await load.during(eventually(() => load.batches.acknowledgedRecords > before + 200))
-    const replaced = occurrences('"decode lane ready"')
+    const replaced = store.logged('"decode lane ready"')
     faults.set(...trigger(load))
-    await load.during(eventually(() => occurrences('"decode lane ready"') > replaced))
+    await load.during(eventually(() => store.logged('"decode lane ready"') > replaced))
     await load.during(eventually(isHealthy))
     await load.check()
   }
@@ -89,7 +85,7 @@ describe('a thread that dies with a job', () => {
   it('leaves a segment without a sidecar until the next try', async (context) => {
     const load = loaded(context)
     faults.set('exit-write', 'index.bin')
-    const failed = (): boolean => occurrences('the sidecar of a segment could not be built') > 0
+    const failed = (): boolean => store.logged('the sidecar of a segment could not be built') > 0
     await load.during(eventually(failed))
     await load.check()
     const failure = /"segment":"([0-9a-f]{16})".*could not be built/.exec(server.stderr)![1]!

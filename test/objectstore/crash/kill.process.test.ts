@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { runObjectKillRounds } from '../../../scripts/soak/objectstore/kill.ts'
-import { testSeed } from '../../support/seed.ts'
+import { seedOf } from '../../support/seed.ts'
 
 describe('an object store killed under load with kill -9, again and again', () => {
   it('starts each time, everything is as its answers said, and the space of what is garbage comes back', async (context) => {
-    const seed = testSeed()
-    context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+    const seed = seedOf(context)
     const summary = await runObjectKillRounds({ seed, rounds: 3, liveMsMax: 800 })
     context.diagnostic(JSON.stringify(summary))
     assert(summary.kills >= 3)

@@ -4,7 +4,7 @@ import { Load } from '../../../scripts/soak/objectstore/load.ts'
 import { Faults } from '../../support/faults.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { eventually } from '../../support/waiting.ts'
-import { testSeed } from '../../support/seed.ts'
+import { seedOf } from '../../support/seed.ts'
 
 const LARGE = Buffer.alloc(700_000, 'large')
 const SMALL = 2000
@@ -24,8 +24,7 @@ async function neededBytes(): Promise<number> {
 
 describe('SIGTERM under load', () => {
   it('answers who waits for the disk, and whose body is still arriving, then ends; what was answered is there after the next start, and nothing else', async (context) => {
-    const seed = testSeed()
-    context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
+    const seed = seedOf(context)
     const load = await Load.start(server, { seed })
     context.after(() => load.abandon())
     await load.untilWorked(150)

@@ -3,7 +3,8 @@ import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
-import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
+import { turn } from '../../support/turn.ts'
+import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const open = async (extents: number): Promise<{ world: StoreWorld; client: StoreClient }> => {
   const world = await StoreWorld.open({ extents })

@@ -6,7 +6,9 @@ import { FRAME_OBJECT, decodeCommit } from '../../../src/objectstore/engine/fram
 import { extentsOf } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, factsOf, settled } from './client.ts'
-import { EXTENT_BYTES, RESERVE_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS, turn } from './world.ts'
+import { turn } from '../../support/turn.ts'
+import { RESERVE_BYTES } from '../../support/engine-world.ts'
+import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 

@@ -7,7 +7,8 @@ import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
-import { EXTENT_BYTES, StoreWorld, turn } from './world.ts'
+import { turn } from '../../support/turn.ts'
+import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 

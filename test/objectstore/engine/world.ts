@@ -9,8 +9,7 @@
  *   writer   of checkpoints, and scanner of segments, likewise; the writer can be made to fail
  *   time     a monotonic clock that begins anew with each start, and a wall clock that jumps
  *
- * Everything is small: extents of 1 KiB, segments of 3 KiB, so that they fill, are sealed and cleaned all the time. Promises are moved along
- * by `turn`: nothing here waits for real time.
+ * Everything is small: extents of 1 KiB, segments of 3 KiB, so that they fill, are sealed and cleaned all the time.
  */
 import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
@@ -31,14 +30,12 @@ import type { CachedFile } from '../../../src/log/files.ts'
 import type { Log, LogOptions } from '../../../src/log/log.ts'
 import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
-import { World } from '../../support/log-harness.ts'
-import { mulberry32 } from '../../support/sim-files.ts'
+import { EngineWorld, HeldWork, RESERVE_BYTES } from '../../support/engine-world.ts'
 import { unloggedReadErrors } from '../../support/health.ts'
+import { turn } from '../../support/turn.ts'
 
-export const WALL_START_MS = 1_800_000_000_000
 export const EXTENT_BYTES = 1024
 export const SEGMENT_BYTES = 3 * 1024
-export const RESERVE_BYTES = 2 << 20
 export const UPLOAD_TTL_MS = 100_000
 /** A frame takes at most half of it. */
 const RING_BYTES = 1 << 15
@@ -54,9 +51,6 @@ export interface StoreWorldOptions {
   /** How often what main reads is in the page cache, 0 to 1. Null, the default: threads read everything. */
   readonly inPageCache?: number | null
 }
-
-/** What a thread was asked and has not answered. */
-type Held = () => void
 
 /** The thread of a digest lane, in this one. */
 class HandDigests {
@@ -91,32 +85,22 @@ class HandDigests {
   }
 }
 
-export class StoreWorld {
-  readonly world: World
+export class StoreWorld extends EngineWorld {
   readonly options: StoreWorldOptions
-  log!: Log
   engine!: StoreEngine
   arena!: Arena
   counters!: StoreCounters
   digests!: DigestLanes
-  readonly warnings: string[] = []
   holdsReads = false
   holdsWrites = false
   holdsScans = false
   holdsDigests = false
   readonly readErrors = unloggedReadErrors()
   failsWrites = false
-  /** How far the wall clock is off. */
-  wallSkewMs = 0
-  #elapsedMs = 0
-  #bootMs = 0
-  readonly #random: () => number
   #lanes: HandDigests[] = []
-  #reads: Held[] = []
-  #writes: Held[] = []
-  #scans: Held[] = []
-  /** What readers, writer and scanner have done. */
-  #served = 0
+  readonly #reads = new HeldWork()
+  readonly #writes = new HeldWork()
+  readonly #scans = new HeldWork()
 
   static async open(options: StoreWorldOptions = {}): Promise<StoreWorld> {
     const opened = new StoreWorld(options)
@@ -125,13 +109,8 @@ export class StoreWorld {
   }
 
   constructor(options: StoreWorldOptions = {}) {
+    super(options.seed ?? 1)
     this.options = options
-    this.world = new World({ seed: options.seed ?? 1 })
-    this.#random = mulberry32((options.seed ?? 1) + 1)
-  }
-
-  get files() {
-    return this.world.files
   }
 
   get store() {
@@ -140,10 +119,6 @@ export class StoreWorld {
 
   get core() {
     return this.engine.core
-  }
-
-  get wallMs(): number {
-    return WALL_START_MS + this.#elapsedMs + this.wallSkewMs
   }
 
   /** Of all segments, in the files. */
@@ -155,8 +130,7 @@ export class StoreWorld {
   async open(logOptions: Partial<LogOptions> = {}): Promise<void> {
     const { world, options } = this
     const { extents = 12, segmentBytes = SEGMENT_BYTES, ringBytes = RING_BYTES } = options
-    this.#bootMs = this.#elapsedMs - Math.floor(this.#random() * 1000)
-    world.nowMs = this.#elapsedMs - this.#bootMs
+    this.boot()
     this.arena = Arena.create(extents * EXTENT_BYTES, EXTENT_BYTES)
     const arena = this.arena.shared
     this.log = await world.open({ ringBytes, segmentBytes, reserveBytes: RESERVE_BYTES, arena, ...logOptions })
@@ -184,7 +158,7 @@ export class StoreWorld {
         log,
         cached: this.#cachedFrames(log),
         jobs: {
-          run: (task) => hold<ReadResult>(this.#reads, () => structuredClone(reader.run(structuredClone(task)))),
+          run: (task) => this.#reads.hold<ReadResult>(() => structuredClone(reader.run(structuredClone(task)))),
         },
         threads: this.options.readThreads ?? 1,
         defer: (run) => queueMicrotask(run),
@@ -193,18 +167,18 @@ export class StoreWorld {
       }),
       write: (task) => {
         const received = task.kind === 'part' ? structuredClone(task, { transfer: [task.bytes.buffer] }) : task
-        return hold(this.#writes, () => {
+        return this.#writes.hold(() => {
           if (this.failsWrites) throw new Error('the test lets no checkpoint be written')
           writer.run(received)
         })
       },
-      scan: (task) => hold<ScannedSegment>(this.#scans, () => structuredClone(scanSegment(files, task))),
+      scan: (task) => this.#scans.hold<ScannedSegment>(() => structuredClone(scanSegment(files, task))),
       digests,
       arena,
       clock: { nowMs: () => world.nowMs, wallMs: () => this.wallMs, every: () => () => {} },
       logger: { debug: () => {}, info: () => {}, warn, error: warn },
       counters,
-      random: (bytes) => bytes.forEach((_, i) => (bytes[i] = this.#random() * 256)),
+      random: this.fillRandom,
       defer: setImmediate,
       segmentBytes,
       uploadTtlMs: UPLOAD_TTL_MS,
@@ -219,7 +193,7 @@ export class StoreWorld {
       const file = this.files.open(path, 'read')
       return {
         read: ({ bytes, from, byteLength }, at) => {
-          const length = this.#random() < inPageCache ? byteLength : Math.floor(this.#random() * byteLength)
+          const length = this.random() < inPageCache ? byteLength : Math.floor(this.random() * byteLength)
           try {
             return file.read(bytes.subarray(from, from + length), at)
           } catch {
@@ -258,20 +232,8 @@ export class StoreWorld {
   /** What is under way: the same again when nothing moved. */
   #work(): string {
     const { log, core, arena } = this
-    return `${log.written} ${log.segments.length} ${core.appender.inFlight} ${arena.usedBytes} ${this.#served}`
-  }
-
-  /** Written and synced, and main does not know. */
-  stepUnheard(): void {
-    this.world.lanes[0]?.journal.runGroup()
-  }
-
-  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
-  async journalDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
-    const lane = this.world.lanes[0]!
-    if (how === 'unheard') lane.vanish()
-    lane.die()
-    await turn()
+    const served = this.#reads.served + this.#writes.served + this.#scans.served
+    return `${log.written} ${log.segments.length} ${core.appender.inFlight} ${arena.usedBytes} ${served}`
   }
 
   /** One of those that were started. */
@@ -285,41 +247,33 @@ export class StoreWorld {
   }
 
   serveReads(): void {
-    this.#serve(this.#reads)
+    this.#reads.serve()
   }
 
   serveWrites(): void {
-    this.#serve(this.#writes)
+    this.#writes.serve()
   }
 
   serveScans(): void {
-    this.#serve(this.#scans)
-  }
-
-  #serve(held: Held[]): void {
-    this.#served += held.length
-    for (const run of held.splice(0)) run()
+    this.#scans.serve()
   }
 
   // Time
 
   advance(ms: number): void {
-    this.#elapsedMs += ms
-    this.world.nowMs += ms
+    this.passTime(ms)
   }
 
   /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
   limitDisk(bytes: number): void {
-    const { files } = this
-    files.capacityBytes =
-      bytes === Infinity ? 2 ** 40 : files.capacityBytes - files.freeBytes('/') + RESERVE_BYTES + bytes
+    this.setRoom(bytes)
     this.lookAtSpace()
   }
 
   /** What became free is found out. */
   lookAtSpace(): void {
     this.advance(250)
-    for (const lane of this.world.lanes) lane.idle()
+    this.letLogLook()
   }
 
   // The end
@@ -331,35 +285,14 @@ export class StoreWorld {
     await turn()
     this.serveWrites()
     await turn()
-    this.#end()
-    this.world.end('kill')
+    this.end('kill')
   }
 
-  end(how: 'kill' | 'crash'): void {
-    this.#end()
-    this.world.end(how)
-  }
-
-  #end(): void {
-    this.#reads = []
-    this.#writes = []
-    this.#scans = []
+  protected dropAll(): void {
+    this.#reads.drop()
+    this.#writes.drop()
+    this.#scans.drop()
     this.#lanes = []
     this.holdsReads = this.holdsWrites = this.holdsScans = this.holdsDigests = this.failsWrites = false
   }
 }
-
-function hold<Result>(held: Held[], run: () => Result): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    held.push(() => {
-      try {
-        resolve(run())
-      } catch (error) {
-        reject(error)
-      }
-    })
-  })
-}
-
-/** Lets all promises go as far as they go without anybody from outside. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

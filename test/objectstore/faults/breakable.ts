@@ -1,46 +1,31 @@
-/** An object store with `inject.ts` in every thread of it, and the triggers that break it. */
+/** An object store that can be broken, under load. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { Load } from '../../../scripts/soak/objectstore/load.ts'
-import { Faults } from '../../support/faults.ts'
+import { Breakable, Faults } from '../../support/faults.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
-import { testSeed } from '../../support/seed.ts'
+import { seedOf } from '../../support/seed.ts'
 
 /** Segments fill soon: faults hit the making of them too. */
 const SEGMENT_BYTES = 1 << 20
 
-export class BreakableObjectStore {
-  readonly server: ObjectStoreServer
-  readonly faults: Faults
-
+export class BreakableObjectStore extends Breakable<ObjectStoreServer> {
   static async start(): Promise<BreakableObjectStore> {
     const faults = new Faults()
     const env = { ...faults.env, OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
     return new BreakableObjectStore(await ObjectStoreServer.start({ env }), faults)
   }
 
-  private constructor(server: ObjectStoreServer, faults: Faults) {
-    this.server = server
-    this.faults = faults
-  }
-
   /** Everybody at work, until the test is over. One for each store: its buckets have names. */
   async load(context: TestContext): Promise<Load> {
-    const seed = testSeed()
-    context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)
-    const load = await Load.start(this.server, { seed })
+    const load = await Load.start(this.server, { seed: seedOf(context) })
     context.after(() => load.abandon())
     return load
   }
 
   async health(): Promise<number> {
     return (await this.server.request('GET', '/health')).status
-  }
-
-  /** How often the service's log says so. */
-  logged(text: string): number {
-    return this.server.stderr.split(text).length - 1
   }
 }
 

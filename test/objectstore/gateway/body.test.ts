@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { BodySink } from '../../../src/http/exchange.ts'
 import { ExchangeBody, RepeatableBody } from '../../../src/objectstore/gateway/body.ts'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
+import { turn } from '../../support/turn.ts'
 
 /** A connection whose client sends what the test says, and that remembers whether it is paused. */
 class TestExchange {
@@ -86,8 +87,6 @@ class TestWriter implements BodyWriter {
     this.state = 'abandoned'
   }
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 function bodyOf(contentLength: number, headers: Record<string, string> = {}) {
   const exchange = new TestExchange()

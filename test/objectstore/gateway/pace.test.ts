@@ -6,6 +6,7 @@ import { localAuthenticator } from '../../../src/objectstore/auth/authenticator.
 import type { Sliced } from '../../../src/objectstore/documents/slices.ts'
 import { Pace, STEPS_PER_TURN } from '../../../src/objectstore/gateway/pace.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
+import { turn } from '../../support/turn.ts'
 
 /** Turns of the event loop that come when the test says so. */
 class Turns {
@@ -16,7 +17,7 @@ class Turns {
   async next(): Promise<boolean> {
     const waiting = this.waiting.splice(0)
     for (const run of waiting) run()
-    await new Promise((resolve) => setImmediate(resolve)) // promises settle
+    await turn() // promises settle
     return waiting.length > 0
   }
 }

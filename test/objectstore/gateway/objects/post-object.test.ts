@@ -5,6 +5,7 @@ import type { GatewayContext } from '../../../../src/objectstore/gateway/handler
 import { postObject } from '../../../../src/objectstore/gateway/objects/post-object.ts'
 import { FakeBody, TestGateway, assertRefusal, headerOf, requestOf, textOf } from '../../../support/object-handlers.ts'
 import type { RequestParts } from '../../../support/object-handlers.ts'
+import { turn } from '../../../support/turn.ts'
 
 type Fields = Readonly<Record<string, string>>
 
@@ -153,7 +154,7 @@ describe('PostObject', () => {
     const file = 'Content-Disposition: form-data; name="file"\r\n\r\nhello\r\n--limit??'
     const headers = { 'content-type': 'multipart/form-data; boundary=limit' }
     await assertRefusal(gateway.form(postObject, { headers, body: text + file }), 'MalformedPOSTRequest')
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
     gateway.assertClean()
   })
 

@@ -5,15 +5,15 @@
  * B1  no two records are equal, and no two batches of a dataset overlap in time: a query by time range finds exactly one batch
  * B2  every batch is acknowledged before its sender makes the next one: in the end everything sent is acknowledged
  */
-import { BatchNumbers } from '../../bench/load/logstore/batch-source.ts'
-import type { Format } from '../../bench/load/logstore/batch-source.ts'
-import type { Batch } from '../../bench/load/logstore/acknowledged-batches.ts'
-import { Ids } from '../../bench/load/logstore/ids.ts'
-import type { Template } from '../../bench/load/logstore/pieces.ts'
-import type { Signal } from '../../bench/load/logstore/record-model.ts'
-import { RECORD_STEP_NS, stampJson, stampProtobuf } from '../../bench/load/logstore/stamp.ts'
-import { buildTemplate } from '../../bench/load/logstore/service.ts'
-import { Random } from '../../bench/load/random.ts'
+import { BatchNumbers } from '../../../bench/load/logstore/batch-source.ts'
+import type { Format } from '../../../bench/load/logstore/batch-source.ts'
+import type { Batch } from '../../../bench/load/logstore/acknowledged-batches.ts'
+import { Ids } from '../../../bench/load/logstore/ids.ts'
+import type { Template } from '../../../bench/load/logstore/pieces.ts'
+import type { Signal } from '../../../bench/load/logstore/record-model.ts'
+import { RECORD_STEP_NS, stampJson, stampProtobuf } from '../../../bench/load/logstore/stamp.ts'
+import { buildTemplate } from '../../../bench/load/logstore/service.ts'
+import { Random } from '../../../bench/load/random.ts'
 
 const RECORDS_PER_TRACE = 8
 

@@ -1,8 +1,9 @@
 /** Connections that send every kind of batch to a log store until each one is acknowledged, and the questions to ask it. */
 import assert from 'node:assert/strict'
-import { mix32, Random } from '../../bench/load/random.ts'
-import { policyTenant } from '../../test/support/server.ts'
-import type { LogStoreServer, PolicyTenant } from '../../test/support/server.ts'
+import { mix32, Random } from '../../../bench/load/random.ts'
+import { policyTenant } from '../../../test/support/server.ts'
+import type { LogStoreServer, PolicyTenant } from '../../../test/support/server.ts'
+import { Crew } from '../crew.ts'
 import { Batches, ROUTES } from './batches.ts'
 import { checkAll, checkCount, checkSample } from './checks.ts'
 import type { Ask, QueryReply } from './checks.ts'
@@ -30,18 +31,18 @@ export interface LoadOptions {
   readonly obeyRetryAfter?: boolean
 }
 
-export class Load {
+export class Load extends Crew {
   readonly batches: Batches
   readonly random: Random
   readonly ask: Ask
   readonly senders: readonly Sender[]
-  readonly #sending: Promise<unknown>
 
   static start(server: LogStoreServer, options: LoadOptions): Load {
     return new Load(server, options)
   }
 
   private constructor(server: LogStoreServer, options: LoadOptions) {
+    super()
     const { seed, dataset = 'soak', connections = 8, recordsPerBatch = 25, recordBytes = 300 } = options
     const { pauseMs = 5, obeyRetryAfter = false } = options
     const batches = new Batches({ seed, dataset, recordsPerBatch, recordBytes })
@@ -53,8 +54,7 @@ export class Load {
       { length: connections },
       (_, n) => new Sender({ batches, route: ROUTES[n % ROUTES.length]!, authority, pauseMs, obeyRetryAfter }),
     )
-    this.#sending = Promise.all(this.senders.map((sender) => sender.run()))
-    this.#sending.catch(() => {}) // seen by whoever waits for it next
+    this.begin(this.senders)
   }
 
   /** Requests whose answer never came. */
@@ -71,19 +71,9 @@ export class Load {
     return all
   }
 
-  /** Waits for something while the load goes on; fails when a sender does. */
-  async during<Result>(wait: Promise<Result>): Promise<Result> {
-    const failed = this.#sending.then(() => {
-      throw new Error('the senders stopped by themselves')
-    })
-    failed.catch(() => {}) // lost the race
-    return Promise.race([wait, failed])
-  }
-
   /** Resolves when every batch that was begun is acknowledged. */
   async stop(): Promise<void> {
-    for (const sender of this.senders) sender.stop()
-    await this.#sending
+    await this.stopAll()
   }
 
   /** Ends the load as it is: the check after it failed, or never came. */

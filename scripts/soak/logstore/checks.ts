@@ -6,7 +6,7 @@
  * C3  the number of records of the dataset is between what was acknowledged before the question and what was sent before the answer
  */
 import assert from 'node:assert/strict'
-import type { Random } from '../../bench/load/random.ts'
+import type { Random } from '../../../bench/load/random.ts'
 import type { Batches, SentBatch } from './batches.ts'
 
 const CONCURRENT_QUERIES = 4

@@ -4,22 +4,18 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Command } from '../../test/support/process.ts'
-import { eventually } from '../../test/support/waiting.ts'
-import { temporaryDirectory } from '../../test/support/directories.ts'
-import { LogStoreServer } from '../../test/support/server.ts'
+import type { Command } from '../../../test/support/process.ts'
+import { eventually } from '../../../test/support/waiting.ts'
+import { temporaryDirectory } from '../../../test/support/directories.ts'
+import { LogStoreServer } from '../../../test/support/server.ts'
 import { Load, UNLIMITED, bundlesOf } from './load.ts'
 import type { LoadOptions } from './load.ts'
-import { runRounds } from './rounds.ts'
-import type { KillCounts } from './rounds.ts'
+import { runRounds, underLoad } from '../rounds.ts'
+import type { KillCounts, RoundOptions } from '../rounds.ts'
 
-export interface KillOptions extends LoadOptions {
-  readonly rounds: number
-  /** Between a start that is ready and the kill. */
-  readonly liveMsMax?: number
+export interface KillOptions extends LoadOptions, RoundOptions {
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
-  readonly report?: (line: string) => void
 }
 
 export interface KillSummary extends KillCounts {
@@ -37,14 +33,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
   const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(options.replicated && replicatedIn(replicas)) }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
   const load = Load.start(server, options)
-  try {
-    return await killAndCheck(options, server, load, replicas, env)
-  } catch (error) {
-    options.report?.(server.stderr)
-    throw error
-  } finally {
-    load.abandon()
-  }
+  return underLoad(load, server, options, () => killAndCheck(options, server, load, replicas, env))
 }
 
 async function killAndCheck(

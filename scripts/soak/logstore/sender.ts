@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ConnectionError, HttpConnection } from '../../bench/load/http-connection.ts'
-import type { TimedResponse } from '../../bench/load/http-connection.ts'
-import { DEVELOPMENT_CREDENTIALS, requestHead } from '../../test/support/server.ts'
-import { LIMIT_MS } from '../../test/support/waiting.ts'
+import { ConnectionError, HttpConnection } from '../../../bench/load/http-connection.ts'
+import type { TimedResponse } from '../../../bench/load/http-connection.ts'
+import { DEVELOPMENT_CREDENTIALS, requestHead } from '../../../test/support/server.ts'
+import { LIMIT_MS } from '../../../test/support/waiting.ts'
 import type { Batches, Route, SentBatch } from './batches.ts'
 
 /** Between two tries while the server is away or unwell. */

@@ -1,0 +1,95 @@
+/** All who work on a service at the same time. */
+import type { Random } from '../../bench/load/random.ts'
+import { eventually } from '../../test/support/waiting.ts'
+
+export interface Member {
+  /** Resolves when it was told to stop and is done with what it was at. */
+  run(): Promise<unknown>
+  stop(): void
+}
+
+export class Crew {
+  #members: readonly Member[] = []
+  #working: Promise<unknown> = Promise.resolve()
+
+  protected begin(members: readonly Member[]): void {
+    this.#members = members
+    this.#working = Promise.all(members.map((member) => member.run()))
+    this.#working.catch(() => {}) // seen by whoever waits for it next
+  }
+
+  /** Waits for something while the work goes on; fails when a member does. */
+  async during<Result>(wait: Promise<Result>): Promise<Result> {
+    const failed = this.#working.then(() => {
+      throw new Error('everybody stopped by themselves')
+    })
+    failed.catch(() => {}) // lost the race
+    return Promise.race([wait, failed])
+  }
+
+  /** Resolves when everybody is done with what they were at. */
+  protected async stopAll(): Promise<void> {
+    for (const member of this.#members) member.stop()
+    await this.#working
+  }
+
+  /** Nobody waits for them. */
+  protected abandonAll(): void {
+    for (const member of this.#members) member.stop()
+  }
+}
+
+/** What a crew that can be held shares: what is known of the service, and the way to it. */
+interface HoldableScene {
+  readonly gate: { open(): void; close(): void }
+  readonly isQuiet: boolean
+  abandon(): void
+}
+
+interface Checks {
+  /** @param isFinal what was not answered and did not happen until now never will; false: a restart may bring it */
+  run(isFinal: boolean): Promise<void>
+}
+
+/** A crew that waits, all of it, while the service is looked at. */
+export abstract class CheckedCrew<Scene extends HoldableScene> extends Crew {
+  readonly scene: Scene
+  readonly random: Random
+  protected abstract readonly checks: Checks
+
+  protected constructor(scene: Scene, random: Random) {
+    super()
+    this.scene = scene
+    this.random = random
+  }
+
+  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
+  async hold(): Promise<void> {
+    this.scene.gate.close()
+    await this.during(eventually(() => this.scene.isQuiet))
+  }
+
+  resume(): void {
+    this.scene.gate.open()
+  }
+
+  /** While everybody waits: is all as it should be? Then they go on. */
+  async check(isFinal = true): Promise<void> {
+    await this.during(this.checks.run(isFinal))
+    this.resume()
+  }
+
+  /** After so many of all starts, by chance; after the others they go on at once. @returns what to say of it */
+  async checkSometimes(percent: number): Promise<string> {
+    const isChecked = this.random.between(1, 100) <= percent
+    if (isChecked) await this.check()
+    else this.resume()
+    return isChecked ? '' : 'not checked, '
+  }
+
+  /** Ends the load as it is: the check after it failed, or never came. */
+  abandon(): void {
+    this.abandonAll()
+    this.scene.abandon()
+  }
+}

@@ -1,0 +1,316 @@
+/** Groups: claims, what becomes of deliveries, cursors. */
+import assert from 'node:assert/strict'
+import { FRAME_CLAIM, FRAME_DEAD_LETTER, decodeClaim, decodeDeadLetter } from '../../../src/broker/frames.ts'
+import { CALLER, PATIENT, jsonOf } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
+import { pick } from '../../support/random-history.ts'
+import { Steps } from './asking.ts'
+import type { Asking, Expected } from './asking.ts'
+import { AUDIT_STREAM } from './reference.ts'
+import type { RefClaim, RefRecord } from './reference.ts'
+import type { TracedFrame } from './trace.ts'
+
+/** A delivery that a client was given. */
+interface Held {
+  readonly stream: string
+  readonly group: string
+  readonly subscriptionId: string
+  readonly deliveryId: string
+  readonly offset: number
+  readonly attempt: number
+}
+
+export interface ClaimAnswer {
+  readonly subscription_id: string
+  readonly deliveries: readonly {
+    readonly delivery_id: string
+    readonly offset: number
+    readonly attempt: number
+    readonly record: RefRecord
+  }[]
+  readonly next_offset: number
+  readonly delivery_count: number
+}
+
+interface AskedClaim {
+  readonly asked: RefClaim
+  readonly stream: string
+  readonly group: string
+}
+
+export class DeliverySteps extends Steps {
+  #deliveries: Held[] = []
+  readonly #claims = new Map<number, AskedClaim>()
+  readonly #waitingClaims = new Map<number, AskedClaim>()
+
+  constructor(asking: Asking) {
+    super(asking)
+    asking.trace.claimsAsked = (timeoutMs) => this.#claims.get(timeoutMs)?.asked
+  }
+
+  /** The process has ended. @param areLost claims may be gone that were answered */
+  forget(areLost: boolean): void {
+    this.#waitingClaims.clear()
+    if (areLost) this.#deliveries = []
+  }
+
+  /** While everything else is at rest. */
+  checkWaiting(): void {
+    for (const { asked, stream, group } of this.#waitingClaims.values()) {
+      const found = this.group(stream, group)?.plan(asked) ?? this.#fresh(stream, asked)
+      if (this.isWritable) assert.deepEqual(found, [], 'nobody waits for what is there')
+    }
+  }
+
+  claim(name: string, groupName: string, c: number, fromOffset: boolean): void {
+    const stream = this.stream(name)
+    const next = stream?.nextOffset ?? 0
+    const startOffset = fromOffset ? c % (next + 2) : 0
+    const max = 1 + (c % 3)
+    const waitMs = c % 5 === 0 ? 40 : 0
+    const timeoutMs = pick([0, 0, 10_000], c) + this.operations + 1 // different for each claim
+    const asked = { startOffset, max }
+    const claim = { asked, stream: name, group: groupName }
+    this.#claims.set(timeoutMs, claim)
+    const number = this.operations
+    if (waitMs > 0) this.#waitingClaims.set(number, claim)
+    const body = { start_offset: startOffset, max_messages: max, lease_timeout_millis: timeoutMs, wait_millis: waitMs }
+    this.ask({
+      name: `${waitMs > 0 ? 'waiting ' : ''}claim ${name}`,
+      failure: 'queue_state_persistence_failed',
+      run: () =>
+        this.world.broker
+          .claim(CALLER, { stream: name, group: groupName }, body, PATIENT)
+          .finally(() => this.#waitingClaims.delete(number)),
+      expected:
+        stream === undefined ? { code: 'missing_stream' } : startOffset > next ? { code: 'invalid_request' } : 'either',
+      check: (reply) => this.#checkClaim(jsonOf<ClaimAnswer>(reply), claim, timeoutMs),
+      checkRefused: () => assert.equal(this.#claimFrame(timeoutMs), undefined, 'a refused claim leaves no lease'),
+    })
+  }
+
+  #checkClaim(answer: ClaimAnswer, { stream, group }: { stream: string; group: string }, timeoutMs: number): void {
+    assert.equal(answer.delivery_count, answer.deliveries.length)
+    const frame = this.#claimFrame(timeoutMs)
+    if (frame === undefined) return assert.equal(answer.delivery_count, 0)
+    assert.equal(frame.state, 'stored')
+    const claim = decodeClaim(frame.payload)!
+    const given = claim.runs.flatMap(({ offset, count, attempt }) =>
+      Array.from({ length: count }, (_, i) => ({ offset: offset + i, attempt })),
+    )
+    const { tokens } = this.reference
+    assert.equal(answer.subscription_id, tokens.subscription(claim.groupNumber, claim.claimNumber))
+    const records = this.reference.groups[claim.groupNumber]!.stream.records
+    assert.deepEqual(
+      answer.deliveries.map(({ delivery_id, offset, attempt, record }) => ({ delivery_id, offset, attempt, record })),
+      given.map(({ offset, attempt }) => ({
+        delivery_id: tokens.delivery(claim.groupNumber, offset, attempt),
+        offset,
+        attempt,
+        record: records.get(offset),
+      })),
+    )
+    for (const { delivery_id, offset, attempt } of answer.deliveries) {
+      const held = { stream, group, subscriptionId: answer.subscription_id, deliveryId: delivery_id, offset, attempt }
+      this.#deliveries.push(held)
+    }
+  }
+
+  #claimFrame(timeoutMs: number): TracedFrame | undefined {
+    return this.trace.frames.find(({ type, payload }) => {
+      const claim = type === FRAME_CLAIM ? decodeClaim(payload) : null
+      return claim !== null && claim.expiresAtMs - claim.atMs === timeoutMs
+    })
+  }
+
+  /** What a group that nobody used yet would be given. */
+  #fresh(name: string, { startOffset }: RefClaim): unknown[] {
+    const stream = this.stream(name)
+    return stream && stream.visibleNext > Math.max(startOffset, stream.floor) ? ['a record'] : []
+  }
+
+  /** What the broker is to say to a client that names a delivery. */
+  #standing({ stream, group, offset, attempt }: Held): Expected {
+    const found = this.group(stream, group)?.queue.find(offset, attempt, this.world.nowMs)
+    switch (found?.kind) {
+      case 'active':
+        return 'effect'
+      case 'expired':
+        return { code: 'lease_expired' }
+      case 'resolved':
+        return { code: 'lease_not_active' }
+      default:
+        return { code: 'delivery_not_found' }
+    }
+  }
+
+  resolve(verb: 'ack' | 'nack' | 'renew' | 'retry' | 'deadLetter', a: number, b: number, yes: boolean): void {
+    if (this.#deliveries.length === 0) return
+    const held = this.#deliveries[Math.max(0, this.#deliveries.length - 1 - (a % 12))]!
+    const { broker } = this.world
+    const elsewhere = a % 17 === 0 // another stream than the delivery's
+    const path = { stream: held.stream, subscriptionId: held.subscriptionId, deliveryId: held.deliveryId }
+    if (elsewhere) path.stream = held.stream === 'dead' ? 'orders' : 'dead'
+    const standing: Expected = elsewhere ? { code: 'delivery_not_found' } : this.#standing(held)
+    const reason = `reason ${this.operations}`
+    const common = { name: `${verb} ${held.offset}`, failure: 'queue_state_persistence_failed' } as const
+    const sameDelivery = (reply: { offset: number; attempt: number }): void =>
+      assert.deepEqual([reply.offset, reply.attempt], [held.offset, held.attempt])
+    switch (verb) {
+      case 'ack':
+        return this.ask({ ...common, run: () => broker.ack(CALLER, path), expected: standing, check: sameDelivery })
+      case 'renew': {
+        const extend_by_millis = 1 + b
+        return this.ask({
+          ...common,
+          run: () => broker.renew(CALLER, path, { extend_by_millis }),
+          expected: standing,
+          check: ({ lease }) => sameDelivery(lease),
+        })
+      }
+      case 'retry': {
+        const delay_millis = yes ? 0 : 1 + (b % 100)
+        return this.ask({
+          ...common,
+          cause: { retryDelayMs: delay_millis },
+          run: () => broker.retry(CALLER, path, { reason, delay_millis }),
+          expected: standing,
+          check: sameDelivery,
+        })
+      }
+      case 'nack':
+        return this.#nack(held, path, standing, reason, b % 4 !== 0)
+      case 'deadLetter': {
+        const target = pick(['dead', 'dead', 'jobs', 'nowhere', AUDIT_STREAM], b)
+        const exists = this.stream(target) !== undefined
+        const isOwn = target === path.stream
+        const ofTarget = !exists ? 'missing_stream' : isOwn ? 'invalid_request' : null
+        const refusal = target === AUDIT_STREAM ? 'write_not_allowed' : ofTarget
+        return this.ask({
+          ...common,
+          run: () => broker.deadLetter(CALLER, path, { dead_letter_stream: target, reason }),
+          expected: standing !== 'effect' ? standing : refusal ? { code: refusal } : 'either',
+          check: (reply, frames) => {
+            sameDelivery({ offset: reply.source_offset, attempt: reply.attempt })
+            this.#checkDeadLetter(frames, reply.dead_letter_stream, reply.dead_letter_offset, reason)
+          },
+        })
+      }
+    }
+  }
+
+  #nack(
+    held: Held,
+    path: Parameters<BrokerWorld['broker']['nack']>[1],
+    standing: Expected,
+    reason: string,
+    requeue: boolean,
+  ): void {
+    const stream = this.stream(held.stream)!
+    const policy = stream.config.failure_policy
+    const isLast = requeue && policy !== null && held.attempt >= policy.max_attempts
+    const target = policy?.dead_letter_stream ?? null
+    const copies = isLast && target !== null && this.stream(target) !== undefined
+    const action = !requeue
+      ? 'none'
+      : copies
+        ? 'dead_lettered'
+        : isLast
+          ? 'stopped'
+          : policy?.retry_delay_millis
+            ? 'scheduled_retry'
+            : 'redeliver_now'
+    this.ask({
+      name: `nack ${held.offset}`,
+      failure: 'queue_state_persistence_failed',
+      run: () => this.world.broker.nack(CALLER, path, { reason, requeue }),
+      expected: standing === 'effect' && copies ? 'either' : standing,
+      check: (reply, frames) => {
+        assert.deepEqual([reply.offset, reply.attempt, reply.policy_action], [held.offset, held.attempt, action])
+        assert.equal(reply.will_redeliver, action === 'redeliver_now' || action === 'scheduled_retry')
+        assert.equal(this.auditedBy(frames), action === 'stopped' || action === 'dead_lettered' ? 1 : 0)
+        if (action === 'dead_lettered') this.#checkDeadLetter(frames, target!, reply.dead_letter_offset, reason)
+      },
+    })
+  }
+
+  #checkDeadLetter(frames: readonly TracedFrame[], target: string, offset: number | undefined, reason: string): void {
+    const copies = frames.filter(({ type }) => type === FRAME_DEAD_LETTER)
+    assert.equal(copies.length, 1, 'one copy')
+    const { targetStream, targetOffset, reason: written } = decodeDeadLetter(copies[0]!.payload)!
+    assert.deepEqual([targetStream, targetOffset, written], [target, offset, reason])
+  }
+
+  batchAck(a: number, b: number): void {
+    const last = this.#deliveries.at(-1 - (a % 12))
+    if (last === undefined) return
+    const ofSubscription = this.#deliveries.filter(({ subscriptionId }) => subscriptionId === last.subscriptionId)
+    const other = pick(this.#deliveries, b)
+    const named = [...ofSubscription, ofSubscription[0]!, other]
+    const seen = new Set<string>()
+    const standings = named.map((held): Expected => {
+      const { deliveryId } = held
+      if (seen.has(deliveryId)) return { code: 'lease_not_active' }
+      seen.add(deliveryId)
+      if (held.stream !== last.stream || held.group !== last.group) return { code: 'delivery_not_found' }
+      const standing = this.#standing(held)
+      // The subscription is looked at last: what is over is said to be over whoever asks.
+      if (standing === 'effect' && held.subscriptionId !== last.subscriptionId) return { code: 'delivery_not_found' }
+      return standing
+    })
+    const good = standings.filter((standing) => standing === 'effect').length
+    this.ask({
+      name: 'batch-ack',
+      failure: 'queue_state_persistence_failed',
+      run: () =>
+        this.world.broker.batchAck(CALLER, last.stream, last.subscriptionId, {
+          delivery_ids: named.map(({ deliveryId }) => deliveryId),
+        }),
+      expected: good > 0 ? 'effect' : 'either',
+      check: (reply) => {
+        assert.equal(reply.acknowledged_count, good)
+        const codes = reply.results.map(({ error }) => (error ? { code: error.code } : 'effect'))
+        assert.deepEqual(codes, standings)
+      },
+    })
+  }
+
+  setCursor(kind: 'commitCursor' | 'rewindCursor', name: string, group: string, cursor: string, c: number): void {
+    const stream = this.stream(name)
+    const offset = c % ((stream?.nextOffset ?? 0) + 2)
+    const present = stream?.groups.get(group)?.cursors.get(cursor)?.offset
+    const path = { stream: name, group }
+    const code = ((): string | null => {
+      if (stream === undefined) return 'stream_not_found'
+      if (offset > stream.nextOffset) return 'invalid_request'
+      if (offset < stream.floor) return 'write_not_allowed'
+      if (kind === 'commitCursor' && present !== undefined && offset < present) return 'write_not_allowed'
+      return null
+    })()
+    const expected = code === null ? 'effect' : { code }
+    const { broker } = this.world
+    if (kind === 'commitCursor') {
+      this.ask({
+        name: `commit ${cursor}`,
+        failure: 'internal_error',
+        run: () => broker.commitCursor(CALLER, path, cursor, offset),
+        expected,
+        check: (reply, frames) => {
+          assert.equal(reply.offset, offset)
+          assert.equal(this.auditedBy(frames), 0)
+        },
+      })
+    } else {
+      this.ask({
+        name: `rewind ${cursor}`,
+        failure: 'internal_error',
+        run: () => broker.rewindCursor(CALLER, path, cursor, { offset, reason: 'again' }),
+        expected,
+        check: (reply, frames) => {
+          assert.deepEqual([reply.offset, reply.previous_offset], [offset, present ?? null])
+          assert.equal(this.auditedBy(frames), 1)
+        },
+      })
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * What the engines of all services run on in tests: simulated files, a journal that is moved by hand, threads that answer when they are
+ * served, and clocks that a test moves. No thread, disk or timer is real.
+ */
+import type { Log } from '../../src/log/log.ts'
+import { World } from './log-harness.ts'
+import { mulberry32 } from './sim-files.ts'
+import { turn } from './turn.ts'
+
+export const WALL_START_MS = 1_800_000_000_000
+/** Of the disk, which the log keeps free. */
+export const RESERVE_BYTES = 2 << 20
+const ROOMY_BYTES = 2 ** 40
+
+/** What a thread was asked and has not answered. */
+export class HeldWork {
+  /** How often the thread has answered. */
+  served = 0
+  #held: (() => void)[] = []
+
+  get waiting(): number {
+    return this.#held.length
+  }
+
+  /** Done when it is served. */
+  hold<Result>(run: () => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#held.push(() => {
+        try {
+          resolve(run())
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
+  }
+
+  serve(): void {
+    this.served += this.#held.length
+    for (const run of this.#held.splice(0)) run()
+  }
+
+  /** The process ends: nobody is answered. */
+  drop(): void {
+    this.#held = []
+  }
+}
+
+export abstract class EngineWorld {
+  readonly world: World
+  log!: Log
+  readonly warnings: string[] = []
+  /** How far the wall clock is off. */
+  wallSkewMs = 0
+  /** Since the world began: what a clock shows that is never set. */
+  protected elapsedMs = 0
+  protected readonly random: () => number
+  #bootMs = 0
+
+  constructor(seed: number, world = new World({ seed })) {
+    this.world = world
+    this.random = mulberry32(seed + 1)
+  }
+
+  get files() {
+    return this.world.files
+  }
+
+  get wallMs(): number {
+    return WALL_START_MS + this.elapsedMs + this.wallSkewMs
+  }
+
+  abstract open(): Promise<void>
+
+  /** In order, with everything written. */
+  abstract close(): Promise<void>
+
+  /** The threads and timers of the process are gone, and what was held is free. */
+  protected abstract dropAll(): void
+
+  /** The process is gone; 'crash' takes the power with it. */
+  end(how: 'kill' | 'crash'): void {
+    this.dropAll()
+    this.world.end(how)
+  }
+
+  /** The monotonic clock begins anew. */
+  protected boot(): void {
+    this.#bootMs = this.elapsedMs - Math.floor(this.random() * 1000)
+    this.world.nowMs = this.elapsedMs - this.#bootMs
+  }
+
+  protected passTime(ms: number): void {
+    this.elapsedMs += ms
+    this.world.nowMs += ms
+  }
+
+  protected readonly fillRandom = (bytes: Uint8Array): void => bytes.forEach((_, i) => (bytes[i] = this.random() * 256))
+
+  // The journal
+
+  /** Written and synced, and main does not know. */
+  stepUnheard(): void {
+    this.world.lanes[0]?.journal.runGroup()
+  }
+
+  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
+  async journalDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
+    const lane = this.world.lanes[0]!
+    if (how === 'unheard') lane.vanish()
+    lane.die()
+    await turn()
+  }
+
+  // The disk
+
+  /** Room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out when it looks. */
+  protected setRoom(bytes: number): void {
+    const { files } = this
+    files.capacityBytes =
+      bytes === Infinity ? ROOMY_BYTES : files.capacityBytes - files.freeBytes('/') + RESERVE_BYTES + bytes
+  }
+
+  protected letLogLook(): void {
+    for (const lane of this.world.lanes) lane.idle()
+  }
+
+  /** The disk works again, and has room. */
+  mendDisk(): void {
+    this.files.faults = {}
+    this.setRoom(Infinity)
+  }
+
+  /** From now on no sync of the log succeeds. */
+  failSyncs(): void {
+    this.files.faults = { sync: (path) => (path.endsWith('.log') ? 'EIO' : null) }
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * Every frame that an engine appends, in order, with the reference that follows it: what is in the log, what is on its way there, and what
+ * a log that stopped may or may not have kept.
+ *
+ * T1  frames that are lost are a suffix of those that were appended
+ * T2  after a start the log holds the first frames of those that were appended, and what the start itself appended; all that was
+ *     certainly stored is among them
+ */
+import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Engine } from '../../src/engine/engine.ts'
+import type { Log } from '../../src/log/log.ts'
+import { replay } from './log-harness.ts'
+import type { Written } from './log-harness.ts'
+import type { SimFiles } from './sim-files.ts'
+
+/** What a frame was appended for, and all that was appended for it. */
+export type CauseOf<About> = About & { readonly frames: TracedFrame<About>[] }
+
+export interface TracedFrame<About> {
+  readonly type: number
+  readonly position: number
+  /** As far as it was encoded, without what the journal gathers from elsewhere. */
+  readonly payload: Buffer
+  readonly end: number
+  generation: number
+  readonly cause: CauseOf<About> | null
+  state: 'waiting' | 'stored' | 'lost'
+  /** Main was told that it is stored in its class; a disk that fails afterwards may lose what was only written. */
+  wasStored: boolean
+}
+
+type Appended = Pick<Written, 'type' | 'position' | 'end' | 'payload'>
+
+interface Followed {
+  readonly log: Log
+  readonly files: SimFiles
+}
+
+export abstract class FrameTrace<About, Reference> {
+  reference: Reference
+  /** In the log, or on their way there. */
+  frames: TracedFrame<About>[] = []
+  losses = 0
+  /** What is wrong, where throwing would have been taken for a failure of the engine's world. */
+  readonly failures: unknown[] = []
+  readonly #world: Followed
+  readonly #causes = new AsyncLocalStorage<CauseOf<About>>()
+  /** Lost by a log that writes no more: the next start may find them. */
+  #ghosts: TracedFrame<About>[] = []
+
+  constructor(world: Followed) {
+    this.#world = world
+    this.reference = this.referenceOf([])
+  }
+
+  /** After frames that are all stored. */
+  protected abstract referenceOf(frames: readonly TracedFrame<About>[]): Reference
+
+  /** Whether the log has what was appended. */
+  protected abstract holds(found: Buffer, appended: Buffer): boolean
+
+  /** T2: of frames that no operation appended, found after a start. */
+  protected abstract assertAppendedByStart(frames: readonly Appended[]): void
+
+  /** T1 */
+  protected abstract assertMayBeLost(frames: readonly TracedFrame<About>[]): void
+
+  get waiting(): TracedFrame<About>[] {
+    return this.frames.filter(({ state }) => state === 'waiting')
+  }
+
+  /** What `run` and everything it goes on to do appends is known to be its. */
+  causedBy<T>(cause: CauseOf<About>, run: () => T): T {
+    return this.#causes.run(cause, run)
+  }
+
+  attempt(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.failures.push(error)
+    }
+  }
+
+  check(): void {
+    if (this.failures.length > 0) throw this.failures[0]
+  }
+
+  /** Compares the log of an engine that was just opened with what is known. T2 @param certain where what is certainly stored ends */
+  protected takeOver(certain: number): void {
+    const { log, files } = this.#world
+    const known = [...this.frames, ...this.#ghosts]
+    const survived = known.filter(({ end }) => end <= log.committed)
+    assert.deepEqual(survived, known.slice(0, survived.length))
+    const required = known.filter(({ end }) => end <= certain)
+    assert.ok(survived.length >= required.length, 'what was stored is there after a start')
+    const { frames: found, damage } = replay(log, files)
+    assert.deepEqual(damage, [])
+    const oldest = log.segments[0]?.base ?? 0
+    const expected = survived.filter(({ position }) => position >= oldest)
+    for (const [i, { position, type, end, payload }] of expected.entries()) {
+      assert.deepEqual([found[i]?.position, found[i]?.type, found[i]?.end], [position, type, end])
+      assert.ok(this.holds(found[i]!.payload, payload), 'the log holds what was appended')
+    }
+    const atStart = found.slice(expected.length)
+    this.assertAppendedByStart(atStart)
+    const { generation } = log
+    for (const frame of survived) frame.generation = generation
+    this.#ghosts = []
+    this.#keep([
+      ...survived,
+      ...atStart.map(({ type, position, payload, end }): TracedFrame<About> => {
+        return { type, position, payload, end, generation, cause: null, state: 'stored', wasStored: true }
+      }),
+    ])
+  }
+
+  /** Follows an engine that was just opened. @param certain as for `takeOver` */
+  protected follow<State, Change>(engine: Engine<State, Change>, certain: number): void {
+    this.takeOver(certain)
+    const append = engine.append.bind(engine)
+    engine.append = (frame, waiter) => {
+      const payload = Buffer.alloc(frame.payloadBytes)
+      frame.encode(payload, 0)
+      const traced = { current: null as TracedFrame<About> | null }
+      const onTaken = (position: number): void => {
+        const { end } = engine.appender
+        traced.current = this.onAppended({ type: frame.type, position, end, payload })
+        frame.onTaken?.(position)
+      }
+      const onStored = (): void => {
+        this.onStored(traced.current!)
+        frame.onStored?.()
+      }
+      const settled = (stored: boolean): void => {
+        const isRight = stored || traced.current!.state === 'lost'
+        this.attempt(() => assert.ok(isRight, 'whoever hears of a loss finds the state without it'))
+        waiter.settled(stored)
+      }
+      append({ ...frame, onTaken, onStored }, { settled })
+    }
+    const replaceState = engine.replaceState.bind(engine)
+    engine.replaceState = (state) => {
+      replaceState(state)
+      this.onLost()
+    }
+  }
+
+  protected onAppended({ type, position, end, payload }: Appended): TracedFrame<About> {
+    const cause = this.#causes.getStore() ?? null
+    const { generation } = this.#world.log
+    const frame: TracedFrame<About> = {
+      type,
+      position,
+      payload,
+      end,
+      generation,
+      cause,
+      state: 'waiting',
+      wasStored: false,
+    }
+    this.frames.push(frame)
+    cause?.frames.push(frame)
+    return frame
+  }
+
+  protected onStored(frame: TracedFrame<About>): void {
+    frame.state = 'stored'
+    frame.wasStored = true
+  }
+
+  protected onLost(): void {
+    const { log } = this.#world
+    const kept = this.frames.filter(({ end, generation }) => log.outcome(end, generation) === 'stored')
+    const lost = this.frames.slice(kept.length)
+    this.attempt(() => {
+      assert.deepEqual(kept, this.frames.slice(0, kept.length))
+      this.assertMayBeLost(lost)
+    })
+    for (const frame of lost) frame.state = 'lost'
+    if (log.state.kind === 'read-only') this.#ghosts = lost
+    this.losses += 1
+    this.#keep(kept)
+  }
+
+  #keep(frames: TracedFrame<About>[]): void {
+    this.frames = frames
+    for (const frame of frames) frame.state = 'stored'
+    this.reference = this.referenceOf(frames)
+  }
+}

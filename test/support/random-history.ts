@@ -1,0 +1,169 @@
+/**
+ * One life after the other of an engine, in random steps: what its clients ask for, and what happens to its disk, its threads and its
+ * clocks meanwhile. A service says what its steps are and what holds after each.
+ */
+import fc from 'fast-check'
+import type { EngineWorld } from './engine-world.ts'
+import { modelRuns, testSeed } from './seed.ts'
+import { turn } from './turn.ts'
+
+/** Kinds of steps, and how often each is taken. */
+export type Weights<Kind extends string> = readonly (readonly [Kind, number])[]
+
+/** `a`, `b` and `c` choose; what they mean is the kind's. */
+export interface Step<Kind extends string> {
+  readonly kind: Kind
+  readonly a: number
+  readonly b: number
+  readonly c: number
+  readonly yes: boolean
+}
+
+/** What a service takes from here. */
+export type WorldKind =
+  | 'stepUnheard'
+  | 'journalDies'
+  | 'failSync'
+  | 'fillDisk'
+  | 'freeDisk'
+  | 'time'
+  | 'wallClock'
+  | 'reopen'
+  | 'quiesce'
+
+interface World extends EngineWorld {
+  advance(ms: number): unknown
+  limitDisk(bytes: number): unknown
+}
+
+const HOUR_MS = 3_600_000
+
+export const pick = <T>(from: readonly T[], choice: number): T => from[choice % from.length]!
+
+export function stepsOf<Kind extends string>(kinds: Weights<Kind>, maxLength: number): fc.Arbitrary<Step<Kind>[]> {
+  const number = fc.nat(999)
+  const step = fc.record({
+    kind: fc.oneof(...kinds.map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind) }))),
+    a: number,
+    b: number,
+    c: number,
+    yes: fc.boolean(),
+  })
+  return fc.array(step, { maxLength, size: 'max' })
+}
+
+export abstract class RandomHistory<Kind extends string> {
+  abstract readonly world: World
+  /** Of the clocks: steps of a few hours at most. */
+  protected abstract readonly timeSteps: readonly number[]
+  protected readonly wallSteps: readonly number[] = [HOUR_MS, -HOUR_MS, 1000, -1000]
+
+  /** Of the state as it is, with frames on their way. */
+  abstract check(): void
+
+  /** Everything that is under way comes to its end, and then all that is there is compared. */
+  abstract quiesce(): Promise<unknown>
+
+  /** In the end: nothing is left over. */
+  abstract drain(): Promise<void>
+
+  protected abstract take(step: Step<Exclude<Kind, WorldKind>>): Promise<void> | void
+
+  /** Where what a start must find ends, if the engine ends like this now. */
+  protected abstract certainAt(how: 'close' | 'kill' | 'crash'): number
+
+  /** The process has ended: nobody hears of what was asked. */
+  protected abstract forgetClients(how: 'close' | 'kill' | 'crash'): void
+
+  /** Follows the engine that was just opened. */
+  protected abstract attach(certain: number): void
+
+  /** Before something goes wrong by the test's will. False: here it must not. */
+  protected mayBreak(_kind: 'journalDies' | 'failSync' | 'fillDisk'): boolean {
+    return true
+  }
+
+  /** The disk has room again. */
+  protected onRoom(): void {}
+
+  async run(step: Step<Kind>): Promise<void> {
+    try {
+      if (!(await this.#moveWorld(step))) await this.take(step as Step<Exclude<Kind, WorldKind>>) // it is none of ours
+      await turn()
+      this.check()
+    } catch (error) {
+      if (error instanceof Error) error.message = `in step ${JSON.stringify(step)}: ${error.message}`
+      throw error
+    }
+  }
+
+  async reopen(how: 'close' | 'kill' | 'crash'): Promise<void> {
+    const { world } = this
+    if (how === 'close') await world.close()
+    const certain = this.certainAt(how)
+    if (how !== 'close') world.end(how)
+    world.mendDisk()
+    this.onRoom()
+    this.forgetClients(how)
+    await world.open()
+    this.attach(certain)
+    this.check()
+  }
+
+  async #moveWorld({ kind, a, yes }: Step<Kind>): Promise<boolean> {
+    const { world } = this
+    switch (kind as WorldKind) {
+      case 'stepUnheard':
+        world.stepUnheard()
+        return true
+      case 'journalDies':
+        if (world.log.state.kind === 'read-only' || !this.mayBreak('journalDies')) return true
+        world.mendDisk()
+        this.onRoom()
+        await world.journalDies(yes ? 'unheard' : 'heard')
+        return true
+      case 'failSync':
+        if (this.mayBreak('failSync')) world.failSyncs()
+        return true
+      case 'fillDisk':
+        if (this.mayBreak('fillDisk')) await world.limitDisk(a * 20)
+        return true
+      case 'freeDisk':
+        this.onRoom()
+        await world.limitDisk(Infinity)
+        return true
+      case 'time':
+        await world.advance(pick(this.timeSteps, a))
+        return true
+      case 'wallClock':
+        world.wallSkewMs += pick(this.wallSteps, a)
+        return true
+      case 'reopen':
+        await this.reopen(pick(['close', 'kill', 'crash', 'crash'] as const, a))
+        return true
+      case 'quiesce':
+        await this.quiesce()
+        return true
+      default:
+        return false
+    }
+  }
+}
+
+/** Holds for every life, from its first step to an end with nothing left over. */
+export function assertLives<Kind extends string, Setting>(
+  kinds: Weights<Kind>,
+  settings: fc.Arbitrary<Setting>,
+  begin: (seed: number, setting: Setting) => Promise<Pick<RandomHistory<Kind>, 'run' | 'reopen' | 'quiesce' | 'drain'>>,
+): Promise<void> {
+  return fc.assert(
+    fc.asyncProperty(fc.integer(), settings, stepsOf(kinds, 150), async (seed, setting, steps) => {
+      const history = await begin(seed, setting)
+      for (const step of steps) await history.run(step)
+      await history.reopen('crash')
+      await history.quiesce()
+      await history.drain()
+    }),
+    { seed: testSeed(), numRuns: modelRuns(40), includeErrorInReport: true },
+  )
+}
