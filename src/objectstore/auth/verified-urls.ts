@@ -4,7 +4,8 @@
  * U1  known is only the very request that was verified: method, path, query, and the value of every header that is signed. Its signature is good
  *     again, as long as the credentials are those of the process. That it is in time, and that it has no header that had to be signed, is judged
  *     for each request anew
- * U2  what is kept is bounded in number and in length: the oldest makes room
+ * U2  what is kept is bounded in number and in length: what was not used for GENERATION_MAX others makes room. A Map that loses its first entry
+ *     again and again looks for it behind all that were there before
  */
 import type { SignedRequest } from './canonical-request.ts'
 import type { Caller } from './request-identity.ts'
@@ -25,7 +26,8 @@ interface Kept extends VerifiedUrl {
   readonly values: readonly string[]
 }
 
-const URLS_MAX = 4096
+/** U2: twice as many are kept. */
+const GENERATION_MAX = 2048
 /** Of path and query, and of the headers. */
 const CHARACTERS_MAX = 1024
 const SIGNATURE = 'X-Amz-Signature='
@@ -33,10 +35,16 @@ const SIGNATURE_CHARACTERS = 64
 
 export class VerifiedUrls {
   /** By what may be the signature. */
-  readonly #kept = new Map<string, Kept>()
+  #newer = new Map<string, Kept>()
+  #older = new Map<string, Kept>()
 
   find(request: SignedRequest): VerifiedUrl | null {
-    const url = this.#kept.get(placeOf(request))
+    const place = placeOf(request)
+    let url = this.#newer.get(place)
+    if (url === undefined) {
+      url = this.#older.get(place)
+      if (url !== undefined) this.#keep(place, url)
+    }
     if (url === undefined || url.query !== request.query || url.path !== request.path) return null
     return url.method === request.method && hasSame(request, url) ? url : null
   }
@@ -46,8 +54,15 @@ export class VerifiedUrls {
     const values = url.signedHeaders.map((name) => valueOf(request, name))
     const characters = values.reduce((sum, value) => sum + value.length, path.length + query.length)
     if (characters > CHARACTERS_MAX) return
-    if (this.#kept.size >= URLS_MAX) this.#kept.delete(this.#kept.keys().next().value!)
-    this.#kept.set(placeOf(request), { ...url, method, path, query, values })
+    this.#keep(placeOf(request), { ...url, method, path, query, values })
+  }
+
+  #keep(place: string, url: Kept): void {
+    if (this.#newer.size >= GENERATION_MAX) {
+      this.#older = this.#newer
+      this.#newer = new Map()
+    }
+    this.#newer.set(place, url)
   }
 }
 
