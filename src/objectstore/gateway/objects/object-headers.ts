@@ -16,7 +16,6 @@ export function storedObjectHeaders(
   overrides: Partial<ContentAttributes> | null,
 ): ShownHeaders {
   if (overrides !== null) return new KeptHeaders(headersOf(bucket, object, overrides))
-  // Not in a WeakMap: what that holds outlives the collections of young memory, and takes a third of the time of reading an object.
   object.headers ??= new KeptHeaders(headersOf(bucket, object, {}))
   return object.headers
 }
