@@ -45,8 +45,8 @@ export class RecentFrames {
     this.#begin = Math.max(this.#begin, this.#end - FRAMES_MAX)
   }
 
-  /** Sets `type` and `payload`. False: it does not stand there any more. */
-  find(position: Position): boolean {
+  /** Sets `type` and `payload`. False: it does not stand there any more, or is longer. */
+  find(position: Position, payloadBytesMax: number): boolean {
     const number = this.#numberOf(position)
     if (number < 0) return false
     const at = this.#places[number % FRAMES_MAX]!
@@ -54,6 +54,7 @@ export class RecentFrames {
     const bytes = this.#bytes
     if (!decodeFrameHeader(bytes, at, header) || header.logId !== this.#logId || header.position !== position)
       return false
+    if (header.payloadBytes > payloadBytesMax) return false
     const payloadAt = at + FRAME_HEADER_BYTES
     if (payloadAt + header.payloadBytes > bytes.byteLength) return false // the rest stood elsewhere
     const payload = bytes.subarray(payloadAt, payloadAt + header.payloadBytes)

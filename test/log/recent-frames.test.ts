@@ -29,7 +29,7 @@ class Rig {
 
   /** Null: it is not there any more. */
   found(position: number): string | null {
-    if (!this.recent.find(position)) return null
+    if (!this.recent.find(position, RING_BYTES)) return null
     assert.equal(this.recent.type, 7)
     return this.recent.payload.toString()
   }

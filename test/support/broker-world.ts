@@ -39,7 +39,7 @@ export interface BrokerWorldOptions {
   readonly segmentBytes?: number
   readonly localDisk?: 'sync' | 'append'
   readonly quotas?: Quotas
-  /** Main renders what the memory of the log still has. Default: readers do it all. */
+  /** Main renders what the log's ring still has. Default: readers do it all. */
   readonly readsRecent?: boolean
   /** More directories, all of which must have synced a frame. */
   readonly replicas?: readonly string[]
@@ -164,7 +164,7 @@ export class BrokerWorld extends EngineWorld {
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
       setsClock: this.setsClock,
-      readsRecent: this.options.readsRecent ?? false,
+      inMemory: this.options.readsRecent ? { cached: null } : null,
       tenants: [CALLER.tenant],
     })
   }

@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict'
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
+import type { CachedFrames } from '../../log/cached-frames.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { BrokerCounters } from '../counters.ts'
 import type { Change } from '../frames/change.ts'
 import { WAITING_CLAIMS_MAX } from '../limits.ts'
-import { RecentRecords } from '../records/recent-records.ts'
 import type { RecordReads } from '../records/record-reads.ts'
+import { RecordsInMemory } from '../records/records-in-memory.ts'
 import type { WriteTask } from '../records/write-task.ts'
 import { TOKEN_KEY_BYTES } from '../tokens.ts'
 import { Appender } from '../../log/appender.ts'
@@ -44,8 +45,8 @@ export interface EngineParts {
   readonly hasReplicas: boolean
   /** An operator wants broker time to be the wall clock, whatever the log says. */
   readonly setsClock: boolean
-  /** Main renders what the memory of the log still has. */
-  readonly readsRecent: boolean
+  /** Main renders what is in memory: in the log's ring, and in the page cache where that is not null. Null: threads read everything. */
+  readonly inMemory: { readonly cached: CachedFrames | null } | null
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
 }
@@ -79,7 +80,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     },
     defer: parts.defer,
   })
-  if (parts.readsRecent) parts.reads.recent = new RecentRecords(appender.keepRecent())
+  if (parts.inMemory) parts.reads.inMemory = new RecordsInMemory(appender.keepRecent(), parts.inMemory.cached)
   const engine = new Engine<BrokerState, Change>(
     {
       log,

@@ -26,7 +26,7 @@ import type { ReadAnswer, ReadQueueOptions } from './read-queue.ts'
 import type { IntervalSet } from '../state/interval-set.ts'
 import type { RecordIndex } from './record-index.ts'
 import { RecordCursor } from '../frames.ts'
-import type { RecentRecords } from './recent-records.ts'
+import type { RecordsInMemory } from './records-in-memory.ts'
 
 /** A record that could not be given out. */
 export interface Unreadable extends Failure {
@@ -88,7 +88,7 @@ export type RecordReadsOptions = ReadQueueOptions
 export class RecordReads {
   readonly #queue: ReadQueue
   /** Null: everything is read by threads. */
-  recent: RecentRecords | null = null
+  inMemory: RecordsInMemory | null = null
 
   constructor(options: RecordReadsOptions) {
     this.#queue = new ReadQueue(options)
@@ -99,7 +99,7 @@ export class RecordReads {
     return this.#queue.waiting
   }
 
-  /** At once where the memory of the log still has them. @param audited of the audit stream */
+  /** At once when they are in memory. @param audited of the audit stream */
   deliveries(
     index: RecordIndex,
     offsets: readonly number[],
@@ -107,7 +107,7 @@ export class RecordReads {
   ): RenderedRecords | Promise<RenderedRecords> {
     const places = new Places(offsets.length)
     for (const offset of offsets) if (!index.find(offset, places)) places.add(offset, NOWHERE, 0)
-    return (audited ? null : this.recent?.deliveries(places)) ?? this.#deliveries(places, audited)
+    return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(places, audited)
   }
 
   async #deliveries(places: Places, audited: boolean): Promise<RenderedRecords> {

@@ -1,8 +1,8 @@
 /** Claims of records that the memory of the log still has. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { BrokerWorld } from '../../support/broker-world.ts'
-import { Client } from './client.ts'
+import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
+import { Client, inputOf } from './client.ts'
 
 async function published(
   readsRecent: boolean,
@@ -39,6 +39,24 @@ describe('a claim of records that were just published', () => {
     const recordsOf = (deliveries: typeof recent) =>
       deliveries!.map(({ offset, attempt, record }) => ({ offset, attempt, record: { ...record, ingest_time_ms: 0 } }))
     assert.deepEqual(recordsOf(recent), recordsOf(read))
+  })
+
+  it('gives out what one frame brought together, whatever is claimed between', async () => {
+    const { world, client } = await published(true, 1)
+    const inputs = Array.from({ length: 50 }, (_, i) => inputOf(`batch-${i}-${'x'.repeat(200)}`))
+    await client.now(new Pending(world.broker.publishBatch(CALLER, 'orders', inputs)))
+    await client.now(client.publish('orders', 'behind'))
+    world.holdsReads = true
+    const given: string[] = []
+    for (const group of ['g1', 'g2']) {
+      for (let claims = 0; claims < 26; claims += 1) {
+        const claim = client.claim('orders', { max_messages: 2 }, { group })
+        await world.step()
+        given.push(...claim.value.map(({ record }) => record.message_id))
+      }
+    }
+    const all = ['m-0-x', ...inputs.map(({ messageId }) => messageId), 'behind']
+    assert.deepEqual(given, [...all, ...all])
   })
 
   it('leaves many of them to a reader', async () => {
