@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib'
 import { readFrame } from '../../src/log/read.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import { turn } from '../support/turn.ts'
 
 describe('an append', () => {
   it('is committed when its group was synced, and main is woken once for the group', async () => {
@@ -172,7 +173,7 @@ describe('segments', () => {
       appended(writer, payloadOf(1, 3000))
       world.step()
       for (const tick of world.timers) tick()
-      await new Promise(setImmediate)
+      await turn()
       return asked
     }
     assert.deepEqual([await askedAfter(), await askedAfter()], [1, 1])
@@ -233,7 +234,7 @@ describe('a journal lane that dies', () => {
     log.onStateChange(({ kind }) => states.push(kind))
     world.lanes[0]!.die()
     assert.equal(append(writer, payloadOf(3, 100)), 'read-only')
-    await new Promise(setImmediate)
+    await turn()
     assert.deepEqual(states, ['restarting', 'ok'])
 
     const next = appended(writer, payloadOf(4, 100))
@@ -257,7 +258,7 @@ describe('a journal lane that dies', () => {
     world.step()
     const [lane] = world.lanes
     lane!.die()
-    await new Promise(setImmediate)
+    await turn()
     const before = log.segments
     lane!.say({ kind: 'sealed', base: 0, end: first.end })
     lane!.say({ kind: 'opened', base: 4096 })
@@ -271,7 +272,7 @@ describe('a journal lane that dies', () => {
     const log = await world.open()
     for (let death = 0; death < 6; death += 1) {
       world.lanes[0]!.die()
-      await new Promise(setImmediate)
+      await turn()
     }
     assert.equal(log.state.kind, 'read-only')
   })
