@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Rounds } from '../../src/pipeline/rounds.ts'
+import { turn } from '../support/turn.ts'
 
 describe('rounds', () => {
   it('come one after the other, and none begins while one is under way (R1)', async () => {
@@ -25,7 +26,7 @@ describe('rounds', () => {
     })
     void rounds.run()
     const closed = rounds.close().then(() => seen.push('closed'))
-    await new Promise(setImmediate)
+    await turn()
     assert.deepEqual(seen, ['begun'])
     endStep()
     await closed

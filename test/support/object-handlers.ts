@@ -23,6 +23,7 @@ import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'
 import { MemoryStore } from './memory-store.ts'
+import { PLAIN } from './object-attributes.ts'
 
 type Texts = Readonly<Record<string, string>>
 
@@ -164,20 +165,8 @@ export class TestGateway {
   /** An object in parts of these bodies, numbered from 1. */
   async putParts(key: string, bodies: readonly string[], checksums: readonly string[]): Promise<void> {
     const { store, bucket } = this
-    const attributes = {
-      contentType: 'text/plain',
-      cacheControl: null,
-      contentDisposition: null,
-      contentEncoding: null,
-      contentLanguage: null,
-      expires: null,
-      metadata: {},
-      tags: [],
-      storageClass: 'STANDARD' as const,
-      encryption: null,
-    }
     const checksum = { algorithm: 'SHA256', type: 'COMPOSITE', isChosen: true } as const
-    const upload = await store.createUpload({ bucket, key, attributes, checksum, initiator: 'alice' })
+    const upload = await store.createUpload({ bucket, key, attributes: PLAIN, checksum, initiator: 'alice' })
     for (const [i, text] of bodies.entries()) {
       const writer = store.receive(null, { checksums: [], sha256: false }, { bucket, key, upload: null })
       writer.write(Buffer.from(text))

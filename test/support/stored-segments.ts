@@ -45,6 +45,13 @@ import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query
 import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
 
 export const LOG_ID = 77
+
+/** Some ids of traces. */
+export const TRACES = [
+  '0123456789abcdef0123456789abcdef',
+  'ffffffffffffffffffffffffffffffff',
+  '00000000000000000000000000000001',
+]
 /** Few, so that short histories fill many zones. */
 const ZONE_ENTRIES = 4
 

@@ -1,8 +1,8 @@
 /** Connections that send every kind of batch to a log store until each one is acknowledged, and the questions to ask it. */
 import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
-import { policyTenant } from '../../../test/support/server.ts'
-import type { LogStoreServer, PolicyTenant } from '../../../test/support/server.ts'
+import { policyTenant } from '../../../test/support/logstore.ts'
+import type { LogStoreServer, PolicyTenant } from '../../../test/support/logstore.ts'
 import { Crew } from '../crew.ts'
 import { Batches, ROUTES } from './batches.ts'
 import { checkAll, checkCount, checkSample } from './checks.ts'

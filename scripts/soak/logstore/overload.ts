@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LogStoreServer, policyTenant } from '../../../test/support/server.ts'
+import { LogStoreServer, policyTenant } from '../../../test/support/logstore.ts'
 import { Load } from './load.ts'
 
 /** Of the contract's default policy; also what the warm-up sends with. */

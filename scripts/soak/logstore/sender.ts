@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectionError, HttpConnection } from '../../../bench/load/http-connection.ts'
 import type { TimedResponse } from '../../../bench/load/http-connection.ts'
-import { DEVELOPMENT_CREDENTIALS, requestHead } from '../../../test/support/server.ts'
+import { DEVELOPMENT_CREDENTIALS, requestHead } from '../../../test/support/logstore.ts'
 import { LIMIT_MS } from '../../../test/support/waiting.ts'
 import type { Batches, Route, SentBatch } from './batches.ts'
 

@@ -10,7 +10,8 @@ import { FRAME_CLAIM, FRAME_DEAD_LETTER } from '../../../src/broker/frames.ts'
 import { decodeChange } from '../../../src/broker/frames/change.ts'
 import { CALLER, Pending } from '../../support/broker-world.ts'
 import type { BrokerWorld, Outcome } from '../../support/broker-world.ts'
-import type { RefGroup, RefStream, Reference } from './reference.ts'
+import type { Reference } from './reference.ts'
+import type { RefGroup, RefStream } from './reference-streams.ts'
 import type { Cause, Trace, TracedFrame } from './trace.ts'
 
 export const GROUPS = ['g1', 'g2'] as const

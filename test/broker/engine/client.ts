@@ -2,7 +2,7 @@
 import type { Patience } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import type { ClaimBody, CreateStreamBody, RecordDurability } from '../../../src/broker/wire/requests.ts'
-import type { RefEvent, RefRecord } from './reference.ts'
+import type { RefEvent, RefRecord } from './reference-streams.ts'
 import { CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 

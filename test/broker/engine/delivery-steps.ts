@@ -6,8 +6,8 @@ import type { BrokerWorld } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
 import { Steps } from './asking.ts'
 import type { Asking, Expected } from './asking.ts'
-import { AUDIT_STREAM } from './reference.ts'
-import type { RefClaim, RefRecord } from './reference.ts'
+import { AUDIT_STREAM } from './reference-streams.ts'
+import type { RefClaim, RefRecord } from './reference-streams.ts'
 import type { TracedFrame } from './trace.ts'
 
 /** A delivery that a client was given. */

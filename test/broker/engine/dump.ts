@@ -9,8 +9,9 @@ import type {
 } from '../../../src/broker/wire/group-answers.ts'
 import type { ReplicationStatusReply } from '../../../src/broker/wire/node-answers.ts'
 import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
-import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'
-import type { RefEvent, RefGroup, RefRecord, RefStream, Reference } from './reference.ts'
+import { AUDIT_STREAM, payloadBytesOf } from './reference-streams.ts'
+import type { Reference } from './reference.ts'
+import type { RefEvent, RefGroup, RefRecord, RefStream } from './reference-streams.ts'
 import { CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 

@@ -14,7 +14,7 @@ import type { ClaimAnswer } from './delivery-steps.ts'
 import { dumpOf, expectedDump, replayAll } from './dump.ts'
 import type { Dump } from './dump.ts'
 import { CONFIGS, RecordSteps } from './record-steps.ts'
-import { AUDIT_STREAM } from './reference.ts'
+import { AUDIT_STREAM } from './reference-streams.ts'
 import { Trace } from './trace.ts'
 import { UpkeepSteps } from './upkeep-steps.ts'
 

@@ -10,8 +10,8 @@ import { CALLER, jsonOf } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
 import { GROUPS, Steps } from './asking.ts'
 import type { Expected } from './asking.ts'
-import { AUDIT_STREAM, payloadBytesOf } from './reference.ts'
-import type { RefRecord, RefStream } from './reference.ts'
+import { AUDIT_STREAM, payloadBytesOf } from './reference-streams.ts'
+import type { RefRecord, RefStream } from './reference-streams.ts'
 
 export const CONFIGS: readonly CreateStreamBody[] = [
   {},

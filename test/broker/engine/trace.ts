@@ -7,7 +7,7 @@ import type { BrokerWorld } from '../../support/broker-world.ts'
 import { FrameTrace } from '../../support/frame-trace.ts'
 import type { CauseOf, TracedFrame as Traced } from '../../support/frame-trace.ts'
 import { Reference } from './reference.ts'
-import type { Intent } from './reference.ts'
+import type { Intent } from './reference-streams.ts'
 
 export type Cause = CauseOf<Intent>
 export type TracedFrame = Traced<Intent>

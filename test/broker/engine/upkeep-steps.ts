@@ -4,7 +4,7 @@ import { CALLER } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
 import { Steps } from './asking.ts'
 import { answered, expectedPlan } from './dump.ts'
-import { AUDIT_STREAM } from './reference.ts'
+import { AUDIT_STREAM } from './reference-streams.ts'
 
 export class UpkeepSteps extends Steps {
   #holds = 0

@@ -1,7 +1,7 @@
 /** What a batch may hold, and that one is admitted whole or not at all. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Reply } from '../../support/server.ts'
+import type { Reply } from '../../support/logstore.ts'
 import { encodeLogs, text } from '../../support/otlp.ts'
 import {
   INGEST_ROUTES,

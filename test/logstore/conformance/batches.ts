@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after } from 'node:test'
-import { LogStoreServer } from '../../support/server.ts'
-import type { Reply, RequestOptions, ServerOptions } from '../../support/server.ts'
+import { LogStoreServer } from '../../support/logstore.ts'
+import type { Reply, RequestOptions, ServerOptions } from '../../support/logstore.ts'
 import { encodeLogs, encodeTraces, logsRequest, text, toOtlpJson, tracesRequest } from '../../support/otlp.ts'
 import type { KeyValue, LogRecord, Span } from '../../support/otlp.ts'
 

@@ -1,7 +1,7 @@
 /** Specification and contract of the custom endpoint helper, which is outside of tenant admission. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Reply } from '../../support/server.ts'
+import type { Reply } from '../../support/logstore.ts'
 import { QUERY, assertRefused, startForTests } from './batches.ts'
 
 const server = await startForTests({ env: { TRILOG_ALLOWED_HOSTS: 'logs.example' } })

@@ -5,8 +5,8 @@ import { deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { LOGS, PROTOBUF_TYPE, TRACES, find, logRecordsOf, spansOf } from './batches.ts'
 import type { QueryReply } from './batches.ts'
-import { LogStoreServer, policyTenant } from '../../support/server.ts'
-import type { Reply } from '../../support/server.ts'
+import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
+import type { Reply } from '../../support/logstore.ts'
 import {
   LOGS_REQUEST,
   TRACES_REQUEST,

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, it } from 'node:test'
-import { requestHead } from '../../support/server.ts'
-import type { Reply, RequestOptions } from '../../support/server.ts'
+import { requestHead } from '../../support/logstore.ts'
+import type { Reply, RequestOptions } from '../../support/logstore.ts'
 import {
   INGEST_ROUTES,
   JSON_LOGS,

@@ -19,7 +19,7 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
 import { find, recordsOf } from './batches.ts'
 import type { StoredRecord } from './batches.ts'
-import { DEVELOPMENT_CREDENTIALS, LogStoreServer, policyTenant } from '../../support/server.ts'
+import { DEVELOPMENT_CREDENTIALS, LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import { LIMIT_MS } from '../../support/waiting.ts'
 
 for (const name of ['OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_BLRP_EXPORT_TIMEOUT', 'OTEL_BSP_EXPORT_TIMEOUT']) {

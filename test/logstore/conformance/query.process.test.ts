@@ -1,8 +1,8 @@
 /** Specification and contract of `POST /v1/query`. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { policyTenant, requestHead } from '../../support/server.ts'
-import type { Reply } from '../../support/server.ts'
+import { policyTenant, requestHead } from '../../support/logstore.ts'
+import type { Reply } from '../../support/logstore.ts'
 import { timePasses } from '../../support/waiting.ts'
 import {
   JSON_LOGS,

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { describe, it } from 'node:test'
 import { eventually, timePasses } from '../../support/waiting.ts'
-import { policyTenant, requestHead } from '../../support/server.ts'
-import type { RawConnection, Reply } from '../../support/server.ts'
+import { policyTenant, requestHead } from '../../support/logstore.ts'
+import type { RawConnection, Reply } from '../../support/logstore.ts'
 import { JSON_LOGS, QUERY, accept, assertRefused, find, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const RETRYABLE = { retryable: true }

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { decodeStatus } from '../../support/decode-status.ts'
-import { policyTenant } from '../../support/server.ts'
-import type { RequestOptions } from '../../support/server.ts'
+import { policyTenant } from '../../support/logstore.ts'
+import type { RequestOptions } from '../../support/logstore.ts'
 import {
   LOGS,
   PROTOBUF_TYPE,

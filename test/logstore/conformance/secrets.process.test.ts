@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { test } from 'node:test'
-import { policyTenant, requestHead } from '../../support/server.ts'
+import { policyTenant, requestHead } from '../../support/logstore.ts'
 import { INGEST_ROUTES, JSON_LOGS, QUERY, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const TOKEN = 'tokenmarker4711'

@@ -5,8 +5,8 @@ import { connect as connectHttp2 } from 'node:http2'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually } from '../../support/waiting.ts'
-import { DEVELOPMENT_CREDENTIALS, LogStoreServer, policyTenant, requestHead } from '../../support/server.ts'
-import type { RawConnection, Reply } from '../../support/server.ts'
+import { DEVELOPMENT_CREDENTIALS, LogStoreServer, policyTenant, requestHead } from '../../support/logstore.ts'
+import type { RawConnection, Reply } from '../../support/logstore.ts'
 import { JSON_LOGS, QUERY, find, jsonLogs, logRecordsOf } from './batches.ts'
 
 /** A batch whose headers and first bytes the service has; the rest is up to the caller. */

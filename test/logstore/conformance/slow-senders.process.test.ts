@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { eventually } from '../../support/waiting.ts'
-import { policyTenant, requestHead } from '../../support/server.ts'
-import type { RawConnection, Reply } from '../../support/server.ts'
+import { policyTenant, requestHead } from '../../support/logstore.ts'
+import type { RawConnection, Reply } from '../../support/logstore.ts'
 import { JSON_LOGS, QUERY, jsonLogs, logRecordsOf, startForTests } from './batches.ts'
 
 const GATEWAY_REQUESTS = 64 // the default

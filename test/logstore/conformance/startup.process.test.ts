@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { crc32 } from 'node:zlib'
 import { after, before, describe, it } from 'node:test'
 import { temporaryDirectory } from '../../support/directories.ts'
-import { LogStoreServer, failToStart, policyTenant } from '../../support/server.ts'
+import { LogStoreServer, failToStart, policyTenant } from '../../support/logstore.ts'
 
 const STARTS_AT_ONCE = 2
 

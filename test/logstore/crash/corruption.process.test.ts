@@ -21,7 +21,7 @@ import { nodeFiles } from '../../../src/log/node-files.ts'
 import { replaySegment } from '../../../src/log/read.ts'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
-import { LogStoreServer } from '../../support/server.ts'
+import { LogStoreServer } from '../../support/logstore.ts'
 import { OpenedCopy, indexJobs, isRefusal } from './opened-copy.ts'
 import type { StoredRecord } from './opened-copy.ts'
 

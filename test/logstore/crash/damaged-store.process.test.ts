@@ -9,8 +9,8 @@ import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { BLOCK_BYTES } from '../../../src/logstore/bundle/index-file.ts'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
-import { LogStoreServer, failToStart } from '../../support/server.ts'
-import type { Reply } from '../../support/server.ts'
+import { LogStoreServer, failToStart } from '../../support/logstore.ts'
+import type { Reply } from '../../support/logstore.ts'
 
 const SEGMENT_HEADER_BYTES = 64
 /** Of the first bundle. */

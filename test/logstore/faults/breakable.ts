@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test'
 import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/logstore/load.ts'
 import { Breakable, Faults } from '../../support/faults.ts'
-import { LogStoreServer } from '../../support/server.ts'
+import { LogStoreServer } from '../../support/logstore.ts'
 import { eventually } from '../../support/waiting.ts'
 
 /** Segments fill soon, with few records in many frames: faults hit frames, and checks take their time by the record. */

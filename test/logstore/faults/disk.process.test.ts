@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test'
 import { checkBatches, timeRangeOf } from '../../../scripts/soak/logstore/checks.ts'
 import type { Load } from '../../../scripts/soak/logstore/load.ts'
 import { eventually } from '../../support/waiting.ts'
-import type { Reply } from '../../support/server.ts'
+import type { Reply } from '../../support/logstore.ts'
 import { WHERE_MOUNTED, mountSmallDisk } from '../../support/small-disk.ts'
 import { BreakableStore } from './breakable.ts'
 

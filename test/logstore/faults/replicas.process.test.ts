@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
-import { LogStoreServer } from '../../support/server.ts'
+import { LogStoreServer } from '../../support/logstore.ts'
 
 const batch = {
   resourceLogs: [

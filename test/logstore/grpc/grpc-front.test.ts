@@ -14,6 +14,7 @@ import { permanentRefusal, refusal } from '../../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenant-policy-file.ts'
 import { BODY_BYTES_MAX, GrpcRig, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
+import { turn } from '../../support/turn.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
 const MARKED_COMPRESSED = 1
@@ -493,5 +494,5 @@ function frameOf(message: Buffer, flag = 0): Buffer {
 
 /** Lets everything else happen until it is so. */
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise(setImmediate)
+  while (!isSo()) await turn()
 }

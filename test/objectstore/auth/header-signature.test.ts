@@ -7,6 +7,7 @@ import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
 import { EMPTY_SHA256, KEY_ID, NOW_MS, REGION, SECRET, signHeader, TIMESTAMP } from '../../support/signer.ts'
 import type { Draft } from '../../support/signer.ts'
+import { refusalOf as refusalOfCall } from '../../support/documents.ts'
 
 const credentials = parseCredentials(
   JSON.stringify({
@@ -16,15 +17,7 @@ const credentials = parseCredentials(
 const authenticator = signedAuthenticator({ credentials, region: REGION })
 const authenticate = (request: SignedRequest, nowMs = NOW_MS) => authenticator.authenticate(request, nowMs)
 
-function refusalOf(request: SignedRequest, nowMs = NOW_MS): S3Error {
-  try {
-    authenticate(request, nowMs)
-  } catch (error) {
-    assert.ok(error instanceof S3Error, String(error))
-    return error
-  }
-  return assert.fail('not refused')
-}
+const refusalOf = (request: SignedRequest, nowMs = NOW_MS): S3Error => refusalOfCall(() => authenticate(request, nowMs))
 
 const withHeader = (request: SignedRequest, name: string, value: string | null): SignedRequest => {
   const headers = new Map(request.headers)

@@ -6,6 +6,7 @@ import type { SignedRequest } from '../../../src/objectstore/auth/canonical-requ
 import { parseCredentials } from '../../../src/objectstore/auth/credentials.ts'
 import { S3Error } from '../../../src/objectstore/refusals.ts'
 import { KEY_ID, NOW_MS, presign, REGION, SECRET, signHeader } from '../../support/signer.ts'
+import { refusalOf as refusalOfCall } from '../../support/documents.ts'
 
 const credentials = parseCredentials(
   JSON.stringify({
@@ -15,15 +16,7 @@ const credentials = parseCredentials(
 const authenticator = signedAuthenticator({ credentials, region: REGION })
 const authenticate = (request: SignedRequest, nowMs = NOW_MS) => authenticator.authenticate(request, nowMs)
 
-function refusalOf(request: SignedRequest, nowMs = NOW_MS): S3Error {
-  try {
-    authenticate(request, nowMs)
-  } catch (error) {
-    assert.ok(error instanceof S3Error, String(error))
-    return error
-  }
-  return assert.fail('not refused')
-}
+const refusalOf = (request: SignedRequest, nowMs = NOW_MS): S3Error => refusalOfCall(() => authenticate(request, nowMs))
 
 const edited = (request: SignedRequest, from: RegExp, to: string): SignedRequest => {
   const query = request.query.replace(from, to)

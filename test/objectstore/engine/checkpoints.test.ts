@@ -6,6 +6,7 @@ import type { StoreState } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
+import { turn } from '../../support/turn.ts'
 
 /** Everything of a state, in plain data. */
 function contentOf(state: StoreState): unknown {
@@ -116,7 +117,7 @@ describe('a checkpoint whose end was lost', () => {
       }
       const lost = client.putting('lost', payloadOf(9, 900))
       lost.catch(() => {}) // heard below
-      await new Promise(setImmediate)
+      await turn()
       await world.journalDies()
       await settled(world, Promise.allSettled([lost]))
       await fill(client, 100, 12)

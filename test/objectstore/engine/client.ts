@@ -3,7 +3,6 @@ import type {
   BodyTarget,
   BodyWriter,
   Bucket,
-  ObjectAttributes,
   ObjectSummary,
   ReceivedBody,
   StoredObject,
@@ -11,19 +10,8 @@ import type {
   UploadedPart,
 } from '../../../src/objectstore/operations.ts'
 import type { StoreWorld } from './world.ts'
+import { PLAIN } from '../../support/object-attributes.ts'
 
-export const PLAIN: ObjectAttributes = {
-  contentType: 'text/plain',
-  cacheControl: null,
-  contentDisposition: null,
-  contentEncoding: null,
-  contentLanguage: null,
-  expires: null,
-  metadata: {},
-  tags: [],
-  storageClass: 'STANDARD',
-  encryption: null,
-}
 export const PLAN = { checksums: ['CRC64NVME'], sha256: false } as const
 
 export class StoreClient {

@@ -18,7 +18,7 @@ import {
 } from '../../../src/objectstore/engine/frames.ts'
 import type { CommitFrame } from '../../../src/objectstore/engine/frames.ts'
 import { testSeed } from '../../support/seed.ts'
-import { PLAIN } from './client.ts'
+import { PLAIN } from '../../support/object-attributes.ts'
 
 const record = <T extends object>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record<T, keyof T>(fields, { noNullPrototype: true, requiredKeys: Object.keys(fields) as (keyof T)[] }) // its own keys

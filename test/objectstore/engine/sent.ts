@@ -4,6 +4,7 @@ import { STORAGE_CLASSES } from '../../../src/objectstore/documents/storage-clas
 import type { BodyWriter, ObjectAttributes, ObjectSummary } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { pick } from '../../support/random-history.ts'
+import { PLAIN } from '../../support/object-attributes.ts'
 
 export const CONDITIONS = ['any', 'any', 'any', 'absent', 'present', 'odd'] as const
 export type Condition = (typeof CONDITIONS)[number]
@@ -23,12 +24,8 @@ export async function writeAll(writer: BodyWriter, bytes: Buffer): Promise<void>
 }
 
 export const attributesOf = (choice: number): ObjectAttributes => ({
-  contentType: 'text/plain',
-  cacheControl: null,
-  contentDisposition: null,
-  contentEncoding: null,
+  ...PLAIN,
   contentLanguage: choice % 2 === 0 ? 'de' : null,
-  expires: null,
   metadata: choice % 3 === 0 ? { choice: String(choice) } : {},
   tags: choice % 5 === 0 ? [{ key: 'k', value: String(choice) }] : [],
   storageClass: pick(STORAGE_CLASSES, choice),

@@ -7,7 +7,7 @@ import { STORAGE_CLASSES } from '../../../src/objectstore/documents/storage-clas
 import { completeAttributes, decodeDetails, encodeDetails } from '../../../src/objectstore/engine/frames.ts'
 import { checksumsOf, flagsOf, storageClassOf } from '../../../src/objectstore/engine/summary.ts'
 import type { ObjectValue } from '../../../src/objectstore/index/value.ts'
-import { PLAIN } from './client.ts'
+import { PLAIN } from '../../support/object-attributes.ts'
 
 const valueOf = (flags: number): ObjectValue => {
   return { position: 0, size: 0, lastModifiedMs: 0, commitSequence: 1, etag: '0'.repeat(32), parts: 0, flags }

@@ -6,6 +6,7 @@ import type { Selection } from '../../../../src/objectstore/gateway/objects/rang
 import type { ObjectPart, StoredObject } from '../../../../src/objectstore/operations.ts'
 import { assertRefuses } from '../../../support/documents.ts'
 import { httpDate } from '../../../../src/objectstore/gateway/objects/http-date.ts'
+import { PLAIN } from '../../../support/object-attributes.ts'
 
 const LAST_MODIFIED_MS = 1_790_000_000_250
 
@@ -15,16 +16,7 @@ const objectOf = (size: number, parts: readonly ObjectPart[] | null = null): Sto
   lastModifiedMs: LAST_MODIFIED_MS,
   etag: 'abc',
   commitSequence: 1,
-  contentType: 'text/plain',
-  cacheControl: null,
-  contentDisposition: null,
-  contentEncoding: null,
-  contentLanguage: null,
-  expires: null,
-  metadata: {},
-  tags: [],
-  storageClass: 'STANDARD',
-  encryption: null,
+  ...PLAIN,
   checksums: [],
   parts,
   read: () => assert.fail('nothing is read'),

@@ -1,0 +1,15 @@
+/** Of an object of which a client said nothing but that it is text. */
+import type { ObjectAttributes } from '../../src/objectstore/operations.ts'
+
+export const PLAIN: ObjectAttributes = {
+  contentType: 'text/plain',
+  cacheControl: null,
+  contentDisposition: null,
+  contentEncoding: null,
+  contentLanguage: null,
+  expires: null,
+  metadata: {},
+  tags: [],
+  storageClass: 'STANDARD',
+  encryption: null,
+}
