@@ -58,6 +58,14 @@ export class DurableMark {
     return new DurableMark(file, logId)
   }
 
+  /** Durable when this returns, of a log that nobody writes to. */
+  static set(files: Files, directory: string, logId: number, to: Mark): void {
+    const mark = DurableMark.open(files, directory, logId)
+    mark.write(to)
+    mark.sync()
+    mark.close()
+  }
+
   private constructor(file: OpenFile, logId: number) {
     this.#file = file
     this.#logId = logId

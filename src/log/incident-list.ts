@@ -1,8 +1,10 @@
 /** All quarantine incidents of an open log, and their list on disk (quarantine.ts). */
 import { isDeepStrictEqual } from 'node:util'
 import type { Files } from './files.ts'
-import { incidentIdOf, readAcknowledged, readIncidents, writeIncidents } from './quarantine.ts'
+import { incidentIdOf, readAcknowledged, readIncidents, writeIncidents, writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
+import type { DamagedRange } from './read.ts'
+import type { SegmentInfo } from './segment-list.ts'
 
 export class IncidentList {
   readonly #files: Files
@@ -39,6 +41,19 @@ export class IncidentList {
     if (this.#all.some((known) => known.segmentBase === segmentBase && known.from === from && known.to === to)) return
     this.#all = [...this.#all, incident]
     this.#onAdded(incident)
+  }
+
+  /** A reader found damage: it is written down beside the segment. */
+  report({ base, directory }: SegmentInfo, range: DamagedRange): void {
+    const known = this.#all.filter((incident) => incident.segmentBase === base)
+    if (known.some((incident) => incident.from <= range.from && incident.to >= range.to)) return
+    this.add({ segmentBase: base, ...range })
+    try {
+      writeQuarantine(this.#files, directory, [...known, range])
+    } catch {
+      // On a failing disk it stays in memory: the next reader finds it again.
+    }
+    this.keep()
   }
 
   /** Those of segments before a position, which are not there any more: nothing but the list tells of them. */

@@ -23,15 +23,16 @@ import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
 import type { JournalMessage } from './journal.ts'
+import { LostDirectories } from './lost-directories.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
 import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL_MS_DEFAULT } from './log-options.ts'
 import type { LogOptions, LogState, LostReplica } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
-import { writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import type { DamagedRange } from './read.ts'
+import { producerStateOf } from './recovery.ts'
 import type { RecoveredLog } from './recovery.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
@@ -75,12 +76,7 @@ export class Log {
   #restartsMs: number[] = []
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
-  /** Replicas of which nobody knows what is on their disk, and why: no restart in place takes them in again. */
-  readonly #unsound: Map<number, string>
-  /** By replica, why it is not written to any more. */
-  readonly #lost = new Map<number, string>()
-  /** Why the primary directory is unsound: then the log is read-only, or about to be. */
-  #primaryFailure: StoreError | null = null
+  readonly #lost: LostDirectories
   readonly #caretaker: Caretaker
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
@@ -128,7 +124,7 @@ export class Log {
     this.#directories = directories
     this.#segmentsName = options.segmentsName ?? 'segments'
     this.#locks = locks
-    this.#unsound = new Map(unusable)
+    this.#lost = new LostDirectories(directories, options.writeQuorum ?? directories.length, unusable)
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
     this.#incidents = new IncidentList(environment.files, options.directory, (incident) =>
@@ -206,7 +202,7 @@ export class Log {
   }
 
   get lostReplicas(): readonly LostReplica[] {
-    return [...this.#lost].map(([replica, reason]) => ({ directory: this.#directories[replica]!, reason }))
+    return this.#lost.all
   }
 
   /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
@@ -256,15 +252,7 @@ export class Log {
 
   /** A reader found damage: it is written down beside the segment and reported like what recovery finds. */
   reportDamage(segment: SegmentInfo, range: DamagedRange): void {
-    const known = this.incidents.filter((incident) => incident.segmentBase === segment.base)
-    if (known.some((incident) => incident.from <= range.from && incident.to >= range.to)) return
-    this.#incidents.add({ segmentBase: segment.base, ...range })
-    try {
-      writeQuarantine(this.#environment.files, segment.directory, [...known, range])
-    } catch {
-      // On a failing disk it stays in memory: the next reader finds it again.
-    }
-    this.#incidents.keep()
+    this.#incidents.report(segment, range)
   }
 
   /**
@@ -330,18 +318,15 @@ export class Log {
     // What is lost of the beginning is in the list of incidents before the marks forget it.
     const begin = this.#incidents.keep() ? first : primary.begin
     this.#lost.clear()
-    for (const { replica, reason } of recovered.problems) this.#lost.set(replica, reason)
+    for (const { replica, reason } of recovered.problems) this.#lost.add(replica, reason)
     for (const [replica, directory] of this.#directories.entries()) {
       if (!recovered.usable[replica]) continue
       try {
         makeDurableDirectory(files, `${directory}/${this.#segmentsName}`)
-        const mark = DurableMark.open(files, directory, this.id)
-        mark.write({ epoch, position: primary.tail.end, begin })
-        mark.sync()
-        mark.close()
+        DurableMark.set(files, directory, this.id, { epoch, position: primary.tail.end, begin })
       } catch (error) {
         if (replica === 0) throw error
-        this.#lost.set(replica, messageOf(error))
+        this.#lost.add(replica, messageOf(error))
       }
     }
     for (const directory of recovered.remade) this.#options.onRemade?.(directory)
@@ -354,21 +339,10 @@ export class Log {
     this.#lanes = this.#directories.map((_, replica) =>
       this.#lost.has(replica) ? null : this.#startLane(replica, primary),
     )
-    if (this.#shared.producerState === PRODUCER_READ_ONLY) this.#setState(this.#withoutQuorum('log_quorum_unavailable'))
-    else if (this.#lost.size === 0) this.#setState({ kind: 'ok' })
-    else this.#setState({ kind: 'degraded', code: 'log_replica_unusable', message: this.#lostText() })
-  }
-
-  #lostText(): string {
-    return this.lostReplicas.map(({ directory, reason }) => `replica ${directory}: ${reason}`).join('; ')
-  }
-
-  #withoutQuorum(code: string): LogState {
-    const left = this.#directories.length - this.#lost.size
-    const message =
-      `${left} of ${this.#directories.length} log directories are left, the write quorum is ${this.#shared.writeQuorum} ` +
-      `(${this.#lostText()}). Nothing more is accepted: repair the directories, then restart`
-    return { kind: 'read-only', code, message }
+    if (this.#shared.producerState === PRODUCER_READ_ONLY)
+      this.#setState(this.#lost.withoutQuorum('log_quorum_unavailable'))
+    else if (this.#lost.all.length === 0) this.#setState({ kind: 'ok' })
+    else this.#setState(this.#lost.degraded('log_replica_unusable'))
   }
 
   #refusalsOf = (replica: number): number => this.#refusals.count(replica, this.#environment.nowMs())
@@ -433,17 +407,15 @@ export class Log {
   #onFailed(replica: number, failure: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
     const { code, message, isFull, showsRoom } = failure
     if (isFull) this.#refusals.add(replica, showsRoom, this.#environment.nowMs())
-    const where = `${this.#directories[replica]!}: ${message}`
-    if (!isFull && replica === 0) this.#primaryFailure = new StoreError('unavailable', code, where)
-    else if (!isFull) this.#unsound.set(replica, message)
-    if (replica !== 0) this.#lost.set(replica, message)
+    this.#lost.addFailure(replica, code, message, isFull)
     if (this.#restarting !== null) return // which finds it
+    const where = `${this.#directories[replica]!}: ${message}`
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
-      this.#setState({ kind: 'degraded', code, message: this.#lostText() })
+      this.#setState(this.#lost.degraded(code))
     } else if (isFull) {
       void this.#restart(where, 'full') // from then on the limits of free space refuse what would not fit
     } else if (this.#state.kind !== 'read-only' && replica !== 0) {
-      this.#setState(this.#withoutQuorum(code))
+      this.#setState(this.#lost.withoutQuorum(code))
     } else if (this.#state.kind !== 'read-only') {
       this.#setState({
         kind: 'read-only',
@@ -482,7 +454,7 @@ export class Log {
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
     await this.#stopLanes()
     if (this.#shared.producerState === PRODUCER_CLOSED) return
-    if (this.#primaryFailure !== null) throw this.#primaryFailure
+    if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
     const nowMs = this.#environment.nowMs()
     if (cause === 'death') {
       this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
@@ -499,7 +471,7 @@ export class Log {
         writeQuorum: this.#shared.writeQuorum,
         randomUint32: this.#environment.randomUint32,
         keepUpTo,
-        leftOut: this.#unsound,
+        leftOut: this.#lost.failed,
       }),
     )
     this.#progressed()
@@ -523,9 +495,4 @@ export class Log {
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }
-}
-
-function producerStateOf({ tail, nextBase }: RecoveredLog) {
-  const mustOpen = tail.base < 0
-  return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }
 }

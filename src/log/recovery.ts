@@ -72,6 +72,12 @@ export interface RecoveredLog {
   readonly tornTail: DamagedRange | null
 }
 
+/** Where the producer goes on. */
+export function producerStateOf({ tail, nextBase }: RecoveredLog) {
+  const mustOpen = tail.base < 0
+  return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }
+}
+
 export function recoverDirectory(options: RecoverOptions): RecoveredLog {
   return new Recovery(options).run()
 }

@@ -1,0 +1,71 @@
+/**
+ * Which directories of a log are not written to any more, and why. A directory that failed, or did not keep up, is not taken in again
+ * before the log is opened anew: nobody knows what is on its disk. One that was full is tried again at the next restart in place.
+ */
+import { StoreError } from '../errors.ts'
+import type { LogState, LostReplica } from './log-options.ts'
+
+export class LostDirectories {
+  /** Why the primary directory failed: then the log is read-only, or about to be. */
+  primaryFailure: StoreError | null = null
+  /** The primary first. */
+  readonly #directories: readonly string[]
+  readonly #writeQuorum: number
+  readonly #failed: Map<number, string>
+  readonly #lost = new Map<number, string>()
+
+  /** @param unusable by replica, why it could not be used from the start */
+  constructor(directories: readonly string[], writeQuorum: number, unusable: ReadonlyMap<number, string>) {
+    this.#directories = directories
+    this.#writeQuorum = writeQuorum
+    this.#failed = new Map(unusable)
+  }
+
+  get all(): readonly LostReplica[] {
+    return [...this.#lost].map(([replica, reason]) => ({ directory: this.#directories[replica]!, reason }))
+  }
+
+  has(replica: number): boolean {
+    return this.#lost.has(replica)
+  }
+
+  /** By replica, those that no restart in place takes in again. */
+  get failed(): ReadonlyMap<number, string> {
+    return this.#failed
+  }
+
+  /** Every directory that did not fail is tried again. */
+  clear(): void {
+    this.#lost.clear()
+  }
+
+  add(replica: number, reason: string): void {
+    this.#lost.set(replica, reason)
+  }
+
+  /** A write or a sync was refused. @param isFull there was no room, which says nothing of what was stored before */
+  addFailure(replica: number, code: string, reason: string, isFull: boolean): void {
+    if (!isFull && replica === 0) {
+      this.primaryFailure = new StoreError('unavailable', code, `${this.#directories[0]!}: ${reason}`)
+    } else if (!isFull) this.#failed.set(replica, reason)
+    if (replica !== 0) this.add(replica, reason)
+  }
+
+  /** The state of a log that lacks them, and can go on. */
+  degraded(code: string): LogState {
+    return { kind: 'degraded', code, message: this.#text }
+  }
+
+  /** The state of a log that has too few left. */
+  withoutQuorum(code: string): LogState {
+    const left = this.#directories.length - this.#lost.size
+    const message =
+      `${left} of ${this.#directories.length} log directories are left, the write quorum is ${this.#writeQuorum} ` +
+      `(${this.#text}). Nothing more is accepted: repair the directories, then restart`
+    return { kind: 'read-only', code, message }
+  }
+
+  get #text(): string {
+    return this.all.map(({ directory, reason }) => `replica ${directory}: ${reason}`).join('; ')
+  }
+}
