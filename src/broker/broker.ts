@@ -8,7 +8,7 @@
 import type { Operation } from '../engine/asked.ts'
 import { refused } from '../engine/decision.ts'
 import type { Decision } from '../engine/decision.ts'
-import { FrameLost } from '../log/appender.ts'
+import { FrameLost } from '../engine/appender.ts'
 import { Claims } from './engine/claims.ts'
 import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'

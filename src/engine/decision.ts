@@ -1,5 +1,5 @@
 /** What an operation decides on the state that it finds, and who hears of it. */
-import type { AppendDurability, ExternalPart } from '../log/appender.ts'
+import type { AppendDurability, ExternalPart } from './appender.ts'
 
 /** Hears once what became of an operation, when that may be told. Must not throw. */
 export interface Answer<Reply> {

@@ -14,8 +14,8 @@
  *     ring refuses
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
-import { FrameLost, FrameNotTaken } from '../log/appender.ts'
-import type { Appender, Waiter } from '../log/appender.ts'
+import { FrameLost, FrameNotTaken } from './appender.ts'
+import type { Appender, Waiter } from './appender.ts'
 import type { Log } from '../log/log.ts'
 import { LATER, refused } from './decision.ts'
 import type { Answer, Decision, NewFrame, Waiting } from './decision.ts'

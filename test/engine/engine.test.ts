@@ -4,7 +4,7 @@ import { LATER, refused, replied } from '../../src/engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../src/engine/decision.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import type { Turn } from '../../src/engine/engine.ts'
-import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
+import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
 import { World, replay } from '../support/log-harness.ts'
 
 /** What is known: letters that frames brought. */

@@ -5,7 +5,7 @@
  * in its class and stays.
  */
 import { StoreError } from '../../errors.ts'
-import { FrameNotTaken } from '../../log/appender.ts'
+import { FrameNotTaken } from '../../engine/appender.ts'
 import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'

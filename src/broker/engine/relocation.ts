@@ -7,7 +7,7 @@
  * M2  what lives is counted as it is stored, not by its payloads
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import type { Cleaning } from '../../log/cleaning.ts'
+import type { Cleaning } from '../../engine/cleaning.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import { encodeChange } from '../frames/change.ts'

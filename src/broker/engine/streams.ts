@@ -1,7 +1,7 @@
 /** Streams: create, list, describe, and publishing records to them. */
 import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
-import type { AppendDurability } from '../../log/appender.ts'
+import type { AppendDurability } from '../../engine/appender.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import type { NewRecord } from '../frames.ts'
 import type { Change } from '../frames/change.ts'

@@ -7,7 +7,7 @@
  * N3  of a frame of many records a copy is kept until there is another one: it is verified once, not for each of them
  */
 import type { CachedFrame, CachedFrames } from '../../log/cached-frames.ts'
-import type { RecentFrames } from '../../log/recent-frames.ts'
+import type { RecentFrames } from '../../engine/recent-frames.ts'
 import type { Failure } from './frame-source.ts'
 import { JsonText } from './json-text.ts'
 import type { Places } from './places.ts'

@@ -4,14 +4,14 @@
  * from its oldest end on.
  *
  * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
- * M2  cleaning begins, and stops, as log/cleaning.ts says
+ * M2  cleaning begins, and stops, as engine/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
  * M5  where only the lack of a checkpoint keeps a segment from going, one is written
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import { Cleaning } from '../../log/cleaning.ts'
+import { Cleaning } from '../../engine/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'

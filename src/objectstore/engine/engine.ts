@@ -1,7 +1,7 @@
 /** The object store without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
-import { Appender } from '../../log/appender.ts'
+import { Appender } from '../../engine/appender.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'

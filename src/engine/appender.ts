@@ -12,9 +12,9 @@
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
-import type { Log } from './log.ts'
-import { LogWriter } from './log-writer.ts'
-import type { Position } from './log-writer.ts'
+import type { Log } from '../log/log.ts'
+import { LogWriter } from '../log/log-writer.ts'
+import type { Position } from '../log/log-writer.ts'
 import { RecentFrames } from './recent-frames.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Appender } from '../../src/log/appender.ts'
-import type { RecentFrames } from '../../src/log/recent-frames.ts'
+import { Appender } from '../../src/engine/appender.ts'
+import type { RecentFrames } from '../../src/engine/recent-frames.ts'
 import { World } from '../support/log-harness.ts'
 
 const RING_BYTES = 4096

@@ -6,7 +6,7 @@
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader } from '../../native-free-codecs/frame.ts'
-import type { Position } from './log-writer.ts'
+import type { Position } from '../log/log-writer.ts'
 
 /** Frames that are remembered. A power of two: the oldest ones give way. */
 const FRAMES_MAX = 1 << 16
