@@ -138,6 +138,15 @@ export abstract class FrameTrace<About, Reference> {
     frame.wasStored = true
   }
 
+  /** A core is given another state when frames were lost, and only then. */
+  protected followLosses(core: { replaceState(state: object): void }): void {
+    const replaceState = core.replaceState.bind(core)
+    core.replaceState = (state) => {
+      replaceState(state)
+      this.onLost()
+    }
+  }
+
   protected onLost(): void {
     const { log } = this.#world
     const kept = this.frames.filter(({ end, generation }) => log.outcome(end, generation) === 'stored')

@@ -27,6 +27,7 @@ export class Trace extends FrameTrace<Intent, Reference> {
   attach(certain = 0): void {
     this.takeOver(certain)
     const { core } = this.#world
+    this.followLosses(core)
     const append = core.append.bind(core)
     core.append = (frame) => {
       const payload = Buffer.alloc(frame.payloadBytes)
@@ -43,11 +44,6 @@ export class Trace extends FrameTrace<Intent, Reference> {
       const end = position + frameBytes(payload.byteLength)
       taken.current = this.onAppended({ type: frame.type, position, end, payload })
       return stored
-    }
-    const replaceState = core.replaceState.bind(core)
-    core.replaceState = (state) => {
-      replaceState(state)
-      this.onLost()
     }
   }
 

@@ -29,6 +29,7 @@ export class Trace extends FrameTrace<Purpose, Reference> {
   attach(certain = 0): void {
     this.takeOver(certain)
     const { core } = this.#world
+    this.followLosses(core)
     const append = core.append.bind(core)
     core.append = (frame) => {
       const payload = Buffer.alloc(frame.inlineBytes)
@@ -43,12 +44,6 @@ export class Trace extends FrameTrace<Purpose, Reference> {
       )
       return stored
     }
-    const replaceState = core.replaceState.bind(core)
-    core.replaceState = (state) => {
-      replaceState(state)
-      this.onLost()
-      this.changed()
-    }
   }
 
   protected override onAppended(appended: Pick<TracedFrame, 'type' | 'position' | 'end' | 'payload'>): TracedFrame {
@@ -59,6 +54,11 @@ export class Trace extends FrameTrace<Purpose, Reference> {
     })
     this.changed()
     return frame
+  }
+
+  protected override onLost(): void {
+    super.onLost()
+    this.changed()
   }
 
   protected referenceOf(frames: readonly TracedFrame[]): Reference {
