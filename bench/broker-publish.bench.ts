@@ -7,6 +7,7 @@ import fastJsonStringify from 'fast-json-stringify'
 import { Bench } from 'tinybench'
 import { Compile } from 'typebox/schema'
 import { publish } from '../src/broker/http/records.ts'
+import type { Answer } from '../src/engine/decision.ts'
 import type { BrokerHttpParts } from '../src/broker/http/parts.ts'
 import { parsePublish } from '../src/broker/publish-input.ts'
 import { PublishReply } from '../src/broker/wire/record-answers.ts'
@@ -92,11 +93,10 @@ const head: RequestHead = {
   header: (name) => (name === 'content-type' ? 'application/json' : ''),
   headers: () => new Map(),
 }
-const answered = Promise.resolve(reply)
 const caller = { tenant: 'local', principal: 'local' }
 // What the route of a publish uses.
 const parts = {
-  operations: { publish: () => answered },
+  operations: { publish: (answer: Answer<typeof reply>) => answer.answered(reply) },
   authenticate: () => caller,
   maxBodyBytes: 1 << 20,
 } as unknown as BrokerHttpParts

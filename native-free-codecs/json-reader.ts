@@ -296,7 +296,7 @@ export class JsonReader {
   #readString(): void {
     const bytes = this.#bytes
     for (;;) {
-      const stop = this.#findStop(this.#at)
+      const stop = stringStop(bytes, this.#view, this.#at, this.#checked)
       this.#moveRun(this.#at, stop)
       this.#at = stop
       if (this.#encoding === null && this.#writeAt - this.#stringAt > this.#bounds.stringBytes) {
@@ -358,28 +358,6 @@ export class JsonReader {
     this.#writeAt = to + length
   }
 
-  /**
-   * Position of the next quote, backslash or control character before `#checked`, or a position that is not before it. Four bytes at a time: each
-   * subtraction sets the high bit of a byte that is below a space, a quote, a backslash, unless that byte has a high bit itself. It borrows
-   * from the byte above only there, so the lowest hit is always a true one.
-   */
-  #findStop(at: number): number {
-    const view = this.#view
-    const bytes = this.#bytes
-    const end = this.#checked
-    for (; at + 4 <= end; at += 4) {
-      const word = view.getInt32(at, true)
-      const hits =
-        ((word - SPACES) | ((word ^ QUOTES) - LOW_BITS) | ((word ^ BACKSLASHES) - LOW_BITS)) & ~word & HIGH_BITS
-      if (hits !== 0) return at + ((31 - Math.clz32(hits & -hits)) >>> 3)
-    }
-    for (; at < end; at++) {
-      const byte = bytes[at]!
-      if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) return at
-    }
-    return at
-  }
-
   /** @param at behind the backslash @returns the position behind the escape */
   #readEscape(at: number): number {
     const bytes = this.#bytes
@@ -433,6 +411,27 @@ export class JsonReader {
     }
     this.#writeAt = at
   }
+}
+
+/**
+ * Position of the next quote, backslash or control character, or `end`. Four bytes at a time: each subtraction sets the high bit of a byte that
+ * is below a space, a quote, a backslash, unless that byte has a high bit itself. It borrows from the byte above only there, so the lowest
+ * hit is always a true one.
+ *
+ * @param view of the same bytes
+ */
+export function stringStop(bytes: Uint8Array, view: DataView, at: number, end: number): number {
+  for (; at + 4 <= end; at += 4) {
+    const word = view.getInt32(at, true)
+    const hits =
+      ((word - SPACES) | ((word ^ QUOTES) - LOW_BITS) | ((word ^ BACKSLASHES) - LOW_BITS)) & ~word & HIGH_BITS
+    if (hits !== 0) return at + ((31 - Math.clz32(hits & -hits)) >>> 3)
+  }
+  for (; at < end; at++) {
+    const byte = bytes[at]!
+    if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) return at
+  }
+  return at
 }
 
 const TWICE = 'an object in the body has a name twice'

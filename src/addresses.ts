@@ -43,6 +43,18 @@ const PORT_MAX = 65_535
 
 /** The host of a Host header or an origin, in lower case, an address in its canonical form. Null: no authority at all. */
 export function hostOf(authority: string): string | null {
+  if (authority !== readLast) {
+    readLast = authority
+    hostRead = hostIn(authority)
+  }
+  return hostRead
+}
+
+/** One client says the same again and again, and so do most others. */
+let readLast = ''
+let hostRead: string | null = null
+
+function hostIn(authority: string): string | null {
   const [, host, port] = AUTHORITY.exec(authority) ?? []
   if (host === undefined || Number(port ?? 0) > PORT_MAX) return null
   if (host.startsWith('[')) return canonicalAddress(host.slice(1, -1))

@@ -15,6 +15,8 @@ const SO_ACCEPTCONN = 30
 const ADDRESS_BYTES_MAX = 28
 const PORT_AT = 2
 const RWF_NOWAIT = 8
+const ENOSYS = 38
+const EOPNOTSUPP = 95
 const RLIMIT_NOFILE = 7
 const F_DUPFD_CLOEXEC = 1030
 const O_CLOEXEC = 0o2000000
@@ -91,10 +93,13 @@ export class ReadMemory {
 /**
  * Reads what the page cache has of a file, where `memory` points; never waits for the disk.
  *
- * @returns the bytes read; fewer than asked when the others are not in memory, 0 also where the file system cannot tell
+ * @returns the bytes read; fewer than asked when the others are not in memory. Null: the file system, or the kernel, cannot tell what is
  */
-export function readCached(descriptor: number, memory: ReadMemory, at: number): number {
-  return Math.max(0, Number(preadv2(descriptor, memory.vector, 1, at, RWF_NOWAIT)))
+export function readCached(descriptor: number, memory: ReadMemory, at: number): number | null {
+  const count = Number(preadv2(descriptor, memory.vector, 1, at, RWF_NOWAIT))
+  if (count >= 0) return count
+  const error = koffi.errno()
+  return error === EOPNOTSUPP || error === ENOSYS ? null : 0
 }
 
 /** How many descriptors this process may have. It may change while it runs. */

@@ -147,6 +147,14 @@ test('the log imports nothing of src but the pipeline and the errors', () => {
   )
 })
 
+test('the engine imports nothing of src but the log and the errors', () => {
+  const folders = ['src/engine', 'src/log', 'src/errors.ts', 'native-free-codecs']
+  assert.deepEqual(
+    violations(['src/engine'], ({ to }) => !isFile(to) || under(to, folders)),
+    [],
+  )
+})
+
 test('the HTTP front knows no service, no log and no pipeline', () => {
   const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', ...SHARED, 'src/libc.ts'])
   assert.deepEqual(violations(['src/http'], allowed), [])

@@ -31,17 +31,23 @@ export interface ObjectPeer {
 
 const pathOf = (number: number): string => `/${BUCKET}/${String(number).padStart(6, '0')}`
 
+/** Connections that put the first objects. */
+const PUTTING = 16
+
 async function putAll(server: ObjectServer, objects: number, body: Buffer): Promise<ObjectServer> {
-  const connection = await CountingConnection.open(server.port)
+  const connections = await Promise.all(Array.from({ length: PUTTING }, () => CountingConnection.open(server.port)))
   const host = `127.0.0.1:${server.port}`
   const bucket = presignedTarget('PUT', host, `/${BUCKET}`, new Date())
   // MinIO listens, and says that it is healthy, before it takes a bucket.
-  await until(server.server, async () => (await connection.send('PUT', bucket, host, NONE)).status === 200)
-  for (let number = 0; number < objects; number++) {
-    const { status } = await connection.send('PUT', server.target('PUT', number), host, body)
-    assert.equal(status, 200, `${server.name}: an object`)
+  await until(server.server, async () => (await connections[0]!.send('PUT', bucket, host, NONE)).status === 200)
+  const put = async (connection: CountingConnection, first: number): Promise<void> => {
+    for (let number = first; number < objects; number += PUTTING) {
+      const { status } = await connection.send('PUT', server.target('PUT', number), host, body)
+      assert.equal(status, 200, `${server.name}: an object`)
+    }
+    connection.close()
   }
-  connection.close()
+  await Promise.all(connections.map(put))
   return server
 }
 
@@ -56,7 +62,8 @@ function signedTargets(port: number): ObjectServer['target'] {
   }
 }
 
-const trilog: ObjectPeer = {
+/** @param main the start file of the tree that is measured */
+export const trilogObjects = (main: string): ObjectPeer => ({
   name: 'trilog',
   async start(directory, objects, body) {
     const key = { access_key_id: ACCESS_KEY_ID, secret_access_key: SECRET_ACCESS_KEY, principal: 'comparison' }
@@ -64,7 +71,7 @@ const trilog: ObjectPeer = {
     const credentials = join(directory, 'credentials.json')
     mkdirSync(directory, { recursive: true })
     writeFileSync(credentials, JSON.stringify({ keys: [{ ...key, permissions }] }), { mode: 0o600 })
-    const server = startServer(process.execPath, ['--v8-pool-size=0', MAIN, '--services', 'objectstore'], {
+    const server = startServer(process.execPath, ['--v8-pool-size=0', main, '--services', 'objectstore'], {
       env: {
         OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
         OBJSTORE_DATA_DIR: join(directory, 'data'),
@@ -80,7 +87,7 @@ const trilog: ObjectPeer = {
     const port = Number(http.split(':')[1])
     return putAll({ name: 'trilog', syncs: 'yes', port, server, target: signedTargets(port) }, objects, body)
   },
-}
+})
 
 const minio: ObjectPeer = {
   name: 'minio',
@@ -135,4 +142,4 @@ const nginx: ObjectPeer = {
   },
 }
 
-export const OBJECT_PEERS: readonly ObjectPeer[] = [trilog, minio, versitygw, nginx]
+export const OBJECT_PEERS: readonly ObjectPeer[] = [trilogObjects(MAIN), minio, versitygw, nginx]

@@ -6,7 +6,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -33,6 +33,8 @@ export interface Server {
   readonly isRunning: () => boolean
   /** What all of its threads have used of the processor so far. */
   readonly cpuSeconds: () => number
+  /** The same of its main thread alone. */
+  readonly mainCpuSeconds: () => number
   stop(): Promise<void>
 }
 
@@ -60,7 +62,9 @@ export function startServer(command: string, args: readonly string[], { cwd, env
     stdout: () => stdout,
     lastWords: () => stderr.trim(),
     isRunning: () => children.has(child),
-    cpuSeconds: () => cpuSecondsOf(child.pid!),
+    cpuSeconds: () =>
+      readdirSync(`/proc/${child.pid!}/task`).reduce((sum, id) => sum + cpuSecondsOf(child.pid!, id), 0),
+    mainCpuSeconds: () => cpuSecondsOf(child.pid!, String(child.pid!)),
     async stop() {
       child.kill('SIGTERM')
       const waiting = new AbortController()
@@ -72,12 +76,9 @@ export function startServer(command: string, args: readonly string[], { cwd, env
   }
 }
 
-/** Fields 14 and 15 of what the kernel says of a process, in hundredths of a second. @see man 5 proc */
-function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
+/** The first of three numbers that the kernel says of a thread, in nanoseconds. @see Documentation/scheduler/sched-stats.rst of Linux */
+function cpuSecondsOf(pid: number, threadId: string): number {
+  return Number(readFileSync(`/proc/${pid}/task/${threadId}/schedstat`, 'latin1').split(' ')[0]) / 1e9
 }
 
 /** @throws MissingError when there is no such program, or it does not know the option */

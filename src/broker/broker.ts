@@ -1,16 +1,28 @@
-/** The broker's operations, from their parts. Source: specification "Endpoints". */
+/**
+ * The broker's operations: who decides each, and in which words its caller hears that the log did not keep the change. Source:
+ * specification "Endpoints".
+ *
+ * Whatever an operation decides is told when it is stored (engine.ts, E2). Only pages of records and events are told at once: they show what
+ * is visible, and that is stored in its class.
+ */
+import type { Operation } from '../engine/asked.ts'
+import { refused } from '../engine/decision.ts'
+import type { Decision } from '../engine/decision.ts'
+import { FrameLost } from '../engine/appender.ts'
+import { Claims } from './engine/claims.ts'
+import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'
 import { Cursors } from './engine/cursors.ts'
+import { Endings } from './engine/endings.ts'
 import { Inspection } from './engine/inspection.ts'
 import { Queue } from './engine/queue.ts'
 import { Reading } from './engine/reading.ts'
 import { Replication } from './engine/replication.ts'
 import { Storage } from './engine/storage.ts'
 import { Streams } from './engine/streams.ts'
+import type { Change } from './frames/change.ts'
 import type { BrokerOperations } from './operations.ts'
 import type { TenantQuotas } from './quotas.ts'
-
-const QUEUE_FAILURE = 'queue_state_persistence_failed'
 
 export interface Broker extends BrokerOperations {
   readonly waitingClaims: number
@@ -18,54 +30,87 @@ export interface Broker extends BrokerOperations {
   close(): void
 }
 
+type Decides<Call extends unknown[], Reply> = (...call: Call) => Decision<Reply, Change>
+type Finds<Call extends unknown[], Reply> = (...call: Call) => Promise<Reply>
+
 export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): Broker {
+  const { engine } = core
+  const endings = new Endings(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
+  const queue = new Queue(core, endings)
+  const claims = new Claims({ core, quotas, endings, expire: (group) => queue.expire(group) })
   const streams = new Streams(core, quotas)
-  const queue = new Queue(core, quotas)
   const reading = new Reading(core)
   const inspection = new Inspection(core)
   const cursors = new Cursors(core)
   const storage = new Storage(core)
   const replication = new Replication(core, streams, nodeId)
-  const changing = <T>(operation: () => Promise<T>): Promise<T> => core.confirmed('internal_error', operation)
-  const queueing = <T>(operation: () => Promise<T>): Promise<T> => core.confirmed(QUEUE_FAILURE, operation)
+  const deciding =
+    (failure: keyof typeof NOT_STORED) =>
+    <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> =>
+    (answer, ...call) =>
+      engine.run(() => decide(...call), answer, NOT_STORED[failure])
+  const changing = deciding('internal_error')
+  /** What it is called with is there for the first decision only: payloads may lie in memory of the connection. */
+  const once = <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> => {
+    const again = refused(NOT_STORED.internal_error(new FrameLost()))
+    return (answer, ...call) =>
+      engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
+  }
+  const queueing = deciding('queue_state_persistence_failed')
+  const replicating = deciding('replica_apply_failed')
+  const finding =
+    (isToldAtOnce: boolean) =>
+    <Call extends unknown[], Reply>(find: Finds<Call, Reply>): Operation<Call, Reply> =>
+      changing((...call: Call) => ({
+        kind: 'read',
+        async read() {
+          const reply = await find(...call)
+          return () => ({ kind: 'reply', reply, isToldAtOnce }) as const
+        },
+      }))
+  const looking = finding(false)
+  const paging = finding(true)
   return {
     get waitingClaims() {
-      return queue.waitingClaims
+      return engine.parked.count
     },
-    close: () => queue.close(),
+    close() {
+      queue.close()
+      engine.parked.close()
+    },
 
-    createStream: (...call) => changing(() => streams.create(...call)),
-    listStreams: (...call) => streams.list(...call),
-    describeStream: (...call) => streams.describe(...call),
-    publish: (...call) => changing(() => streams.publish(...call)),
-    publishBatch: (...call) => changing(() => streams.publishBatch(...call)),
-    replay: (...call) => changing(() => reading.replay(...call)),
+    createStream: changing((...call) => streams.create(...call)),
+    listStreams: looking((...call) => streams.list(...call)),
+    describeStream: changing((...call) => streams.describe(...call)),
+    publish: once((...call) => streams.publish(...call)),
+    publishBatch: changing((...call) => streams.publishBatch(...call)),
+    replay: paging((...call) => reading.replay(...call)),
 
-    claim: (...call) => queueing(() => queue.claim(...call)),
-    ack: (...call) => queueing(() => queue.ack(...call)),
-    batchAck: (...call) => queueing(() => queue.batchAck(...call)),
-    nack: (...call) => queueing(() => queue.nack(...call)),
-    renew: (...call) => queueing(() => queue.renew(...call)),
-    retry: (...call) => queueing(() => queue.retry(...call)),
-    deadLetter: (...call) => queueing(() => queue.deadLetter(...call)),
+    claim: (...call) => claims.claim(...call),
+    ack: queueing((...call) => queue.ack(...call)),
+    batchAck: queueing((...call) => queue.batchAck(...call)),
+    nack: queueing((...call) => queue.nack(...call)),
+    renew: queueing((...call) => queue.renew(...call)),
+    retry: queueing((...call) => queue.retry(...call)),
+    deadLetter: queueing((...call) => queue.deadLetter(...call)),
 
-    describeGroup: (...call) => inspection.describeGroup(...call),
-    leases: (...call) => inspection.leases(...call),
-    delayed: (...call) => inspection.delayed(...call),
-    replayConsumers: (...call) => inspection.replayConsumers(...call),
-    cursors: (...call) => inspection.cursors(...call),
-    commitCursor: (...call) => changing(() => cursors.commit(...call)),
-    rewindCursor: (...call) => changing(() => cursors.rewind(...call)),
+    describeGroup: changing((...call) => inspection.describeGroup(...call)),
+    leases: looking((...call) => inspection.leases(...call)),
+    delayed: changing((...call) => inspection.delayed(...call)),
+    replayConsumers: changing((...call) => inspection.replayConsumers(...call)),
+    cursors: changing((...call) => inspection.cursors(...call)),
+    commitCursor: changing((...call) => cursors.commit(...call)),
+    rewindCursor: changing((...call) => cursors.rewind(...call)),
 
-    audit: (...call) => changing(() => reading.audit(...call)),
+    audit: paging((...call) => reading.audit(...call)),
 
-    retentionPlan: (...call) => core.judged(() => storage.retentionPlan(...call)),
-    tieringReadiness: (...call) => core.judged(() => storage.tieringReadiness(...call)),
-    archiveManifest: (...call) => core.judged(() => storage.archiveManifest(...call)),
-    quarantine: (...call) => storage.quarantine(...call),
-    acknowledgeQuarantine: (...call) => changing(() => storage.acknowledgeQuarantine(...call)),
+    retentionPlan: looking((...call) => storage.retentionPlan(...call)),
+    tieringReadiness: looking((...call) => storage.tieringReadiness(...call)),
+    archiveManifest: looking((...call) => storage.archiveManifest(...call)),
+    quarantine: changing((...call) => storage.quarantine(...call)),
+    acknowledgeQuarantine: changing((...call) => storage.acknowledgeQuarantine(...call)),
 
-    replicationStatus: (...call) => replication.status(...call),
-    applyReplica: (...call) => core.confirmed('replica_apply_failed', () => replication.apply(...call)),
+    replicationStatus: changing((...call) => replication.status(...call)),
+    applyReplica: replicating((...call) => replication.apply(...call)),
   }
 }

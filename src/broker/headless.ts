@@ -6,9 +6,11 @@
  */
 import type { BrokerConfig } from '../config/broker.ts'
 import type { Lifecycle } from '../lifecycle.ts'
+import { ReadMemory } from '../libc.ts'
+import { CachedFrames } from '../log/cached-frames.ts'
 import type { Log } from '../log/log.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
-import { nodeFiles } from '../log/node-files.ts'
+import { nodeFiles, openCachedFile } from '../log/node-files.ts'
 import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
@@ -19,7 +21,7 @@ import type { Checkpoints } from './engine/checkpoints.ts'
 import type { Core } from './engine/core.ts'
 import { watchClock } from './engine/clock-watch.ts'
 import { openEngine } from './engine/engine.ts'
-import type { Engine } from './engine/engine.ts'
+import type { BrokerEngine } from './engine/engine.ts'
 import { Retainer } from './engine/retainer.ts'
 import { FRAME_OVERHEAD_BYTES, LOG_RING_BYTES_MIN, READS_WAITING_MAX, READ_THREADS, WRITE_QUEUE_MAX } from './limits.ts'
 import type { Caller } from './operations.ts'
@@ -31,6 +33,8 @@ import type { WriteTask } from './records/write-task.ts'
 
 const SEGMENTS_NAME = 'segments'
 const RETENTION_EVERY_MS = 5000
+/** Longer ones are a thread's work. */
+const CACHED_FRAME_BYTES_MAX = 1 << 20
 /** Everybody, in insecure-local and in the broker's own process. */
 export const LOCAL_CALLER: Caller = { tenant: 'local', principal: 'local' }
 
@@ -105,7 +109,7 @@ async function openStorage(
   { config, running, logger, clock, random }: Context,
   log: Log,
   readErrors: ReadErrors,
-): Promise<Engine> {
+): Promise<BrokerEngine> {
   const reading = await running.open(
     () =>
       new JobPool<ReadTask, ReadResult>({
@@ -123,6 +127,16 @@ async function openStorage(
         filename: new URL('../../workers/write-sidecars.ts', import.meta.url),
         threads: 1,
         queueMax: WRITE_QUEUE_MAX,
+      }),
+  )
+  const cached = await running.open(
+    () =>
+      new CachedFrames({
+        log,
+        open: openCachedFile,
+        memory: (byteLength) => new ReadMemory(byteLength),
+        frameBytesMax: CACHED_FRAME_BYTES_MAX,
+        spareMax: 1,
       }),
   )
   const directories = [config.dataDirectory, ...config.replicaDirectories]
@@ -148,6 +162,7 @@ async function openStorage(
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,
     setsClock: config.clock === 'reset',
+    inMemory: { cached },
     tenants: [LOCAL_CALLER.tenant],
   })
   const engine = await opening.catch((error: unknown) => {

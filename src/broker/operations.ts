@@ -1,9 +1,11 @@
 /**
  * What the broker does, apart from how it is asked: the HTTP routes and the in-process client call this.
  *
- * Every promise settles when what it says is durable in its class. A refusal rejects with a StoreError whose code is the specification's:
+ * Every answer is given when what it says is durable in its class. A refusal is a StoreError whose code is the specification's:
  * see `refusals.ts`. Shapes are those of `wire/`; pages come as finished JSON, because reader threads render them.
  */
+import { ask } from '../engine/asked.ts'
+import type { Asked, Operation } from '../engine/asked.ts'
 import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
 import type {
@@ -102,48 +104,85 @@ export interface Patience {
 }
 
 export interface BrokerOperations {
-  createStream(caller: Caller, stream: string, body: CreateStreamBody): Promise<CreateStreamReply>
-  listStreams(caller: Caller): Promise<StreamListReply>
-  describeStream(caller: Caller, stream: string): Promise<StreamReply>
+  readonly createStream: Operation<[caller: Caller, stream: string, body: CreateStreamBody], CreateStreamReply>
+  readonly listStreams: Operation<[caller: Caller], StreamListReply>
+  readonly describeStream: Operation<[caller: Caller, stream: string], StreamReply>
 
-  publish(caller: Caller, stream: string, input: PublishInput): Promise<PublishReply>
+  readonly publish: Operation<[caller: Caller, stream: string, input: PublishInput], PublishReply>
   /** @param inputs a refused one becomes the `error` of its result */
-  publishBatch(
-    caller: Caller,
-    stream: string,
-    inputs: readonly (PublishInput | BrokerError)[],
-  ): Promise<PublishBatchReply>
-  replay(caller: Caller, stream: string, request: ReplayRequest): Promise<RenderedJson>
+  readonly publishBatch: Operation<
+    [caller: Caller, stream: string, inputs: readonly (PublishInput | BrokerError)[]],
+    PublishBatchReply
+  >
+  readonly replay: Operation<[caller: Caller, stream: string, request: ReplayRequest], RenderedJson>
 
-  claim(caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience): Promise<RenderedJson>
-  ack(caller: Caller, path: DeliveryPath): Promise<AckReply>
-  batchAck(caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody): Promise<BatchAckReply>
-  nack(caller: Caller, path: DeliveryPath, body: NackBody): Promise<NackReply>
-  renew(caller: Caller, path: DeliveryPath, body: RenewBody): Promise<RenewReply>
-  retry(caller: Caller, path: DeliveryPath, body: RetryBody): Promise<RetryReply>
-  deadLetter(caller: Caller, path: DeliveryPath, body: DeadLetterBody): Promise<DeadLetterReply>
+  readonly claim: Operation<[caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience], RenderedJson>
+  readonly ack: Operation<[caller: Caller, path: DeliveryPath], AckReply>
+  readonly batchAck: Operation<
+    [caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody],
+    BatchAckReply
+  >
+  readonly nack: Operation<[caller: Caller, path: DeliveryPath, body: NackBody], NackReply>
+  readonly renew: Operation<[caller: Caller, path: DeliveryPath, body: RenewBody], RenewReply>
+  readonly retry: Operation<[caller: Caller, path: DeliveryPath, body: RetryBody], RetryReply>
+  readonly deadLetter: Operation<[caller: Caller, path: DeliveryPath, body: DeadLetterBody], DeadLetterReply>
 
-  describeGroup(caller: Caller, path: GroupPath): Promise<GroupReply>
-  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply>
-  delayed(caller: Caller, path: GroupPath): Promise<DelayedListReply>
-  replayConsumers(caller: Caller, path: GroupPath): Promise<ReplayConsumerListReply>
-  cursors(caller: Caller, path: GroupPath): Promise<CursorListReply>
-  commitCursor(caller: Caller, path: GroupPath, cursor: string, offset: number): Promise<CursorCommitReply>
-  rewindCursor(caller: Caller, path: GroupPath, cursor: string, body: CursorRewindBody): Promise<CursorRewindReply>
+  readonly describeGroup: Operation<[caller: Caller, path: GroupPath], GroupReply>
+  readonly leases: Operation<[caller: Caller, path: GroupPath, includeCompleted: boolean], LeaseListReply>
+  readonly delayed: Operation<[caller: Caller, path: GroupPath], DelayedListReply>
+  readonly replayConsumers: Operation<[caller: Caller, path: GroupPath], ReplayConsumerListReply>
+  readonly cursors: Operation<[caller: Caller, path: GroupPath], CursorListReply>
+  readonly commitCursor: Operation<[caller: Caller, path: GroupPath, cursor: string, offset: number], CursorCommitReply>
+  readonly rewindCursor: Operation<
+    [caller: Caller, path: GroupPath, cursor: string, body: CursorRewindBody],
+    CursorRewindReply
+  >
 
-  audit(caller: Caller, request: AuditRequest): Promise<RenderedJson>
+  readonly audit: Operation<[caller: Caller, request: AuditRequest], RenderedJson>
 
-  retentionPlan(caller: Caller, stream: string, limits: RetentionLimits): Promise<RetentionPlanReply>
-  tieringReadiness(caller: Caller, stream: string, limits: RetentionLimits): Promise<TieringReadinessReply>
-  archiveManifest(caller: Caller, stream: string, limits: RetentionLimits): Promise<ArchiveManifestReply>
-  quarantine(caller: Caller, stream: string): Promise<QuarantineListReply>
-  acknowledgeQuarantine(
-    caller: Caller,
-    stream: string,
-    incidentId: string,
-    body: QuarantineAcknowledgeBody,
-  ): Promise<QuarantineAcknowledgeReply>
+  readonly retentionPlan: Operation<[caller: Caller, stream: string, limits: RetentionLimits], RetentionPlanReply>
+  readonly tieringReadiness: Operation<[caller: Caller, stream: string, limits: RetentionLimits], TieringReadinessReply>
+  readonly archiveManifest: Operation<[caller: Caller, stream: string, limits: RetentionLimits], ArchiveManifestReply>
+  readonly quarantine: Operation<[caller: Caller, stream: string], QuarantineListReply>
+  readonly acknowledgeQuarantine: Operation<
+    [caller: Caller, stream: string, incidentId: string, body: QuarantineAcknowledgeBody],
+    QuarantineAcknowledgeReply
+  >
 
-  replicationStatus(caller: Caller): Promise<ReplicationStatusReply>
-  applyReplica(caller: Caller, body: ReplicaApply): Promise<ReplicaApplyReply>
+  readonly replicationStatus: Operation<[caller: Caller], ReplicationStatusReply>
+  readonly applyReplica: Operation<[caller: Caller, body: ReplicaApply], ReplicaApplyReply>
 }
+
+/** The operations, for those who wait for promises. */
+export type AskedBroker = Asked<BrokerOperations>
+
+export const askedBroker = (operations: BrokerOperations): AskedBroker => ({
+  createStream: ask(operations.createStream),
+  listStreams: ask(operations.listStreams),
+  describeStream: ask(operations.describeStream),
+  publish: ask(operations.publish),
+  publishBatch: ask(operations.publishBatch),
+  replay: ask(operations.replay),
+  claim: ask(operations.claim),
+  ack: ask(operations.ack),
+  batchAck: ask(operations.batchAck),
+  nack: ask(operations.nack),
+  renew: ask(operations.renew),
+  retry: ask(operations.retry),
+  deadLetter: ask(operations.deadLetter),
+  describeGroup: ask(operations.describeGroup),
+  leases: ask(operations.leases),
+  delayed: ask(operations.delayed),
+  replayConsumers: ask(operations.replayConsumers),
+  cursors: ask(operations.cursors),
+  commitCursor: ask(operations.commitCursor),
+  rewindCursor: ask(operations.rewindCursor),
+  audit: ask(operations.audit),
+  retentionPlan: ask(operations.retentionPlan),
+  tieringReadiness: ask(operations.tieringReadiness),
+  archiveManifest: ask(operations.archiveManifest),
+  quarantine: ask(operations.quarantine),
+  acknowledgeQuarantine: ask(operations.acknowledgeQuarantine),
+  replicationStatus: ask(operations.replicationStatus),
+  applyReplica: ask(operations.applyReplica),
+})

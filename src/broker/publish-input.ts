@@ -40,7 +40,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'durability_mode',
 ])
 const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
-const NO_HEADERS: Headers = {}
+export const NO_HEADERS: Headers = {}
 export const HEADERS_RULE = 'must be an object of strings'
 
 /** Payloads and keys need not become strings. A header may have any of these names. */

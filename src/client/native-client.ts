@@ -2,7 +2,7 @@
  * The client of a broker in the same process: what HTTP would carry is a call. It is asked, and refuses, as over HTTP.
  * Source: specification "Client library entry points".
  */
-import type { BrokerOperations, Caller, Patience } from '../broker/operations.ts'
+import type { AskedBroker, Caller, Patience } from '../broker/operations.ts'
 import {
   CursorCommitBody,
   ClaimBody,
@@ -181,7 +181,7 @@ export class NativeClient implements BrokerClient {
     return this.#call((broker, caller) => broker.describeGroup(caller, groupOf(stream, group)))
   }
 
-  #call<T>(operation: (broker: BrokerOperations, caller: Caller) => Promise<T>): Promise<T> {
+  #call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
     return this.#connection.call(operation)
   }
 

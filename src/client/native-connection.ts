@@ -4,7 +4,8 @@
  * N1  whatever an operation throws comes out as an SdkError, of the shape that the broker's answer over HTTP has
  * N2  from `close` on nothing is called; what was called before is waited for, and waits that may take long are ended
  */
-import type { BrokerOperations, Caller } from '../broker/operations.ts'
+import { askedBroker } from '../broker/operations.ts'
+import type { AskedBroker, BrokerOperations, Caller } from '../broker/operations.ts'
 import { isFailure, refusalOf } from '../broker/refusals.ts'
 import type { Logger } from '../observability/logger.ts'
 import { pauseOn } from './pause.ts'
@@ -25,12 +26,14 @@ export class NativeConnection implements Waiting {
   readonly pause: Pause
   readonly random: () => number
   readonly #parts: NativeConnectionParts
+  readonly #broker: AskedBroker
   readonly #closing = new AbortController()
   #inFlight = 0
   #idle: () => void = () => {}
 
   constructor(parts: NativeConnectionParts) {
     this.#parts = parts
+    this.#broker = askedBroker(parts.operations)
     this.pause = pauseOn(parts.timers)
     this.random = parts.random
   }
@@ -41,11 +44,11 @@ export class NativeConnection implements Waiting {
   }
 
   /** N1, N2. What the operation throws before its first `await` counts, too. */
-  async call<T>(operation: (operations: BrokerOperations, caller: Caller) => Promise<T>): Promise<T> {
+  async call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
     if (this.closing.aborted) throw new SdkError('Transport', 'broker_closed', 'the broker of this process is closed')
     this.#inFlight += 1
     try {
-      return await operation(this.#parts.operations, this.#parts.caller)
+      return await operation(this.#broker, this.#parts.caller)
     } catch (error) {
       throw this.#refusal(error)
     } finally {

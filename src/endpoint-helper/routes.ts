@@ -56,15 +56,14 @@ function storing({ helper, service }: EndpointHelperRoutesOptions): Endpoint {
     reply: Type.Literal(STORED),
     errors: ['a body that is not such an object', 'an object that could not be stored'],
     admit: admitActivation,
-    async handle({ admitted, body, exchange }) {
+    handle({ admitted, body, exchange }, answer) {
       const { url, latency, activation_id } = body
-      if (activation_id === admitted) {
-        await helper.store({ activationId: admitted, object: JSON.stringify({ url, latency, activation_id }) })
-        answerText(exchange, 200, STORED)
-      } else {
-        answerText(exchange, 400, INVALID_ID)
-      }
-      return STORED // ignored, as the first answer counts
+      if (activation_id !== admitted) return answerText(exchange, 400, INVALID_ID)
+      const stored = helper.store({ activationId: admitted, object: JSON.stringify({ url, latency, activation_id }) })
+      stored.then(
+        () => answerText(exchange, 200, STORED),
+        (error: unknown) => answer.refused(error),
+      )
     },
   })
   const document = post.document && { ...post.document, replies: [...post.document.replies, notSuchAnObject] }

@@ -1,13 +1,16 @@
 /**
  * Gathers a body in memory, for endpoints that parse it as a whole. Larger ones are streamed by their service instead.
  *
- * G1  a long body is copied where it grows, half of it at most in one piece: its chunks are never joined at its end
+ * G1  a body that arrives in one piece is not copied: most do, and are parsed at once
+ * G2  a long body is copied where it grows, half of it at most in one piece: its chunks are never joined at its end
  */
 import type { Exchange, TimeOut } from './exchange.ts'
 
 export interface BodyReaders {
-  /** @param bytes the caller's own */
-  whole(bytes: Buffer): void
+  /**
+   * @param bytes in memory of the connection, valid only during the call, or the reader's own
+   */
+  whole(bytes: Buffer, isOwn: boolean): void
   tooLarge(): void
   timedOut(why: TimeOut): void
 }
@@ -20,7 +23,7 @@ export function gatherBody(exchange: Exchange, limitBytes: number, readers: Body
   let length = 0
   exchange.readBody(limitBytes, {
     chunk(bytes, isLast) {
-      if (gathered === null && isLast) return readers.whole(Buffer.from(bytes))
+      if (gathered === null && isLast) return readers.whole(bufferOver(bytes), false)
       const end = length + bytes.byteLength
       if (gathered === null || end > gathered.byteLength) {
         const longer = Buffer.allocUnsafeSlow(Math.max(end, Math.min(limitBytes, Math.max(FIRST_BYTES, 2 * length))))
@@ -29,9 +32,12 @@ export function gatherBody(exchange: Exchange, limitBytes: number, readers: Body
       }
       gathered.set(bytes, length)
       length = end
-      if (isLast) readers.whole(gathered.subarray(0, length))
+      if (isLast) readers.whole(gathered.subarray(0, length), true)
     },
     tooLarge: () => readers.tooLarge(),
     timedOut: (why) => readers.timedOut(why),
   })
 }
+
+const bufferOver = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)

@@ -14,7 +14,7 @@ import { gatherBody } from './body.ts'
 import { isIdentity } from './content-encoding.ts'
 import { TIME_OUT_MESSAGES } from './exchange.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
-import { readJsonBody } from './json-body.ts'
+import { SHORT_BODY_BYTES, readJsonBody } from './json-body.ts'
 import { mediaTypeOf } from './media-type.ts'
 import type { Endpoint, OperationDocument } from './routes.ts'
 import { serializer } from './serializer.ts'
@@ -54,6 +54,11 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   readonly bodyOptional?: boolean
   /** Checks and converts a body by hand; its schema is for the document then. A promise for a body that takes more than one turn. */
   readonly parse?: (value: unknown) => Parsed | Promise<Parsed>
+  /**
+   * Reads a body of the usual form without making JSON of it; null leaves it to `parse`, with which it agrees on everything else. What it gives
+   * may point into the bytes, which are gone when `handle` has returned: what that keeps of them is copied before it waits for anything.
+   */
+  readonly scan?: (bytes: Buffer) => Parsed | null
   /** Strings of long bodies that `parse` takes as a LongString. Default: none. */
   readonly longStringOf?: LongStringOf
   /** Parameters that `admit` takes from the query, for the document. */
@@ -72,10 +77,60 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
    * refused request itself and returns null, or throws.
    */
   admit(head: RequestHead, exchange: Exchange): Admitted | null
-  /** Gives the answer, or its finished text in bytes, in memory of their own: it is freed when they are sent. */
-  handle(
-    call: EndpointCall<Admitted, Parsed>,
-  ): Static<Reply> | Uint8Array<ArrayBuffer> | Promise<Static<Reply> | Uint8Array<ArrayBuffer>>
+  /** Sees to it that `answer` is told once, at once or later. What it throws is told, too. */
+  handle(call: EndpointCall<Admitted, Parsed>, answer: EndpointAnswer<Static<Reply>>): void
+}
+
+/** Where the answer of a request goes. */
+export interface EndpointAnswer<Reply> {
+  /** @param reply or its finished text in bytes, in memory of their own: it is freed when they are sent */
+  answered(reply: Reply | Uint8Array<ArrayBuffer>): void
+  refused(error: unknown): void
+}
+
+/** Answers with what the promise comes to. */
+export function answerWith<Reply>(
+  answer: EndpointAnswer<Reply>,
+  reply: Promise<Reply | Uint8Array<ArrayBuffer>>,
+): void {
+  reply.then(
+    (given) => answer.answered(given),
+    (error: unknown) => answer.refused(error),
+  )
+}
+
+/** How an endpoint answers. */
+interface AnswerForm<Reply> {
+  readonly status: number
+  readonly replyType: string
+  readonly stringify: (reply: Reply) => string
+  readonly service: EndpointService
+}
+
+class AnswerOf<Reply> implements EndpointAnswer<Reply> {
+  readonly #form: AnswerForm<Reply>
+  readonly #exchange: Exchange
+
+  constructor(form: AnswerForm<Reply>, exchange: Exchange) {
+    this.#form = form
+    this.#exchange = exchange
+  }
+
+  answered(reply: Reply | Uint8Array<ArrayBuffer>): void {
+    const { status, replyType, stringify } = this.#form
+    const exchange = this.#exchange
+    try {
+      if (!(reply instanceof Uint8Array)) return exchange.answer(status, replyType, stringify(reply))
+      exchange.onEnd(() => freeMemory(reply))
+      exchange.answer(status, replyType, reply)
+    } catch (error) {
+      this.refused(error)
+    }
+  }
+
+  refused(error: unknown): void {
+    this.#form.service.fail(this.#exchange, error)
+  }
 }
 
 const JSON_TYPE = 'application/json'
@@ -94,14 +149,14 @@ export function endpoint<
   const stringify = serializer(options.reply)
   const longStringOf = options.longStringOf ?? noLongString
 
-  const run = async (exchange: Exchange, admitted: Admitted, body: Parsed): Promise<void> => {
+  const form: AnswerForm<Static<Reply>> = { status, replyType, stringify, service }
+
+  const run = (exchange: Exchange, admitted: Admitted, body: Parsed): void => {
+    const answer = new AnswerOf(form, exchange)
     try {
-      const reply = await options.handle({ admitted, body, exchange })
-      if (!(reply instanceof Uint8Array)) return exchange.answer(status, replyType, stringify(reply))
-      exchange.onEnd(() => freeMemory(reply))
-      exchange.answer(status, replyType, reply)
+      options.handle({ admitted, body, exchange }, answer)
     } catch (error) {
-      service.fail(exchange, error)
+      answer.refused(error)
     }
   }
 
@@ -113,10 +168,12 @@ export function endpoint<
     service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is not valid JSON in UTF-8' })
   }
 
-  const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer): void => {
+  const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer, isOwn: boolean): void => {
     if (bodyOptional && bytes.byteLength === 0) return check(exchange, admitted, {})
+    const scanned = options.scan && bytes.byteLength <= SHORT_BODY_BYTES ? options.scan(bytes) : null
+    if (scanned !== null) return run(exchange, admitted, scanned)
     try {
-      const whole = readJsonBody(bytes, longStringOf, () => exchange.ended)
+      const whole = readJsonBody(bytes, isOwn, longStringOf, () => exchange.ended)
       if (!(whole instanceof Promise)) return check(exchange, admitted, whole.value)
       whole.then(
         (whole) => whole && check(exchange, admitted, whole.value),
@@ -134,7 +191,7 @@ export function endpoint<
     }
     try {
       const body = options.parse ? options.parse(value) : (value as Parsed) // just checked against the schema of that type
-      if (!(body instanceof Promise)) return void run(exchange, admitted, body)
+      if (!(body instanceof Promise)) return run(exchange, admitted, body)
       body.then(
         (body: Parsed) => run(exchange, admitted, body),
         (error: unknown) => service.fail(exchange, error),
@@ -154,10 +211,7 @@ export function endpoint<
         return service.fail(exchange, error)
       }
       if (admitted === null) return
-      if (!bodySchema) {
-        void run(exchange, admitted, undefined as Parsed) // its type without a body schema
-        return
-      }
+      if (!bodySchema) return run(exchange, admitted, undefined as Parsed) // its type without a body schema
       if (!service.anyMediaType && mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
         return service.refuse(exchange, { reason: 'mediaType', message: `the content type must be ${JSON_TYPE}` })
       }
@@ -169,7 +223,7 @@ export function endpoint<
       }
       const known = admitted // not null: seen by the functions below
       gatherBody(exchange, bodyLimitBytes, {
-        whole: (bytes) => read(exchange, known, bytes),
+        whole: (bytes, isOwn) => read(exchange, known, bytes, isOwn),
         tooLarge: () =>
           service.refuse(exchange, {
             reason: 'bodyTooLarge',

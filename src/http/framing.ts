@@ -6,11 +6,9 @@
  * is refused: F1 Content-Length is one decimal number, F2 Transfer-Encoding is `chunked`, once, F3 a chunked body announces no trailers,
  * which the library cannot read. A request with both headers never gets here: the library refuses it.
  */
-import type { UwsRequest } from './uws.ts'
-
 const LENGTH = /^[0-9]{1,15}$/
 
-/** One per server, which reads each request in turn. */
+/** Reads one request after the other. */
 export class RequestFraming {
   /** -1: not declared (no body, or a chunked one). */
   declaredBytes = -1
@@ -21,7 +19,14 @@ export class RequestFraming {
   #codings = 0
   #announcesTrailers = false
 
-  readonly #visit = (name: string, value: string): void => {
+  begin(): void {
+    this.declaredBytes = -1
+    this.isChunked = this.#announcesTrailers = false
+    this.#lengths = this.#codings = 0
+  }
+
+  /** Each header, in their order. @param name in lower case */
+  see(name: string, value: string): void {
     switch (name) {
       case 'content-length':
         this.#lengths += 1
@@ -38,11 +43,7 @@ export class RequestFraming {
     }
   }
 
-  read(request: UwsRequest): void {
-    this.declaredBytes = -1
-    this.isChunked = this.#announcesTrailers = false
-    this.#lengths = this.#codings = 0
-    request.forEach(this.#visit)
+  end(): void {
     this.problem = this.#problem()
   }
 

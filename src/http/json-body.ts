@@ -8,7 +8,8 @@ import { JsonReader, checkParsed } from '../../native-free-codecs/json-reader.ts
 import type { JsonBounds, LongStringOf } from '../../native-free-codecs/json-reader.ts'
 import { nextTurn } from './turns.ts'
 
-const SHORT_BODY_BYTES = 64 << 10
+/** B1 */
+export const SHORT_BODY_BYTES = 64 << 10
 const SLICE_BYTES = 1 << 20
 
 /**
@@ -20,17 +21,19 @@ const JSON_BODY_BOUNDS: JsonBounds = { depth: 64, members: 1024, values: 200_000
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * @param bytes the reader's own: it writes into them
+ * @param bytes good for now
+ * @param isOwn whether they are the reader's, who may write into them; else a long body is copied
  * @param isGone whether nobody waits for the result any more
  * @returns null for nobody; a promise for a long body
  * @throws SyntaxError when it is no JSON in UTF-8, JsonBoundError when it exceeds a bound or has a name twice
  */
 export function readJsonBody(
   bytes: Buffer,
+  isOwn: boolean,
   longStringOf: LongStringOf,
   isGone: () => boolean,
 ): { readonly value: unknown } | Promise<{ readonly value: unknown } | null> {
-  if (bytes.byteLength > SHORT_BODY_BYTES) return readLong(bytes, longStringOf, isGone)
+  if (bytes.byteLength > SHORT_BODY_BYTES) return readLong(isOwn ? bytes : Buffer.from(bytes), longStringOf, isGone)
   const text = decode(bytes)
   const value: unknown = JSON.parse(text)
   checkParsed(text, value, JSON_BODY_BOUNDS.depth)

@@ -21,7 +21,9 @@ export class RequestIds {
   readonly #ownIds: OwnIds
   readonly #random: (bytes: Uint8Array) => void
   readonly #pool = Buffer.alloc(POOL_BYTES)
-  #used = POOL_BYTES
+  #digits = ''
+  /** Of the digits. */
+  #used = 0
 
   constructor(prefix: string, ownIds: OwnIds, random: (bytes: Uint8Array) => void) {
     this.#prefix = prefix
@@ -37,13 +39,14 @@ export class RequestIds {
   }
 
   #next(): string {
-    if (this.#used === POOL_BYTES) {
+    if (this.#used === this.#digits.length) {
       this.#random(this.#pool)
+      this.#digits = this.#pool.toString('hex')
       this.#used = 0
     }
     const from = this.#used
-    this.#used += ID_BYTES
-    return this.#prefix + this.#pool.toString('hex', from, this.#used)
+    this.#used += 2 * ID_BYTES
+    return this.#prefix + this.#digits.slice(from, this.#used)
   }
 }
 

@@ -17,14 +17,14 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
 import type { AcceptGate } from './accept-gate.ts'
-import { RequestFraming } from './framing.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
+import { UwsRequestHead } from './request-head.ts'
 import { RequestIds } from './request-ids.ts'
 import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
 import { ServedTime, WaitedClients } from './slow-clients.ts'
-import { UwsExchange, UwsRequestHead } from './uws-exchange.ts'
+import { UwsExchange } from './uws-exchange.ts'
 import type { ExchangeHost } from './uws-exchange.ts'
 import { loadUws } from './uws.ts'
 import type { UwsApp, UwsHandler, UwsListenSocket, UwsRequest, UwsResponse } from './uws.ts'
@@ -119,6 +119,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly host: string
   port = 0
   readonly requestIdHeader: string
+  readonly requestIdLine: string
   readonly requestIdAlias: string | null
   readonly stalledClientMs: number
   closing = false
@@ -128,7 +129,6 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #app: UwsApp
   readonly #dependencies: HttpDependencies
   readonly #head = new UwsRequestHead()
-  readonly #framing = new RequestFraming()
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
   readonly #served: ServedTime
@@ -141,6 +141,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   constructor(service: HttpService, host: string, app: UwsApp, dependencies: HttpDependencies) {
     this.host = host
     this.requestIdHeader = service.requestIdHeader
+    this.requestIdLine = `\r\n${service.requestIdHeader}: `
     this.requestIdAlias = service.requestIdAlias ?? null
     this.stalledClientMs = dependencies.stalledClientMs ?? STALLED_CLIENT_MS
     this.#watched = new WaitedClients(dependencies.heldBodyBytesMax)
@@ -234,17 +235,17 @@ class UwsServer implements HttpServer, ExchangeHost {
   #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
     return (response: UwsResponse, request: UwsRequest) => {
       this.inFlight++
-      const framing = this.#framing
-      framing.read(request)
-      const exchange = new UwsExchange(this, response, request, framing, isHead ?? request.getMethod() === 'head')
-      this.#head.open(request, framing)
+      const head = this.#head
+      head.open(request)
+      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head')
+      const { problem } = head.framing
       try {
-        if (framing.problem === null) endpoint.begin(this.#head, exchange)
-        else this.#refuseMalformed(exchange, framing.problem)
+        if (problem === null) endpoint.begin(head, exchange)
+        else this.#refuseMalformed(exchange, problem)
       } catch (error) {
         this.failed(exchange, error)
       }
-      this.#head.close()
+      head.close()
     }
   }
 

@@ -68,23 +68,17 @@ export class WaitedClients<Client extends WaitedClient> {
   }
 }
 
-/** How fast one client is. Times are of one `ServedTime`. */
+/** How fast one client is, during one wait for it. Times are of one `ServedTime`. */
 export class Pace {
-  #sinceMs: number
+  readonly #sinceMs: number
   #movedAtMs: number
   #moves = 0
   /** Bytes moved, each weighing less the longer ago it was. */
   #weightedBytes = 0
 
+  /** The client is waited for from now on. */
   constructor(nowMs: number) {
     this.#sinceMs = this.#movedAtMs = nowMs
-  }
-
-  /** The client is waited for from now on. */
-  restart(nowMs: number): void {
-    this.#sinceMs = this.#movedAtMs = nowMs
-    this.#moves = 0
-    this.#weightedBytes = 0
   }
 
   moved(bytes: number, nowMs: number): void {

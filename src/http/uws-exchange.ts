@@ -12,16 +12,18 @@
  */
 import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
-import type { AnswerSource, BodySink, Exchange, HeaderLines, RequestHead, TimeOut } from './exchange.ts'
-import type { RequestFraming } from './framing.ts'
+import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
+import type { UwsRequestHead } from './request-head.ts'
 import { Pace } from './slow-clients.ts'
 import { statusLine } from './status.ts'
-import type { UwsRequest, UwsResponse } from './uws.ts'
+import type { UwsResponse } from './uws.ts'
 
 /** Of the server, for all its exchanges. */
 export interface ExchangeHost {
   readonly requestIdHeader: string
+  /** CRLF and what goes before the id in an answer. */
+  readonly requestIdLine: string
   readonly requestIdAlias: string | null
   readonly stalledClientMs: number
   /** The server is closing: answers ask the client to open no further request on this connection. */
@@ -43,66 +45,7 @@ export interface ExchangeHost {
   ended(): void
 }
 
-/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
-const NOT_UTF8 = '\ufffd'
-
 const NO_BYTES = new Uint8Array(0)
-
-/** One per server, pointed at each request in turn (E3). */
-export class UwsRequestHead implements RequestHead {
-  contentLength = -1
-  #request: UwsRequest | null = null
-
-  open(request: UwsRequest, framing: RequestFraming): void {
-    this.#request = request
-    this.contentLength = framing.declaredBytes
-  }
-
-  close(): void {
-    this.#request = null
-  }
-
-  get method(): string {
-    return this.#alive.getMethod().toUpperCase()
-  }
-
-  get path(): string {
-    return this.#alive.getUrl()
-  }
-
-  get query(): string {
-    return this.#alive.getQuery() ?? ''
-  }
-
-  param(index: number): string | null {
-    const raw = this.#alive.getParameter(index)
-    if (raw.includes(NOT_UTF8)) return null
-    if (!raw.includes('%')) return raw
-    try {
-      return decodeURIComponent(raw)
-    } catch {
-      return null
-    }
-  }
-
-  header(name: string): string {
-    return this.#alive.getHeader(name)
-  }
-
-  headers(): Map<string, string> {
-    const headers = new Map<string, string>()
-    this.#alive.forEach((name, value) => {
-      const before = headers.get(name)
-      headers.set(name, before === undefined ? value : `${before},${value}`)
-    })
-    return headers
-  }
-
-  get #alive(): UwsRequest {
-    assert(this.#request !== null, 'a request head is valid only during begin()')
-    return this.#request
-  }
-}
 
 export class UwsExchange implements Exchange {
   readonly id: string
@@ -130,30 +73,26 @@ export class UwsExchange implements Exchange {
   /** E6 */
   #mustReadOn = false
   #abandonAnswer: (() => void) | null = null
-  /** E8 */
+  /** E8: of the present wait; null until its first question. */
   #pace: Pace | null = null
+  #waitsSinceMs = 0
   /** Whether the body is held in memory until it is whole. */
   #isHeld = false
   #heldBytes = 0
 
-  constructor(
-    host: ExchangeHost,
-    response: UwsResponse,
-    request: UwsRequest,
-    framing: RequestFraming,
-    isHead: boolean,
-  ) {
+  constructor(host: ExchangeHost, response: UwsResponse, head: UwsRequestHead, isHead: boolean) {
+    const { framing } = head
     this.#host = host
     this.#response = response
     this.#isHead = isHead
     this.#declaredBytes = framing.declaredBytes
     this.#isChunked = framing.isChunked
     this.#endsConnection = framing.problem !== null
-    let ownId = request.getHeader(host.requestIdHeader)
-    if (ownId === '' && host.requestIdAlias !== null) ownId = request.getHeader(host.requestIdAlias)
+    let ownId = head.header(host.requestIdHeader)
+    if (ownId === '' && host.requestIdAlias !== null) ownId = head.header(host.requestIdAlias)
     this.id = host.requestIdOf(ownId)
     response.onAborted(() => this.#end('aborted'))
-    this.#mustReadOn = (this.#declaredBytes > 0 || this.#isChunked) && asksToClose(request) && !this.#endsConnection
+    this.#mustReadOn = (this.#declaredBytes > 0 || this.#isChunked) && asksToClose(head) && !this.#endsConnection
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
@@ -184,18 +123,21 @@ export class UwsExchange implements Exchange {
     status: number,
     contentType: string | null,
     body: Uint8Array | string | null,
-    headers: HeaderLines = [],
+    headers: HeaderLines = '',
   ): void {
     if (this.#state !== 'open') return // E2
     this.#begunAnswer()
-    this.#whenRead(() => {
-      let handedOver = false
-      this.#response.cork(() => {
-        this.#writeHead(status, contentType, headers)
-        handedOver = this.#writeBody(body)
-      })
-      if (handedOver) this.#end('answered')
+    if (this.#mustReadOn) this.#whenRead(() => this.#give(status, contentType, body, headers))
+    else this.#give(status, contentType, body, headers)
+  }
+
+  #give(status: number, contentType: string | null, body: Uint8Array | string | null, headers: HeaderLines): void {
+    let handedOver = false
+    this.#response.cork(() => {
+      this.#writeHead(status, contentType, headers)
+      handedOver = this.#writeBody(body)
     })
+    if (handedOver) this.#end('answered')
   }
 
   answerFrom(
@@ -203,7 +145,7 @@ export class UwsExchange implements Exchange {
     contentType: string | null,
     lengthBytes: number,
     source: AnswerSource,
-    headers: HeaderLines = [],
+    headers: HeaderLines = '',
   ): void {
     if (this.#state !== 'open' || this.#isHead || lengthBytes === 0) {
       source.close()
@@ -249,13 +191,13 @@ export class UwsExchange implements Exchange {
   resumeBody(): void {
     if (this.#sink === null || !this.#paused) return
     this.#progressed()
-    this.#pace?.restart(this.#host.servedMs)
+    this.#beginWait()
     this.#resume()
   }
 
   slowRate(): number | null {
-    if (!this.#isWaiting || this.#paused || this.#tailSweeps >= 0 || this.#pace === null) return null
-    return this.#pace.slowRate(this.#host.servedMs)
+    if (!this.#isWaiting || this.#paused || this.#tailSweeps >= 0) return null
+    return this.#paceOfWait.slowRate(this.#host.servedMs)
   }
 
   giveUp(): void {
@@ -353,10 +295,17 @@ export class UwsExchange implements Exchange {
 
   #watch(): void {
     this.#progressed()
-    const { servedMs } = this.#host
-    if (this.#pace === null) this.#pace = new Pace(servedMs)
-    else this.#pace.restart(servedMs)
+    this.#beginWait()
     this.#host.watch(this)
+  }
+
+  #beginWait(): void {
+    this.#pace = null
+    this.#waitsSinceMs = this.#host.servedMs
+  }
+
+  get #paceOfWait(): Pace {
+    return (this.#pace ??= new Pace(this.#waitsSinceMs))
   }
 
   #unwatch(): void {
@@ -379,7 +328,7 @@ export class UwsExchange implements Exchange {
 
   #moved(bytes: number): void {
     this.#progressed()
-    this.#pace?.moved(bytes, this.#host.servedMs)
+    this.#paceOfWait.moved(bytes, this.#host.servedMs)
   }
 
   get #isGone(): boolean {
@@ -394,15 +343,13 @@ export class UwsExchange implements Exchange {
   }
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
-    const response = this.#response
-    response.writeStatus(statusLine(status))
-    // All in one call, one crossing into the library: it writes values as they are.
-    let lines = this.id
+    // All in one call, one crossing into the library: it writes the status as it is.
+    let lines = statusLine(status) + this.#host.requestIdLine + this.id
     if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
     lines += textOfHeaders(headers)
     // The library writes the header itself where it closes the connection.
     if (this.#host.closing && !this.#endsConnection) lines += '\r\nconnection: close'
-    response.writeHeader(this.#host.requestIdHeader, lines)
+    this.#response.writeStatus(lines)
   }
 
   /** @returns whether everything was handed over */
@@ -525,4 +472,4 @@ export class UwsExchange implements Exchange {
 }
 
 /** Then the library closes the connection behind the answer. */
-const asksToClose = (request: UwsRequest): boolean => request.getHeader('connection').toLowerCase() === 'close'
+const asksToClose = (head: UwsRequestHead): boolean => head.header('connection').toLowerCase() === 'close'

@@ -4,7 +4,11 @@
  * C1  nothing here waits for the disk: what is not in memory as a whole is left to a thread, and so is a file that is not open yet
  * C2  a frame is given out only when it holds (read S1). What does not hold is left to a thread, too: it finds out whether that is damage
  * C3  memory goes from reader to reader, the one used last first, as the processor's cache still has it
+ * C4  frames that their reader keeps stand side by side in pieces of memory that are never used again: a piece is collected as soon as nobody
+ *     keeps any of its frames
+ * C5  a file system that cannot tell what is in memory is not asked again
  */
+import { frameBytes } from '../../native-free-codecs/frame.ts'
 import type { ReadMemory } from '../libc.ts'
 import type { CachedFile } from './files.ts'
 import type { Log } from './log.ts'
@@ -13,6 +17,9 @@ import type { FrameView } from './read.ts'
 import { segmentOf } from './segment-list.ts'
 
 const OPEN_FILES_MAX = 64
+/** C4 */
+const PIECE_BYTES = 256 * 1024
+const PIECED_FRAME_BYTES_MAX = 80 * 1024
 
 export interface CachedFramesOptions {
   readonly log: Pick<Log, 'id' | 'segments'>
@@ -32,6 +39,12 @@ export interface CachedFrame {
   readonly memory: ReadMemory
 }
 
+interface Place {
+  readonly file: CachedFile
+  readonly segmentBase: number
+  readonly offset: number
+}
+
 export class CachedFrames {
   readonly #options: CachedFramesOptions
   /** By base of the segment, in order of use. Null: it is being opened. */
@@ -39,6 +52,11 @@ export class CachedFrames {
   #oldestBase = 0
   /** C3 */
   readonly #spare: ReadMemory[] = []
+  /** C4 */
+  #piece: ReadMemory | null = null
+  #pieceUsed = 0
+  /** C5 */
+  #cannotTell = false
   #isClosed = false
 
   constructor(options: CachedFramesOptions) {
@@ -47,16 +65,27 @@ export class CachedFrames {
 
   /** @param expectBytes of the frame, header included. Null: who may wait has to read it (C1, C2) */
   read(position: number, expectBytes: number): CachedFrame | null {
-    const { log, frameBytesMax, memory: make } = this.#options
-    const segment = segmentOf(log.segments, position)
-    if (segment === null || position >= segment.end || expectBytes > frameBytesMax) return null
-    const file = this.#file(segment.base, segment.recordsPath)
-    if (file === null) return null
+    const { frameBytesMax, memory: make } = this.#options
+    const place = expectBytes > frameBytesMax ? null : this.#placeOf(position)
+    if (place === null) return null
     const memory = this.#spare.pop() ?? make(frameBytesMax)
-    const frame = readInto(memory, file, log.id, segment.base, position - segment.base, expectBytes)
+    const frame = this.#readInto(memory, 0, place, expectBytes)
     if (frame !== null) return { type: frame.type, payload: frame.payload as Buffer<ArrayBuffer>, memory } // of `memory`
     this.giveBack(memory)
     return null
+  }
+
+  /** The same, for a reader that keeps it (C4): null also when the frame is longer than such frames are. */
+  readToKeep(position: number, expectBytes: number): FrameView | null {
+    const place = expectBytes > PIECED_FRAME_BYTES_MAX ? null : this.#placeOf(position)
+    if (place === null) return null
+    if (this.#piece === null || this.#pieceUsed + expectBytes > PIECE_BYTES) {
+      this.#piece = this.#options.memory(PIECE_BYTES)
+      this.#pieceUsed = 0
+    }
+    const frame = this.#readInto(this.#piece, this.#pieceUsed, place, expectBytes)
+    if (frame !== null) this.#pieceUsed += frameBytes(frame.payload.byteLength)
+    return frame
   }
 
   giveBack(memory: ReadMemory): void {
@@ -66,6 +95,37 @@ export class CachedFrames {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const base of this.#files.keys()) this.#close(base)
+  }
+
+  #placeOf(position: number): Place | null {
+    if (this.#cannotTell) return null
+    const segment = segmentOf(this.#options.log.segments, position)
+    if (segment === null || position >= segment.end) return null
+    const file = this.#file(segment.base, segment.recordsPath)
+    return file && { file, segmentBase: segment.base, offset: position - segment.base }
+  }
+
+  /** Null: it is not there as a whole, or does not hold. */
+  #readInto(
+    memory: ReadMemory,
+    from: number,
+    { file, segmentBase, offset }: Place,
+    expectBytes: number,
+  ): FrameView | null {
+    const { bytes } = memory
+    const cached = {
+      read: (into: Uint8Array, at: number): number => {
+        if (into.buffer !== bytes.buffer) return 0 // longer than the memory
+        memory.point(into.byteOffset - bytes.byteOffset, into.byteLength)
+        const count = file.read(memory, at)
+        if (count === null) this.#cannotTell = true // C5
+        return count ?? 0
+      },
+    }
+    const given = (byteLength: number): Buffer =>
+      from + byteLength <= bytes.byteLength ? bytes.subarray(from, from + byteLength) : Buffer.alloc(byteLength)
+    const read = readFrame(cached, this.#options.log.id, segmentBase, offset, expectBytes, given)
+    return read.kind === 'frame' ? read.frame : null
   }
 
   #file(base: number, path: string): CachedFile | null {
@@ -108,27 +168,4 @@ export class CachedFrames {
     this.#files.get(base)?.close()
     this.#files.delete(base)
   }
-}
-
-/** Null: it is not there as a whole, or does not hold. */
-function readInto(
-  memory: ReadMemory,
-  file: CachedFile,
-  logId: number,
-  segmentBase: number,
-  offset: number,
-  expectBytes: number,
-): FrameView | null {
-  const { bytes } = memory
-  const cached = {
-    read(into: Uint8Array, at: number): number {
-      if (into.buffer !== bytes.buffer) return 0 // longer than the memory
-      memory.point(into.byteOffset - bytes.byteOffset, into.byteLength)
-      return file.read(memory, at)
-    },
-  }
-  const given = (byteLength: number): Buffer =>
-    byteLength <= bytes.byteLength ? bytes.subarray(0, byteLength) : Buffer.alloc(byteLength)
-  const read = readFrame(cached, logId, segmentBase, offset, expectBytes, given)
-  return read.kind === 'frame' ? read.frame : null
 }

@@ -43,8 +43,11 @@ export interface Files {
 
 /** A file as far as the page cache has it: reading it never waits for the disk, so that main may. */
 export interface CachedFile {
-  /** Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. */
-  read(into: ReadMemory, at: number): number
+  /**
+   * Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. Null: where the file
+   * is, nobody can tell what is in memory.
+   */
+  read(into: ReadMemory, at: number): number | null
   close(): void
 }
 

@@ -62,12 +62,20 @@ export interface ObjectPart {
   readonly checksum: string | null
 }
 
+/** Headers of an answer, under the names that its client knows. */
+export interface ShownHeaders {
+  readonly lines: readonly (readonly [name: string, value: string])[]
+  textFor(speaksS3: boolean): string
+}
+
 export interface StoredObject extends ObjectSummary, ObjectAttributes {
   readonly key: string
   /** Of the whole. */
   readonly checksums: readonly Checksum[]
   /** Of a multipart upload, in their order; null: it came in one piece. */
   readonly parts: readonly ObjectPart[] | null
+  /** Headers that show it, for the gateway to keep: they go when the object leaves memory. */
+  headers?: ShownHeaders | null
   /**
    * The bytes [from, to) of the body. What comes out of it is what was stored: damage ends in an error instead.
    * To be read to its end or closed; the object may be overwritten meanwhile.

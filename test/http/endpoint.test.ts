@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Type } from 'typebox'
 import { StoreError } from '../../src/errors.ts'
-import { endpoint } from '../../src/http/endpoint.ts'
+import { answerWith, endpoint } from '../../src/http/endpoint.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { mediaTypeOf } from '../../src/http/media-type.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
@@ -36,10 +36,11 @@ const claim = endpoint(service, {
     exchange.answer(401, null, 'who are you?')
     return null
   },
-  handle({ admitted, body }) {
+  handle({ admitted, body }, answer) {
     if (body.count === 9) throw new StoreError('conflict', 'nine', 'nine is taken')
     if (body.count === 10) throw new Error('bug')
-    return { stream: admitted.stream, count: body.count, secret: 'not in the schema' }
+    const reply = { stream: admitted.stream, count: body.count, secret: 'not in the schema' }
+    answer.answered(reply)
   },
 })
 const list = endpoint(service, {
@@ -48,7 +49,7 @@ const list = endpoint(service, {
   status: 203,
   errors: [],
   admit: () => ({}),
-  handle: () => Promise.resolve(['a', '"b"']),
+  handle: (_call, answer) => answerWith(answer, Promise.resolve(['a', '"b"'])),
 })
 
 const table = { 'POST /streams/:stream/claims': claim, 'GET /streams': list }
@@ -133,7 +134,7 @@ describe('a JSON endpoint', () => {
       reply: Type.Object({}),
       errors: [],
       admit: () => null,
-      handle: () => ({}),
+      handle: () => {},
     }
     assert.throws(() => endpoint(service, options), /bodyLimitBytes/)
   })
@@ -156,7 +157,7 @@ describe('a JSON endpoint with options', () => {
       ...options,
       body: Type.Object({ a: Type.Optional(Type.Integer()) }, { additionalProperties: false }),
       bodyOptional: true,
-      handle: ({ body }) => ({ got: body }),
+      handle: ({ body }, answer) => answer.answered({ got: body }),
     })
     return withServer({ 'POST /e': echo }, async ({ server }) => {
       assert.equal((await ask(server, of('{"a":1}')))!.body, '{"got":{"a":1}}')
@@ -174,14 +175,14 @@ describe('a JSON endpoint with options', () => {
         if (typeof value === 'number') return value * 2
         throw new StoreError('invalid', 'number', 'must be a number')
       },
-      handle: ({ body }) => ({ got: body }),
+      handle: ({ body }, answer) => answer.answered({ got: body }),
     })
     const refusing = endpoint(anyType, {
       ...options,
       admit: (): object => {
         throw new StoreError('invalid', 'nobody', 'not you')
       },
-      handle: () => ({ got: null }),
+      handle: (_call, answer) => answer.answered({ got: null }),
     })
     return withServer({ 'POST /e': doubling, 'GET /e': refusing }, async ({ server }) => {
       assert.equal((await ask(server, of('21')))!.body, '{"got":42}')
@@ -194,7 +195,7 @@ describe('a JSON endpoint with options', () => {
     const lines = endpoint(service, {
       ...options,
       replyType: 'application/x-ndjson',
-      handle: () => Buffer.from('{"a":1}\n{"a":2}\n'),
+      handle: (_call, answer) => answer.answered(Buffer.from('{"a":1}\n{"a":2}\n')),
     })
     return withServer({ 'GET /e': lines }, async ({ server }) => {
       const reply = await ask(server, 'GET /e HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -208,10 +209,10 @@ describe('a JSON endpoint with options', () => {
     const large = endpoint(service, {
       ...options,
       replyType: 'text/plain',
-      handle() {
+      handle(_call, answer) {
         const bytes = Buffer.alloc(24 * MEBIBYTE, 'a') // more than the buffers of a connection take
         given.push(bytes)
-        return bytes
+        answer.answered(bytes)
       },
     })
     return withServer({ 'GET /e': large }, async ({ server }) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, it } from 'node:test'
-import { RequestFraming } from '../../src/http/framing.ts'
+import { UwsRequestHead } from '../../src/http/request-head.ts'
 import { UwsExchange } from '../../src/http/uws-exchange.ts'
 import type { ExchangeHost } from '../../src/http/uws-exchange.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
@@ -163,8 +163,9 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: Uws
       return [true, sentBytes === lengthBytes]
     },
   } as unknown as UwsResponse
-  const request = { getHeader: () => '' } as unknown as UwsRequest
-  const exchange = new UwsExchange(host, response, request, new RequestFraming(), false)
+  const head = new UwsRequestHead()
+  head.open({ forEach() {} } as unknown as UwsRequest)
+  const exchange = new UwsExchange(host, response, head, false)
   return { exchange, ended: new Promise((resolve) => exchange.onEnd(resolve)) }
 }
 

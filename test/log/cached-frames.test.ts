@@ -23,6 +23,9 @@ class Cache {
   memories = 0
   /** Bytes of each file that are in memory, from its beginning. */
   inMemory = Infinity
+  /** Whether the file system knows what is. */
+  canTell = true
+  asked = 0
   readonly log: Log
   readonly frames: CachedFrames
 
@@ -66,6 +69,8 @@ class Cache {
     const file = this.world.files.open(path, 'read')
     return {
       read: (into, at) => {
+        this.asked += 1
+        if (!this.canTell) return null
         const [from, bytes] = [into.from, Math.min(into.byteLength, Math.max(0, this.inMemory - at))]
         return file.read(into.bytes.subarray(from, from + bytes), at)
       },
@@ -106,7 +111,39 @@ describe('a frame that the page cache has', () => {
   })
 })
 
+describe('a frame that its reader keeps', () => {
+  it('stays as it is for good, beside others', async () => {
+    const cache = await Cache.open()
+    const written = Array.from({ length: 400 }, (_, n) => cache.append(900 + n)[0]!)
+    for (const { position } of written) cache.frames.readToKeep(position, 100)
+    await turn()
+    const kept = written.map(({ position }, n) => cache.frames.readToKeep(position, n % 3 === 0 ? 2000 : 100))
+    const opened = kept.map((frame, n) => [frame, written[n]!] as const).filter(([frame]) => frame !== null)
+    assert.ok(opened.length > 100, 'those of the files that stay open')
+    for (const [frame, { payload }] of opened) assert.ok(frame?.payload.equals(payload))
+    assert.ok(cache.memories < 5, `${cache.memories} pieces of memory`)
+  })
+
+  it('is left to a thread when it is long', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(10)
+    assert.equal(cache.frames.readToKeep(frame!.position, 81 * 1024), null)
+    await turn()
+    assert.equal(cache.opened.length, 0)
+  })
+})
+
 describe('a thread has to read', () => {
+  it('everything where the file system cannot tell what is in memory, which is asked once', async () => {
+    const cache = await Cache.open()
+    const [first, second] = cache.append(300, 400)
+    cache.canTell = false
+    assert.equal(await cache.read(first!), null)
+    assert.equal(await cache.read(second!), null)
+    assert.equal(cache.frames.readToKeep(second!.position, 500), null)
+    assert.equal(cache.asked, 1)
+  })
+
   it('what is in memory in part or not at all', async () => {
     const cache = await Cache.open()
     const [first, second] = cache.append(300, 400)
@@ -184,7 +221,7 @@ it('a file of this machine is read where its bytes are in memory', async () => {
     const file = await openCachedFile(join(directory, 'file'))
     const memory = new ReadMemory(4096)
     memory.point(100, 3000)
-    const count = file.read(memory, 5000)
+    const count = file.read(memory, 5000) ?? 0
     assert.ok(memory.bytes.subarray(100, 100 + count).equals(content.subarray(5000, 5000 + count)))
     assert.ok(count === 3000 || count === 0, 'all of what was just written, or a file system that cannot tell')
     assert.equal(file.read(memory, 10_000), 0)

@@ -12,7 +12,8 @@ import type { Checkpoints } from '../../src/broker/engine/checkpoints.ts'
 import type { Core } from '../../src/broker/engine/core.ts'
 import { openEngine } from '../../src/broker/engine/engine.ts'
 import { Retainer } from '../../src/broker/engine/retainer.ts'
-import type { Caller, Patience } from '../../src/broker/operations.ts'
+import { askedBroker } from '../../src/broker/operations.ts'
+import type { AskedBroker, Caller, Patience } from '../../src/broker/operations.ts'
 import { TenantQuotas } from '../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
 import { RecordReader } from '../../src/broker/records/reader.ts'
@@ -38,6 +39,8 @@ export interface BrokerWorldOptions {
   readonly segmentBytes?: number
   readonly localDisk?: 'sync' | 'append'
   readonly quotas?: Quotas
+  /** Main renders what the log's ring still has. Default: readers do it all. */
+  readonly readsRecent?: boolean
   /** More directories, all of which must have synced a frame. */
   readonly replicas?: readonly string[]
 }
@@ -53,7 +56,7 @@ export class BrokerWorld extends EngineWorld {
   core!: Core
   checkpoints!: Checkpoints
   retainer!: Retainer
-  broker!: Broker
+  broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
   holdsReads = false
   holdsWrites = false
   failsWrites = false
@@ -101,7 +104,14 @@ export class BrokerWorld extends EngineWorld {
     this.core = core
     this.checkpoints = checkpoints
     this.retainer = new Retainer(core, checkpoints, segmentBytes)
-    this.broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    const broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    this.broker = {
+      ...askedBroker(broker),
+      close: () => broker.close(),
+      get waitingClaims() {
+        return broker.waitingClaims
+      },
+    }
     await turn()
   }
 
@@ -154,6 +164,7 @@ export class BrokerWorld extends EngineWorld {
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
       setsClock: this.setsClock,
+      inMemory: this.options.readsRecent ? { cached: null } : null,
       tenants: [CALLER.tenant],
     })
   }

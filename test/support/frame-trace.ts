@@ -8,6 +8,7 @@
  */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Engine } from '../../src/engine/engine.ts'
 import type { Log } from '../../src/log/log.ts'
 import { replay } from './log-harness.ts'
 import type { Written } from './log-harness.ts'
@@ -115,6 +116,37 @@ export abstract class FrameTrace<About, Reference> {
     ])
   }
 
+  /** Follows an engine that was just opened. @param certain as for `takeOver` */
+  protected follow<State, Change>(engine: Engine<State, Change>, certain: number): void {
+    this.takeOver(certain)
+    const append = engine.append.bind(engine)
+    engine.append = (frame, waiter) => {
+      const payload = Buffer.alloc(frame.payloadBytes)
+      frame.encode(payload, 0)
+      const traced = { current: null as TracedFrame<About> | null }
+      const onTaken = (position: number): void => {
+        const { end } = engine.appender
+        traced.current = this.onAppended({ type: frame.type, position, end, payload })
+        frame.onTaken?.(position)
+      }
+      const onStored = (): void => {
+        this.onStored(traced.current!)
+        frame.onStored?.()
+      }
+      const settled = (stored: boolean): void => {
+        const isRight = stored || traced.current!.state === 'lost'
+        this.attempt(() => assert.ok(isRight, 'whoever hears of a loss finds the state without it'))
+        waiter.settled(stored)
+      }
+      append({ ...frame, onTaken, onStored }, { settled })
+    }
+    const replaceState = engine.replaceState.bind(engine)
+    engine.replaceState = (state) => {
+      replaceState(state)
+      this.onLost()
+    }
+  }
+
   protected onAppended({ type, position, end, payload }: Appended): TracedFrame<About> {
     const cause = this.#causes.getStore() ?? null
     const { generation } = this.#world.log
@@ -136,15 +168,6 @@ export abstract class FrameTrace<About, Reference> {
   protected onStored(frame: TracedFrame<About>): void {
     frame.state = 'stored'
     frame.wasStored = true
-  }
-
-  /** A core is given another state when frames were lost, and only then. */
-  protected followLosses(core: { replaceState(state: object): void }): void {
-    const replaceState = core.replaceState.bind(core)
-    core.replaceState = (state) => {
-      replaceState(state)
-      this.onLost()
-    }
   }
 
   protected onLost(): void {

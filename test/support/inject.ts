@@ -16,6 +16,8 @@
  *   exit-write         part of path the thread that writes such a file next ends there
  *   wall-shift         milliseconds the wall clock shows so much more
  *
+ * The page cache has nothing for main, so that whatever is not in its own memory is read by threads, from a disk that can fail.
+ *
  * The exit triggers work once: the thread that takes the file away is the one that ends.
  */
 import fs from 'node:fs'
@@ -92,6 +94,12 @@ fs.writevSync = (descriptor, parts, at) => {
   beforeWrite(descriptor, (at ?? Infinity) + length)
   return writevSync(descriptor, parts, at)
 }
+
+/** Files that main would read as far as the page cache has them: nothing else is opened like this. */
+fs.open = ((...args: [path: string, flags: string, opened: (error: Error) => void]) => {
+  const error = Object.assign(new Error('EAGAIN: injected, open'), { code: 'EAGAIN', syscall: 'open' })
+  process.nextTick(() => args[2](error))
+}) as typeof fs.open
 
 /** As segments are written in advance. */
 const { open } = fsPromises

@@ -1,10 +1,12 @@
 /** Cursors: named offsets that a group keeps with the broker. They only go forward; going back is a rewind, which is audited. */
+import type { Decision } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
 import type { Caller, GroupPath } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { CursorCommitReply, CursorRewindReply } from '../wire/group-answers.ts'
 import type { CursorRewindBody } from '../wire/requests.ts'
 import type { Core } from './core.ts'
-import { ensureGroup, refuseAuditStream } from './groups.ts'
+import { groupOf, refuseAuditStream } from './groups.ts'
 import type { StreamState } from './state.ts'
 
 export class Cursors {
@@ -14,70 +16,74 @@ export class Cursors {
     this.#core = core
   }
 
-  async commit(caller: Caller, path: GroupPath, cursor: string, offset: number): Promise<CursorCommitReply> {
+  commit(caller: Caller, path: GroupPath, cursor: string, offset: number): Decision<CursorCommitReply, Change> {
     const core = this.#core
     const stream = this.#settable(caller, path, offset)
     const present = stream.groups.get(path.group)?.cursors.get(cursor)
     if (present && offset < present.offset) {
       throw refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
     }
-    const group = ensureGroup(core, stream, path.group, 'internal_error')
+    const { number, before } = groupOf(core, stream, path.group)
     const atMs = core.time.wallMs()
-    await core.change(
-      { kind: 'cursor_committed', group_number: group.number, cursor, offset, at_ms: atMs },
-      { purpose: 'finish', failure: 'internal_error' },
-    )
+    const change = { kind: 'cursor_committed', group_number: number, cursor, offset, at_ms: atMs } as const
     return {
-      api_version: 'v1',
-      stream: path.stream,
-      consumer_group: path.group,
-      cursor,
-      offset,
-      committed_at_ms: atMs,
-      acknowledgement: core.acknowledgement,
+      kind: 'change',
+      before,
+      frame: core.changeFrame(change, 'finish'),
+      reply: () => ({
+        api_version: 'v1',
+        stream: path.stream,
+        consumer_group: path.group,
+        cursor,
+        offset,
+        committed_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
     }
   }
 
-  async rewind(
+  rewind(
     caller: Caller,
     path: GroupPath,
     cursor: string,
     { offset, reason }: CursorRewindBody,
-  ): Promise<CursorRewindReply> {
+  ): Decision<CursorRewindReply, Change> {
     const core = this.#core
     const stream = this.#settable(caller, path, offset)
     const { tenant, principal } = caller
-    const group = ensureGroup(core, stream, path.group, 'internal_error')
-    const previous = group.cursors.get(cursor)?.offset ?? null
-    const auditOffset = core.auditStream(tenant).nextOffset
+    const group = groupOf(core, stream, path.group)
+    const audit = core.auditOf(tenant)
+    const previous = stream.groups.get(path.group)?.cursors.get(cursor)?.offset ?? null
     const atMs = core.time.wallMs()
-    await core.change(
-      {
-        kind: 'cursor_rewound',
-        group_number: group.number,
-        cursor,
-        offset,
-        at_ms: atMs,
-        previous_offset: previous,
-        reason,
-        principal,
-        tenant,
-        stream: stream.name,
-        group: group.name,
-        audit_offset: auditOffset,
-      },
-      { purpose: 'finish', failure: 'internal_error' },
-    )
-    return {
-      api_version: 'v1',
-      stream: path.stream,
-      consumer_group: path.group,
+    const change = {
+      kind: 'cursor_rewound',
+      group_number: group.number,
       cursor,
       offset,
+      at_ms: atMs,
       previous_offset: previous,
       reason,
-      rewound_at_ms: atMs,
-      acknowledgement: core.acknowledgement,
+      principal,
+      tenant,
+      stream: stream.name,
+      group: path.group,
+      audit_offset: audit.nextOffset,
+    } as const
+    return {
+      kind: 'change',
+      before: [...group.before, ...audit.before],
+      frame: core.changeFrame(change, 'finish'),
+      reply: () => ({
+        api_version: 'v1',
+        stream: path.stream,
+        consumer_group: path.group,
+        cursor,
+        offset,
+        previous_offset: previous,
+        reason,
+        rewound_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
     }
   }
 

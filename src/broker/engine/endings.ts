@@ -6,6 +6,7 @@
  * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
  *     the delivery
  */
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import {
   FRAME_DEAD_LETTER,
   FRAME_RESOLVE,
@@ -16,6 +17,7 @@ import {
   resolveBytes,
 } from '../frames.ts'
 import type { DeadLetterCause, Resolution } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
@@ -43,17 +45,28 @@ export interface DeadLetterOrder {
   readonly principal: string
 }
 
+/** Why a failure policy is asked. */
+interface PolicyOrder {
+  readonly reason: string
+  readonly cause: 'policy' | 'expiry'
+  readonly principal: string
+}
+
 /** What a failure policy makes of a delivery. */
-type PolicyOutcome =
+export type PolicyOutcome =
   | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
   | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
   | { readonly action: 'stopped' }
 
-/** What became of an order. `unreadable`: the record is damaged, or longer than what the log takes now. */
-type CopyOutcome =
-  | { readonly kind: 'copied'; readonly offset: number }
-  | { readonly kind: 'unreadable' }
-  | { readonly kind: 'too-many-hops' }
+/** What is to become of an order. */
+export interface CopyOutcomes<Reply> {
+  readonly copied: (offset: number) => Reply
+  /** The record is damaged, or longer than what the log takes now. */
+  readonly unreadable: () => Decision<Reply, Change>
+  readonly tooManyHops: () => Decision<Reply, Change>
+  /** The copy is stored. */
+  readonly onStored: () => void
+}
 
 export class Endings {
   readonly #core: Core
@@ -65,77 +78,97 @@ export class Endings {
     this.#onReleased = onReleased
   }
 
-  /** Resolves when it is stored. @throws BrokerError at once when the frame is not taken */
-  resolve(resolutions: readonly (Resolution & { readonly group: Group })[]): Promise<void> {
-    const core = this.#core
+  /** @param onStored see `NewFrame` */
+  resolution(
+    resolutions: readonly (Resolution & { readonly group: Group })[],
+    onStored: () => void = () => {},
+  ): NewFrame<Change> {
     const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
-    return core.append({
+    return {
       type: FRAME_RESOLVE,
       payloadBytes: resolveBytes(entries),
       encode: (target, at) => void encodeResolve(target, at, entries),
       purpose: 'finish',
-      failure: FAILURE,
-    })
+      durability: this.#core.localDisk,
+      onStored,
+    }
   }
 
-  /** Back into the queue. @param reason null: of nobody in particular @returns when it is available */
-  async release({ group, offset, attempt }: Failed, delayMs: number, reason: string | null): Promise<number> {
+  /** Back into the queue. @param reason null: of nobody in particular @param onStored see `NewFrame` */
+  release(
+    { group, offset, attempt }: Failed,
+    delayMs: number,
+    reason: string | null,
+    onStored: () => void = () => {},
+  ): { readonly frame: NewFrame<Change>; readonly availableAtMs: number } {
     const atMs = this.#core.time.nowMs()
     const valueMs = delayMs === 0 ? 0 : atMs + delayMs
     const why = reason === null ? {} : { reason: keptReason(reason) }
-    await this.resolve([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }])
-    if (delayMs === 0) this.#onReleased(group)
-    return atMs + delayMs
+    const frame = this.resolution([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }], () => {
+      onStored()
+      if (delayMs === 0) this.#onReleased(group)
+    })
+    return { frame, availableAtMs: atMs + delayMs }
   }
 
-  /** What the stream's failure policy has for it. @param again as for `deadLetter` */
-  async applyPolicy(
+  /** What the stream's failure policy has for it. @param again as for `deadLetter` @param onStored see `NewFrame` */
+  applyPolicy<Reply>(
     active: Failed,
     again: () => Failed,
-    failed: { readonly reason: string; readonly cause: 'policy' | 'expiry'; readonly principal: string },
-  ): Promise<PolicyOutcome> {
-    const { group, offset, attempt } = active
+    failed: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
+    const { group, attempt } = active
     const { stream } = group
     const policy = stream.config.failure_policy
     if (policy === null || attempt < policy.max_attempts) {
       const delayMs = policy?.retry_delay_millis ?? 0
       const reason = failed.cause === 'expiry' ? null : failed.reason
-      const availableAtMs = await this.release({ group, offset, attempt }, delayMs, reason)
-      return { action: delayMs === 0 ? 'redeliver_now' : 'scheduled_retry', availableAtMs }
+      const { frame, availableAtMs } = this.release(active, delayMs, reason, onStored)
+      const action = delayMs === 0 ? 'redeliver_now' : 'scheduled_retry'
+      return { kind: 'change', frame, reply: () => replyOf({ action, availableAtMs }) }
     }
     const target = policy.dead_letter_stream
     const isUsable = target !== null && target !== AUDIT_STREAM && target !== stream.name // E2
-    if (isUsable && this.#core.state.stream(stream.tenant, target)) {
-      const outcome = await this.deadLetter(again, { ...failed, target })
-      if (outcome.kind === 'copied') return { action: 'dead_lettered', target, offset: outcome.offset }
+    if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
+      return this.#stop(active, failed, replyOf, onStored)
     }
-    await this.#stop(again(), failed)
-    return { action: 'stopped' }
+    const stop = (): Decision<Reply, Change> => this.#stop(again(), failed, replyOf, onStored)
+    const outcomes: CopyOutcomes<Reply> = {
+      copied: (offset) => replyOf({ action: 'dead_lettered', target, offset }),
+      unreadable: stop,
+      tooManyHops: stop,
+      onStored,
+    }
+    return this.deadLetter(again, { ...failed, target }, outcomes)
   }
 
-  #stop(
+  #stop<Reply>(
     { group, offset, attempt }: Failed,
-    { reason, principal }: { readonly reason: string; readonly principal: string },
-  ): Promise<void> {
+    { reason, principal }: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
     const core = this.#core
     const { tenant } = group.stream
-    return core.change(
-      {
-        kind: 'delivery_stopped',
-        wall_ms: core.time.wallMs(),
-        group_number: group.number,
-        offset,
-        attempt,
-        at_ms: core.time.nowMs(),
-        reason,
-        principal,
-        tenant,
-        stream: group.stream.name,
-        group: group.name,
-        audit_offset: core.auditStream(tenant).nextOffset,
-      },
-      { purpose: 'finish', failure: FAILURE },
-    )
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const stopped = {
+      kind: 'delivery_stopped',
+      wall_ms: core.time.wallMs(),
+      group_number: group.number,
+      offset,
+      attempt,
+      at_ms: core.time.nowMs(),
+      reason,
+      principal,
+      tenant,
+      stream: group.stream.name,
+      group: group.name,
+      audit_offset: auditOffset,
+    } as const
+    const frame = core.changeFrame(stopped, 'finish', onStored)
+    return { kind: 'change', before, frame, reply: () => replyOf({ action: 'stopped' }) }
   }
 
   /**
@@ -143,19 +176,35 @@ export class Endings {
    *
    * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
    */
-  async deadLetter(again: () => Failed, order: DeadLetterOrder): Promise<CopyOutcome> {
+  deadLetter<Reply>(
+    again: () => Failed,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const record = await this.#core.engine.steady(() => this.#recordOf(again()))
+        return () => this.#copy(again(), record, order, outcomes)
+      },
+    }
+  }
+
+  #copy<Reply>(
+    { group, offset, attempt }: Failed,
+    record: RawRecord | null,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
     const core = this.#core
-    const record = await core.steady(() => this.#recordOf(again()))
-    const { group, offset, attempt } = again()
-    if (record === null) return { kind: 'unreadable' }
+    if (record === null) return outcomes.unreadable()
     const hops = deadLetterOriginOf(record.bytes)?.count ?? 0
-    if (hops >= DEAD_LETTER_HOPS_MAX) return { kind: 'too-many-hops' }
+    if (hops >= DEAD_LETTER_HOPS_MAX) return outcomes.tooManyHops()
     const source = group.stream
     const { tenant } = source
     const target = core.state.stream(tenant, order.target)
     if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
-    const audit = core.auditStream(tenant)
-    const auditOffset = audit.nextOffset
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
     const targetOffset = target.nextOffset
     const deadLetter = {
       cause: order.cause,
@@ -176,20 +225,21 @@ export class Endings {
       record,
     }
     const payloadBytes = deadLetterBytes(deadLetter)
-    if (payloadBytes > core.appender.payloadBytesMax) return { kind: 'unreadable' }
-    await core.append({
+    if (payloadBytes > core.appender.payloadBytesMax) return outcomes.unreadable()
+    const frame: NewFrame<Change> = {
       type: FRAME_DEAD_LETTER,
       payloadBytes,
       encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
       purpose: 'finish',
-      failure: FAILURE,
+      durability: core.localDisk,
       onStored: () => {
         core.makeVisible(target, targetOffset + 1)
-        core.makeVisible(audit, auditOffset + 1)
+        core.showEvent(tenant, auditOffset)
+        core.counters.deadLettered()
+        outcomes.onStored()
       },
-    })
-    core.counters.deadLettered()
-    return { kind: 'copied', offset: targetOffset }
+    }
+    return { kind: 'change', before, frame, reply: () => outcomes.copied(targetOffset) }
   }
 
   /** As it stands in its frame; null when it is damaged. */

@@ -1,12 +1,19 @@
 /** The broker without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
+import assert from 'node:assert/strict'
+import { Engine } from '../../engine/engine.ts'
+import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
+import type { CachedFrames } from '../../log/cached-frames.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { BrokerCounters } from '../counters.ts'
+import type { Change } from '../frames/change.ts'
+import { WAITING_CLAIMS_MAX } from '../limits.ts'
 import type { RecordReads } from '../records/record-reads.ts'
+import { RecordsInMemory } from '../records/records-in-memory.ts'
 import type { WriteTask } from '../records/write-task.ts'
 import { TOKEN_KEY_BYTES } from '../tokens.ts'
-import { Appender } from '../../log/appender.ts'
+import { Appender } from '../../engine/appender.ts'
 import { BrokerTime } from './broker-time.ts'
 import type { Clocks } from './broker-time.ts'
 import { CLOCK_OFFSET_MS_MAX } from './clock-watch.ts'
@@ -14,6 +21,9 @@ import { Checkpoints } from './checkpoints.ts'
 import { Core } from './core.ts'
 import type { Timers } from './core.ts'
 import { recoverState } from './recovery.ts'
+import { applyChange } from './apply-change.ts'
+import { applyFrame } from './apply-frames.ts'
+import type { BrokerState } from './state.ts'
 
 export interface EngineParts {
   readonly log: Log
@@ -35,17 +45,19 @@ export interface EngineParts {
   readonly hasReplicas: boolean
   /** An operator wants broker time to be the wall clock, whatever the log says. */
   readonly setsClock: boolean
+  /** Main renders what is in memory: in the log's ring, and in the page cache where that is not null. Null: threads read everything. */
+  readonly inMemory: { readonly cached: CachedFrames | null } | null
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
 }
 
-export interface Engine {
+export interface BrokerEngine {
   readonly core: Core
   readonly checkpoints: Checkpoints
 }
 
 /** @throws StoreError and what the file system throws */
-export async function openEngine(parts: EngineParts): Promise<Engine> {
+export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const { log, directories, files, logger, clock } = parts
   const recovered = recoverState(log, directories, files, logger)
   const checkpoints: Checkpoints = new Checkpoints(
@@ -68,10 +80,19 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
     },
     defer: parts.defer,
   })
-  const core: Core = new Core(
-    { ...parts, appender, time, timers: clock, counters: new BrokerCounters() },
+  if (parts.inMemory) parts.reads.inMemory = new RecordsInMemory(appender.keepRecent(), parts.inMemory.cached)
+  const engine = new Engine<BrokerState, Change>(
+    {
+      log,
+      appender,
+      machine: { apply },
+      nowMs: () => clock.nowMs(),
+      waitingMax: WAITING_CLAIMS_MAX,
+      inFlightBytesMax: Infinity,
+    },
     recovered.state,
   )
+  const core: Core = new Core({ ...parts, engine, time, timers: clock, counters: new BrokerCounters() })
   checkpoints.complete(recovered)
   await begin(core, parts)
   if (setsClock) await setClock(core, parts, -aheadMs)
@@ -88,7 +109,8 @@ async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: n
   const offset = core.auditStream(tenant).nextOffset
   const atMs = core.time.wallMs()
   const set = { set_to_ms: atMs, shift_ms: shiftMs, at_ms: atMs, tenant, principal: 'operator', audit_offset: offset }
-  await core.change({ kind: 'clock_set', ...set }, { purpose: 'finish', durability: 'sync', failure: 'internal_error' })
+  const frame = core.changeFrame({ kind: 'clock_set', ...set }, 'finish')
+  await core.store({ ...frame, durability: 'sync' }, 'internal_error')
   logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
 }
 
@@ -97,11 +119,14 @@ async function begin(core: Core, { random, tenants }: EngineParts): Promise<void
   if (core.state.secret.byteLength === 0) {
     const secret = new Uint8Array(TOKEN_KEY_BYTES)
     random(secret)
-    await core.change(
-      { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.wallMs() },
-      { purpose: 'admit', failure: 'internal_error' },
-    )
+    const init = { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.wallMs() } as const
+    await core.store(core.changeFrame(init, 'admit'), 'internal_error')
   }
   for (const tenant of tenants) core.auditStream(tenant)
   await core.appender.settled()
+}
+
+function apply(state: BrokerState, frame: AppendedFrame<Change>, at: FramePlace): void {
+  const isKnown = frame.change ? applyChange(state, frame.change, at) : applyFrame(state, frame, at)
+  assert(isKnown, 'a frame is about what is there')
 }

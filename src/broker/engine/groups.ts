@@ -1,29 +1,32 @@
 /** Consumer groups come into being with the first thing that is kept for them. */
-import { refuse } from '../refusals.ts'
+import type { NewFrame } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
 import type { Caller, GroupPath } from '../operations.ts'
-import type { Core, PersistFailure } from './core.ts'
+import { refuse } from '../refusals.ts'
+import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
-import type { Group, StreamState } from './state.ts'
+import type { StreamState } from './state.ts'
 
-/** @throws BrokerError */
-export function ensureGroup(core: Core, stream: StreamState, name: string, failure: PersistFailure): Group {
+/** The number of a group, and the frame that has to come before what is kept for it when it is not there yet. */
+export function groupOf(
+  core: Core,
+  stream: StreamState,
+  name: string,
+): { readonly number: number; readonly before: readonly NewFrame<Change>[] } {
   const existing = stream.groups.get(name)
-  if (existing) return existing
+  if (existing) return { number: existing.number, before: NONE }
   const number = core.state.groups.length
-  core
-    .change(
-      {
-        kind: 'group_created',
-        group_number: number,
-        stream_number: stream.number,
-        group: name,
-        at_ms: core.time.wallMs(),
-      },
-      { purpose: 'admit', failure },
-    )
-    .catch(() => {}) // the frame that needs the group is lost with it, and says so
-  return core.state.groups[number]!
+  const created = {
+    kind: 'group_created',
+    group_number: number,
+    stream_number: stream.number,
+    group: name,
+    at_ms: core.time.wallMs(),
+  } as const
+  return { number, before: [core.changeFrame(created, 'admit')] }
 }
+
+const NONE: readonly never[] = []
 
 /** The stream of a route about a group, for inspection. The audit stream has no groups of its own, and is there nevertheless. */
 export function streamOfGroup(core: Core, caller: Caller, { stream }: GroupPath): StreamState {

@@ -1,4 +1,7 @@
 /** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
+import { replied } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
 import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX, SLICE_ENTRIES } from '../limits.ts'
 import type { Caller, GroupPath } from '../operations.ts'
 import { GroupState } from '../state/group.ts'
@@ -22,7 +25,7 @@ export class Inspection {
     this.#core = core
   }
 
-  describeGroup(caller: Caller, path: GroupPath): Promise<GroupReply> {
+  describeGroup(caller: Caller, path: GroupPath): Decision<GroupReply, Change> {
     return this.#of(caller, path, (stream, group) => {
       const queue = group?.queue ?? GroupState.create()
       const next = stream.nextOffset
@@ -39,17 +42,18 @@ export class Inspection {
     })
   }
 
-  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
-    return this.#of(caller, path, async (_stream, group) => {
-      if (group === undefined) return { lease_count: 0, leases: [], truncated: false }
-      const { entries, truncated } = group.queue.leases(this.#core.time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
-      const leases: LeaseListReply['leases'] = []
-      for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
-        if (from > 0) await this.#core.turn()
-        leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
-      }
-      return { lease_count: leases.length, leases, truncated }
-    })
+  /** Made in slices. */
+  async leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
+    const group = streamOfGroup(this.#core, caller, path).groups.get(path.group)
+    const named = { api_version: 'v1', stream: path.stream, consumer_group: path.group } as const
+    if (group === undefined) return { ...named, lease_count: 0, leases: [], truncated: false }
+    const { entries, truncated } = group.queue.leases(this.#core.time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
+    const leases: LeaseListReply['leases'] = []
+    for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
+      if (from > 0) await this.#core.turn()
+      leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
+    }
+    return { ...named, lease_count: leases.length, leases, truncated }
   }
 
   #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
@@ -71,7 +75,7 @@ export class Inspection {
     }))
   }
 
-  delayed(caller: Caller, path: GroupPath): Promise<DelayedListReply> {
+  delayed(caller: Caller, path: GroupPath): Decision<DelayedListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       if (group === undefined) return { delayed_count: 0, delayed: [], truncated: false }
       const { entries, truncated } = group.queue.delayed(LIST_ENTRIES_MAX)
@@ -79,7 +83,7 @@ export class Inspection {
     })
   }
 
-  replayConsumers(caller: Caller, path: GroupPath): Promise<ReplayConsumerListReply> {
+  replayConsumers(caller: Caller, path: GroupPath): Decision<ReplayConsumerListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       const consumers = Array.from(group?.observations ?? [], ([consumerId, seen]) => ({
         consumer_id: consumerId,
@@ -92,19 +96,17 @@ export class Inspection {
     })
   }
 
-  cursors(caller: Caller, path: GroupPath): Promise<CursorListReply> {
+  cursors(caller: Caller, path: GroupPath): Decision<CursorListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       const cursors = cursorsOf(group)
       return { cursor_count: cursors.length, cursors }
     })
   }
 
-  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T | Promise<T>) {
-    return this.#core.judged(async () => {
-      const stream = streamOfGroup(this.#core, caller, path)
-      const found = await look(stream, stream.groups.get(path.group))
-      return { api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const
-    })
+  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T) {
+    const stream = streamOfGroup(this.#core, caller, path)
+    const found = look(stream, stream.groups.get(path.group))
+    return replied({ api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const)
   }
 }
 

@@ -5,12 +5,13 @@
  * in its class and stays.
  */
 import { StoreError } from '../../errors.ts'
+import { FrameNotTaken } from '../../engine/appender.ts'
 import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
-import { BrokerError, refuse } from '../refusals.ts'
+import { refuse } from '../refusals.ts'
 import type { ReplayDiagnostics } from '../wire/record-answers.ts'
 import type { Core } from './core.ts'
-import { ensureGroup } from './groups.ts'
+import { groupOf } from './groups.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { Observation, StreamState } from './state.ts'
 
@@ -28,7 +29,7 @@ export class Reading {
 
   async replay(caller: Caller, name: string, request: ReplayRequest): Promise<RenderedJson> {
     const core = this.#core
-    const { body, seen } = await core.steady(() => this.#replay(caller, name, request))
+    const { body, seen } = await core.engine.steady(() => this.#replay(caller, name, request))
     core.counters.replayed(seen.returnedRecords)
     if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
     return body
@@ -75,7 +76,7 @@ export class Reading {
   }
 
   audit(caller: Caller, request: AuditRequest): Promise<RenderedJson> {
-    return this.#core.steady(() => this.#audit(caller, request))
+    return this.#core.engine.steady(() => this.#audit(caller, request))
   }
 
   async #audit(caller: Caller, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
@@ -145,26 +146,28 @@ export class Reading {
   /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
   #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
     const core = this.#core
+    const stream = core.state.stream(caller.tenant, name)
+    if (stream === undefined) return
+    const { number, before } = groupOf(core, stream, consumer.group)
+    const change = {
+      kind: 'observation',
+      group_number: number,
+      consumer_id: consumer.id,
+      returned_records: seen.returnedRecords,
+      next_offset: seen.nextOffset,
+      end_of_stream: seen.endOfStream,
+      at_ms: core.time.wallMs(),
+    } as const
+    const observation = { ...core.changeFrame(change, 'admit'), durability: 'append' } as const
     try {
-      const stream = core.stream(caller, name, 'stream_not_found')
-      const group = ensureGroup(core, stream, consumer.group, 'internal_error')
-      const change = {
-        kind: 'observation',
-        group_number: group.number,
-        consumer_id: consumer.id,
-        returned_records: seen.returnedRecords,
-        next_offset: seen.nextOffset,
-        end_of_stream: seen.endOfStream,
-        at_ms: core.time.wallMs(),
-      } as const
-      core.change(change, { purpose: 'admit', durability: 'append', failure: 'internal_error' }).catch(() => {})
+      for (const frame of [...before, observation]) core.engine.appendSilently(frame)
     } catch (error) {
-      if (!(error instanceof BrokerError)) throw error
+      if (!(error instanceof FrameNotTaken)) throw error
     }
   }
 }
 
-const notNow = (): BrokerError =>
+const notNow = (): Error =>
   refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
 
 /** Where the next page begins: behind what was returned, or behind the end when nothing is left. */

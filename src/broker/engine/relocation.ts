@@ -7,7 +7,7 @@
  * M2  what lives is counted as it is stored, not by its payloads
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import type { Cleaning } from '../../log/cleaning.ts'
+import type { Cleaning } from '../../engine/cleaning.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import { encodeChange } from '../frames/change.ts'
@@ -111,12 +111,13 @@ function appendAgain(core: Core, stream: StreamState, run: readonly RawRecord[])
   const { offset: firstOffset, ingestTimeMs } = run[0]!
   const records = run.map(({ bytes }) => bytes)
   const frame = { streamNumber: stream.number, firstOffset, ingestTimeMs, relocated: true, records }
-  const stored = core.append({
+  const moved = {
     type: FRAME_RECORDS,
     payloadBytes: recordsBytes(records),
-    encode: (target, at) => void encodeRecords(target, at, frame),
+    encode: (target: Buffer, at: number) => void encodeRecords(target, at, frame),
     ...MOVING,
-  })
+  }
+  const stored = core.store(moved, 'internal_error')
   core.readLater(stream) // M1
   return stored
 }
@@ -152,14 +153,14 @@ function changeOf({ event_id, kind, at_ms, tenant, principal, stream, detail, of
 }
 
 function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
-  const stored = core.change(changeOf(event), MOVING)
+  const stored = core.store({ ...core.changeFrame(changeOf(event), 'finish'), ...MOVING }, 'internal_error')
   core.readLater(stream) // M1
   return stored
 }
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0)
 
-const MOVING = { purpose: 'finish', durability: 'sync', failure: 'internal_error' } as const
+const MOVING = { purpose: 'finish', durability: 'sync' } as const
 
 function isIn(segment: SegmentInfo, stream: StreamState, offset: number): boolean {
   const place = new Places(1)

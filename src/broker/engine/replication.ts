@@ -6,7 +6,10 @@
  * L2  the records and the link's progress are one frame
  */
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
@@ -32,8 +35,8 @@ export class Replication {
     this.#nodeId = nodeId
   }
 
-  status(caller: Caller): Promise<ReplicationStatusReply> {
-    return this.#core.judged(() => ({
+  status(caller: Caller): Decision<ReplicationStatusReply, Change> {
+    return replied({
       api_version: 'v1',
       status: 'not_configured',
       node_id: this.#nodeId,
@@ -53,10 +56,10 @@ export class Replication {
           next_expected_offset: nextExpectedOffset,
           target_watermark: stream.visibleNext,
         })),
-    }))
+    })
   }
 
-  async apply(caller: Caller, body: ReplicaApply): Promise<ReplicaApplyReply> {
+  apply(caller: Caller, body: ReplicaApply): Decision<ReplicaApplyReply, Change> {
     const core = this.#core
     const { stream: name, source_site, target_site, policy, records } = body
     if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
@@ -76,19 +79,7 @@ export class Replication {
     if (first > expected) {
       throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`)
     }
-    const end = first + records.length
-    const applied = await this.#append(caller, name, link, records)
-    if (applied.at(-1) !== end - 1) await core.settled(FAILURE) // what was applied before may not be stored yet
-    return {
-      api_version: 'v1',
-      stream: name,
-      applied: applied.length,
-      skipped: records.length - applied.length,
-      next_expected_offset: Math.max(expected, end),
-      target_watermark: this.#streamOf(caller, name).visibleNext,
-      applied_origin_offsets: applied,
-      acknowledgement: core.acknowledgement,
-    }
+    return this.#append(caller, name, link, records, [])
   }
 
   /** L1. Of a link that brought nothing yet, 0. */
@@ -96,41 +87,64 @@ export class Replication {
     return (stream && this.#core.state.link(stream, link)?.nextExpectedOffset) ?? 0
   }
 
-  #streamOf(caller: Caller, name: string): StreamState {
-    const existing = this.#core.state.stream(caller.tenant, name)
-    if (existing) return existing
-    // The records behind it are lost with it.
-    this.#streams.createStream(caller, name, DEFAULT_STREAM_CONFIG, FAILURE).catch(() => {})
-    return this.#core.state.stream(caller.tenant, name)!
-  }
-
   /**
    * L2. Large batches in several frames, one after the other, as they need not fit into the log's memory together: what is stored of one
    * is not sent again. Meanwhile another batch may bring the same records.
    *
-   * @returns origin offsets of the records that were appended here
+   * @param applied origin offsets of the records that were appended before
    */
-  async #append(caller: Caller, name: string, link: Link, records: ReplicatedRecords): Promise<number[]> {
+  #append(
+    caller: Caller,
+    name: string,
+    link: Link,
+    records: ReplicatedRecords,
+    applied: readonly number[],
+  ): Decision<ReplicaApplyReply, Change> {
+    const core = this.#core
     const first = records[0]!.origin_offset
-    const applied: number[] = []
-    for (;;) {
-      const stream = this.#streamOf(caller, name)
-      const fresh = records.slice(this.#expectedOf(stream, link) - first)
-      if (fresh.length === 0) return applied
-      const bodies = ofOneFrame(fresh)
-      await this.#appendFrame(stream, link, bodies)
-      for (const { origin_offset } of bodies) applied.push(origin_offset)
+    const expected = this.#expectedOf(core.state.stream(caller.tenant, name), link)
+    const fresh = records.slice(Math.max(0, expected - first))
+    const bodies = fresh.length === 0 ? fresh : ofOneFrame(fresh)
+    const appended = [...applied, ...bodies.map(({ origin_offset }) => origin_offset)]
+    const reply = (): ReplicaApplyReply => ({
+      api_version: 'v1',
+      stream: name,
+      applied: appended.length,
+      skipped: records.length - appended.length,
+      next_expected_offset: Math.max(expected, first + records.length),
+      target_watermark: core.state.stream(caller.tenant, name)?.visibleNext ?? 0,
+      applied_origin_offsets: appended,
+      acknowledgement: core.acknowledgement,
+    })
+    if (bodies.length === 0) return replied(reply())
+    const { before, frame } = this.#frameOf(caller, name, link, bodies)
+    if (bodies.length === fresh.length) return { kind: 'change', before, frame, reply }
+    return {
+      kind: 'read',
+      read: async () => {
+        for (const each of before) core.engine.appendSilently(each)
+        await core.store(frame, FAILURE)
+        return () => this.#append(caller, name, link, records, appended)
+      },
     }
   }
 
-  #appendFrame(stream: StreamState, link: Link, bodies: ReplicatedRecords): Promise<void> {
+  /** The creation of the stream before it, when it is not there yet: the records are lost with it. */
+  #frameOf(
+    caller: Caller,
+    name: string,
+    link: Link,
+    bodies: ReplicatedRecords,
+  ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
     const core = this.#core
-    const firstOffset = stream.nextOffset
-    const ingestTimeMs = core.time.wallMs()
-    const frame = {
-      streamNumber: stream.number,
+    const stream = core.state.stream(caller.tenant, name)
+    const creation = stream === undefined ? this.#streams.creation(caller, name, DEFAULT_STREAM_CONFIG) : null
+    const before = creation === null ? [] : [...creation.before, creation.frame]
+    const firstOffset = stream?.nextOffset ?? 0
+    const replicated = {
+      streamNumber: stream?.number ?? core.state.streams.length + before.length - 1,
       firstOffset,
-      ingestTimeMs,
+      ingestTimeMs: core.time.wallMs(),
       ...link,
       firstOriginOffset: bodies[0]!.origin_offset,
       records: bodies.map((body) => ({
@@ -142,7 +156,7 @@ export class Replication {
         sourceIngestTimeMs: body.ingest_time_ms,
       })),
     }
-    const payloadBytes = replicatedRecordsBytes(frame)
+    const payloadBytes = replicatedRecordsBytes(replicated)
     if (payloadBytes > core.appender.payloadBytesMax) {
       throw refuse(
         'replica_apply_too_large',
@@ -152,14 +166,18 @@ export class Replication {
         },
       )
     }
-    return core.append({
+    const frame: NewFrame<Change> = {
       type: FRAME_RECORDS_REPLICATED,
       payloadBytes,
-      encode: (target, at) => void encodeReplicatedRecords(target, at, frame),
+      encode: (target, at) => void encodeReplicatedRecords(target, at, replicated),
       purpose: 'admit',
-      failure: FAILURE,
-      onStored: () => core.makeVisible(stream, firstOffset + bodies.length),
-    })
+      durability: core.localDisk,
+      onStored: () => {
+        const target = core.state.stream(caller.tenant, name)
+        if (target) core.makeVisible(target, firstOffset + bodies.length)
+      },
+    }
+    return { before, frame }
   }
 }
 

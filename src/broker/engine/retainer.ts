@@ -1,9 +1,9 @@
 /**
  * Retention, enforced in the background: the floor of a stream rises, with a frame that says so; then segments that hold nothing of any
- * stream go, once a checkpoint stands for them. When too much of the log is garbage (log/cleaning.ts), what lives in its oldest segment is
+ * stream go, once a checkpoint stands for them. When too much of the log is garbage (engine/cleaning.ts), what lives in its oldest segment is
  * moved first. Where only the lack of a checkpoint keeps a segment from going, one is written.
  */
-import { Cleaning } from '../../log/cleaning.ts'
+import { Cleaning } from '../../engine/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -67,16 +67,14 @@ export class Retainer {
     if (plannedFloor <= stream.floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
     if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
-    const stored = core.change(
-      {
-        kind: 'retained',
-        stream_number: stream.number,
-        floor: plannedFloor,
-        removed_bytes: removedBytes,
-        at_ms: core.time.wallMs(),
-      },
-      { purpose: 'finish', failure: 'internal_error' },
-    )
+    const retained = {
+      kind: 'retained',
+      stream_number: stream.number,
+      floor: plannedFloor,
+      removed_bytes: removedBytes,
+      at_ms: core.time.wallMs(),
+    } as const
+    const stored = core.store(core.changeFrame(retained, 'finish'), 'internal_error')
     core.tellLater(stream)
     await stored
   }

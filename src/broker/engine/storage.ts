@@ -1,5 +1,8 @@
 /** Storage administration: what retention, tiering and quarantine look like, and acknowledging incidents. */
+import { replied } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import type { Change } from '../frames/change.ts'
 import type { Caller, RetentionLimits } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
@@ -97,19 +100,17 @@ export class Storage {
     }
   }
 
-  quarantine(caller: Caller, name: string): Promise<QuarantineListReply> {
-    return this.#core.judged(() => {
-      const incidents = incidentsOf(this.#core, this.#stream(caller, name))
-      return { stream: name, incident_count: incidents.length, incidents }
-    })
+  quarantine(caller: Caller, name: string): Decision<QuarantineListReply, Change> {
+    const incidents = incidentsOf(this.#core, this.#stream(caller, name))
+    return replied({ stream: name, incident_count: incidents.length, incidents })
   }
 
-  async acknowledgeQuarantine(
+  acknowledgeQuarantine(
     caller: Caller,
     name: string,
     incidentId: string,
     body: QuarantineAcknowledgeBody,
-  ): Promise<QuarantineAcknowledgeReply> {
+  ): Decision<QuarantineAcknowledgeReply, Change> {
     const core = this.#core
     const stream = this.#stream(caller, name)
     const incident = this.#incident(stream, incidentId)
@@ -117,22 +118,25 @@ export class Storage {
       throw refuse('write_not_allowed', 'the incident was acknowledged before')
     }
     const { tenant, principal } = caller
-    await core.change(
-      {
-        kind: 'quarantine_acknowledged',
-        stream_number: stream.number,
-        stream: stream.name,
-        incident_id: incidentId,
-        acknowledged_by: body.acknowledged_by ?? null,
-        note: body.note ?? null,
-        at_ms: core.time.wallMs(),
-        principal,
-        tenant,
-        audit_offset: core.auditStream(tenant).nextOffset,
-      },
-      { purpose: 'finish', failure: 'internal_error' },
-    )
-    return { ...this.#incident(stream, incidentId), acknowledgement: core.acknowledgement }
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const acknowledged = {
+      kind: 'quarantine_acknowledged',
+      stream_number: stream.number,
+      stream: stream.name,
+      incident_id: incidentId,
+      acknowledged_by: body.acknowledged_by ?? null,
+      note: body.note ?? null,
+      at_ms: core.time.wallMs(),
+      principal,
+      tenant,
+      audit_offset: auditOffset,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      frame: core.changeFrame(acknowledged, 'finish'),
+      reply: () => ({ ...this.#incident(stream, incidentId), acknowledgement: core.acknowledgement }),
+    }
   }
 
   async #tiering(

@@ -1,7 +1,10 @@
 /** Streams: create, list, describe, and publishing records to them. */
-import type { AppendDurability } from '../../log/appender.ts'
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
+import type { AppendDurability } from '../../engine/appender.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
 import type { NewRecord } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import type { PublishInput } from '../publish-input.ts'
@@ -18,7 +21,7 @@ import type {
 } from '../wire/record-answers.ts'
 import type { CreateStreamBody, RecordDurability } from '../wire/requests.ts'
 import { VOLATILE } from './core.ts'
-import type { Core, PersistFailure } from './core.ts'
+import type { Core } from './core.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { StreamConfig, StreamState } from './state.ts'
 
@@ -45,7 +48,7 @@ export class Streams {
     this.#quotas = quotas
   }
 
-  async create(caller: Caller, name: string, body: CreateStreamBody): Promise<CreateStreamReply> {
+  create(caller: Caller, name: string, body: CreateStreamBody): Decision<CreateStreamReply, Change> {
     const core = this.#core
     if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
       throw refuse('stream_already_exists', 'a stream of this name exists')
@@ -53,56 +56,54 @@ export class Streams {
     if (body.failure_policy?.dead_letter_stream === name) {
       throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
     }
-    await this.createStream(caller, name, configOf(body), 'internal_error')
-    return { api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }
+    return {
+      kind: 'change',
+      ...this.creation(caller, name, configOf(body)),
+      reply: () => ({ api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }),
+    }
   }
 
-  /** Appends the creation; the stream is there at once. */
-  createStream(caller: Caller, name: string, config: StreamConfig, failure: PersistFailure): Promise<void> {
+  /** @returns the frame of the creation, and those it builds on */
+  creation(
+    { tenant, principal }: Caller,
+    name: string,
+    config: StreamConfig,
+  ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
     const core = this.#core
-    const { tenant, principal } = caller
-    const auditOffset = core.auditStream(tenant).nextOffset // it may take the next number
-    const number = core.state.streams.length
-    const stored = core.change(
-      {
-        kind: 'stream_created',
-        stream_number: number,
-        tenant,
-        stream: name,
-        ...config,
-        at_ms: core.time.wallMs(),
-        principal,
-        audit_offset: auditOffset,
-      },
-      { purpose: 'admit', failure },
-    )
-    core.tellLater(core.state.streams[number]!)
-    return stored
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const created = {
+      kind: 'stream_created',
+      stream_number: core.state.streams.length + before.length,
+      tenant,
+      stream: name,
+      ...config,
+      at_ms: core.time.wallMs(),
+      principal,
+      audit_offset: auditOffset,
+    } as const
+    const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
+    return { before, frame: { ...core.changeFrame(created, 'admit'), onTaken } }
   }
 
   /** Made in slices: a stream that is created meanwhile may be in the list or not. */
-  list(caller: Caller): Promise<StreamListReply> {
-    return this.#core.judged(async () => {
-      const { state, turn } = this.#core
-      const streams: StreamSummary[] = []
-      for (let after: string | null = null; ; await turn()) {
-        const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
-        for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
-        if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
-        after = slice.at(-1)!.name
-      }
-    })
+  async list(caller: Caller): Promise<StreamListReply> {
+    const { state, turn } = this.#core
+    const streams: StreamSummary[] = []
+    for (let after: string | null = null; ; await turn()) {
+      const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
+      for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
+      if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
+      after = slice.at(-1)!.name
+    }
   }
 
-  describe(caller: Caller, name: string): Promise<StreamReply> {
+  describe(caller: Caller, name: string): Decision<StreamReply, Change> {
     const core = this.#core
-    return core.judged(() => {
-      if (name === AUDIT_STREAM) core.auditStream(caller.tenant)
-      return { api_version: 'v1', ...summaryOf(core.stream(caller, name, 'stream_not_found')) }
-    })
+    if (name === AUDIT_STREAM) core.auditStream(caller.tenant)
+    return replied({ api_version: 'v1', ...summaryOf(core.stream(caller, name, 'stream_not_found')) })
   }
 
-  async publish(caller: Caller, name: string, input: PublishInput): Promise<PublishReply> {
+  publish(caller: Caller, name: string, input: PublishInput): Decision<PublishReply, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
     const how = this.#classOf(stream, input.durability)
@@ -110,11 +111,7 @@ export class Streams {
     this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
-    const stored = this.#append(stream, [recordOf(input, ingestTimeMs)], ingestTimeMs, how)
-    if (how.waits) await stored
-    else stored.catch(() => {}) // volatile: the answer is the publisher's only news
-    core.counters.published(1, payloadBytes)
-    return {
+    return this.#changing(stream, [recordOf(input, ingestTimeMs)], ingestTimeMs, how, payloadBytes, () => ({
       api_version: 'v1',
       stream: name,
       offset,
@@ -123,15 +120,15 @@ export class Streams {
       ingest_time_ms: ingestTimeMs,
       payload_bytes: payloadBytes,
       acknowledgement: how.acknowledgement,
-    }
+    }))
   }
 
   /** All good records in one frame, in the strongest class among them: stored with one commit, or none of them. */
-  async publishBatch(
+  publishBatch(
     caller: Caller,
     name: string,
     inputs: readonly (PublishInput | BrokerError)[],
-  ): Promise<PublishBatchReply> {
+  ): Decision<PublishBatchReply, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
     const judged = inputs.map((input) => this.#judged(stream, input))
@@ -141,19 +138,10 @@ export class Streams {
     if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
     const ingestTimeMs = core.time.wallMs()
     let offset = stream.nextOffset
-    if (good.length > 0) {
-      const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
-      const stored = this.#append(stream, records, ingestTimeMs, how)
-      if (how.waits) await stored
-      else stored.catch(() => {})
-    } else {
-      await core.settled('internal_error') // where the stream ends is a judgement too
-    }
-    core.counters.published(good.length, bytes)
     const results = judged.map((each) =>
       each instanceof BrokerError ? { error: each.detail } : { offset: offset++, message_id: each.input.messageId },
     )
-    return {
+    const reply: PublishBatchReply = {
       api_version: 'v1',
       stream: name,
       next_offset: offset,
@@ -162,6 +150,9 @@ export class Streams {
       ingest_time_ms: ingestTimeMs,
       acknowledgement: how.acknowledgement,
     }
+    if (good.length === 0) return replied(reply)
+    const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
+    return this.#changing(stream, records, ingestTimeMs, how, bytes, () => reply)
   }
 
   #writable(caller: Caller, name: string): StreamState {
@@ -169,12 +160,14 @@ export class Streams {
     return this.#core.stream(caller, name, 'stream_not_found')
   }
 
-  #append(
+  #changing<Reply>(
     stream: StreamState,
     records: readonly NewRecord[],
     ingestTimeMs: number,
     { durability, waits }: Class,
-  ): Promise<void> {
+    bytes: number,
+    reply: () => Reply,
+  ): Decision<Reply, Change> {
     const core = this.#core
     const firstOffset = stream.nextOffset
     const nextOffset = firstOffset + records.length
@@ -182,18 +175,25 @@ export class Streams {
     if (payloadBytes > core.appender.payloadBytesMax) {
       throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
-    const stored = core.append({
+    const published = (): void => core.counters.published(records.length, bytes)
+    const frame: NewFrame<Change> = {
       type: FRAME_RECORDS,
       payloadBytes,
       encode: (target, at) =>
         void encodeRecords(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs, records }),
       purpose: 'admit',
       durability,
-      failure: 'internal_error',
-      onStored: () => core.makeVisible(stream, nextOffset),
-    })
-    if (!waits) stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
-    return stored
+      onStored() {
+        if (waits) published()
+        core.makeVisible(stream, nextOffset)
+      },
+    }
+    if (waits) return { kind: 'change', frame, reply }
+    const onTaken = (): void => {
+      published()
+      stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
+    }
+    return { kind: 'change', frame: { ...frame, onTaken }, reply, isToldAtOnce: true }
   }
 
   #classOf(stream: StreamState, asked: RecordDurability | null): Class {

@@ -32,7 +32,7 @@ const auditing = (
     path: noPath,
     query: auditRules,
     errors: ['invalid_request', 'invalid_query', 'invalid_start_offset', 'invalid_page_size', 'internal_error'],
-    handle: ({ admitted: { caller, query } }) => parts.operations.audit(caller, { ...query, format }),
+    handle: ({ admitted: { caller, query } }, answer) => parts.operations.audit(answer, caller, { ...query, format }),
   })
 
 const auditRules: QueryRules<Omit<AuditRequest, 'format'>> = {

@@ -33,8 +33,8 @@ export const describeGroup = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: GroupReply,
     errors: [...INSPECTION_ERRORS, 'internal_error'],
-    handle: async ({ admitted: { caller, path } }) =>
-      inSlices(await parts.operations.describeGroup(caller, path), 'cursors', parts.turn),
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.describeGroup(inSlices(answer, 'cursors', parts.turn), caller, path),
   })
 
 export const leases = (parts: BrokerHttpParts): Endpoint =>
@@ -44,8 +44,8 @@ export const leases = (parts: BrokerHttpParts): Endpoint =>
     query: leaseRules,
     reply: LeaseListReply,
     errors: INSPECTION_ERRORS,
-    handle: async ({ admitted: { caller, path, query } }) =>
-      inSlices(await parts.operations.leases(caller, path, query.includeCompleted), 'leases', parts.turn),
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.leases(inSlices(answer, 'leases', parts.turn), caller, path, query.includeCompleted),
   })
 
 const leaseRules: QueryRules<{ readonly includeCompleted: boolean }> = {
@@ -63,8 +63,8 @@ export const delayed = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: DelayedListReply,
     errors: INSPECTION_ERRORS,
-    handle: async ({ admitted: { caller, path } }) =>
-      inSlices(await parts.operations.delayed(caller, path), 'delayed', parts.turn),
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.delayed(inSlices(answer, 'delayed', parts.turn), caller, path),
   })
 
 export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
@@ -73,8 +73,8 @@ export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: ReplayConsumerListReply,
     errors: INSPECTION_ERRORS,
-    handle: async ({ admitted: { caller, path } }) =>
-      inSlices(await parts.operations.replayConsumers(caller, path), 'replay_consumers', parts.turn),
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.replayConsumers(inSlices(answer, 'replay_consumers', parts.turn), caller, path),
   })
 
 export const cursors = (parts: BrokerHttpParts): Endpoint =>
@@ -83,8 +83,8 @@ export const cursors = (parts: BrokerHttpParts): Endpoint =>
     path: groupOf,
     reply: CursorListReply,
     errors: INSPECTION_ERRORS,
-    handle: async ({ admitted: { caller, path } }) =>
-      inSlices(await parts.operations.cursors(caller, path), 'cursors', parts.turn),
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.cursors(inSlices(answer, 'cursors', parts.turn), caller, path),
   })
 
 export const commitCursor = (parts: BrokerHttpParts): Endpoint =>
@@ -94,8 +94,8 @@ export const commitCursor = (parts: BrokerHttpParts): Endpoint =>
     body: CursorCommitBody,
     reply: CursorCommitReply,
     errors: CURSOR_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) =>
-      parts.operations.commitCursor(caller, path.group, path.cursor, body.offset),
+    handle: ({ admitted: { caller, path }, body }, answer) =>
+      parts.operations.commitCursor(answer, caller, path.group, path.cursor, body.offset),
   })
 
 export const rewindCursor = (parts: BrokerHttpParts): Endpoint =>
@@ -105,6 +105,6 @@ export const rewindCursor = (parts: BrokerHttpParts): Endpoint =>
     body: CursorRewindBody,
     reply: CursorRewindReply,
     errors: CURSOR_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) =>
-      parts.operations.rewindCursor(caller, path.group, path.cursor, body),
+    handle: ({ admitted: { caller, path }, body }, answer) =>
+      parts.operations.rewindCursor(answer, caller, path.group, path.cursor, body),
   })

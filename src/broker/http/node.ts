@@ -1,5 +1,6 @@
 /** Routes about the node itself. */
 import { Type } from 'typebox'
+import { answerWith } from '../../http/endpoint.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
 import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
@@ -48,12 +49,16 @@ export const metrics = (parts: BrokerHttpParts): Endpoint =>
     reply: Type.String(),
     replyType: parts.metrics?.contentType ?? METRICS_TYPE,
     errors: ['invalid_query', 'metrics_disabled'],
-    async handle() {
-      if (!parts.metrics)
+    handle(_call, answer) {
+      if (!parts.metrics) {
         throw refuse(
           'metrics_disabled',
           'metrics are off: --metrics-exposure http or MQ_METRICS_EXPOSURE=http turns them on',
         )
-      return Buffer.from(await parts.metrics.text())
+      }
+      answerWith(
+        answer,
+        parts.metrics.text().then((text) => Buffer.from(text)),
+      )
     },
   })

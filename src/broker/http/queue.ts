@@ -40,8 +40,8 @@ export const claim = (parts: BrokerHttpParts): Endpoint =>
       'quota_exceeded',
       'queue_state_persistence_failed',
     ],
-    handle: ({ admitted: { caller, path }, body, exchange }) =>
-      parts.operations.claim(caller, path, body, patienceOf(exchange)),
+    handle: ({ admitted: { caller, path }, body, exchange }, answer) =>
+      parts.operations.claim(answer, caller, path, body, patienceOf(exchange)),
   })
 
 const patienceOf = (exchange: Exchange): Patience => ({
@@ -56,7 +56,7 @@ export const ack = (parts: BrokerHttpParts): Endpoint =>
     bodyOptional: true,
     reply: AckReply,
     errors: DELIVERY_ERRORS,
-    handle: ({ admitted: { caller, path } }) => parts.operations.ack(caller, path),
+    handle: ({ admitted: { caller, path } }, answer) => parts.operations.ack(answer, caller, path),
   })
 
 export const batchAck = (parts: BrokerHttpParts): Endpoint =>
@@ -66,8 +66,8 @@ export const batchAck = (parts: BrokerHttpParts): Endpoint =>
     body: BatchAckBody,
     reply: BatchAckReply,
     errors: ['invalid_request', 'missing_stream', 'queue_state_persistence_failed'],
-    handle: ({ admitted: { caller, path }, body }) =>
-      parts.operations.batchAck(caller, path.stream, path.subscriptionId, body),
+    handle: ({ admitted: { caller, path }, body }, answer) =>
+      parts.operations.batchAck(answer, caller, path.stream, path.subscriptionId, body),
   })
 
 export const nack = (parts: BrokerHttpParts): Endpoint =>
@@ -77,7 +77,7 @@ export const nack = (parts: BrokerHttpParts): Endpoint =>
     body: NackBody,
     reply: NackReply,
     errors: DELIVERY_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.nack(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.nack(answer, caller, path, body),
   })
 
 export const renew = (parts: BrokerHttpParts): Endpoint =>
@@ -87,7 +87,7 @@ export const renew = (parts: BrokerHttpParts): Endpoint =>
     body: RenewBody,
     reply: RenewReply,
     errors: DELIVERY_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.renew(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.renew(answer, caller, path, body),
   })
 
 export const retry = (parts: BrokerHttpParts): Endpoint =>
@@ -97,7 +97,7 @@ export const retry = (parts: BrokerHttpParts): Endpoint =>
     body: RetryBody,
     reply: RetryReply,
     errors: DELIVERY_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.retry(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.retry(answer, caller, path, body),
   })
 
 export const deadLetter = (parts: BrokerHttpParts): Endpoint =>
@@ -107,5 +107,5 @@ export const deadLetter = (parts: BrokerHttpParts): Endpoint =>
     body: DeadLetterBody,
     reply: DeadLetterReply,
     errors: [...DELIVERY_ERRORS, 'write_not_allowed'],
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.deadLetter(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.deadLetter(answer, caller, path, body),
   })

@@ -5,6 +5,7 @@ import { mapInTurns } from '../../http/turns.ts'
 import { describeProblem } from '../../validation.ts'
 import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
 import type { PublishInput } from '../publish-input.ts'
+import { scanPublish } from '../publish-scan.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
@@ -30,12 +31,13 @@ export const publish = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     body: PublishBody,
     parse: parsePublish,
+    scan: scanPublish,
     longStringOf: contentOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishReply,
     status: 201,
     errors: ['invalid_payload', ...PUBLISH_ERRORS],
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.publish(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publish(answer, caller, path, body),
   })
 
 export const publishBatch = (parts: BrokerHttpParts): Endpoint =>
@@ -48,7 +50,7 @@ export const publishBatch = (parts: BrokerHttpParts): Endpoint =>
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishBatchReply,
     errors: PUBLISH_ERRORS,
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.publishBatch(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publishBatch(answer, caller, path, body),
   })
 
 const batch = Compile(PublishBatchBody)
@@ -79,5 +81,6 @@ const replaying = (parts: BrokerHttpParts, summary: string, legacy: boolean): En
       'stream_not_found',
       'internal_error',
     ],
-    handle: ({ admitted: { caller, path, query } }) => parts.operations.replay(caller, path, { ...query, legacy }),
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.replay(answer, caller, path, { ...query, legacy }),
   })

@@ -22,8 +22,8 @@ export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
     path: noPath,
     reply: ReplicationStatusReply,
     errors: ['invalid_query'],
-    handle: async ({ admitted: { caller } }) =>
-      inSlices(await parts.operations.replicationStatus(caller), 'targets', parts.turn),
+    handle: ({ admitted: { caller } }, answer) =>
+      parts.operations.replicationStatus(inSlices(answer, 'targets', parts.turn), caller),
   })
 
 export const pollWorkers = (parts: BrokerHttpParts): Endpoint =>
@@ -67,7 +67,7 @@ export const applyReplica = (parts: BrokerHttpParts): Endpoint =>
     tooLarge: 'replica_apply_too_large',
     reply: ReplicaApplyReply,
     errors: ['replica_apply_invalid', 'replica_apply_gap', 'replica_apply_too_large', 'replica_apply_failed'],
-    handle: ({ admitted: { caller }, body }) => parts.operations.applyReplica(caller, body),
+    handle: ({ admitted: { caller }, body }, answer) => parts.operations.applyReplica(answer, caller, body),
   })
 
 const envelope = Compile(ReplicaApplyEnvelope)

@@ -1,19 +1,33 @@
 /** JSON of an answer with a list that may be long: made in slices, so that no answer holds main, whatever its length. */
+import type { Answer } from '../../engine/decision.ts'
+import type { EndpointAnswer } from '../../http/endpoint.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
 
 /**
- * The answer as it is when its list is short, for the serialiser of its schema; else its bytes, with the same members in the same order.
+ * Gives the reply as it is when its list is short, for the serialiser of its schema; else its bytes, with the same members in the same order.
  *
  * @param list name of the member that holds the list
  * @param turn resolves when others had their turn
  */
-export async function inSlices<Reply extends object>(
-  reply: Reply,
+export const inSlices = <Reply extends object>(
+  answer: EndpointAnswer<Reply>,
   list: keyof Reply & string,
   turn: () => Promise<void>,
-): Promise<Reply | Uint8Array<ArrayBuffer>> {
-  const entries: unknown = reply[list]
-  if (!Array.isArray(entries) || entries.length <= SLICE_ENTRIES) return reply
+): Answer<Reply> => ({
+  answered(reply) {
+    const entries: unknown = reply[list]
+    if (!Array.isArray(entries) || entries.length <= SLICE_ENTRIES) return answer.answered(reply)
+    void bytesOf(reply, list, entries, turn).then((bytes) => answer.answered(bytes))
+  },
+  refused: (error) => answer.refused(error),
+})
+
+async function bytesOf(
+  reply: object,
+  list: string,
+  entries: readonly unknown[],
+  turn: () => Promise<void>,
+): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Buffer[] = []
   let before = '{'
   for (const [name, value] of Object.entries(reply)) {

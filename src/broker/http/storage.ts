@@ -34,7 +34,8 @@ export const retentionDryRun = (parts: BrokerHttpParts): Endpoint =>
     query: limitRules('invalid_retention_policy'),
     reply: RetentionPlanReply,
     errors: ['invalid_request', 'invalid_retention_policy', 'invalid_query', 'missing_stream'],
-    handle: ({ admitted: { caller, path, query } }) => parts.operations.retentionPlan(caller, path, query),
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.retentionPlan(answer, caller, path, query),
   })
 
 export const tieringReadiness = (parts: BrokerHttpParts): Endpoint =>
@@ -44,7 +45,8 @@ export const tieringReadiness = (parts: BrokerHttpParts): Endpoint =>
     query: limitRules('invalid_tiering_policy'),
     reply: TieringReadinessReply,
     errors: TIERING_ERRORS,
-    handle: ({ admitted: { caller, path, query } }) => parts.operations.tieringReadiness(caller, path, query),
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.tieringReadiness(answer, caller, path, query),
   })
 
 export const archiveManifest = (parts: BrokerHttpParts): Endpoint =>
@@ -55,7 +57,8 @@ export const archiveManifest = (parts: BrokerHttpParts): Endpoint =>
     reply: ArchiveManifestReply,
     replyType: MANIFEST_TYPE,
     errors: TIERING_ERRORS,
-    handle: ({ admitted: { caller, path, query } }) => parts.operations.archiveManifest(caller, path, query),
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.archiveManifest(answer, caller, path, query),
   })
 
 const limitRules = (invalid: RefusalCode): QueryRules<RetentionLimits> => ({
@@ -72,8 +75,8 @@ export const quarantine = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     reply: QuarantineListReply,
     errors: ['invalid_request', 'invalid_query', 'missing_stream', 'internal_error'],
-    handle: async ({ admitted: { caller, path } }) =>
-      inSlices(await parts.operations.quarantine(caller, path), 'incidents', parts.turn),
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.quarantine(inSlices(answer, 'incidents', parts.turn), caller, path),
   })
 
 export const acknowledgeQuarantine = (parts: BrokerHttpParts): Endpoint =>
@@ -84,6 +87,6 @@ export const acknowledgeQuarantine = (parts: BrokerHttpParts): Endpoint =>
     bodyOptional: true,
     reply: QuarantineAcknowledgeReply,
     errors: ['invalid_request', 'missing_stream', 'quarantine_not_found', 'write_not_allowed', 'internal_error'],
-    handle: ({ admitted: { caller, path }, body }) =>
-      parts.operations.acknowledgeQuarantine(caller, path.stream, path.incidentId, body),
+    handle: ({ admitted: { caller, path }, body }, answer) =>
+      parts.operations.acknowledgeQuarantine(answer, caller, path.stream, path.incidentId, body),
   })

@@ -16,7 +16,7 @@ export const createStream = (parts: BrokerHttpParts): Endpoint =>
     reply: CreateStreamReply,
     status: 201,
     errors: ['invalid_request', 'stream_already_exists', 'internal_error'],
-    handle: ({ admitted: { caller, path }, body }) => parts.operations.createStream(caller, path, body),
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.createStream(answer, caller, path, body),
   })
 
 export const listStreams = (parts: BrokerHttpParts): Endpoint =>
@@ -25,8 +25,8 @@ export const listStreams = (parts: BrokerHttpParts): Endpoint =>
     path: noPath,
     reply: StreamListReply,
     errors: ['invalid_query'],
-    handle: async ({ admitted: { caller } }) =>
-      inSlices(await parts.operations.listStreams(caller), 'streams', parts.turn),
+    handle: ({ admitted: { caller } }, answer) =>
+      parts.operations.listStreams(inSlices(answer, 'streams', parts.turn), caller),
   })
 
 export const describeStream = (parts: BrokerHttpParts): Endpoint =>
@@ -35,5 +35,5 @@ export const describeStream = (parts: BrokerHttpParts): Endpoint =>
     path: streamOf,
     reply: StreamReply,
     errors: ['invalid_request', 'invalid_query', 'stream_not_found'],
-    handle: ({ admitted: { caller, path } }) => parts.operations.describeStream(caller, path),
+    handle: ({ admitted: { caller, path } }, answer) => parts.operations.describeStream(answer, caller, path),
   })

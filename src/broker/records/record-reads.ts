@@ -26,6 +26,7 @@ import type { ReadAnswer, ReadQueueOptions } from './read-queue.ts'
 import type { IntervalSet } from '../state/interval-set.ts'
 import type { RecordIndex } from './record-index.ts'
 import { RecordCursor } from '../frames.ts'
+import type { RecordsInMemory } from './records-in-memory.ts'
 
 /** A record that could not be given out. */
 export interface Unreadable extends Failure {
@@ -86,6 +87,8 @@ export type RecordReadsOptions = ReadQueueOptions
 
 export class RecordReads {
   readonly #queue: ReadQueue
+  /** Null: everything is read by threads. */
+  inMemory: RecordsInMemory | null = null
 
   constructor(options: RecordReadsOptions) {
     this.#queue = new ReadQueue(options)
@@ -96,10 +99,18 @@ export class RecordReads {
     return this.#queue.waiting
   }
 
-  /** @param audited of the audit stream */
-  async deliveries(index: RecordIndex, offsets: readonly number[], audited = false): Promise<RenderedRecords> {
+  /** At once when they are in memory. @param audited of the audit stream */
+  deliveries(
+    index: RecordIndex,
+    offsets: readonly number[],
+    audited = false,
+  ): RenderedRecords | Promise<RenderedRecords> {
     const places = new Places(offsets.length)
     for (const offset of offsets) if (!index.find(offset, places)) places.add(offset, NOWHERE, 0)
+    return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(places, audited)
+  }
+
+  async #deliveries(places: Places, audited: boolean): Promise<RenderedRecords> {
     const { text, textDone, numbers, unreadable } = await this.#ask(READ_DELIVERIES, audited, 0, places)
     const begin = numbers[0] ?? 0
     const end = numbers.at(-1) ?? 0

@@ -1,7 +1,7 @@
 /** Records as the reader sees them, one at a time: found by place, then measured, rendered or copied. */
 import { FrameRecords } from '../frames.ts'
 import { damaged } from './frame-source.ts'
-import type { Failure, FrameSource } from './frame-source.ts'
+import type { Failure } from './frame-source.ts'
 import type { JsonText } from './json-text.ts'
 import { renderRecord } from './render-record.ts'
 
@@ -15,11 +15,20 @@ export interface FoundRecord {
   render(text: JsonText): void
 }
 
+/** Where frames come from: FrameSource, or the memory of the log. */
+export interface FrameFinder {
+  // Of the frame found last, valid until the next `read`.
+  readonly type: number
+  readonly payload: Buffer
+  /** Null: it was found. */
+  read(segmentBase: number, place: number): Failure | null
+}
+
 const MALFORMED = damaged('the frame does not hold records', 0)
 const NO_RECORD = damaged('the frame does not hold the record', 0)
 
 export class StoredRecords implements FoundRecord {
-  readonly #frames: FrameSource
+  readonly #frames: FrameFinder
   readonly #records = new FrameRecords()
   #payload: Buffer = Buffer.alloc(0)
   // Of the frame looked at last: neighbouring records are often in one.
@@ -27,7 +36,7 @@ export class StoredRecords implements FoundRecord {
   #place = -1
   #failure: Failure | null = null
 
-  constructor(frames: FrameSource) {
+  constructor(frames: FrameFinder) {
     this.#frames = frames
   }
 

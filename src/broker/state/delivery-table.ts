@@ -17,7 +17,7 @@
  * L2  leased and delayed slots are in `due`, others are not. Counts by status are exact
  * L3  at most half the buckets are used
  */
-import { DueHeap } from './due-heap.ts'
+import { DueHeap } from '../../engine/due-heap.ts'
 
 /** What became of an offset whose slot it is. */
 export const FREE = 0 // nobody's

@@ -4,7 +4,7 @@
  * G1  a group is here when it has a lease or a delay, at a time that is no later than its first one: what ends earlier than expected, as
  *     by an acknowledgement, is found out when the time comes
  */
-import { DueHeap } from './due-heap.ts'
+import { DueHeap } from '../../engine/due-heap.ts'
 
 const CAPACITY_FIRST = 64
 

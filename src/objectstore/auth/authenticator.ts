@@ -13,6 +13,7 @@ import { isPresigned, verifyQuerySignature } from './query-signature.ts'
 import { isPresignedByV2, verifyQuerySignatureV2 } from './query-signature-v2.ts'
 import { eitherHeader } from './request-identity.ts'
 import type { Caller } from './request-identity.ts'
+import { VerifiedUrls } from './verified-urls.ts'
 import type { SigningRules } from './verify.ts'
 
 export interface Authenticator {
@@ -28,26 +29,29 @@ export interface Authenticator {
   authenticateForm(field: FormFields, caller: Caller): Principal | null
 }
 
-export const signedAuthenticator = (rules: SigningRules): Authenticator => ({
-  authenticate(request, nowMs) {
-    const authorization = request.headers.get('authorization') ?? ''
-    const presigned = isPresigned(request.query)
-    const presignedByV2 = isPresignedByV2(request.query)
-    if (Number(authorization !== '') + Number(presigned) + Number(presignedByV2) > 1) {
-      throw refuse(
-        'InvalidArgument',
-        'Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the ' +
-          'Authorization header should be specified',
-        { fields: { ArgumentName: 'Authorization' } },
-      )
-    }
-    if (authorization !== '') return verifyHeaderSignature(request, authorization, rules, nowMs)
-    if (presigned) return verifyQuerySignature(request, rules, nowMs)
-    if (presignedByV2) return verifyQuerySignatureV2(request, rules, nowMs)
-    return { principal: null, contentSha256: contentSha256Of(request), chunkSigning: null }
-  },
-  authenticateForm: (field, caller) => verifyFormSignature(field, rules) ?? caller.principal,
-})
+export function signedAuthenticator(rules: SigningRules): Authenticator {
+  const verified = new VerifiedUrls()
+  return {
+    authenticate(request, nowMs) {
+      const authorization = request.headers.get('authorization') ?? ''
+      const presigned = isPresigned(request.query)
+      const presignedByV2 = isPresignedByV2(request.query)
+      if (Number(authorization !== '') + Number(presigned) + Number(presignedByV2) > 1) {
+        throw refuse(
+          'InvalidArgument',
+          'Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the ' +
+            'Authorization header should be specified',
+          { fields: { ArgumentName: 'Authorization' } },
+        )
+      }
+      if (authorization !== '') return verifyHeaderSignature(request, authorization, rules, nowMs)
+      if (presigned) return verifyQuerySignature(request, rules, verified, nowMs)
+      if (presignedByV2) return verifyQuerySignatureV2(request, rules, nowMs)
+      return { principal: null, contentSha256: contentSha256Of(request), chunkSigning: null }
+    },
+    authenticateForm: (field, caller) => verifyFormSignature(field, rules) ?? caller.principal,
+  }
+}
 
 export const localAuthenticator: Authenticator = {
   authenticate: (request) => ({

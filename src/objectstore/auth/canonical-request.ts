@@ -54,6 +54,39 @@ const canonicalPath = (path: string, form: TargetForm): string =>
   form === 'as-sent' ? path || '/' : path.split('/').map(normalised).join('/').replaceAll('%2F', '/') || '/'
 
 function canonicalQuery(query: string, form: TargetForm): string {
+  return (form === 'as-sent' ? inOrder(query) : null) ?? ordered(query, form)
+}
+
+/** Most signers send the parameters in the order that they are signed in. Null: not this one. */
+function inOrder(query: string): string | null {
+  let signatureAt = -1
+  let signatureEnd = 0
+  let nameBefore = ''
+  let valueBefore = ''
+  for (let at = 0; at < query.length;) {
+    const ampersandAt = query.indexOf('&', at)
+    const end = ampersandAt < 0 ? query.length : ampersandAt
+    const equalsAt = query.indexOf('=', at)
+    if (equalsAt < 0 || equalsAt > end || end === query.length - 1) return null
+    const name = query.slice(at, equalsAt)
+    if (name === SIGNATURE_PARAMETER) {
+      if (signatureAt >= 0) return null
+      signatureAt = at
+      signatureEnd = end
+    } else {
+      const value = query.slice(equalsAt + 1, end)
+      if (name < nameBefore || (name === nameBefore && value < valueBefore)) return null
+      nameBefore = name
+      valueBefore = value
+    }
+    at = end + 1
+  }
+  if (signatureAt < 0) return query
+  if (signatureEnd === query.length) return query.slice(0, Math.max(0, signatureAt - 1))
+  return query.slice(0, signatureAt) + query.slice(signatureEnd + 1)
+}
+
+function ordered(query: string, form: TargetForm): string {
   const parameters: [name: string, value: string][] = []
   for (const parameter of query.split('&')) {
     if (parameter === '') continue

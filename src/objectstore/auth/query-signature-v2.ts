@@ -25,7 +25,7 @@ import type { SigningRules } from './verify.ts'
 
 /** Of a raw query. */
 export const isPresignedByV2 = (query: string): boolean =>
-  /(?:^|&)AWSAccessKeyId=/.test(query) && /(?:^|&)Signature=/.test(query)
+  query.includes('AWSAccessKeyId=') && /(?:^|&)AWSAccessKeyId=/.test(query) && /(?:^|&)Signature=/.test(query)
 
 /** By either version. */
 export const isSignedInQuery = (query: string): boolean => isPresigned(query) || isPresignedByV2(query)

@@ -11,6 +11,7 @@ import { eitherHeader } from './request-identity.ts'
 import { demandSigned } from './signed-headers.ts'
 import { ALGORITHM, parseCredential, wrongDay, wrongRegion } from './sigv4.ts'
 import { formatExtended, parseBasic } from './timestamps.ts'
+import type { VerifiedUrls } from './verified-urls.ts'
 import { accessKeyOf, SKEW_MS_MAX, verifySignature } from './verify.ts'
 import type { SigningRules } from './verify.ts'
 
@@ -27,12 +28,30 @@ const PARAMETERS = [
   SIGNATURE_PARAMETER,
 ] as const
 
-/** Of a raw query. */
-export const isPresigned = (query: string): boolean =>
-  /(?:^|&)X-Amz-(?:Algorithm|Credential|Expires|SignedHeaders|Signature)=/.test(query)
+const PRESIGNED = /(?:^|&)X-Amz-(?:Algorithm|Credential|Expires|SignedHeaders|Signature)=/
+let askedLast = ''
+let wasPresigned = false
+
+/** Of a raw query. Several parts of the gateway ask about the same one. */
+export function isPresigned(query: string): boolean {
+  if (query === askedLast) return wasPresigned
+  askedLast = query
+  return (wasPresigned = PRESIGNED.test(query))
+}
 
 /** @throws S3Error */
-export function verifyQuerySignature(request: SignedRequest, rules: SigningRules, nowMs: number): Caller {
+export function verifyQuerySignature(
+  request: SignedRequest,
+  rules: SigningRules,
+  verified: VerifiedUrls,
+  nowMs: number,
+): Caller {
+  const known = verified.find(request)
+  if (known !== null) {
+    demandInTime(known.signedAtMs, known.expiresSeconds, nowMs)
+    demandSigned(request, known.signedHeaders)
+    return known.caller
+  }
   const parameters = parametersOf(request.query)
   const [algorithm, credentialText, timestamp, expires, signedHeaders, signature] = PARAMETERS.map((name) =>
     parameters.get(name),
@@ -61,7 +80,9 @@ export function verifyQuerySignature(request: SignedRequest, rules: SigningRules
   const header = eitherHeader(request.headers, 'content-sha256')
   const contentSha256 = parameters.get('X-Amz-Content-Sha256') ?? header ?? UNSIGNED_PAYLOAD
   const claim = { credential, timestamp, signedHeaders: names, signature, payloadHash: contentSha256 }
-  return { principal: key.principal, contentSha256, chunkSigning: verifySignature(request, claim, key) }
+  const caller = { principal: key.principal, contentSha256, chunkSigning: verifySignature(request, claim, key) }
+  verified.add(request, { caller, signedAtMs, expiresSeconds, signedHeaders: names })
+  return caller
 }
 
 /** Those of the signature, decoded; the first of each name counts. */
@@ -72,7 +93,8 @@ function parametersOf(query: string): ReadonlyMap<string, string> {
     const name = parameter.slice(0, at)
     if (!name.startsWith('X-Amz-') || parameters.has(name)) continue
     try {
-      parameters.set(name, decodeURIComponent(parameter.slice(at + 1)))
+      const value = parameter.slice(at + 1)
+      parameters.set(name, value.includes('%') ? decodeURIComponent(value) : value)
     } catch {
       throw refused(`${name} is not encoded as UTF-8 in percent-encoding`)
     }
@@ -95,13 +117,14 @@ function expiresOf(text: string): number {
 
 function demandInTime(signedAtMs: number, expiresSeconds: number, nowMs: number): void {
   const expiresAtMs = signedAtMs + expiresSeconds * 1000
+  const isEarly = signedAtMs > nowMs + SKEW_MS_MAX
+  if (!isEarly && nowMs <= expiresAtMs) return
   const fields = {
     'X-Amz-Expires': expiresSeconds,
     Expires: formatExtended(expiresAtMs),
     ServerTime: formatExtended(nowMs),
   }
-  if (signedAtMs > nowMs + SKEW_MS_MAX) throw refuse('AccessDenied', 'Request is not valid yet', { fields })
-  if (nowMs > expiresAtMs) throw refuse('AccessDenied', 'Request has expired', { fields })
+  throw refuse('AccessDenied', isEarly ? 'Request is not valid yet' : 'Request has expired', { fields })
 }
 
 const refused = (problem: string, fields = {}): Error =>

@@ -70,8 +70,31 @@ const hmac = (key: string | Uint8Array, text: string): Buffer => createHmac('sha
 export const stringToSign = (timestamp: string, scope: string, canonical: string): string =>
   `${ALGORITHM}\n${timestamp}\n${scope}\n${hash('sha256', canonical)}`
 
-export const signatureOf = (signingKey: Uint8Array, text: string): string =>
-  createHmac('sha256', signingKey).update(text).digest('hex')
+const BLOCK_BYTES = 64
+const DIGEST_BYTES = 32
+const INNER_PAD = 0x36
+const OUTER_PAD = 0x5c
+
+/** HMAC-SHA256 (RFC 2104). Two hashes at once cost less than an object of node:crypto for each signature, which is to be collected, too. */
+export function signatureOf(signingKey: Uint8Array, text: string): string {
+  const innerBytes = BLOCK_BYTES + Buffer.byteLength(text)
+  const inner = innerBytes <= scratch.byteLength ? scratch.subarray(0, innerBytes) : Buffer.allocUnsafe(innerBytes)
+  writePad(inner, signingKey, INNER_PAD)
+  inner.write(text, BLOCK_BYTES)
+  writePad(outer, signingKey, OUTER_PAD)
+  outer.write(hash('sha256', inner), BLOCK_BYTES, 'hex')
+  return hash('sha256', outer)
+}
+
+/** Used from one call to `hash` to the next. */
+const scratch = Buffer.alloc(1024)
+const outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
+
+/** @param key no longer than a block, as every signing key is */
+function writePad(into: Buffer, key: Uint8Array, pad: number): void {
+  for (let i = 0; i < key.byteLength; i++) into[i] = pad ^ key[i]!
+  into.fill(pad, key.byteLength, BLOCK_BYTES)
+}
 
 /** Takes the same time wherever they differ. */
 export function sameSignature(expected: string, provided: string): boolean {

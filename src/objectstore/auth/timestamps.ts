@@ -12,6 +12,18 @@ export interface Timestamp {
 
 /** Milliseconds since the epoch; null when the text is not in the basic form, or is before the epoch. */
 export function parseBasic(text: string): number | null {
+  if (text !== parsedLast) {
+    parsedLast = text
+    parsed = basicToMs(text)
+  }
+  return parsed
+}
+
+/** Requests that are signed in the same second, and those with the same URL, say the same. */
+let parsedLast = ''
+let parsed: number | null = null
+
+function basicToMs(text: string): number | null {
   const parts = BASIC.exec(text)
   if (parts === null) return null
   const month = Number(parts[2]) - 1

@@ -77,13 +77,15 @@ export function bodyDigest(
   checksums: RunningChecksums,
   sha256: Digest | null,
 ): BodyDigest {
-  const digests = new Map(Array.from(checksums, ([algorithm, checksum]) => [algorithm, checksum.digest()]))
-  digests.set('MD5', Buffer.from(md5, 'hex'))
+  const digests = new Map<ChecksumAlgorithm, Buffer>()
+  for (const algorithm of plan.checksums) {
+    digests.set(algorithm, checksums.get(algorithm)?.digest() ?? Buffer.from(md5, 'hex')) // MD5 is none of those that run
+  }
   const ofSha256 = sha256?.digest() ?? digests.get('SHA256')
   return {
     bytes,
     md5,
-    checksums: plan.checksums.map((algorithm) => ({ algorithm, value: digests.get(algorithm)!.toString('base64') })),
+    checksums: Array.from(digests, ([algorithm, digest]) => ({ algorithm, value: digest.toString('base64') })),
     sha256: plan.sha256 ? (ofSha256?.toString('hex') ?? null) : null,
   }
 }
@@ -96,11 +98,14 @@ export function checkBody(claims: BodyClaims, digest: BodyDigest, trailer: strin
   if (claims.sha256 !== null && claims.sha256 !== digest.sha256) {
     throw contentDiffers(claims.sha256, digest.sha256 ?? '')
   }
-  const md5 = Buffer.from(digest.md5, 'hex').toString('base64')
-  if (claims.contentMd5 !== null && claims.contentMd5 !== md5) {
-    throw refuse('BadDigest', undefined, { fields: { ExpectedDigest: claims.contentMd5, CalculatedDigest: md5 } })
-  }
+  if (claims.contentMd5 !== null) checkMd5(claims.contentMd5, digest)
   if (claims.checksum !== null) checkChecksum(claims.checksum, digest, trailer)
+}
+
+function checkMd5(claimed: string, digest: BodyDigest): void {
+  const md5 = Buffer.from(digest.md5, 'hex').toString('base64')
+  if (claimed === md5) return
+  throw refuse('BadDigest', undefined, { fields: { ExpectedDigest: claimed, CalculatedDigest: md5 } })
 }
 
 function checkChecksum(declared: DeclaredChecksum, digest: BodyDigest, trailer: string | null): void {

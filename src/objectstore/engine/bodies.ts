@@ -19,10 +19,13 @@ import type { BodyDigest, DigestPlan } from '../body/body-digests.ts'
 import { WholeDigests } from '../body/whole-digests.ts'
 import type { BodyTarget, BodyWriter, ReceivedBody } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { NewFrame } from '../../engine/decision.ts'
+import { FrameLost } from '../../engine/appender.ts'
+import { notStored } from './core.ts'
 import type { Core } from './core.ts'
 import type { DigestBody } from './digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
-import type { Content, Extent } from './frames.ts'
+import type { Change, Content, Extent } from './frames.ts'
 
 const INLINE_BYTES_MAX = 64 * 1024
 export const EXTENT_BYTES = 256 * 1024
@@ -75,26 +78,33 @@ export class Bodies {
   }
 
   /**
-   * Where a body stands in the log; one that does not yet is written there. What makes it a part is appended in the same turn: then it is
-   * lost when the body is, and nobody takes the body for garbage before.
-   *
-   * @throws S3Error
+   * Where a body stands in the log; one that does not yet is written there by `before`. What makes it a part is appended right behind: then it
+   * is lost when the body is, and nobody takes the body for garbage before.
    */
-  extentsOf({ content }: Received, target: BodyTarget): readonly Extent[] {
-    if ('extents' in content) return content.extents
-    if (content.inline.byteLength === 0) return []
-    const { extent, stored } = this.#append(content.inline, target, 'admit')
-    stored.catch(() => {}) // what comes behind it says so
-    return [extent]
+  extentsOf(
+    { content }: Received,
+    target: BodyTarget,
+  ): { readonly before: readonly NewFrame<Change>[]; readonly extents: readonly Extent[] } {
+    if ('extents' in content) return { before: [], extents: content.extents }
+    const bytes = content.inline.byteLength
+    if (bytes === 0) return { before: [], extents: [] }
+    const extent = { position: -1, bytes } // known when what is before is taken
+    const onTaken = (position: number): void => void (extent.position = position)
+    return { before: [{ ...this.extentFrame(content.inline, target, 'admit'), onTaken }], extents: [extent] }
   }
 
-  /** As a frame of its own, from memory. Resolves when it is stored. @throws S3Error */
-  async appendExtent(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish'): Promise<Extent> {
-    const room = this.core.room(extentHeadOf(target).byteLength + bytes.byteLength)
-    if (room !== null) await room
-    const { extent, stored } = this.#append(bytes, target, purpose)
-    await stored
-    return extent
+  /** A piece of a body as a frame of its own, from memory. */
+  extentFrame(bytes: Buffer, target: BodyTarget, purpose: NewFrame<Change>['purpose']): NewFrame<Change> {
+    const head = extentHeadOf(target)
+    return {
+      type: FRAME_EXTENT,
+      payloadBytes: head.byteLength + bytes.byteLength,
+      encode(into, at) {
+        copyBytes(bytes, into, copyBytes(head, into, at))
+      },
+      purpose,
+      durability: 'sync',
+    }
   }
 
   /** B4. Infinity: none. */
@@ -169,20 +179,6 @@ export class Bodies {
     this.#open.delete(body)
     this.#waiting.delete(body)
     this.#stopped.delete(body)
-  }
-
-  #append(bytes: Buffer, target: BodyTarget, purpose: 'admit' | 'finish') {
-    const head = extentHeadOf(target)
-    const stored = this.core.append({
-      type: FRAME_EXTENT,
-      inlineBytes: head.byteLength + bytes.byteLength,
-      encode(into, at) {
-        copyBytes(bytes, into, copyBytes(head, into, at))
-      },
-      purpose,
-    })
-    const extent: Extent = { position: this.core.appender.position, bytes: bytes.byteLength }
-    return { extent, stored }
   }
 
   /** B1. Of a journal that ended, nobody reads any more what it had not taken. */
@@ -415,20 +411,20 @@ export class LargeBody implements BodyWriter {
     assert(extent !== undefined)
     const { offset, bytes } = extent
     const head = this.#head
+    const frame: NewFrame<Change> = {
+      type: FRAME_EXTENT,
+      payloadBytes: head.byteLength,
+      encode: (target, at) => void head.copy(target, at),
+      external: { offset, bytes, payloadCrc },
+      purpose: 'admit',
+      durability: 'sync',
+      onTaken: (position) => void this.#extents.push({ position, bytes }),
+    }
     try {
-      core
-        .append({
-          type: FRAME_EXTENT,
-          inlineBytes: head.byteLength,
-          encode: (target, at) => void head.copy(target, at),
-          external: { offset, bytes, payloadCrc },
-          purpose: 'admit',
-        })
-        .catch((error: Error) => this.#fail(error))
-      this.#extents.push({ position: core.appender.position, bytes })
+      core.engine.append(frame, { settled: (stored) => stored || this.#fail(notStored(new FrameLost())) })
     } catch (error) {
       this.#free(offset)
-      return this.#fail(error as Error) // an S3Error: `Core.append` throws nothing else
+      return this.#fail(notStored(error))
     }
     this.#bodies.freeWhenReleased(offset)
     this.#inArena -= 1
@@ -474,7 +470,7 @@ export class LargeBody implements BodyWriter {
 }
 
 /** What its frames say of a body, before its bytes. */
-export const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
+const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
   encodeExtentHead({
     bucket: bucket.number,
     key: Buffer.from(key),

@@ -4,24 +4,25 @@
  * from its oldest end on.
  *
  * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
- * M2  cleaning begins, and stops, as log/cleaning.ts says
+ * M2  cleaning begins, and stops, as engine/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
  * M5  where only the lack of a checkpoint keeps a segment from going, one is written
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import { Cleaning } from '../../log/cleaning.ts'
+import { Cleaning } from '../../engine/cleaning.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import { extentHeadOf } from './bodies.ts'
 import { commitFrameBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
 import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
+import type { BodyTarget } from '../operations.ts'
 import { S3Error } from '../refusals.ts'
 import { extentsOf } from './state.ts'
 import type { PartState, UploadState } from './state.ts'
+import { partFrame } from './store.ts'
 import type { Store } from './store.ts'
 
 /** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
@@ -188,7 +189,7 @@ export class Cleaner {
 
   /** False when it is another part by now, or an object's. */
   async #movePart(upload: UploadState, part: PartState, segment: SegmentInfo): Promise<boolean> {
-    const { core, store } = this.#parts
+    const { core } = this.#parts
     const { uploadId, bucketNumber, key } = upload
     const bucket = core.state.bucketOf(bucketNumber)
     if (bucket === null) return true
@@ -200,22 +201,23 @@ export class Cleaner {
     const about = { bucket: bucketNumber, key, partNumber, size, lastModifiedMs, etag, uploadId, details }
     const frame = { ...about, commitSequence: 0, flags: 0, content: { extents } }
     this.#demandMove(commitFrameBytes(frame))
-    await store.appendPart(frame, 'finish')
+    await core.store(partFrame(frame, 'finish'))
     return true
   }
 
-  async #moveExtents(
-    extents: readonly Extent[],
-    segment: SegmentInfo,
-    target: Parameters<Store['bodies']['appendExtent']>[1],
-  ): Promise<Extent[]> {
-    const { store } = this.#parts
+  async #moveExtents(extents: readonly Extent[], segment: SegmentInfo, target: BodyTarget): Promise<Extent[]> {
+    const { core, store } = this.#parts
     const moved: Extent[] = []
     for (const extent of extents) {
       const isHere = extent.position >= segment.base && extent.position < segment.end
       const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
-      if (bytes !== null) this.#demandMove(extentHeadOf(target).byteLength + bytes.byteLength)
-      moved.push(bytes === null ? extent : await store.bodies.appendExtent(bytes, target, 'finish'))
+      if (bytes === null) {
+        moved.push(extent)
+        continue
+      }
+      const frame = store.bodies.extentFrame(bytes, target, 'finish')
+      this.#demandMove(frame.payloadBytes)
+      moved.push({ position: await core.store(frame), bytes: bytes.byteLength })
     }
     return moved
   }

@@ -1,24 +1,14 @@
-/**
- * What all operations share: the state, the way into the log, memory for what is on its way, time.
- *
- * An operation judges the state as it is after everything appended so far, appends a frame, applies it at once, and answers when it is
- * stored. So the next one builds on it without waiting, and if the frame is lost, so is everything built on it.
- *
- * C1  a change is applied exactly when its frame was taken, by what applies it at a start: `applyFrame`
- * C2  after frames were lost the state is what the log holds, in a new object
- * C3  what is on its way into the log stays below what its ring holds: `room` makes who comes with more wait, in the order they came
- */
+/** What the operations of the object store share: the engine that they run on, memory for what is on its way, time. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
-import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
-import { FrameLost, FrameNotTaken } from '../../log/appender.ts'
-import type { Appender, ExternalPart } from '../../log/appender.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
+import type { Appender } from '../../engine/appender.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import { refuse } from '../refusals.ts'
-import type { S3Error } from '../refusals.ts'
 import type { StoreCounters } from '../counters.ts'
-import { applyFrame } from './apply-frame.ts'
 import type { DigestLanes } from './digest-lanes.ts'
 import { FRAME_CHANGE, encodeChange } from './frames.ts'
 import type { Change } from './frames.ts'
@@ -34,8 +24,7 @@ export interface StoreClock {
 }
 
 export interface CoreParts {
-  readonly log: Log
-  readonly appender: Appender
+  readonly engine: Engine<StoreState, Change>
   /** Bodies on their way into the log. */
   readonly arena: Arena
   readonly digests: DigestLanes
@@ -47,23 +36,8 @@ export interface CoreParts {
   readonly defer: (run: () => void) => void
 }
 
-/** A frame to append. */
-export interface NewFrame {
-  readonly type: number
-  readonly inlineBytes: number
-  readonly encode: (target: Buffer, at: number) => void
-  readonly external?: ExternalPart
-  readonly purpose: 'admit' | 'finish'
-  /** What the payload says, where it takes long to decode. */
-  readonly change?: Change
-}
-
-interface Waiting {
-  readonly bytes: number
-  readonly go: () => void
-}
-
 export class Core {
+  readonly engine: Engine<StoreState, Change>
   readonly log: Log
   readonly appender: Appender
   readonly arena: Arena
@@ -73,17 +47,11 @@ export class Core {
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
   readonly defer: (run: () => void) => void
-  #state: StoreState
-  readonly #inlineBytesInFlightMax: number
-  #inlineBytesInFlight = 0
-  /** Of those who were let in and did not go on yet. */
-  #framesGranted = 0
-  #inlineBytesGranted = 0
-  #waiting: Waiting[] = []
 
-  constructor(parts: CoreParts, state: StoreState) {
-    this.log = parts.log
-    this.appender = parts.appender
+  constructor(parts: CoreParts) {
+    this.engine = parts.engine
+    this.log = parts.engine.log
+    this.appender = parts.engine.appender
     this.arena = parts.arena
     this.digests = parts.digests
     this.clock = parts.clock
@@ -91,81 +59,33 @@ export class Core {
     this.counters = parts.counters
     this.random = parts.random
     this.defer = parts.defer
-    this.#state = state
-    this.#inlineBytesInFlightMax = parts.appender.payloadBytesMax
   }
 
   get state(): StoreState {
-    return this.#state
+    return this.engine.state
   }
 
-  /** C2 */
-  replaceState(state: StoreState): void {
-    this.#state = state
+  /** Resolves with what the operation comes to, when that may be told. Rejects with an S3Error. */
+  ask<Reply>(decide: () => Decision<Reply, Change>): Promise<Reply> {
+    return this.engine.ask(decide, notStored)
   }
 
-  /** C3: resolves when a frame of so many inline bytes may be appended, at once. What was judged before has to be judged again. */
-  room(inlineBytes: number): Promise<void> | null {
-    if (this.#waiting.length === 0 && this.#fits(inlineBytes)) return null
-    return new Promise((go) => this.#waiting.push({ bytes: inlineBytes, go }))
+  /** A frame by itself, when there is room for it. Resolves with its position when it is stored. Rejects with an S3Error. */
+  store(frame: NewFrame<Change>): Promise<number> {
+    let position = 0
+    const onTaken = (at: number): void => void (position = at)
+    return this.ask(() => ({ kind: 'change', frame: { ...frame, onTaken }, reply: () => position }))
   }
 
-  /**
-   * C1. The promise resolves when the frame is stored.
-   *
-   * @throws S3Error when the frame is not taken: at once, and nothing has changed
-   */
-  append(frame: NewFrame): Promise<void> {
-    const { appender } = this
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const settle = (stored: boolean): void => {
-      this.#inlineBytesInFlight -= frame.inlineBytes
-      this.#letIn()
-      if (stored) resolve()
-      else reject(notStored(new FrameLost()))
-    }
-    const options = { durability: 'sync', purpose: frame.purpose } as const
-    try {
-      appender.append(frame.type, frame.inlineBytes, options, frame.encode, settle, frame.external ?? null)
-    } catch (error) {
-      throw notStored(error)
-    }
-    this.#inlineBytesInFlight += frame.inlineBytes
-    const { position, payload } = appender
-    if (frame.change) this.#state.applyChange(frame.change)
-    else applyFrame(this.#state, { type: frame.type, position, payload })
-    return promise
-  }
-
-  change(change: Change, purpose: 'admit' | 'finish'): Promise<void> {
+  changeFrame(change: Change, purpose: NewFrame<Change>['purpose']): NewFrame<Change> {
     const payload = encodeChange(change)
-    return this.append({
+    return {
       type: FRAME_CHANGE,
-      inlineBytes: payload.byteLength,
+      payloadBytes: payload.byteLength,
       encode: (target, at) => void copyBytes(payload, target, at),
       purpose,
+      durability: 'sync',
       change,
-    })
-  }
-
-  /** What is found in the state, given out when everything it was found in is stored. */
-  async judged<T>(judge: () => T): Promise<T> {
-    for (;;) {
-      const found = judge()
-      if (this.appender.inFlight === 0) return found
-      const state = this.#state
-      await this.appender.settled().catch(() => {})
-      if (this.#state === state) return found
-    }
-  }
-
-  /** A refusal is given out when everything it was judged on is stored. */
-  async confirmed<T>(operation: () => Promise<T>): Promise<T> {
-    try {
-      return await operation()
-    } catch (error) {
-      await this.settled()
-      throw error
     }
   }
 
@@ -187,34 +107,12 @@ export class Core {
     this.random(bytes)
     return bytes.toString('hex')
   }
-
-  #fits(inlineBytes: number): boolean {
-    const frames = this.appender.inFlight + this.#framesGranted
-    const bytes = this.#inlineBytesInFlight + this.#inlineBytesGranted + inlineBytes + (frames + 1) * FRAME_ROOM_BYTES
-    return frames === 0 || bytes <= this.#inlineBytesInFlightMax
-  }
-
-  #letIn(): void {
-    while (this.#waiting.length > 0 && this.#fits(this.#waiting[0]!.bytes)) {
-      const { bytes, go } = this.#waiting.shift()!
-      this.#framesGranted += 1
-      this.#inlineBytesGranted += bytes
-      go()
-      queueMicrotask(() => {
-        // Whoever was let in has appended, or has refused and leaves the room to the next one.
-        this.#framesGranted -= 1
-        this.#inlineBytesGranted -= bytes
-        this.#letIn()
-      })
-    }
-  }
 }
 
 const UPLOAD_ID_BYTES = 16
-/** Of the ring, besides the inline part. */
-const FRAME_ROOM_BYTES = FRAME_HEADER_BYTES + 64
 
-function notStored(cause: unknown): S3Error {
+/** In the words of S3. */
+export function notStored(cause: unknown): Error {
   if (cause instanceof FrameNotTaken) {
     if (cause.reason === 'full') return refuse('SlowDown', undefined, { cause })
     const message =
@@ -225,5 +123,5 @@ function notStored(cause: unknown): S3Error {
   }
   if (cause instanceof FrameLost)
     return refuse('InternalError', 'The change could not be stored. Please try again.', { cause })
-  throw cause
+  return cause instanceof Error ? cause : new Error(String(cause))
 }

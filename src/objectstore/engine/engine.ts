@@ -1,20 +1,25 @@
 /** The object store without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
-import { Appender } from '../../log/appender.ts'
+import { Engine } from '../../engine/engine.ts'
+import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
+import { Appender } from '../../engine/appender.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import type { StoreCounters } from '../counters.ts'
+import { applyFrame } from './apply-frame.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { Cleaner } from './cleaner.ts'
 import { Core } from './core.ts'
 import type { StoreClock } from './core.ts'
 import type { DigestLanes } from './digest-lanes.ts'
 import type { FrameReads } from './frame-reads.ts'
+import type { Change } from './frames.ts'
 import { Objects } from './objects.ts'
 import { RunReads } from './run-reads.ts'
 import { recoverState } from './recovery.ts'
 import type { ScanTask, ScannedSegment } from './scan-segment.ts'
+import type { StoreState } from './state.ts'
 import { Store } from './store.ts'
 import type { WriteTask } from './write-task.ts'
 
@@ -38,7 +43,7 @@ export interface EngineParts {
   readonly uploadTtlMs: number
 }
 
-export interface Engine {
+export interface StoreEngine {
   readonly core: Core
   readonly store: Store
   readonly checkpoints: Checkpoints
@@ -46,7 +51,7 @@ export interface Engine {
 }
 
 /** @throws StoreError and what the file system throws */
-export function openEngine(parts: EngineParts): Engine {
+export function openEngine(parts: EngineParts): StoreEngine {
   const { log, directory, files, logger, segmentBytes, uploadTtlMs, scan } = parts
   const recovered = recoverState(log, directory, files, logger)
   const checkpoints: Checkpoints = new Checkpoints(
@@ -57,12 +62,28 @@ export function openEngine(parts: EngineParts): Engine {
     segmentEnding: (end) => checkpoints.take(end),
     onLost: () => {
       checkpoints.forget()
-      core.replaceState(recoverState(log, directory, files, logger).state)
+      engine.replaceState(recoverState(log, directory, files, logger).state)
     },
     defer: parts.defer,
   })
-  const core: Core = new Core({ ...parts, appender }, recovered.state)
+  const engine: Engine<StoreState, Change> = new Engine(
+    {
+      log,
+      appender,
+      machine: { apply },
+      nowMs: () => parts.clock.nowMs(),
+      waitingMax: 0,
+      inFlightBytesMax: appender.payloadBytesMax,
+    },
+    recovered.state,
+  )
+  const core: Core = new Core({ ...parts, engine })
   const store = new Store(core, new Objects(parts.reads, new RunReads(parts.log, parts.reads), parts.counters))
   const cleaner = new Cleaner({ core, store, checkpoints, segmentBytes, uploadTtlMs, scan })
   return { core, store, checkpoints, cleaner }
+}
+
+function apply(state: StoreState, { type, payload, change }: AppendedFrame<Change>, { position }: FramePlace): void {
+  if (change) state.applyChange(change)
+  else applyFrame(state, { type, position, payload })
 }

@@ -5,6 +5,7 @@
  * R2  what is stored before main has heard of its segment is read when it has
  * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
  *     whoever is done with it
+ * R4  main reads NOW_BYTES_PER_TURN at most in one turn of the event loop, and leaves the rest of that turn to the threads
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
@@ -23,6 +24,8 @@ import type { FramePlace, FrameToRead, ReadFailure, ReadOutcome, ReadResult, Rea
 
 /** Takes a thread some 0.7 ms. With jobs of 1 MiB, one run of extents each, it was idle half of the time. */
 const JOB_BYTES_MAX = 1 << 22
+/** R4. Reading and verifying them takes main some 2 ms. */
+const NOW_BYTES_PER_TURN = 4 << 20
 /** R3. Frames that are longer than the first, and not than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024
 export const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
@@ -33,7 +36,7 @@ const JOB_TIMEOUT_MS = 30_000
 export interface FrameReadsOptions {
   readonly log: Log
   /** Null: threads read everything. */
-  readonly cached: CachedFrames | null
+  readonly cached: Pick<CachedFrames, 'read' | 'readToKeep' | 'giveBack'> | null
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
   /** Of the pool behind `jobs`. */
   readonly threads: number
@@ -70,6 +73,8 @@ export class FrameReads {
   #unheard: (() => void)[] = []
   /** R3 */
   readonly #spare: ArrayBuffer[] = []
+  /** R4 */
+  #nowBytes = 0
 
   constructor(options: FrameReadsOptions) {
     this.#options = options
@@ -87,7 +92,14 @@ export class FrameReads {
 
   /** What can be read without waiting, in memory to be given back (R3). Null: `read` has to. */
   readNow(position: number, payloadBytes: number): ReadFrame | null {
+    if (!this.#isNow(payloadBytes)) return null
     return this.#options.cached?.read(position, FRAME_HEADER_BYTES + payloadBytes) ?? null
+  }
+
+  /** The same for a short frame, whose payload is the caller's. */
+  readToKeepNow(position: number, payloadBytes: number): Buffer | null {
+    if (!this.#isNow(payloadBytes)) return null
+    return this.#options.cached?.readToKeep(position, FRAME_HEADER_BYTES + payloadBytes)?.payload ?? null
   }
 
   /**
@@ -133,6 +145,13 @@ export class FrameReads {
   giveBack(memory: FrameMemory): void {
     if (memory instanceof ReadMemory) this.#options.cached?.giveBack(memory)
     else if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
+  }
+
+  /** R4 */
+  #isNow(bytes: number): boolean {
+    if (this.#nowBytes === 0) this.#options.defer(() => (this.#nowBytes = 0))
+    this.#nowBytes += bytes
+    return this.#nowBytes <= NOW_BYTES_PER_TURN
   }
 
   async #run(group: readonly Waiting[]): Promise<void> {

@@ -5,6 +5,7 @@
  * O2  while a body is read, the frames it stands in stay where they are: `oldestRead`
  * O3  frames that were read stay in memory, within CACHE_BYTES_MAX: what is read often is read once
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { ByteSource, StoredObject } from '../operations.ts'
 import type { StoreCounters } from '../counters.ts'
@@ -13,6 +14,7 @@ import { FrameDropped } from './frame-reads.ts'
 import type { FrameMemory, FrameReads } from './frame-reads.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
 import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
+import { ObjectCache } from './object-cache.ts'
 import { runOf } from './run-reads.ts'
 import type { Run, RunReads } from './run-reads.ts'
 
@@ -57,9 +59,8 @@ export class Objects {
   readonly #reads: FrameReads
   readonly runs: RunReads
   readonly #counters: StoreCounters
-  /** By position, in order of use. */
-  readonly #cache = new Map<number, LoadedObject & { readonly bytes: number }>()
-  #cacheBytes = 0
+  /** By position. */
+  readonly #cache = new ObjectCache<LoadedObject>(CACHE_BYTES_MAX)
   readonly #open = new Set<ExtentSource>()
 
   constructor(reads: FrameReads, runs: RunReads, counters: StoreCounters) {
@@ -75,29 +76,39 @@ export class Objects {
     return oldest
   }
 
-  /** O3. Undefined: it has to be read. */
-  kept(position: number): LoadedObject | undefined {
+  /** What can be had without waiting (O3). Null: `load` has to read it. */
+  loadNow(value: ObjectValue, keyBytes: number): LoadedObject | null {
+    const { position } = value
     const kept = this.#cache.get(position)
-    if (kept !== undefined) {
-      this.#cache.delete(position)
-      this.#cache.set(position, kept)
-    }
-    return kept
+    if (kept !== undefined) return kept
+    const payload = this.#reads.readToKeepNow(position, expectedBytes(value, keyBytes))
+    if (payload === null) return null
+    const bytes = payload.byteLength
+    const isKept = this.#isKept(bytes, true)
+    const loaded = this.#loaded(position, isKept ? copyInOwnMemory(payload) : payload)
+    if (isKept) this.#cache.add(position, loaded, bytes)
+    return loaded
   }
 
   /** @throws FrameDropped, S3Error */
-  async load({ position, size, parts }: ObjectValue, keyBytes: number): Promise<LoadedObject> {
-    const kept = this.kept(position)
+  async load(value: ObjectValue, keyBytes: number): Promise<LoadedObject> {
+    const { position } = value
+    const kept = this.#cache.get(position)
     if (kept !== undefined) return kept
-    const contentBytes = size <= INLINE_GUESS_BYTES ? size : Math.ceil(size / (128 * 1024)) * 12
-    const expectBytes = DETAILS_BYTES_EXPECTED + keyBytes + contentBytes + 60 * parts
-    const { payload } = await this.#reads.read(position, expectBytes)
+    const { payload } = await this.#reads.read(position, expectedBytes(value, keyBytes))
+    const loaded = this.#loaded(position, payload)
+    if (this.#isKept(payload.byteLength, false)) this.#cache.add(position, loaded, payload.byteLength)
+    return loaded
+  }
+
+  #isKept(bytes: number, isCheap: boolean): boolean {
+    return bytes <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(bytes, isCheap)
+  }
+
+  #loaded(position: number, payload: Buffer): LoadedObject {
     const frame = decodeCommit(payload)
     const details = decodeDetails(frame.details)
-    const view = this.#viewOf(frame, details)
-    const loaded = { position, frame, details, view, bytes: payload.byteLength }
-    this.#keep(loaded)
-    return loaded
+    return { position, frame, details, view: this.#viewOf(frame, details) }
   }
 
   #viewOf(frame: CommitFrame, details: ObjectDetails): StoredObject {
@@ -109,6 +120,7 @@ export class Objects {
       lastModifiedMs,
       etag: parts > 0 ? `${etag}-${parts}` : etag,
       commitSequence,
+      headers: null,
       read: (from, to) => {
         this.#counters.bodyBytesRead += to - from
         if ('inline' in content) return new InlineSource(content.inline.subarray(from, to))
@@ -148,22 +160,22 @@ export class Objects {
     this.#open.add(source)
     return source
   }
+}
 
-  /** O3 */
-  #keep(loaded: LoadedObject & { readonly bytes: number }): void {
-    const { position } = loaded
-    if (loaded.bytes > CACHED_FRAME_BYTES_MAX || this.#cache.has(position)) return
-    this.#cache.set(position, loaded)
-    this.#cacheBytes += loaded.bytes
-    for (const [oldest, { bytes }] of this.#cache) {
-      if (this.#cacheBytes <= CACHE_BYTES_MAX) break
-      this.#cache.delete(oldest)
-      this.#cacheBytes -= bytes
-    }
-  }
+/** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
+function copyInOwnMemory(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength)
+  copyBytes(bytes, copy, 0)
+  return copy
 }
 
 const INLINE_GUESS_BYTES = 64 * 1024
+
+/** Of the payload of a commit frame. */
+function expectedBytes({ size, parts }: ObjectValue, keyBytes: number): number {
+  const contentBytes = size <= INLINE_GUESS_BYTES ? size : Math.ceil(size / (128 * 1024)) * 12
+  return DETAILS_BYTES_EXPECTED + keyBytes + contentBytes + 60 * parts
+}
 /** The head of an extent with a key of usual length. */
 const EXTENT_HEAD_EXPECTED_BYTES = 160
 

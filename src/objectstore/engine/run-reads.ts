@@ -5,7 +5,11 @@
  * U1  the last extent is read first, and the one before it overwrites its head: nothing is copied
  * U2  a run is given out only when every frame of it holds and stands where it was expected
  * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
+ * U4  who asks for a run that somebody else has asked for gets the same. Nobody writes to it, and what stands at a position never changes
+ * U5  besides, KEPT_RUNS_MAX that were given back stay as they are. When that many do, one in PASSING_PER_KEPT takes the place of the
+ *     one that was used longest ago: clients that read more than fits find some of it again
  */
+import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log } from '../../log/log.ts'
 import { segmentOf } from '../../log/segment-list.ts'
@@ -22,10 +26,23 @@ const RUN_CONTENT_BYTES_MAX = RUN_EXTENTS_MAX * EXTENT_BYTES
 const RUN_BYTES = RUN_CONTENT_BYTES_MAX + 4096
 /** U3 */
 export const RUNS_MAX = 16
+/** U5 */
+export const KEPT_RUNS_MAX = 24
+const PASSING_PER_KEPT = 8
 
 export interface Run {
   /** The contents. */
   readonly bytes: Buffer<ArrayBuffer>
+  readonly reading: Reading
+}
+
+/** A run that was asked for, and is in memory or on its way there. */
+interface Reading {
+  readonly extents: readonly Extent[]
+  /** Null: one of its frames could not be read. */
+  run: Promise<Run | null>
+  /** Who asked for it and has not given it back. */
+  users: number
 }
 
 /** Extents from `first` on for `wantedBytes`, as many as one run takes. */
@@ -44,8 +61,13 @@ export class RunReads {
   readonly #log: Pick<Log, 'segments'>
   readonly #reads: Pick<FrameReads, 'readAll'>
   readonly #spare: ArrayBuffer[] = []
+  /** By the position of their first extent. */
+  readonly #readings = new Map<number, Reading>()
+  /** U5, in order of use. */
+  readonly #kept = new Map<Reading, Run>()
+  #passed = 0
   /** U3 */
-  #runs = 0
+  #taken = 0
 
   constructor(log: Pick<Log, 'segments'>, reads: Pick<FrameReads, 'readAll'>) {
     this.#log = log
@@ -54,20 +76,23 @@ export class RunReads {
 
   /** Those that are being read, or not given back yet. */
   get taken(): number {
-    return this.#runs
+    return this.#taken
   }
 
   /**
-   * The contents of extents that `runOf` chose, to be given back.
+   * The contents of extents that `runOf` chose, to be given back and not to be written to.
    *
    * @param keyBytes of the object
    * @returns null when there is none now (U3), or later when one of its frames could not be read: reading them one by one tells why
    */
   read(extents: readonly Extent[], keyBytes: number): Promise<Run | null> | null {
+    const first = extents[0]!.position
+    const known = this.#readings.get(first)
+    if (known !== undefined && isSame(known.extents, extents)) return this.#join(known)
     const segments = extents.map(({ position }) => segmentOf(this.#log.segments, position))
     const isKnown = segments.every((segment, i) => segment !== null && extents[i]!.position < segment.end)
-    if (!isKnown || this.#runs === RUNS_MAX) return null
-    this.#runs += 1
+    if (!isKnown || this.#taken >= RUNS_MAX) return null
+    this.#taken += 1
     const memory = this.#spare.pop() ?? new ArrayBuffer(RUN_BYTES)
     let from = 0
     const frames = extents.map((extent, i) => {
@@ -76,23 +101,74 @@ export class RunReads {
       from += extent.bytes
       return frame
     })
-    return this.#read(frames.toReversed(), FRAME_HEADER_BYTES + extentPayloadBytes(NO_EXTENT, keyBytes), from)
+    const begin = FRAME_HEADER_BYTES + extentPayloadBytes(NO_EXTENT, keyBytes)
+    const reading: Reading = { extents, run: NOTHING, users: 1 }
+    if (known === undefined) this.#readings.set(first, reading)
+    reading.run = this.#read(reading, frames.toReversed(), begin, from)
+    return reading.run
   }
 
-  giveBack({ bytes }: Run): void {
-    this.#runs -= 1
-    this.#spare.push(bytes.buffer)
+  giveBack(run: Run): void {
+    const { reading } = run
+    assert(reading.users > 0)
+    reading.users -= 1
+    if (reading.users > 0) return
+    this.#taken -= 1
+    if (this.#isKept(reading)) this.#kept.set(reading, run)
+    else this.#drop(run)
+  }
+
+  /** U4 */
+  #join(reading: Reading): Promise<Run | null> {
+    if (this.#kept.delete(reading)) this.#taken += 1
+    reading.users += 1
+    return reading.run
   }
 
   /** @param begin of the contents, in the memory of the run */
-  async #read(frames: readonly FrameToRead[], begin: number, contentBytes: number): Promise<Run | null> {
+  async #read(
+    reading: Reading,
+    frames: readonly FrameToRead[],
+    begin: number,
+    contentBytes: number,
+  ): Promise<Run | null> {
     const outcomes = await this.#reads.readAll(frames).catch(() => [])
     const payloads = outcomes.flatMap((outcome, i) => inPlace(outcome, frames[i]!) ?? [])
-    if (payloads.length === frames.length) return { bytes: Buffer.from(payloads[0]!.buffer, begin, contentBytes) }
-    this.#runs -= 1
+    if (payloads.length === frames.length) {
+      return { bytes: Buffer.from(payloads[0]!.buffer, begin, contentBytes), reading }
+    }
+    this.#taken -= 1
+    this.#forget(reading)
     return null
   }
+
+  /** U5. One that stands beside another with the same first extent could not be found again. */
+  #isKept(reading: Reading): boolean {
+    if (this.#readings.get(reading.extents[0]!.position) !== reading) return false
+    if (this.#kept.size < KEPT_RUNS_MAX) return true
+    this.#passed = (this.#passed + 1) % PASSING_PER_KEPT
+    if (this.#passed !== 0) return false
+    const [oldest] = this.#kept.values()
+    this.#kept.delete(oldest!.reading)
+    this.#drop(oldest!)
+    return true
+  }
+
+  #drop({ reading, bytes }: Run): void {
+    this.#forget(reading)
+    this.#spare.push(bytes.buffer)
+  }
+
+  #forget(reading: Reading): void {
+    const first = reading.extents[0]!.position
+    if (this.#readings.get(first) === reading) this.#readings.delete(first)
+  }
 }
+
+const NOTHING = Promise.resolve(null)
+
+const isSame = (some: readonly Extent[], others: readonly Extent[]): boolean =>
+  some.length === others.length && some.every(({ position }, i) => position === others[i]!.position)
 
 const NO_EXTENT: Extent = { position: 0, bytes: 0 }
 

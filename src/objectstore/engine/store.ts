@@ -1,9 +1,12 @@
 /**
  * The object store on its log.
  *
- * Every change is: wait for room, judge, append, apply, answer when stored. Between judging and applying nothing else happens, so a
- * precondition holds at the moment of its change.
+ * Every change is a decision of the engine (src/engine): it is made when there is room for its frame, and between decision and frame nothing else
+ * happens. So a precondition holds at the moment of its change.
  */
+import assert from 'node:assert/strict'
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { DigestPlan } from '../body/body-digests.ts'
 import type { PartChecksum } from '../body/multipart-checksums.ts'
 import type { Tag } from '../documents/tagging.ts'
@@ -40,7 +43,7 @@ import {
   encodeDeleted,
   encodeDetails,
 } from './frames.ts'
-import type { CommitFrame, Content, ObjectDetails } from './frames.ts'
+import type { Change, CommitFrame, Content, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
 import type { PartState, UploadState } from './state.ts'
 import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
@@ -73,38 +76,39 @@ export class Store implements ObjectStore {
 
   createBucket(name: string, owner: string): Promise<Bucket> {
     const core = this.#core
-    return core.confirmed(async () => {
+    return core.ask(() => {
       const existing = core.state.bucket(name)
       if (existing !== null) {
         const code = existing.owner === owner ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists'
         throw refuse(code, undefined, { fields: { BucketName: name } })
       }
       const number = core.state.nextBucketNumber
-      const stored = core.change({ kind: 'bucket_created', number, name, owner, at_ms: core.wallMs() }, 'admit')
-      const bucket = this.#present(core.state.bucketOf(number))
-      await stored
-      return bucket
+      const created = { kind: 'bucket_created', number, name, owner, at_ms: core.wallMs() } as const
+      const reply = (): Bucket => this.#present(core.state.bucketOf(number))
+      return { kind: 'change', frame: core.changeFrame(created, 'admit'), reply }
     })
   }
 
   deleteBucket(bucket: Bucket): Promise<void> {
     const core = this.#core
-    return core.confirmed(async () => {
+    return core.ask(() => {
       this.#present(bucket)
       if (core.state.index.size(bucket.number) > 0) {
         throw refuse('BucketNotEmpty', undefined, { fields: { BucketName: bucket.name } })
       }
-      await core.change({ kind: 'bucket_deleted', number: bucket.number, at_ms: core.wallMs() }, 'finish')
+      const deleted = { kind: 'bucket_deleted', number: bucket.number, at_ms: core.wallMs() } as const
+      return { kind: 'change', frame: core.changeFrame(deleted, 'finish'), reply: () => {} }
     })
   }
 
   setBucketDocument({ number }: Bucket, document: 'cors' | 'policy', content: Buffer | null): Promise<void> {
     const core = this.#core
-    return core.confirmed(async () => {
+    return core.ask(() => {
       this.#present(core.state.bucketOf(number))
       const encoded = content === null ? null : content.toString('base64')
       const purpose = content === null ? 'finish' : 'admit'
-      await core.change({ kind: 'bucket_document', number, document, content: encoded, at_ms: core.wallMs() }, purpose)
+      const set = { kind: 'bucket_document', number, document, content: encoded, at_ms: core.wallMs() } as const
+      return { kind: 'change', frame: core.changeFrame(set, purpose), reply: () => {} }
     })
   }
 
@@ -121,7 +125,7 @@ export class Store implements ObjectStore {
   }
 
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {
-    return this.#core.judged(() => {
+    return this.#core.ask(() => {
       const { keys, commonPrefixes, next } = this.#core.state.index.scan(bucket.number, options)
       const objects = keys.map(({ key, value }) => ({
         key,
@@ -129,7 +133,7 @@ export class Store implements ObjectStore {
         ...checksumsOf(value),
         storageClass: storageClassOf(value),
       }))
-      return { objects, commonPrefixes, next }
+      return replied({ objects, commonPrefixes, next })
     })
   }
 
@@ -155,23 +159,22 @@ export class Store implements ObjectStore {
 
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject> {
     const core = this.#core
-    return core.confirmed(async () => {
-      const keyBytes = Buffer.from(key)
-      const room = core.room(deletedFrameBytes(keyBytes))
-      if (room !== null) await room
+    const keyBytes = Buffer.from(key)
+    return core.ask(() => {
       this.#present(core.state.bucketOf(bucket.number))
       const current = this.peek(bucket, key)
       precondition(current)
       const commitSequence = core.state.commitSequence + 1
-      const frame = { bucket: bucket.number, key: keyBytes, atMs: core.wallMs(), commitSequence }
-      await core.append({
+      const deleted = { bucket: bucket.number, key: keyBytes, atMs: core.wallMs(), commitSequence }
+      const frame: NewFrame<Change> = {
         type: FRAME_DELETED,
-        inlineBytes: deletedFrameBytes(keyBytes),
-        encode: (target, at) => encodeDeleted(frame, target, at),
+        payloadBytes: deletedFrameBytes(keyBytes),
+        encode: (target, at) => encodeDeleted(deleted, target, at),
         purpose: 'finish',
-      })
-      core.counters.objectsDeleted += current === null ? 0 : 1
-      return { commitSequence }
+        durability: 'sync',
+        onStored: () => void (core.counters.objectsDeleted += current === null ? 0 : 1),
+      }
+      return { kind: 'change', frame, reply: () => ({ commitSequence }) }
     })
   }
 
@@ -192,7 +195,7 @@ export class Store implements ObjectStore {
    * @param purpose 'finish' to free space
    * @throws S3Error
    */
-  async rewrite(
+  rewrite(
     loaded: LoadedObject,
     details: ObjectDetails,
     content: Content,
@@ -201,27 +204,29 @@ export class Store implements ObjectStore {
     const core = this.#core
     const before = loaded.frame
     const frame = { ...before, flags: flagsOf(details), uploadId: null, details: encodeDetails(details), content }
-    const room = core.room(commitFrameBytes(frame))
-    if (room !== null) await room
-    if (core.state.index.get(before.bucket, before.key)?.position !== loaded.position) return null
-    await this.#append(frame, purpose)
-    return summaryOf(valueOf(frame, 0))
+    return core.ask(() => {
+      if (core.state.index.get(before.bucket, before.key)?.position !== loaded.position) return replied(null)
+      return { kind: 'change', frame: objectFrame(frame, purpose), reply: () => summaryOf(valueOf(frame, 0)) }
+    })
   }
 
   // Uploads
 
   createUpload({ bucket, key, attributes, checksum, initiator }: NewUpload): Promise<Upload> {
     const core = this.#core
-    return core.confirmed(async () => {
+    const uploadId = core.newUploadId()
+    return core.ask(() => {
       this.#present(core.state.bucketOf(bucket.number))
-      const uploadId = core.newUploadId()
       const encodedKey = Buffer.from(key).toString('base64')
       const about = { upload_id: uploadId, bucket: bucket.number, key: encodedKey, initiator, attributes, checksum }
-      const stored = core.change({ kind: 'upload_created', ...about, at_ms: core.wallMs() }, 'admit')
-      const upload = this.upload(bucket, key, uploadId)
-      if (upload === null) throw noSuchUpload(uploadId)
-      await stored
-      return upload
+      const created = { kind: 'upload_created', ...about, at_ms: core.wallMs() } as const
+      let upload: Upload | null = null
+      const onTaken = (): void => void (upload = this.upload(bucket, key, uploadId))
+      const reply = (): Upload => {
+        assert(upload !== null, 'what was taken has its effect')
+        return upload
+      }
+      return { kind: 'change', frame: { ...core.changeFrame(created, 'admit'), onTaken }, reply }
     })
   }
 
@@ -245,49 +250,40 @@ export class Store implements ObjectStore {
   async putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
     const received = asReceived(body)
     try {
-      return await this.#core.confirmed(() => this.#putPart(upload, partNumber, received, checksum))
+      return await this.#core.ask(() => this.#putPart(upload, partNumber, received, checksum))
     } finally {
       received.abandon()
     }
   }
 
-  async #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Promise<UploadedPart> {
+  #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Decision<UploadedPart, Change> {
     const core = this.#core
     const { uploadId, bucket } = upload
+    if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
+    body.demandWhole()
     const target = { bucket, key: upload.key, upload: { uploadId, partNumber } }
-    const details = { checksum: checksum.value }
-    const about = {
+    const { before, extents } = this.bodies.extentsOf(body, target)
+    const { bytes: size, md5: etag } = body.digest
+    const lastModifiedMs = core.wallMs()
+    const part: CommitFrame = {
       bucket: bucket.number,
       key: Buffer.from(upload.key),
       partNumber,
-      size: body.digest.bytes,
-      lastModifiedMs: core.wallMs(),
+      size,
+      lastModifiedMs,
       commitSequence: 0,
       flags: 0,
-      etag: body.digest.md5,
+      etag,
       uploadId,
-      details: Buffer.from(JSON.stringify(details)),
+      details: Buffer.from(JSON.stringify({ checksum: checksum.value })),
+      content: { extents },
     }
-    const room = core.room(commitFrameBytes({ ...about, content: body.content }))
-    if (room !== null) await room
-    if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
-    body.demandWhole()
-    const frame: CommitFrame = { ...about, content: { extents: this.bodies.extentsOf(body, target) } }
-    await this.appendPart(frame, 'admit')
-    core.counters.partsWritten += 1
-    core.counters.bodyBytesWritten += body.digest.bytes
-    const { size, etag, lastModifiedMs } = frame
-    return { partNumber, size, etag, lastModifiedMs, checksum }
-  }
-
-  appendPart(frame: CommitFrame, purpose: 'admit' | 'finish'): Promise<void> {
-    const core = this.#core
-    return core.append({
-      type: FRAME_PART,
-      inlineBytes: commitFrameBytes(frame),
-      encode: (target, at) => encodeCommit(frame, target, at),
-      purpose,
-    })
+    const onStored = (): void => {
+      core.counters.partsWritten += 1
+      core.counters.bodyBytesWritten += size
+    }
+    const reply = (): UploadedPart => ({ partNumber, size, etag, lastModifiedMs, checksum })
+    return { kind: 'change', before, frame: { ...partFrame(part, 'admit'), onStored }, reply }
   }
 
   completeUpload({ upload, parts, etag, checksums, precondition }: Completion): Promise<ObjectSummary> {
@@ -319,9 +315,10 @@ export class Store implements ObjectStore {
 
   abortUpload({ uploadId }: Pick<Upload, 'uploadId'>): Promise<void> {
     const core = this.#core
-    return core.confirmed(async () => {
+    return core.ask(() => {
       if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
-      await core.change({ kind: 'upload_aborted', upload_id: uploadId, at_ms: core.wallMs() }, 'finish')
+      const aborted = { kind: 'upload_aborted', upload_id: uploadId, at_ms: core.wallMs() } as const
+      return { kind: 'change', frame: core.changeFrame(aborted, 'finish'), reply: () => {} }
     })
   }
 
@@ -342,46 +339,31 @@ export class Store implements ObjectStore {
   ): Promise<ObjectSummary> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
-    return core.confirmed(async () => {
-      for (let isLetIn = false; ; isLetIn = true) {
-        this.#present(core.state.bucketOf(bucket.number))
-        const { details, content, etag, size, parts, uploadId } = judge()
-        const frame: CommitFrame = {
-          bucket: bucket.number,
-          key: keyBytes,
-          partNumber: parts,
-          size,
-          lastModifiedMs: core.wallMs(),
-          commitSequence: core.state.commitSequence + 1,
-          flags: flagsOf(details),
-          etag,
-          uploadId,
-          details: encodeDetails(details),
-          content,
-        }
-        const inlineBytes = commitFrameBytes(frame)
-        if (inlineBytes > core.appender.payloadBytesMax)
-          throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
-        const room = isLetIn ? null : core.room(inlineBytes)
-        if (room !== null) {
-          await room
-          continue
-        }
-        await this.#append(frame, 'admit')
+    return core.ask(() => {
+      this.#present(core.state.bucketOf(bucket.number))
+      const { details, content, etag, size, parts, uploadId } = judge()
+      const object: CommitFrame = {
+        bucket: bucket.number,
+        key: keyBytes,
+        partNumber: parts,
+        size,
+        lastModifiedMs: core.wallMs(),
+        commitSequence: core.state.commitSequence + 1,
+        flags: flagsOf(details),
+        etag,
+        uploadId,
+        details: encodeDetails(details),
+        content,
+      }
+      const onStored = (): void => {
         core.counters.objectsWritten += 1
         if (parts === 0) core.counters.bodyBytesWritten += size
-        return summaryOf(valueOf(frame, 0))
       }
-    })
-  }
-
-  #append(frame: CommitFrame, purpose: 'admit' | 'finish'): Promise<void> {
-    const core = this.#core
-    return core.append({
-      type: FRAME_OBJECT,
-      inlineBytes: commitFrameBytes(frame),
-      encode: (target, at) => encodeCommit(frame, target, at),
-      purpose,
+      const frame = { ...objectFrame(object, 'admit'), onStored }
+      if (frame.payloadBytes > core.appender.payloadBytesMax) {
+        throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
+      }
+      return { kind: 'change', frame, reply: () => summaryOf(valueOf(object, 0)) }
     })
   }
 
@@ -390,7 +372,7 @@ export class Store implements ObjectStore {
     const core = this.#core
     const value = core.state.index.get(bucket.number, key)
     const isDurable = value !== null && value.position < core.log.committed
-    return (isDurable ? this.objects.kept(value.position) : undefined) ?? this.#loadFromLog(bucket, key)
+    return (isDurable ? this.objects.loadNow(value, key.byteLength) : null) ?? this.#loadFromLog(bucket, key)
   }
 
   async #loadFromLog(bucket: Bucket, key: Buffer): Promise<LoadedObject | null> {
@@ -420,6 +402,20 @@ export class Store implements ObjectStore {
     return present
   }
 }
+
+const commitFrame = (type: number, frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> => ({
+  type,
+  payloadBytes: commitFrameBytes(frame),
+  encode: (target, at) => encodeCommit(frame, target, at),
+  purpose,
+  durability: 'sync',
+})
+
+const objectFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
+  commitFrame(FRAME_OBJECT, frame, purpose)
+
+export const partFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
+  commitFrame(FRAME_PART, frame, purpose)
 
 /** A part that was listed, if it is still the one that is there. */
 function presentPart(upload: UploadState, { partNumber, etag }: UploadedPart): PartState {

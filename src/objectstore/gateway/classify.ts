@@ -25,6 +25,9 @@ export interface Classified {
   readonly headers: ReadonlyMap<string, string>
 }
 
+/** Of UTF-8 for one UTF-16 code unit, at most: short texts need not be measured. */
+const BYTES_PER_UNIT_MAX = 3
+
 /** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, BadRequest, KeyTooLongError, NotImplemented */
 export function classify(
   request: SignedRequest & AddressedRequest,
@@ -51,15 +54,26 @@ export function classify(
 }
 
 function checkSizes({ path, query, headers }: SignedRequest): void {
-  const targetBytes = Buffer.byteLength(path) + (query === '' ? 0 : 1 + Buffer.byteLength(query))
-  if (targetBytes > TARGET_BYTES_MAX) {
+  if (
+    BYTES_PER_UNIT_MAX * (path.length + query.length) + 1 > TARGET_BYTES_MAX &&
+    targetBytes(path, query) > TARGET_BYTES_MAX
+  ) {
     throw invalidUri(`The target of a request must not exceed ${TARGET_BYTES_MAX} bytes.`)
   }
-  let headerBytes = 0
-  for (const [name, value] of headers) headerBytes += name.length + Buffer.byteLength(value)
-  if (headerBytes > HEADERS_BYTES_MAX) {
+  let units = 0
+  for (const [name, value] of headers) units += name.length + value.length
+  if (BYTES_PER_UNIT_MAX * units > HEADERS_BYTES_MAX && headerBytes(headers) > HEADERS_BYTES_MAX) {
     throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
   }
+}
+
+const targetBytes = (path: string, query: string): number =>
+  Buffer.byteLength(path) + (query === '' ? 0 : 1 + Buffer.byteLength(query))
+
+function headerBytes(headers: ReadonlyMap<string, string>): number {
+  let bytes = 0
+  for (const [name, value] of headers) bytes += name.length + Buffer.byteLength(value)
+  return bytes
 }
 
 /** @param raw without the question mark. Plus signs are spaces, as browsers write them. */
@@ -81,16 +95,16 @@ function parseQuery(raw: string): ReadonlyMap<string, string> {
 
 const decoded = (text: string): string => percentDecoded(text.includes('+') ? text.replaceAll('+', ' ') : text)
 
-const rows = new Map<string, Operation[]>()
+type Rows = Map<OperationTarget, Operation[]>
+const rows = new Map<string, Rows>()
 for (const operation of OPERATIONS) {
   const targets: OperationTarget[] = operation.target === 'bucket or object' ? ['bucket', 'object'] : [operation.target]
-  for (const target of targets) {
-    const place = `${operation.method} ${target}`
-    rows.set(place, [...(rows.get(place) ?? []), operation])
-  }
+  const ofMethod: Rows = rows.get(operation.method) ?? new Map()
+  rows.set(operation.method, ofMethod)
+  for (const target of targets) ofMethod.set(target, [...(ofMethod.get(target) ?? []), operation])
 }
 
-const rowsOf = (method: string, target: OperationTarget): readonly Operation[] => rows.get(`${method} ${target}`) ?? []
+const rowsOf = (method: string, target: OperationTarget): readonly Operation[] => rows.get(method)?.get(target) ?? []
 
 /** O1 of the table. */
 function isMeant(

@@ -4,7 +4,8 @@
  * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
  *
- * G1  nobody is told of what is not durable (operations.ts, O2): refusals, and answers that were made of what the store shows at once, wait
+ * G1  nobody is told of what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
+ *     they are (operations-table O4)
  */
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -34,10 +35,10 @@ import { classify } from './classify.ts'
 import type { Classified } from './classify.ts'
 import { collectBody } from './collect-body.ts'
 import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
-import type { Handlers } from './handlers.ts'
+import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
-import type { Extension, OperationName } from './operations-table.ts'
+import type { Extension } from './operations-table.ts'
 import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy-values.ts'
 
@@ -86,20 +87,6 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
 }
-
-/** G1. Of all others the store says itself when they are durable. */
-const SHOWN_AT_ONCE: ReadonlySet<OperationName> = new Set<OperationName>([
-  'ListBuckets',
-  'HeadBucket',
-  'GetBucketLocation',
-  'GetBucketCors',
-  'DeleteBucketCors',
-  'GetBucketPolicy',
-  'DeleteBucketPolicy',
-  'ListMultipartUploads',
-  'ListParts',
-  'CompleteMultipartUpload', // when it was completed before
-])
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
 
@@ -175,7 +162,7 @@ class Gateway {
       cors = this.#corsHeaders(request, classified.address.bucket)
       this.#admission.enter(exchange)
       const answer = await this.#perform(request, classified, body, exchange, answerAsS3)
-      if (SHOWN_AT_ONCE.has(classified.operation.name)) await this.#parts.store.settled() // G1
+      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
       sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
     } catch (error) {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
@@ -207,7 +194,8 @@ class Gateway {
     )
   }
 
-  async #perform(
+  /** At once, but for what its handler waits for. */
+  #perform(
     signed: Request,
     classified: Classified,
     body: ExchangeBody,
@@ -241,16 +229,42 @@ class Gateway {
       if (handler.of === 'service') return handler.handle(request, this.#context)
       return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
     }
-    if (handler.of === 'form') {
-      if (caller.principal !== null) {
-        await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
-      }
-      return handler.handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+    if (handler.of === 'form') return this.#takeForm(handler, asked, classified)
+    if (operation.name === 'PutObjectTagging') {
+      return this.#withTags(asked, classified).then((tagged) => this.#judge(handler, tagged, classified))
     }
-    const judged = operation.name === 'PutObjectTagging' ? await this.#withTags(asked, classified) : asked
-    const bucket = await this.#bucketFor(judged, classified, handler.of === 'keys')
-    demandExpectedOwner(judged, bucket)
-    const request = this.#withoutAcls(judged)
+    return this.#judge(handler, asked, classified)
+  }
+
+  async #takeForm(
+    { handle }: HandlerOf<'form'>,
+    asked: GatewayRequest,
+    { operation, address }: Classified,
+  ): Promise<Answer> {
+    if (asked.caller.principal !== null) {
+      await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+    }
+    return handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+  }
+
+  #judge(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    classified: Classified,
+  ): Promise<Answer> {
+    const bucket = this.#bucketFor(asked, classified, handler.of === 'keys')
+    if (bucket instanceof Promise) return bucket.then((bucket) => this.#handle(handler, asked, bucket, classified))
+    return this.#handle(handler, asked, bucket, classified)
+  }
+
+  #handle(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    bucket: Bucket,
+    { address }: Classified,
+  ): Promise<Answer> {
+    demandExpectedOwner(asked, bucket)
+    const request = this.#withoutAcls(asked)
     if (handler.of !== 'object') return handler.handle(request, bucket, this.#context)
     return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
   }

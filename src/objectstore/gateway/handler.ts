@@ -9,9 +9,8 @@ import type { Principal } from '../auth/principal.ts'
 import type { Caller } from '../auth/request-identity.ts'
 import type { Tag } from '../documents/tagging.ts'
 import type { PolicyAction } from '../documents/policy/actions.ts'
-import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody } from '../operations.ts'
+import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody, ShownHeaders } from '../operations.ts'
 import type { AwsChunkedFraming } from '../body/aws-chunked.ts'
-import type { KeptHeaders } from './header-text.ts'
 import type { OperationName } from './operations-table.ts'
 import type { Pace } from './pace.ts'
 
@@ -113,7 +112,7 @@ export interface Answer {
   /** Beside those of every answer. Names that S3 has too begin with `x-obj-` here: the gateway adds the `x-amz-` ones. */
   readonly headers?: readonly HeaderLine[]
   /** Likewise, of an object that is answered again and again. */
-  readonly objectHeaders?: KeptHeaders
+  readonly objectHeaders?: ShownHeaders
   readonly body?: AnswerBody | null
 }
 

@@ -36,6 +36,8 @@ type OperationHandler =
   | { readonly of: 'keys'; readonly handle: BucketHandler }
   | { readonly of: 'object'; readonly handle: ObjectHandler }
 
+export type HandlerOf<Kind extends OperationHandler['of']> = Extract<OperationHandler, { readonly of: Kind }>
+
 export type Handlers = Readonly<Record<OperationName, OperationHandler>>
 
 export const handlers: Handlers = {

@@ -4,27 +4,28 @@
  * T1  who speaks S3 finds what S3 has under its name there as well
  * T2  what stands in a header cannot end it: characters that could become spaces
  */
-import { textOfHeaders } from '../../http/exchange.ts'
+import type { ShownHeaders } from '../operations.ts'
 import type { HeaderLine } from './handler.ts'
 
+const OURS = 'x-obj-'
 const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|durability|error-.+)$/
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): string {
-  const lines: HeaderLine[] = []
+  const parts: string[] = [] // joined at last: the text is in one piece then, and cheap to put into many answers
   for (const [name, text] of headers) {
     const value = safeValue(text)
-    lines.push([name, value])
-    if (speaksS3 && name.startsWith('x-obj-') && !OWN_HEADER.test(name)) {
-      lines.push([`x-amz-${name.slice('x-obj-'.length)}`, value])
+    parts.push('\r\n', name, ': ', value)
+    if (speaksS3 && name.startsWith(OURS) && !OWN_HEADER.test(name)) {
+      parts.push('\r\nx-amz-', name.slice(OURS.length), ': ', value)
     }
   }
-  return textOfHeaders(lines)
+  return parts.join('')
 }
 
 /** Headers that many answers have. */
-export class KeptHeaders {
+export class KeptHeaders implements ShownHeaders {
   readonly lines: readonly HeaderLine[]
   #own: string | null = null
   #ofS3: string | null = null

@@ -10,15 +10,28 @@ const HEADER = /^x-(?:amz|obj)-/
 const NO_HEADER =
   /^x-(?:amz|obj)-(?:algorithm|content-sha256|credential|date|decoded-content-length|expires|security-token|signature|signedheaders|trailer|(?:sdk-)?checksum-.+)$/
 
+/** NO_HEADER, as they are mostly written. */
+const OF_EVERY_URL: ReadonlySet<string> = new Set([
+  'X-Amz-Algorithm',
+  'X-Amz-Credential',
+  'X-Amz-Date',
+  'X-Amz-Expires',
+  'X-Amz-SignedHeaders',
+  'X-Amz-Signature',
+])
+
 /** @param query decoded */
 export function withHeadersInQuery(
   headers: ReadonlyMap<string, string>,
   query: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
-  const all = new Map(headers)
+  let all: Map<string, string> | null = null
   for (const [parameter, value] of query) {
+    if (OF_EVERY_URL.has(parameter)) continue
     const name = parameter.toLowerCase()
-    if (HEADER.test(name) && !NO_HEADER.test(name) && !all.has(name)) all.set(name, value) // Q1, Q2
+    if (!HEADER.test(name) || NO_HEADER.test(name) || (all ?? headers).has(name)) continue // Q1, Q2
+    all ??= new Map(headers)
+    all.set(name, value)
   }
-  return all
+  return all ?? headers
 }

@@ -6,6 +6,8 @@
  * O2  a parameter that selects something in S3, and that the row does not have, asks for something else: NotImplemented. Other parameters
  *     that the row does not have are ignored, as S3 does
  * O3  there are no versions, so the one there is has the id `null`: operations that take a version in S3 take this one and no other
+ * O4  what an operation is answered with waits until everything is stored that was there to be seen. Operations whose answer says only what
+ *     the store has awaited itself have `isStored`, and do not wait for others
  */
 import type { Permission } from '../auth/principal.ts'
 import type { PolicyAction } from '../documents/policy/actions.ts'
@@ -40,6 +42,8 @@ export interface Operation {
   readonly body: 'none' | 'buffered' | 'streamed'
   /** Without it, the operation does not exist. */
   readonly extension: Extension | null
+  /** O4 */
+  readonly isStored: boolean
 }
 
 const LISTING = ['prefix', 'delimiter', 'encoding-type', 'max-keys']
@@ -71,6 +75,7 @@ type Row = readonly [
     readonly parameters?: readonly string[] | null
     readonly header?: string
     readonly extension?: Extension
+    readonly isStored?: true
   },
 ]
 
@@ -89,24 +94,24 @@ const ROWS = {
   GetBucketPolicy:         ['bucket',  'GET',     ['policy'],      'admin',  's3:GetBucketPolicy',            'none'],
   DeleteBucketPolicy:      ['bucket',  'DELETE',  ['policy'],      'admin',  's3:DeleteBucketPolicy',         'none'],
   CorsPreflight:           ['bucket or object', 'OPTIONS', [],              null,     null,                            'none', { parameters: null }],
-  ListObjectsV2:           ['bucket',  'GET',     ['list-type=2'], 'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'continuation-token', 'start-after', 'fetch-owner'] }],
+  ListObjectsV2:           ['bucket',  'GET',     ['list-type=2'], 'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'continuation-token', 'start-after', 'fetch-owner'], isStored: true }],
   ListMultipartUploads:    ['bucket',  'GET',     ['uploads'],     'list',   's3:ListBucketMultipartUploads', 'none', { parameters: [...LISTING, 'max-uploads', 'key-marker', 'upload-id-marker'] }],
   ListObjects:             ['bucket',  'GET',     [],              'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'marker'], extension: 'list-v1' }],
   DeleteObjects:           ['bucket',  'POST',    ['delete'],      'delete', 's3:DeleteObject',               'buffered'],
   PostObject:              ['bucket',  'POST',    [],              'write',  's3:PutObject',                  'streamed'],
 
   UploadPartCopy:          ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
-  UploadPart:              ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'streamed'],
+  UploadPart:              ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'streamed', { isStored: true }],
   PutObjectTagging:        ['object',  'PUT',     ['tagging'],     'write',  's3:PutObjectTagging',           'buffered', { parameters: [VERSION] }],
   CopyObject:              ['object',  'PUT',     [],              'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
-  PutObject:               ['object',  'PUT',     [],              'write',  's3:PutObject',                  'streamed'],
+  PutObject:               ['object',  'PUT',     [],              'write',  's3:PutObject',                  'streamed', { isStored: true }],
   ListParts:               ['object',  'GET',     ['uploadId'],    'read',   's3:ListMultipartUploadParts',   'none', { parameters: ['max-parts', 'part-number-marker', 'encoding-type'] }],
   GetObjectTagging:        ['object',  'GET',     ['tagging'],     'read',   's3:GetObjectTagging',           'none', { parameters: [VERSION] }],
-  GetObject:               ['object',  'GET',     [],              'read',   's3:GetObject',                  'none', { parameters: READING }],
-  HeadObject:              ['object',  'HEAD',    [],              'read',   's3:GetObject',                  'none', { parameters: READING }],
+  GetObject:               ['object',  'GET',     [],              'read',   's3:GetObject',                  'none', { parameters: READING, isStored: true }],
+  HeadObject:              ['object',  'HEAD',    [],              'read',   's3:GetObject',                  'none', { parameters: READING, isStored: true }],
   AbortMultipartUpload:    ['object',  'DELETE',  ['uploadId'],    'delete', 's3:AbortMultipartUpload',       'none'],
   DeleteObjectTagging:     ['object',  'DELETE',  ['tagging'],     'write',  's3:DeleteObjectTagging',        'none', { parameters: [VERSION] }],
-  DeleteObject:            ['object',  'DELETE',  [],              'delete', 's3:DeleteObject',               'none', { parameters: [VERSION] }],
+  DeleteObject:            ['object',  'DELETE',  [],              'delete', 's3:DeleteObject',               'none', { parameters: [VERSION], isStored: true }],
   CreateMultipartUpload:   ['object',  'POST',    ['uploads'],     'write',  's3:PutObject',                  'none'],
   CompleteMultipartUpload: ['object',  'POST',    ['uploadId'],    'write',  's3:PutObject',                  'buffered'],
 } as const satisfies Readonly<Record<string, Row>>
@@ -115,7 +120,7 @@ export type OperationName = keyof typeof ROWS
 
 function operationOf(name: OperationName, row: Row): Operation {
   const [target, method, selectors, permission, action, body, rest] = row
-  const { parameters = [], header = null, extension = null } = rest ?? {}
+  const { parameters = [], header = null, extension = null, isStored = false } = rest ?? {}
   return {
     name,
     target,
@@ -127,6 +132,7 @@ function operationOf(name: OperationName, row: Row): Operation {
     action,
     body,
     extension,
+    isStored,
   }
 }
 

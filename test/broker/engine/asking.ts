@@ -31,8 +31,6 @@ export interface Operation<T> {
   readonly checkRefused?: () => void
   /** Answers when it is taken, not when it is stored. */
   readonly unconfirmed?: boolean
-  /** A question: asked again when what it was judged on is lost. */
-  readonly judged?: boolean
   readonly cause?: Partial<Omit<Cause, 'frames'>>
 }
 
@@ -63,17 +61,7 @@ export class Asking {
   }
 
   /** H1, H2 */
-  ask<T>({
-    name,
-    failure,
-    run,
-    expected,
-    check,
-    checkRefused,
-    unconfirmed = false,
-    judged = false,
-    cause = {},
-  }: Operation<T>): void {
+  ask<T>({ name, failure, run, expected, check, checkRefused, unconfirmed = false, cause = {} }: Operation<T>): void {
     this.operations += 1
     const frames: TracedFrame[] = []
     const before = this.trace.waiting
@@ -104,7 +92,7 @@ export class Asking {
         const left = frames.filter((frame) => frame.state !== 'lost' && !isAside(frame))
         assert.deepEqual(left.map(nameOf), [], `${name} was refused (${String(code)}) and left something behind`)
         if (expected !== 'either' && expected !== 'effect' && code === expected.code) {
-          assert.ok(isSettled || (judged && isLost), `${name} was refused for what is not stored`)
+          assert.ok(isSettled || isLost, `${name} was refused for what is not stored`) // decided again after a loss
           return
         }
         if (expected === 'either' && MAY_TURN_OUT.has(String(code))) return

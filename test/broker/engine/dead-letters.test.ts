@@ -92,9 +92,9 @@ describe('a stream that is its own dead-letter stream', () => {
     const offset = core.auditStream(CALLER.tenant).nextOffset
     const at_ms = core.time.nowMs()
     const created = { stream_number: number, stream: 'a', tenant: 'local', principal: 'old', audit_offset: offset }
-    void core.change(
-      { kind: 'stream_created', ...created, ...config, at_ms },
-      { purpose: 'admit', failure: 'internal_error' },
+    void core.store(
+      core.changeFrame({ kind: 'stream_created', ...created, ...config, at_ms }, 'admit'),
+      'internal_error',
     )
     await client.now(client.publish('a', 'm-1'))
     assert.equal((await client.now(client.nack(await only(client, 'a')))).policy_action, 'stopped')

@@ -80,7 +80,12 @@ export class History extends RandomHistory<StepKind> {
 
   constructor(seed: number) {
     super()
-    this.world = new BrokerWorld({ seed, segmentBytes: 2048, localDisk: seed % 4 === 0 ? 'append' : 'sync' })
+    this.world = new BrokerWorld({
+      seed,
+      segmentBytes: 2048,
+      localDisk: seed % 4 === 0 ? 'append' : 'sync',
+      readsRecent: seed % 2 === 0,
+    })
     this.trace = new Trace(this.world)
     this.#asking = new Asking(this.world, this.trace)
     this.#records = new RecordSteps(this.#asking)

@@ -209,7 +209,6 @@ export class RecordSteps extends Steps {
           failure,
           run: () => broker.describeStream(CALLER, name),
           expected,
-          judged: true,
           check: (reply) => assert.deepEqual([reply.next_offset, reply.first_offset], [next, floor]),
         }),
       () =>
@@ -218,7 +217,6 @@ export class RecordSteps extends Steps {
           failure,
           run: () => broker.describeGroup(CALLER, path),
           expected,
-          judged: true,
           check: (reply) => assert.equal(reply.highest_next_offset, next),
         }),
       () =>
@@ -227,7 +225,6 @@ export class RecordSteps extends Steps {
           failure,
           run: () => broker.leases(CALLER, path, true),
           expected,
-          judged: true,
         }),
       () =>
         this.ask({
@@ -235,7 +232,6 @@ export class RecordSteps extends Steps {
           failure,
           run: () => broker.cursors(CALLER, path),
           expected,
-          judged: true,
         }),
     ]
     pick(questions, c)()

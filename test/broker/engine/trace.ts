@@ -3,7 +3,6 @@
  * frame does not say it.
  */
 import assert from 'node:assert/strict'
-import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 import { FrameTrace } from '../../support/frame-trace.ts'
 import type { CauseOf, TracedFrame as Traced } from '../../support/frame-trace.ts'
@@ -25,26 +24,7 @@ export class Trace extends FrameTrace<Intent, Reference> {
 
   /** Follows the broker that was just opened. */
   attach(certain = 0): void {
-    this.takeOver(certain)
-    const { core } = this.#world
-    this.followLosses(core)
-    const append = core.append.bind(core)
-    core.append = (frame) => {
-      const payload = Buffer.alloc(frame.payloadBytes)
-      frame.encode(payload, 0)
-      const taken = { current: null as TracedFrame | null }
-      const stored = append({
-        ...frame,
-        onStored: () => {
-          this.onStored(taken.current!)
-          frame.onStored?.()
-        },
-      })
-      const { position } = core.appender
-      const end = position + frameBytes(payload.byteLength)
-      taken.current = this.onAppended({ type: frame.type, position, end, payload })
-      return stored
-    }
+    this.follow(this.#world.core.engine, certain)
   }
 
   protected override onAppended(appended: Pick<TracedFrame, 'type' | 'position' | 'end' | 'payload'>): TracedFrame {

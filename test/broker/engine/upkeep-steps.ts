@@ -24,7 +24,6 @@ export class UpkeepSteps extends Steps {
       failure: 'internal_error',
       run: () => this.world.broker.retentionPlan(CALLER, name, limits),
       expected: stream ? 'either' : { code: 'missing_stream' },
-      judged: true,
       check: (reply) => {
         if (!isQuiet) return // something else may have come between
         const { planned_first_offset, removable_bytes, retained_bytes, removable_records } = reply

@@ -202,10 +202,9 @@ describe('bodies that the broker takes', () => {
       )
       await takes(apply, { records: [{ ...replicated, headers: headersOf(134) }] })
     })
-    it('is taken as bytes from a long body, and refused by the same rules', async () => {
+    it('is taken from a long body, and refused, by the same rules', async () => {
       const payload = 'größe"'.repeat(10_000) // longer than what is read at once
-      const { payload: taken } = (await inputOf({ payload })) as { payload: Uint8Array }
-      assert.equal(Buffer.from(taken).toString(), payload)
+      assert.partialDeepStrictEqual(await inputOf({ payload }), { payload: utf8(payload) })
       for (const bad of [{ payload: `${payload}\ud800` }, { payload_hex: `${'00'.repeat(35_000)}zz` }]) {
         const answer = await broker.ask(publish.method, publish.path, { body: { message_id: 'm', ...bad } })
         assertRefused(answer, 400, 'invalid_payload')

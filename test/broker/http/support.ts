@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import { brokerService } from '../../../src/broker/http/routes.ts'
 import type { BrokerHttpParts } from '../../../src/broker/http/parts.ts'
-import type { BrokerOperations, Caller } from '../../../src/broker/operations.ts'
+import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
 import type { Acknowledgement } from '../../../src/broker/wire/answers.ts'
 import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
@@ -17,7 +17,7 @@ import { WELL } from '../../support/health.ts'
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
 export const MAX_BODY_BYTES = 100_000
 
-type Replies = { readonly [Name in keyof BrokerOperations]: Awaited<ReturnType<BrokerOperations[Name]>> }
+type Replies = { readonly [Name in keyof AskedBroker]: Awaited<ReturnType<AskedBroker[Name]>> }
 
 const api_version = 'v1'
 const acknowledgement: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
@@ -360,14 +360,27 @@ export class TestBroker {
     return new Proxy({} as BrokerOperations, {
       get:
         (_, name: OperationName) =>
-        async (...args: unknown[]): Promise<unknown> => {
-          const call = { name, args }
+        (answer: { answered(reply: unknown): void; refused(error: unknown): void }, ...args: unknown[]): void => {
+          const call = { name, args: args.map(kept) }
           this.calls.push(call)
-          return this.instead ? await this.instead(call) : REPLIES[name]
+          const reply = async (): Promise<unknown> => (this.instead ? await this.instead(call) : REPLIES[name])
+          reply().then(
+            (given) => answer.answered(given),
+            (error: unknown) => answer.refused(error),
+          )
         },
     })
   }
 }
+
+/** As the operations do: what points into the bytes of a request is copied before anything is waited for. */
+function kept(arg: unknown): unknown {
+  if (typeof arg !== 'object' || arg === null || !('payload' in arg && 'key' in arg)) return arg
+  return { ...arg, payload: textOf(arg.payload), key: textOf(arg.key) }
+}
+
+const textOf = (content: unknown): unknown =>
+  content instanceof Uint8Array ? { text: Buffer.from(content).toString(), encoding: 'utf8' } : content
 
 export const json = (answer: Answer): unknown => JSON.parse(answer.text)
 

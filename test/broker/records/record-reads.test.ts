@@ -231,7 +231,8 @@ describe('requests for the reader threads', () => {
   it('that went together have their text until the last one is done with it, whoever says so twice', async () => {
     const { stream, threads } = await open(1, 100)
     const all = upTo(1000)
-    const asked = [threads.reads.deliveries(stream.index, all), threads.reads.deliveries(stream.index, all)]
+    const ask = async () => threads.reads.deliveries(stream.index, all)
+    const asked = [ask(), ask()]
     threads.endTurn()
     threads.jobs[0]!.finish()
     const [one, other] = await Promise.all(asked)
@@ -257,7 +258,7 @@ describe('requests for the reader threads', () => {
 
   it('of one turn go together, and those that come meanwhile in the next job', async () => {
     const { stream, threads } = await open(1, 100)
-    const ask = (offset: number) => threads.reads.deliveries(stream.index, [offset])
+    const ask = async (offset: number) => threads.reads.deliveries(stream.index, [offset])
     const first = [ask(0), ask(1), ask(2)]
     assert.equal(threads.jobs.length, 0)
     threads.endTurn()
@@ -296,7 +297,7 @@ describe('requests for the reader threads', () => {
 
   it('are refused as overloaded beyond the bound, and taken again when there is room', async () => {
     const { stream, threads } = await open(1, 2)
-    const ask = () => threads.reads.deliveries(stream.index, [0])
+    const ask = async () => threads.reads.deliveries(stream.index, [0])
     const first = ask()
     threads.endTurn()
     const waiting = [ask(), ask()]
@@ -312,7 +313,7 @@ describe('requests for the reader threads', () => {
 
   it('fail with their job, and only with it', async () => {
     const { stream, threads } = await open(1, 10)
-    const ask = () => threads.reads.deliveries(stream.index, [0])
+    const ask = async () => threads.reads.deliveries(stream.index, [0])
     const failing = [ask(), ask()]
     threads.endTurn()
     const next = ask()

@@ -185,6 +185,46 @@ test('a URL that any client pre-signs is accepted until it expires, and not afte
   )
 })
 
+test('a URL that was used before is judged like one that was not, whatever else is changed in the request', () => {
+  const used = presign({ path: '/a', query: [['a', 'b']], headers: { 'x-amz-meta-a': '1' }, expires: '3600' })
+  const other = presign({ path: '/b', expires: '3600' })
+  const headers = [...used.headers]
+  const requests: readonly SignedRequest[] = [
+    used,
+    { ...used, headers: new Map([...headers, ['accept', '*/*']]) },
+    { ...used, method: 'PUT' },
+    { ...used, path: '/b' },
+    { ...used, path: '/%61' },
+    edited(used, /^a=b/, 'a=c'),
+    edited(used, /&X-Amz-Signature=/, '&c=d&X-Amz-Signature='),
+    edited(used, /Signature=.*/, `Signature=${'0'.repeat(64)}`),
+    { ...used, headers: new Map([...headers, ['x-amz-acl', 'public-read']]) },
+    { ...used, headers: new Map([...headers, ['x-amz-content-sha256', 'UNSIGNED-PAYLOAD']]) },
+    { ...used, headers: new Map(headers.filter(([name]) => name !== 'x-amz-meta-a')) },
+    ...headers.map(([name]) => ({ ...used, headers: new Map([...headers, [name, 'other']]) })),
+    { ...other, query: used.query },
+    other,
+  ]
+  const outcomeOf = (request: SignedRequest, nowMs: number, asked: typeof authenticator): unknown => {
+    try {
+      return asked.authenticate(request, nowMs)
+    } catch (error) {
+      assert.ok(error instanceof S3Error, String(error))
+      return [error.code, error.message, error.fields]
+    }
+  }
+  const times = [NOW_MS, NOW_MS - 15 * 60_000 - 1, NOW_MS + 3_600_000, NOW_MS + 3_600_001]
+  for (const request of requests) {
+    for (const nowMs of times) {
+      const fresh = (): typeof authenticator => signedAuthenticator({ credentials, region: REGION })
+      const warm = fresh()
+      warm.authenticate(used, NOW_MS)
+      assert.deepEqual(outcomeOf(request, nowMs, warm), outcomeOf(request, nowMs, fresh()))
+    }
+  }
+  assert.ok(Array.isArray(outcomeOf({ ...used, method: 'PUT' }, NOW_MS, authenticator)))
+})
+
 test('no query makes anything but an answer of the client or a refusal', () => {
   const [, ...pairs] = presign({}).query.split('&')
   const name = fc.constantFrom('X-Amz-Algorithm', 'X-Amz-Credential', 'X-Amz-Date', 'X-Amz-Expires', 'X-Amz-Signature')

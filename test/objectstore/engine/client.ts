@@ -106,9 +106,9 @@ export class StoreClient {
   }
 }
 
-/** All that is known of an object, without the way to its bytes. */
+/** All that is known of an object, without the way to its bytes and what is made of it. */
 export const factsOf = (object: StoredObject): object =>
-  Object.fromEntries(Object.entries(object).filter(([name]) => name !== 'read'))
+  Object.fromEntries(Object.entries(object).filter(([name]) => name !== 'read' && name !== 'headers'))
 
 /** What a promise comes to while the world goes on. */
 export async function settled<T>(world: StoreWorld, promise: Promise<T>): Promise<T> {

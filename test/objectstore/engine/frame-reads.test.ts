@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
+import { ReadMemory } from '../../../src/libc.ts'
+import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
+import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
@@ -109,6 +113,59 @@ describe('an object that is stored before main has heard of its segment', () => 
   })
 })
 
+describe('a small object that the page cache has', () => {
+  async function cached(): Promise<StoreClient> {
+    const world = await StoreWorld.open({ inPageCache: 1 })
+    const client = await StoreClient.open(world)
+    await client.put('opens the file', BODY.subarray(0, 10))
+    await client.put('small', BODY.subarray(0, 500))
+    await client.put('other', BODY.subarray(500, 900))
+    await client.get('opens the file')
+    world.holdsReads = true
+    return client
+  }
+
+  it('is read without a thread', async () => {
+    const { world, bucket } = await cached()
+    const [small, other] = await Promise.all([world.store.object(bucket, 'small'), world.store.object(bucket, 'other')])
+    assert.deepEqual(small?.read(0, 500).whole, BODY.subarray(0, 500))
+    assert.deepEqual(other?.read(0, 400).whole, BODY.subarray(500, 900))
+  })
+
+  it('is refused when its stored bytes changed, after a thread has looked again', async () => {
+    const client = await cached()
+    damage(client.world, BODY.subarray(100, 200))
+    await assert.rejects(client.get('small'), { code: 'InternalError', retryable: false })
+    assert.equal(client.world.log.incidents.length, 1)
+    assert.ok((await client.get('other')).equals(BODY.subarray(500, 900)))
+  })
+})
+
+it('main reads a bounded number of bytes in one turn of the event loop', async () => {
+  const { log, counters, readErrors } = await StoreWorld.open()
+  const deferred: (() => void)[] = []
+  const frame = { type: 1, payload: Buffer.alloc(0), memory: new ReadMemory(1) }
+  const reads = new FrameReads({
+    log,
+    cached: { read: () => frame, readToKeep: () => ({ ...emptyFrameHeader(), ...frame }), giveBack() {} },
+    jobs: { run: () => assert.fail('nothing is asked of a thread') },
+    threads: 1,
+    defer: (run) => deferred.push(run),
+    counters,
+    readErrors,
+  })
+  for (let turns = 0; turns < 3; turns++) {
+    for (let n = 0; n < 2; n++) {
+      assert.notEqual(reads.readNow(0, 1 << 20), null)
+      assert.notEqual(reads.readToKeepNow(0, 1 << 20), null)
+    }
+    assert.equal(reads.readNow(0, 1), null)
+    assert.equal(reads.readToKeepNow(0, 1), null)
+    assert.equal(deferred.length, 1)
+    deferred.pop()!()
+  }
+})
+
 describe('a range', () => {
   it('is exactly the bytes that were asked for, wherever extents end', async () => {
     const { client, world } = await stored()
@@ -153,9 +210,13 @@ describe('what is read ahead of a body', () => {
   })
 
   it('has a bound for all bodies together, behind which pieces are read when they are wanted', async () => {
-    const { world, client } = await withLarge()
-    const object = await client.found('larger')
-    const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
+    const { world, client } = await stored()
+    const sources: ByteSource[] = []
+    for (let n = 0; n < RUNS_MAX + 3; n++) {
+      await client.putLarge(`larger ${n}`, LARGE)
+      const object = await client.found(`larger ${n}`)
+      sources.push(object.read(0, object.size))
+    }
     for (const source of sources) await settled(world, source.next())
     await settled(world, turn())
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
@@ -165,6 +226,21 @@ describe('what is read ahead of a body', () => {
       ...Array.from({ length: 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()
+    await settled(world, turn())
+    assert.equal(world.store.objects.runs.taken, 0)
+  })
+
+  it('is read once for all who read the same', async () => {
+    const { world, client } = await withLarge()
+    const object = await client.found('larger')
+    const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
+    for (const source of sources) await settled(world, source.next())
+    assert.equal(world.store.objects.runs.taken, 1)
+    for (const source of sources) {
+      const run = await settled(world, source.next())
+      assert.ok(Buffer.from(run!).equals(LARGE.subarray(EXTENT_BYTES, 5 * EXTENT_BYTES)))
+      source.close()
+    }
     await settled(world, turn())
     assert.equal(world.store.objects.runs.taken, 0)
   })

@@ -85,7 +85,12 @@ export class History extends RandomHistory<StepKind> {
 
   constructor(seed: number) {
     super()
-    this.world = new StoreWorld({ seed, extents: 4 + (Math.abs(seed) % 9), readThreads: 1 + (Math.abs(seed) % 2) })
+    this.world = new StoreWorld({
+      seed,
+      extents: 4 + (Math.abs(seed) % 9),
+      readThreads: 1 + (Math.abs(seed) % 2),
+      inPageCache: [null, 0.3, 0.9][Math.abs(seed) % 3] ?? null,
+    })
     this.trace = new Trace(this.world)
     this.trace.judge = (frame) => this.#judge(frame)
     this.#asking = new Asking(this.world, this.trace)

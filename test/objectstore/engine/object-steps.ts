@@ -240,7 +240,7 @@ export class ObjectSteps extends Steps {
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
     for (let piece = await settled(this.world, source.next()); piece !== null;) {
-      pieces.push(piece)
+      pieces.push(Buffer.from(piece)) // its memory is used for the next one
       piece = await settled(this.world, source.next())
     }
     return Buffer.concat(pieces)

@@ -27,23 +27,12 @@ export class Trace extends FrameTrace<Purpose, Reference> {
 
   /** Follows the store that was just opened. */
   attach(certain = 0): void {
-    this.takeOver(certain)
-    const { core } = this.#world
-    this.followLosses(core)
-    const append = core.append.bind(core)
-    core.append = (frame) => {
-      const payload = Buffer.alloc(frame.inlineBytes)
-      frame.encode(payload, 0)
-      const stored = append(frame)
-      const { position, end } = core.appender
-      const traced = this.onAppended({ type: frame.type, position, end, payload })
-      stored.then(
-        () => this.onStored(traced),
-        () =>
-          this.attempt(() => assert.equal(traced.state, 'lost', 'whoever hears of a loss finds the state without it')),
-      )
-      return stored
-    }
+    this.follow(this.#world.core.engine, certain)
+  }
+
+  protected override onLost(): void {
+    super.onLost()
+    this.changed()
   }
 
   protected override onAppended(appended: Pick<TracedFrame, 'type' | 'position' | 'end' | 'payload'>): TracedFrame {
@@ -54,11 +43,6 @@ export class Trace extends FrameTrace<Purpose, Reference> {
     })
     this.changed()
     return frame
-  }
-
-  protected override onLost(): void {
-    super.onLost()
-    this.changed()
   }
 
   protected referenceOf(frames: readonly TracedFrame[]): Reference {

@@ -4,6 +4,7 @@
  *
  *   journal  `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
  *   digests  answer in `step` what was asked before, or when `serveDigests` is called; they can die
+ *   main     reads by itself what the simulated page cache has, when there is one
  *   readers  answer in `step`, or when `serveReads` is called; they give out copies, as threads do
  *   writer   of checkpoints, and scanner of segments, likewise; the writer can be made to fail
  *   time     a monotonic clock that begins anew with each start, and a wall clock that jumps
@@ -16,14 +17,17 @@ import { DigestLanes } from '../../../src/objectstore/engine/digest-lanes.ts'
 import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
 import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/engine/digest-messages.ts'
 import { openEngine } from '../../../src/objectstore/engine/engine.ts'
-import type { Engine } from '../../../src/objectstore/engine/engine.ts'
+import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import type { ReadResult } from '../../../src/objectstore/engine/read-protocol.ts'
 import { scanSegment } from '../../../src/objectstore/engine/scan-segment.ts'
 import type { ScannedSegment } from '../../../src/objectstore/engine/scan-segment.ts'
 import { CheckpointThread } from '../../../src/objectstore/engine/write-task.ts'
-import type { LogOptions } from '../../../src/log/log.ts'
+import { ReadMemory } from '../../../src/libc.ts'
+import { CachedFrames } from '../../../src/log/cached-frames.ts'
+import type { CachedFile } from '../../../src/log/files.ts'
+import type { Log, LogOptions } from '../../../src/log/log.ts'
 import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { EngineWorld, HeldWork, RESERVE_BYTES } from '../../support/engine-world.ts'
@@ -44,6 +48,8 @@ export interface StoreWorldOptions {
   readonly segmentBytes?: number
   readonly ringBytes?: number
   readonly readThreads?: number
+  /** How often what main reads is in the page cache, 0 to 1. Null, the default: threads read everything. */
+  readonly inPageCache?: number | null
 }
 
 /** The thread of a digest lane, in this one. */
@@ -81,7 +87,7 @@ class HandDigests {
 
 export class StoreWorld extends EngineWorld {
   readonly options: StoreWorldOptions
-  engine!: Engine
+  engine!: StoreEngine
   arena!: Arena
   counters!: StoreCounters
   digests!: DigestLanes
@@ -137,7 +143,7 @@ export class StoreWorld extends EngineWorld {
     this.engine = this.#openEngine(segmentBytes)
   }
 
-  #openEngine(segmentBytes: number): Engine {
+  #openEngine(segmentBytes: number): StoreEngine {
     const { log, world, counters, digests, arena } = this
     const { files } = world
     const reader = new FrameReader(files, { segmentsDirectory: '/data/segments', logId: log.id })
@@ -150,7 +156,7 @@ export class StoreWorld extends EngineWorld {
       files,
       reads: new FrameReads({
         log,
-        cached: null,
+        cached: this.#cachedFrames(log),
         jobs: {
           run: (task) => this.#reads.hold<ReadResult>(() => structuredClone(reader.run(structuredClone(task)))),
         },
@@ -177,6 +183,28 @@ export class StoreWorld extends EngineWorld {
       segmentBytes,
       uploadTtlMs: UPLOAD_TTL_MS,
     })
+  }
+
+  /** The page cache has all of what is asked for, or a part of it: errors are met by threads only. */
+  #cachedFrames(log: Log): CachedFrames | null {
+    const { inPageCache = null } = this.options
+    if (inPageCache === null) return null
+    const open = async (path: string): Promise<CachedFile> => {
+      const file = this.files.open(path, 'read')
+      return {
+        read: ({ bytes, from, byteLength }, at) => {
+          const length = this.random() < inPageCache ? byteLength : Math.floor(this.random() * byteLength)
+          try {
+            return file.read(bytes.subarray(from, from + length), at)
+          } catch {
+            return 0
+          }
+        },
+        close: () => file.close(),
+      }
+    }
+    const memory = (byteLength: number): ReadMemory => new ReadMemory(byteLength)
+    return new CachedFrames({ log, open, memory, frameBytesMax: 4 * EXTENT_BYTES, spareMax: 2 })
   }
 
   // Threads

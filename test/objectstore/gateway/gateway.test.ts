@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { StoreError } from '../../../src/errors.ts'
-import { FrameLost, FrameNotTaken } from '../../../src/log/appender.ts'
+import { FrameLost, FrameNotTaken } from '../../../src/engine/appender.ts'
 import type { Answer } from '../../../src/objectstore/gateway/handler.ts'
 import { handlers } from '../../../src/objectstore/gateway/handlers.ts'
 import type { Handlers } from '../../../src/objectstore/gateway/handlers.ts'

@@ -104,7 +104,7 @@ export const etagPrecondition = (etag: string | null, key: string): Precondition
         if (!matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
       }
 
-const UNCONDITIONAL: Precondition = () => {}
+export const UNCONDITIONAL: Precondition = () => {}
 
 /** What a client may make conditions on later. */
 export const validators = ({ etag, lastModifiedMs }: ObjectSummary): readonly [name: string, value: string][] => [

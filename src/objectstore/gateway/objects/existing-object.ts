@@ -12,8 +12,16 @@ export async function existingObject(
   key: string,
   context: GatewayContext,
 ): Promise<StoredObject> {
-  const object = await context.store.object(bucket, key)
-  if (object !== null) return object
+  return (await context.store.object(bucket, key)) ?? absent(request, bucket, key, context)
+}
+
+/** @throws S3Error NoSuchKey, or who may not know is denied */
+export async function absent(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<never> {
   throw await absence(request, bucket, key, context)
 }
 

@@ -10,15 +10,15 @@ import type { CopySourceName } from '../copy-source.ts'
 import type { GatewayContext, GatewayRequest } from '../handler.ts'
 import { asksWhatIsThere } from './conditions.ts'
 
-/** Of a write that brings tags. @throws S3Error AccessDenied */
-export async function demandTagging(
+/** Of a write that brings tags; null: it brings none. @throws S3Error AccessDenied */
+export function demandTagging(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   tags: readonly Tag[],
   context: GatewayContext,
-): Promise<void> {
-  if (tags.length > 0) await demandAlso('s3:PutObjectTagging', request, bucket.name, key, context)
+): Promise<void> | null {
+  return tags.length > 0 ? demandAlso('s3:PutObjectTagging', request, bucket.name, key, context) : null
 }
 
 /** Of a copy that takes over the tags of its source: it reads them there. @throws S3Error AccessDenied */
@@ -31,14 +31,14 @@ export async function demandSourceTagging(
   if (tags.length > 0) await demandAlso('s3:GetObjectTagging', request, bucketName, key, context)
 }
 
-/** Of a write whose headers say conditions on the object that is there. @throws S3Error AccessDenied */
-export async function demandConditions(
+/** Of a write whose headers say conditions on the object that is there; null: they say none. @throws S3Error AccessDenied */
+export function demandConditions(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   context: GatewayContext,
-): Promise<void> {
-  if (asksWhatIsThere(request.headers)) await demandReading(request, bucket, key, context)
+): Promise<void> | null {
+  return asksWhatIsThere(request.headers) ? demandReading(request, bucket, key, context) : null
 }
 
 /** Of a write or delete with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */

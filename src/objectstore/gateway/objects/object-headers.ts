@@ -1,7 +1,7 @@
 /** Headers of answers that are about one object. */
 import type { Checksum } from '../../documents/checksums.ts'
 import { DEFAULT_STORAGE_CLASS } from '../../documents/storage-class.ts'
-import type { Bucket, Encryption, ObjectSummary, StoredObject } from '../../operations.ts'
+import type { Bucket, Encryption, ObjectSummary, ShownHeaders, StoredObject } from '../../operations.ts'
 import type { HeaderLine } from '../handler.ts'
 import { KeptHeaders } from '../header-text.ts'
 import { SYNCED, bucketIdHeader, objectIdHeaders } from '../ids.ts'
@@ -9,19 +9,15 @@ import type { ContentAttributes } from './attributes.ts'
 import { validators } from './conditions.ts'
 import { encryptionHeaders } from './encryption.ts'
 
-/** Of objects that are in memory: most are read more than once. */
-const known = new WeakMap<StoredObject, KeptHeaders>()
-
 /** Of GetObject and HeadObject, but for Content-Type, and what depends on who asks or on the bytes that are asked for. */
 export function storedObjectHeaders(
   bucket: Bucket,
   object: StoredObject,
   overrides: Partial<ContentAttributes> | null,
-): KeptHeaders {
+): ShownHeaders {
   if (overrides !== null) return new KeptHeaders(headersOf(bucket, object, overrides))
-  let headers = known.get(object)
-  if (headers === undefined) known.set(object, (headers = new KeptHeaders(headersOf(bucket, object, {}))))
-  return headers
+  object.headers ??= new KeptHeaders(headersOf(bucket, object, {}))
+  return object.headers
 }
 
 function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<ContentAttributes>): HeaderLine[] {

@@ -4,7 +4,7 @@ import { declaredChecksum } from '../../body/declared-checksum.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { receiveBody } from '../receive-body.ts'
 import { attributesOf } from './attributes.ts'
-import { writePrecondition } from './conditions.ts'
+import { UNCONDITIONAL, writePrecondition } from './conditions.ts'
 import { demandConditions, demandTagging } from './further-actions.ts'
 import { keepObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
@@ -16,9 +16,11 @@ export const putObject: ObjectHandler = async (request, bucket, key, context) =>
   const plan = planBody(headers, caller, body.contentLength, declaredChecksum(headers))
   const attributes = attributesOf(request)
   const precondition = writePrecondition(headers, key)
-  await demandTagging(request, bucket, key, attributes.tags, context)
-  await demandConditions(request, bucket, key, context)
-  precondition(store.peek(bucket, key))
+  const tagging = demandTagging(request, bucket, key, attributes.tags, context)
+  if (tagging !== null) await tagging
+  const conditions = demandConditions(request, bucket, key, context)
+  if (conditions !== null) await conditions
+  if (precondition !== UNCONDITIONAL) precondition(store.peek(bucket, key))
 
   const algorithms = checksumsOfObject(plan.claims)
   const received = await receiveBody(request, plan, algorithms, { bucket, key, upload: null }, context)

@@ -1,12 +1,11 @@
 /** What GetObject and HeadObject have in common: everything but the body. */
 import { eitherHeader } from '../../auth/request-identity.ts'
 import type { Checksum } from '../../documents/checksums.ts'
-import type { Bucket, StoredObject } from '../../operations.ts'
+import type { Bucket, ShownHeaders, StoredObject } from '../../operations.ts'
 import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
-import type { KeptHeaders } from '../header-text.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
-import { existingObject } from './existing-object.ts'
+import { absent } from './existing-object.ts'
 import { refusalOfAction } from './further-actions.ts'
 import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
 import { contentRange, selectionOf } from './ranges.ts'
@@ -19,7 +18,7 @@ interface ObjectReading {
   readonly status: 200 | 206
   readonly contentType: string
   /** But for Content-Type and Content-Length; see Answer. */
-  readonly objectHeaders: KeptHeaders
+  readonly objectHeaders: ShownHeaders
   readonly headers: readonly HeaderLine[]
 }
 
@@ -31,7 +30,7 @@ export async function readObject(
   context: GatewayContext,
 ): Promise<ObjectReading> {
   const overrides = responseOverrides(request)
-  const object = await existingObject(request, bucket, key, context)
+  const object = (await context.store.object(bucket, key)) ?? (await absent(request, bucket, key, context))
   checkCustomerKey(request.headers, object.encryption)
   const shown = overrides === null ? object : { ...object, ...overrides }
   checkRead(request.headers, object, shown, context.nowMs())

@@ -13,12 +13,19 @@ const PARAMETERS = [
   ['response-expires', 'expires'],
 ] as const satisfies readonly (readonly [string, keyof ContentAttributes])[]
 
+const PREFIX = 'response-'
+
+function hasAny(query: ReadonlyMap<string, string>): boolean {
+  for (const name of query.keys()) if (name.startsWith(PREFIX)) return true
+  return false
+}
+
 /** Null: none. @throws S3Error InvalidRequest for who is nobody in particular, InvalidArgument for what cannot be a header */
 export function responseOverrides({
   query,
   caller,
 }: Pick<GatewayRequest, 'query' | 'caller'>): Partial<ContentAttributes> | null {
-  if (query.size === 0) return null
+  if (!hasAny(query)) return null
   const overrides = PARAMETERS.flatMap(([parameter, attribute]) => {
     const value = query.get(parameter)
     if (!value) return []

@@ -1,17 +1,21 @@
 /**
  * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
  *
- * A1  promises settle in the order of the frames, so nobody hears of a change before the ones it was judged on are stored
+ * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. Who waits behind
+ *     them all, with no frame of its own, stands in the same queue
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored
  * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
  *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
- * A4  nobody waits for a volatile frame: the journals are woken once for those of a turn of the event loop, which then are one group
+ * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group; before its end only for WAKE_BYTES, so that
+ *     much is on its way to the disk before all has come
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
-import type { Log } from './log.ts'
-import { LogWriter } from './log-writer.ts'
-import type { Position } from './log-writer.ts'
+import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
+import type { Log } from '../log/log.ts'
+import { LogWriter } from '../log/log-writer.ts'
+import type { Position } from '../log/log-writer.ts'
+import { RecentFrames } from './recent-frames.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
 export type NotTaken = 'full' | 'read-only' | 'no-space'
@@ -58,21 +62,33 @@ export interface ExternalPart {
 /** `volatile`: nobody waits for the frame; it is written soon, and counts as stored then. */
 export type AppendDurability = 'volatile' | 'append' | 'sync'
 
-interface Waiter {
+/** Is told once what became of a frame, or of everything appended before (A1, A2). Must not throw. */
+export interface Waiter {
+  settled(stored: boolean): void
+}
+
+interface Waiting {
   readonly end: Position
   readonly generation: number
   readonly durability: AppendDurability
-  readonly settle: (stored: boolean) => void
+  readonly waiter: Waiter
 }
 
 export class Appender {
   readonly #log: Log
   readonly #writer: LogWriter
   readonly #listener: AppenderListener
-  #waiting: Waiter[] = []
+  #waiting: Waiting[] = []
   #head = 0
   #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
+  #recent: RecentFrames | null = null
+  /** What was lost is forgotten, and those who waited for it are being told. */
+  #isForgetting = false
+  /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
+  #isStale = false
+  /** Appended since the journals were woken last. */
+  #unwokenBytes = 0
 
   constructor(log: Log, listener: AppenderListener) {
     this.#log = log
@@ -125,15 +141,14 @@ export class Appender {
   /**
    * @param inlineBytes of the payload, or of what comes before its external part
    * @param encode writes exactly `inlineBytes` bytes into `target` from `at` on
-   * @param settle called once (A1, A2)
-   * @throws FrameNotTaken
+   * @throws FrameNotTaken: nobody is told then
    */
   append(
     type: number,
     inlineBytes: number,
     { durability, purpose }: AppendOptions,
     encode: (target: Buffer, at: number) => void,
-    settle: (stored: boolean) => void,
+    waiter: Waiter,
     external: ExternalPart | null = null,
   ): void {
     const writer = this.#writer
@@ -144,27 +159,51 @@ export class Appender {
     encode(writer.bytes, at)
     this.#payload = writer.bytes.subarray(at, at + inlineBytes)
     const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
-    writer.publish(payloadCrc, durability !== 'volatile')
-    if (durability === 'volatile') this.#wakeLater()
-    this.#waiting.push({ end: writer.end, generation: writer.generation, durability, settle })
+    writer.publish(payloadCrc, false)
+    this.#wakeFor(inlineBytes + (external?.bytes ?? 0))
+    this.#recent?.note(writer.position, at - FRAME_HEADER_BYTES, writer.generation)
+    this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
+  }
+
+  /** Remembers from now on where frames stand, for who reads them soon. */
+  keepRecent(): RecentFrames {
+    this.#recent ??= new RecentFrames(this.#writer.bytes, this.#log.id)
+    return this.#recent
   }
 
   /** A4 */
-  #wakeLater(): void {
+  #wakeFor(bytes: number): void {
+    this.#unwokenBytes += bytes
+    if (this.#unwokenBytes >= WAKE_BYTES) this.#wake()
     if (this.#isWakeDeferred) return
     this.#isWakeDeferred = true
     this.#listener.defer(() => {
       this.#isWakeDeferred = false
-      this.#writer.wakeJournals()
+      this.#wake()
     })
+  }
+
+  #wake(): void {
+    this.#unwokenBytes = 0
+    this.#writer.wakeJournals()
+  }
+
+  /** Told when everything appended so far is stored, which may be at once, or lost (A1). */
+  behind(waiter: Waiter): void {
+    const last = this.#waiting.at(-1)
+    if (this.inFlight === 0 || last === undefined) return waiter.settled(!this.#isStale)
+    const { end, generation, durability } = last
+    // What was lost is forgotten already: who comes now knows nothing of it, and only waits for its turn.
+    const isForgotten = this.#isForgetting && this.#outcome(last) === 'lost'
+    if (isForgotten) this.#waiting.push({ end: 0, generation: this.#log.generation, durability, waiter })
+    else this.#waiting.push({ end, generation, durability, waiter })
   }
 
   /** Resolves when everything appended so far is stored; rejects with FrameLost. */
   settled(): Promise<void> {
-    const last = this.#waiting.at(-1)
-    if (this.inFlight === 0 || last === undefined) return Promise.resolve()
+    if (this.inFlight === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...last, settle: (stored) => (stored ? resolve() : reject(new FrameLost())) })
+      this.behind({ settled: (stored) => (stored ? resolve() : reject(new FrameLost())) })
     })
   }
 
@@ -182,14 +221,17 @@ export class Appender {
 
   #drain(): void {
     const last = this.#waiting.at(-1)
-    if (last !== undefined && this.#outcome(last) === 'lost') this.#forgetLost()
+    const isLost = last !== undefined && this.#outcome(last) === 'lost'
+    if (isLost && !this.#isForgetting) this.#forgetLost()
+    this.#isForgetting ||= isLost && !this.#isStale
     while (this.#head < this.#waiting.length) {
-      const waiter = this.#waiting[this.#head]!
-      const outcome = this.#outcome(waiter)
+      const waiting = this.#waiting[this.#head]!
+      const outcome = this.#outcome(waiting)
       if (outcome === 'waiting') break
       this.#head += 1
-      waiter.settle(outcome === 'stored')
+      waiting.waiter.settled(outcome === 'stored')
     }
+    this.#isForgetting = false
     if (this.#head === this.#waiting.length) {
       this.#waiting = []
       this.#head = 0
@@ -204,17 +246,21 @@ export class Appender {
     try {
       this.#listener.onLost()
     } catch (error) {
+      this.#isStale = true
       this.#log.giveUp(error)
     }
   }
 
-  #outcome({ end, generation, durability }: Waiter): 'stored' | 'waiting' | 'lost' {
+  #outcome({ end, generation, durability }: Waiting): 'stored' | 'waiting' | 'lost' {
     const log = this.#log
     const outcome = log.outcome(end, generation)
     if (outcome !== 'waiting' || durability === 'sync' || generation !== log.generation) return outcome
     return end <= log.written ? 'stored' : 'waiting'
   }
 }
+
+/** A4: about what a disk writes in the time of a sync. */
+const WAKE_BYTES = 256 << 10
 
 /** Settled waiters are cut off in steps of this many. */
 const COMPACT_FROM = 4096

@@ -1,5 +1,5 @@
 /**
- * The slots of a delivery table that time will make available, the earliest on top: a binary heap that knows where each slot is, so that
+ * Slots of a table, each with a time, the earliest on top: a binary heap that knows where each slot is, so that
  * any of them can be moved or taken out.
  *
  * H1  no slot is due before its parent; of slots due at the same time the one with the lower offset comes first. So the order in which

@@ -11,8 +11,8 @@
  *     the estimate counts as living until the next round has measured, so that cleaning ends. The length of the log says nothing of that, as
  *     clients go on writing during a round
  */
-import type { Log } from './log.ts'
-import type { Position } from './log-writer.ts'
+import type { Log } from '../log/log.ts'
+import type { Position } from '../log/log-writer.ts'
 
 /** C1. Also the room that is little (C2). */
 const SEGMENTS_SPARED = 4

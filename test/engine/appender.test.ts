@@ -1,8 +1,8 @@
 import { CONSUMER_WAITS } from '../../src/pipeline/spsc-ring.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Appender, FrameLost, FrameNotTaken } from '../../src/log/appender.ts'
-import type { AppendOptions } from '../../src/log/appender.ts'
+import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
+import type { AppendOptions } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
 import { World, openWriter, replay } from '../support/log-harness.ts'
 import { turn } from '../support/turn.ts'
@@ -20,7 +20,7 @@ class Heard {
   /** Called with each piece of news. */
   onNews: (news: string) => void = () => {}
 
-  async open(options: { segmentBytes?: number; replicas?: string[] } = {}): Promise<this> {
+  async open(options: { ringBytes?: number; segmentBytes?: number; replicas?: string[] } = {}): Promise<this> {
     this.log = await this.world.open({ ringBytes: 4096, ...options })
     this.appender = new Appender(this.log, {
       segmentEnding: (end) => this.#hear(`opening at ${end}`),
@@ -32,9 +32,9 @@ class Heard {
 
   append(name: string, options = SYNC, payloadBytes = 8): void {
     const encode = (target: Buffer, at: number): void => void target.fill(name.charCodeAt(0), at, at + payloadBytes)
-    this.appender.append(1, payloadBytes, options, encode, (stored) =>
-      this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
-    )
+    this.appender.append(1, payloadBytes, options, encode, {
+      settled: (stored) => this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
+    })
   }
 
   settled(name: string): Promise<void> {
@@ -59,13 +59,19 @@ class Heard {
 }
 
 describe('the appender', () => {
-  it('wakes the journal once for the volatile frames of a turn, and at once for a frame that somebody waits for (A4)', async () => {
-    const opened = await new Heard().open()
+  it('wakes the journal once for the frames of a turn, and before its end when they are many bytes (A4)', async () => {
+    const opened = await new Heard().open({ ringBytes: 1 << 20, segmentBytes: 1 << 20 })
     const control = new Int32Array(opened.log.writer.rings[0]!, 0, 64)
     const sleep = (): void => void Atomics.store(control, CONSUMER_WAITS, 1)
     const isAsleep = (): boolean => Atomics.load(control, CONSUMER_WAITS) === 1
     sleep()
-    for (const name of ['a', 'b', 'c']) opened.append(name, { durability: 'volatile', purpose: 'admit' })
+    for (const [name, options] of [
+      ['a', SYNC],
+      ['b', WRITE],
+      ['c', { durability: 'volatile', purpose: 'admit' }],
+    ] as const) {
+      opened.append(name, options)
+    }
     assert.ok(isAsleep())
     assert.equal(opened.deferred.length, 1)
     opened.deferred.shift()!()
@@ -75,9 +81,10 @@ describe('the appender', () => {
     assert.deepEqual(opened.heard.slice(-3), ['a stored', 'b stored', 'c stored'])
 
     sleep()
-    opened.append('d', { durability: 'volatile', purpose: 'admit' })
+    const payloadBytes = 64 << 10
+    for (const name of ['d', 'e', 'f']) opened.append(name, SYNC, payloadBytes)
     assert.ok(isAsleep())
-    opened.append('e')
+    opened.append('g', SYNC, payloadBytes)
     assert.ok(!isAsleep())
     assert.equal(opened.deferred.length, 1)
   })

@@ -1,0 +1,129 @@
+/**
+ * Records that are in memory, rendered on main: the way to a reader thread and back would take longer. They stand in the ring of the log when
+ * they were published not long ago, and in the page cache when they were read or written not very long ago.
+ *
+ * N1  all records of a request are there, or a thread reads them all: it says what is wrong with those that cannot be read
+ * N2  main does so for few records with little payload; what is more is a thread's work
+ * N3  of a frame of many records a copy is kept until there is another one: it is verified once, not for each of them
+ */
+import type { CachedFrame, CachedFrames } from '../../log/cached-frames.ts'
+import type { RecentFrames } from '../../engine/recent-frames.ts'
+import type { Failure } from './frame-source.ts'
+import { JsonText } from './json-text.ts'
+import type { Places } from './places.ts'
+import type { RenderedRecords } from './record-reads.ts'
+import { StoredRecords } from './stored-records.ts'
+import type { FrameFinder } from './stored-records.ts'
+
+/** N2 */
+const RECORDS_MAX = 64
+const PAYLOAD_BYTES_MAX = 64 << 10
+/** Text that is kept for the next request. */
+const TEXT_BYTES_KEPT_MAX = 256 << 10
+const FRAME_BYTES_MAX = 1 << 20
+/** N3 */
+const KEPT_BYTES_MIN = 4 << 10
+/** What is read of a frame at first: most records are shorter. */
+const FRAME_BYTES_EXPECTED = 1024
+
+const ELSEWHERE: Failure = { cause: 'unavailable', reason: 'the frame is not in memory', frameBytes: 0 }
+
+export class RecordsInMemory {
+  readonly #frames: FramesInMemory
+  readonly #stored: StoredRecords
+  #text = new JsonText()
+
+  /** @param cached null: only the log's ring is looked at */
+  constructor(recent: RecentFrames, cached: CachedFrames | null) {
+    this.#frames = new FramesInMemory(recent, cached)
+    this.#stored = new StoredRecords(this.#frames)
+  }
+
+  /** Records in JSON. Null: a thread has to read them (N1, N2). */
+  deliveries(places: Places): RenderedRecords | null {
+    if (places.count > RECORDS_MAX) return null
+    const ends = new Uint32Array(places.count)
+    const areThere = this.#render(places, ends)
+    this.#frames.giveBack()
+    const text = this.#text
+    if (text.bytes.byteLength > TEXT_BYTES_KEPT_MAX) this.#text = new JsonText()
+    if (!areThere) return null
+    return {
+      bytes: Buffer.from(text.bytes.subarray(0, text.length)),
+      bytesDone: () => {},
+      unreadable: [],
+      start: (number) => (number === 0 ? 0 : ends[number - 1]!),
+      end: (number) => ends[number]!,
+    }
+  }
+
+  #render(places: Places, ends: Uint32Array): boolean {
+    const stored = this.#stored
+    const text = this.#text
+    text.length = 0
+    if (!this.#frames.isKept) stored.begin()
+    let payloadBytes = 0
+    for (let number = 0; number < places.count; number++) {
+      if (stored.find(places.offset(number), places.segmentBase(number), places.place(number)) !== null) return false
+      payloadBytes += stored.payloadBytes
+      if (payloadBytes > PAYLOAD_BYTES_MAX) return false
+      stored.render(text)
+      ends[number] = text.length
+    }
+    return true
+  }
+}
+
+class FramesInMemory implements FrameFinder {
+  type = 0
+  payload: Buffer = Buffer.alloc(0)
+  readonly #recent: RecentFrames
+  readonly #cached: CachedFrames | null
+  /** N3: -1: none. */
+  #keptPosition = -1
+  #keptType = 0
+  #kept: Buffer = Buffer.alloc(0)
+  /** Whose payload is the present one. */
+  #held: CachedFrame | null = null
+
+  constructor(recent: RecentFrames, cached: CachedFrames | null) {
+    this.#recent = recent
+    this.#cached = cached
+  }
+
+  read(segmentBase: number, place: number): Failure | null {
+    const position = segmentBase + place
+    if (position === this.#keptPosition) return this.#show(this.#keptType, this.#kept)
+    this.giveBack()
+    if (this.#recent.find(position, FRAME_BYTES_MAX)) return this.#found(position, this.#recent)
+    this.#held = this.#cached?.read(position, FRAME_BYTES_EXPECTED) ?? null
+    return this.#held === null ? ELSEWHERE : this.#found(position, this.#held)
+  }
+
+  /** The frame read last is, and does not change. */
+  get isKept(): boolean {
+    return this.payload === this.#kept
+  }
+
+  giveBack(): void {
+    if (this.#held !== null) this.#cached?.giveBack(this.#held.memory)
+    this.#held = null
+  }
+
+  /** N3 */
+  #found(position: number, { type, payload }: { readonly type: number; readonly payload: Buffer }): null {
+    if (payload.byteLength < KEPT_BYTES_MIN) return this.#show(type, payload)
+    if (payload.byteLength > this.#kept.buffer.byteLength) this.#kept = Buffer.allocUnsafeSlow(payload.byteLength)
+    this.#kept = Buffer.from(this.#kept.buffer, 0, payload.byteLength)
+    payload.copy(this.#kept)
+    this.#keptPosition = position
+    this.#keptType = type
+    return this.#show(type, this.#kept)
+  }
+
+  #show(type: number, payload: Buffer): null {
+    this.type = type
+    this.payload = payload
+    return null
+  }
+}

@@ -1,0 +1,88 @@
+/** What an operation decides on the state that it finds, and who hears of it. */
+import type { AppendDurability, ExternalPart } from './appender.ts'
+
+/** Hears once what became of an operation, when that may be told. Must not throw. */
+export interface Answer<Reply> {
+  answered(reply: Reply): void
+  refused(error: unknown): void
+}
+
+/** A frame to append: a change, as it is written. */
+export interface NewFrame<Change> {
+  readonly type: number
+  /** Of the payload without its external part. */
+  readonly payloadBytes: number
+  readonly encode: (target: Buffer, at: number) => void
+  readonly external?: ExternalPart
+  /** 'admit' for what is new, 'finish' for what ends or frees something: see the log's reserve. */
+  readonly purpose: 'admit' | 'finish'
+  readonly durability: AppendDurability
+  /** What the payload says, where it takes long to decode. */
+  readonly change?: Change
+  /** The frame was taken and has its effect. */
+  readonly onTaken?: (position: number) => void
+  /** In frame order, before anybody is told. */
+  readonly onStored?: () => void
+}
+
+/** Where an operation waits until somebody wakes it: in a queue of many under one number, as a consumer group of a stream is. */
+export interface WaitingPlace {
+  readonly number: number
+  readonly queue: string
+}
+
+/**
+ * An operation looks at the state and decides; it changes nothing itself.
+ *
+ *   reply    what the state says. Decided again when some of that state is lost
+ *   refuse   likewise: what an operation throws is a refusal or a failure
+ *   change   one frame. The reply is given when it is stored, or at once where the caller wanted no more
+ *   read     something has to be read first, or takes several turns: then the operation decides, on the state as it is then. When some of the
+ *            state was lost meanwhile, it begins anew
+ *   later    decided again when everything appended so far is stored
+ *   wait     decided again when somebody wakes its place, and for the last time when the time is over
+ */
+export type Decision<Reply, Change> =
+  | Replying<Reply>
+  | { readonly kind: 'refuse'; readonly error: unknown }
+  | Changing<Reply, Change>
+  | { readonly kind: 'read'; readonly read: () => Promise<() => Decision<Reply, Change>> }
+  | { readonly kind: 'later' }
+  | Waiting
+
+interface Replying<Reply> {
+  readonly kind: 'reply'
+  readonly reply: Reply
+  /** It shows only what is stored in its class: it need not wait for what was appended meanwhile. */
+  readonly isToldAtOnce?: boolean
+}
+
+interface Changing<Reply, Change> {
+  readonly kind: 'change'
+  /** What the frame builds on and is not there yet, as its group. Stays when the frame is not taken. */
+  readonly before?: readonly NewFrame<Change>[]
+  readonly frame: NewFrame<Change>
+  /** Called when it is told. */
+  readonly reply: () => Reply
+  /** The caller does not wait for the frame: it is told as soon as the frame is taken. */
+  readonly isToldAtOnce?: boolean
+}
+
+export interface Waiting {
+  readonly kind: 'wait'
+  readonly place: WaitingPlace
+  readonly waitMs: number
+  /** Ends the wait early when the listener is called: nobody is there any more to hear of it. */
+  readonly onAbandoned: (listener: () => void) => void
+  /** Takes anything: while there is nothing for it, there is nothing for those behind it. */
+  readonly takesAny: boolean
+}
+
+export const LATER = { kind: 'later' } as const
+
+export const refused = (error: unknown): { readonly kind: 'refuse'; readonly error: unknown } => ({
+  kind: 'refuse',
+  error,
+})
+
+export const replied = <Reply>(reply: Reply): Replying<Reply> => ({ kind: 'reply', reply })

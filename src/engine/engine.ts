@@ -1,0 +1,293 @@
+/**
+ * How a request becomes an answer, for every service that keeps its state in a log: judge, append, apply, answer.
+ *
+ * An operation judges the state as it is after everything appended so far, and decides (decision.ts). The frame of a change has its effect
+ * at once, so the next operation builds on it without waiting; if the frame is lost, so is everything built on it.
+ *
+ * E1  a change has its effect exactly when its frame was taken, by `Machine.apply`, which reads the frame at a start too
+ * E2  nothing is told before it is stored: replies and refusals stand in one queue, each behind all frames that were appended before it,
+ *     its own included. What is told at once says so in its decision
+ * E3  after frames were lost the state is what the log holds, in a new object. Whose frame was lost is refused; what was decided without
+ *     one is decided again
+ * E4  an operation is answered once
+ * E5  where a service says how many bytes may be on their way, who comes with more decides again when there is room (room.ts). Elsewhere the
+ *     ring refuses
+ */
+import { frameBytes } from '../../native-free-codecs/frame.ts'
+import { FrameLost, FrameNotTaken } from './appender.ts'
+import type { Appender, Waiter } from './appender.ts'
+import type { Log } from '../log/log.ts'
+import { LATER, refused } from './decision.ts'
+import type { Answer, Decision, NewFrame, Waiting } from './decision.ts'
+import { Parked } from './parked.ts'
+import type { Parkable, ParkedOptions } from './parked.ts'
+import { Room } from './room.ts'
+import type { Entrant } from './room.ts'
+
+/** Where a frame is. */
+export interface FramePlace {
+  readonly position: number
+  readonly segmentBase: number
+  /** Byte offset in the segment. */
+  readonly place: number
+  /** Its length, which counts for what it brings to the log; 0 when it counts already. */
+  readonly frameBytes: number
+}
+
+export interface AppendedFrame<Change> {
+  readonly type: number
+  /** Without its external part. */
+  readonly payload: Buffer
+  /** What it says, where that is at hand. */
+  readonly change?: Change | undefined
+}
+
+/** What is known, and the one place where a change has an effect (E1). */
+export interface Machine<State, Change> {
+  apply(state: State, frame: AppendedFrame<Change>, at: FramePlace): void
+}
+
+/** `first`; `again` after something was waited for; `last`: there is nothing left to wait for. */
+export type Turn = 'first' | 'again' | 'last'
+
+type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
+
+/** What the caller hears when the log did not take the frame, or lost it: a FrameNotTaken or FrameLost in the words of the service. */
+export type NotStored = (cause: unknown) => Error
+
+export interface EngineParts<State, Change> extends ParkedOptions {
+  readonly log: Log
+  readonly appender: Appender
+  readonly machine: Machine<State, Change>
+  /** E5. Infinity: nobody waits for room. */
+  readonly inFlightBytesMax: number
+}
+
+export class Engine<State, Change> {
+  readonly log: Log
+  readonly appender: Appender
+  readonly parked: Parked
+  readonly #machine: Machine<State, Change>
+  readonly #room: Room | null
+  #state: State
+
+  constructor(parts: EngineParts<State, Change>, state: State) {
+    this.log = parts.log
+    this.appender = parts.appender
+    this.parked = new Parked(parts)
+    this.#machine = parts.machine
+    this.#room = parts.inFlightBytesMax === Infinity ? null : new Room(parts.inFlightBytesMax)
+    this.#state = state
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** E3 */
+  replaceState(state: State): void {
+    this.#state = state
+  }
+
+  /** Decides, and tells `answer` what came of it (E2, E4). */
+  run<Reply>(decide: Decide<Reply, Change>, answer: Answer<Reply>, notStored: NotStored): void {
+    new Run(this, decide, answer, notStored).decide('first')
+  }
+
+  /** Likewise, for one who waits. */
+  ask<Reply>(decide: Decide<Reply, Change>, notStored: NotStored): Promise<Reply> {
+    return new Promise((answered, refused) => this.run(decide, { answered, refused }, notStored))
+  }
+
+  /** E5. False: the entrant is told to decide again when there is. */
+  hasRoom(entrant: Entrant, payloadBytes: number): boolean {
+    return this.#room === null || this.#room.letsIn(entrant, payloadBytes)
+  }
+
+  /** E1. @throws FrameNotTaken: nothing has changed, and `waiter` is not told */
+  append(frame: NewFrame<Change>, waiter: Waiter): void {
+    const { appender } = this
+    const room = this.#room
+    const { type, payloadBytes, durability, purpose, change, external = null } = frame
+    const told = frame.onStored === undefined && room === null ? waiter : new OnItsWay(frame, waiter, room)
+    appender.append(type, payloadBytes, { durability, purpose }, frame.encode, told, external)
+    room?.taken(payloadBytes)
+    const { position, segmentBase, place, payload } = appender
+    const wholeBytes = frameBytes(payloadBytes + (external?.bytes ?? 0))
+    this.#machine.apply(
+      this.#state,
+      { type, payload, change },
+      { position, segmentBase, place, frameBytes: wholeBytes },
+    )
+    frame.onTaken?.(position)
+  }
+
+  /** Of nobody in particular: who builds on it hears when it is lost. @throws FrameNotTaken: nothing has changed */
+  appendSilently(frame: NewFrame<Change>): void {
+    this.append(frame, NOBODY)
+  }
+
+  /** A step of a longer work. Resolves when the frame is stored. @throws what `notStored` makes of it, at once when it is not taken */
+  store(frame: NewFrame<Change>, notStored: NotStored): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const settled = (stored: boolean): void => {
+      if (stored) resolve()
+      else reject(notStored(new FrameLost()))
+    }
+    try {
+      this.append(frame, { settled })
+    } catch (error) {
+      throw notStored(error)
+    }
+    return promise
+  }
+
+  /** What reads find of the state while it may become another one: sought again when it has (E3). */
+  async steady<T>(find: () => Promise<T>): Promise<T> {
+    for (;;) {
+      const state = this.#state
+      try {
+        const found = await find()
+        if (this.#state === state) return found
+      } catch (error) {
+        if (this.#state === state) throw error
+      }
+    }
+  }
+}
+
+/** A frame that somebody has to hear of besides its waiter. */
+class OnItsWay<Change> implements Waiter {
+  readonly #frame: NewFrame<Change>
+  readonly #waiter: Waiter
+  readonly #room: Room | null
+
+  constructor(frame: NewFrame<Change>, waiter: Waiter, room: Room | null) {
+    this.#frame = frame
+    this.#waiter = waiter
+    this.#room = room
+  }
+
+  settled(stored: boolean): void {
+    this.#room?.left(this.#frame.payloadBytes)
+    if (stored) this.#frame.onStored?.()
+    this.#waiter.settled(stored)
+    this.#room?.letIn()
+  }
+}
+
+/** One operation, from its first decision to its answer. */
+class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
+  readonly #engine: Engine<State, Change>
+  readonly #decide: Decide<Reply, Change>
+  readonly #answer: Answer<Reply>
+  readonly #notStored: NotStored
+  #decision: Decision<Reply, Change> = LATER
+  /** That the decision was made on. */
+  #state: State
+
+  constructor(
+    engine: Engine<State, Change>,
+    decide: Decide<Reply, Change>,
+    answer: Answer<Reply>,
+    notStored: NotStored,
+  ) {
+    this.#engine = engine
+    this.#decide = decide
+    this.#answer = answer
+    this.#notStored = notStored
+    this.#state = engine.state
+  }
+
+  decide(turn: Turn): void {
+    this.#judge(turn)
+    this.#perform()
+  }
+
+  /** Of one that waits. @returns what it waits for still; null: nothing */
+  decideAgain(leave: () => void): Waiting | null {
+    this.#judge('again')
+    if (this.#decision.kind === 'wait') return this.#decision
+    leave()
+    this.#perform()
+    return null
+  }
+
+  /** E2, E3 */
+  settled(stored: boolean): void {
+    const decision = this.#decision
+    if (decision.kind === 'later') return this.decide('again')
+    if (stored) return this.#tell(decision)
+    const isLost = decision.kind === 'change' || this.#engine.state === this.#state
+    if (isLost) this.#answer.refused(this.#notStored(new FrameLost()))
+    else this.decide('again')
+  }
+
+  #judge(turn: Turn): void {
+    this.#state = this.#engine.state
+    try {
+      this.#decision = this.#decide(turn)
+    } catch (error) {
+      this.#refuse(error)
+    }
+  }
+
+  #refuse(error: unknown): void {
+    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost
+    this.#decision = refused(isOfFrame ? this.#notStored(error) : error)
+  }
+
+  #perform(): void {
+    const decision = this.#decision
+    switch (decision.kind) {
+      case 'change':
+        return this.#change(decision)
+      case 'read':
+        return void this.#read(decision.read)
+      case 'wait':
+        return this.#engine.parked.park(decision, this)
+      case 'reply':
+        if (decision.isToldAtOnce) return this.#tell(decision)
+        return this.#engine.appender.behind(this)
+      default:
+        this.#engine.appender.behind(this)
+    }
+  }
+
+  #change(decision: Extract<Decision<Reply, Change>, { readonly kind: 'change' }>): void {
+    const { before = NOTHING, frame, isToldAtOnce = false } = decision
+    let bytes = frame.payloadBytes
+    for (const { payloadBytes } of before) bytes += payloadBytes
+    if (!this.#engine.hasRoom(this, bytes)) return
+    try {
+      for (const each of before) this.#engine.append(each, NOBODY)
+      this.#engine.append(frame, isToldAtOnce ? NOBODY : this)
+    } catch (error) {
+      this.#refuse(error)
+      return this.#engine.appender.behind(this)
+    }
+    if (isToldAtOnce) this.#tell(decision)
+  }
+
+  /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
+  async #read(read: () => Promise<() => Decision<Reply, Change>>): Promise<void> {
+    try {
+      const decide = await read()
+      if (this.#engine.state !== this.#state) return this.decide('again')
+      this.#decision = decide()
+    } catch (error) {
+      if (this.#engine.state !== this.#state) return this.decide('again')
+      this.#refuse(error)
+    }
+    this.#perform()
+  }
+
+  #tell(decision: Decision<Reply, Change>): void {
+    if (decision.kind === 'change') this.#answer.answered(decision.reply())
+    else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
+    else if (decision.kind === 'refuse') this.#answer.refused(decision.error)
+  }
+}
+
+const NOBODY: Waiter = { settled: () => {} }
+const NOTHING: readonly never[] = []

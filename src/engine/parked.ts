@@ -1,0 +1,137 @@
+/**
+ * Operations that wait until there is something for them, in the order they came.
+ *
+ * W1  each leaves once: it decided something else than to wait, its time is over, or nobody waits for its answer any more
+ * W2  who came first decides first; nobody decides again when there is nothing new
+ */
+import type { Waiting, WaitingPlace } from './decision.ts'
+import { DueHeap } from './due-heap.ts'
+
+export interface Parkable {
+  /** @param leave to be called before anything is done @returns what it waits for still; null: nothing */
+  decideAgain(leave: () => void): Waiting | null
+  decide(turn: 'last'): void
+}
+
+export interface ParkedOptions {
+  /** Monotonic. */
+  readonly nowMs: () => number
+  readonly waitingMax: number
+}
+
+interface Parking {
+  readonly place: WaitingPlace
+  readonly run: Parkable
+  readonly slot: number
+}
+
+const SLOTS_FIRST = 64
+
+export class Parked {
+  readonly #nowMs: () => number
+  readonly #max: number
+  /** By number, then by queue. */
+  readonly #places = new Map<number, Map<string, Set<Parking>>>()
+  readonly #due = new DueHeap()
+  /** By slot, null where it is free. */
+  #slots: (Parking | null)[] = []
+  #freeSlots: number[] = []
+  #count = 0
+  #isClosed = false
+
+  constructor({ nowMs, waitingMax }: ParkedOptions) {
+    this.#nowMs = nowMs
+    this.#max = waitingMax
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  get isFull(): boolean {
+    return this.#count >= this.#max
+  }
+
+  park({ place, waitMs, onAbandoned }: Waiting, run: Parkable): void {
+    if (this.#isClosed) return run.decide('last')
+    const slot = this.#takeSlot()
+    const parking: Parking = { place, run, slot }
+    this.#slots[slot] = parking
+    this.#due.add(slot, this.#nowMs() + waitMs)
+    this.#queueOf(place).add(parking)
+    this.#count += 1
+    onAbandoned(() => this.#end(parking)) // at once, when its client is gone already
+  }
+
+  /** There may be something new at a number; in one queue of it only, when that is named. */
+  wake(number: number, queue?: string): void {
+    const queues = this.#places.get(number)
+    if (queues === undefined) return
+    if (queue !== undefined) return this.#askAll(queues.get(queue))
+    for (const waiting of queues.values()) this.#askAll(waiting)
+  }
+
+  /** Ends the waits whose time is over. */
+  pass(): void {
+    const nowMs = this.#nowMs()
+    while (this.#due.firstDueMs <= nowMs) this.#end(this.#slots[this.#due.first]!)
+  }
+
+  /** Ends all waits. From here on nobody waits. */
+  close(): void {
+    this.#isClosed = true
+    for (const parking of this.#slots) if (parking) this.#end(parking)
+  }
+
+  /** W2 */
+  #askAll(waiting: Set<Parking> | undefined): void {
+    for (const parking of waiting ?? []) {
+      const still = parking.run.decideAgain(() => this.#leave(parking))
+      if (still?.takesAny) return
+    }
+  }
+
+  /** W1 */
+  #end(parking: Parking): void {
+    if (this.#leave(parking)) parking.run.decide('last')
+  }
+
+  #leave(parking: Parking): boolean {
+    const { place, slot } = parking
+    if (this.#slots[slot] !== parking) return false
+    this.#slots[slot] = null
+    this.#freeSlots.push(slot)
+    this.#due.remove(slot)
+    this.#count -= 1
+    const queues = this.#places.get(place.number)!
+    const queue = queues.get(place.queue)!
+    queue.delete(parking)
+    if (queue.size === 0) queues.delete(place.queue)
+    if (queues.size === 0) this.#places.delete(place.number)
+    return true
+  }
+
+  #queueOf({ number, queue }: WaitingPlace): Set<Parking> {
+    let queues = this.#places.get(number)
+    if (queues === undefined) this.#places.set(number, (queues = new Map()))
+    let waiting = queues.get(queue)
+    if (waiting === undefined) queues.set(queue, (waiting = new Set()))
+    return waiting
+  }
+
+  #takeSlot(): number {
+    const free = this.#freeSlots.pop()
+    if (free !== undefined) return free
+    const before = this.#slots.length
+    const capacity = Math.max(SLOTS_FIRST, 2 * before)
+    this.#due.resize(
+      capacity,
+      Float64Array.from({ length: capacity }, (_, slot) => slot),
+    )
+    for (let slot = capacity - 1; slot >= before; slot--) {
+      this.#slots[slot] = null
+      this.#freeSlots.push(slot)
+    }
+    return this.#freeSlots.pop()!
+  }
+}

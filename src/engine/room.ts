@@ -1,0 +1,68 @@
+/**
+ * Room in the ring of a log, for frames that wait their turn instead of being refused.
+ *
+ * R1  what is on its way stays below `bytesMax`; a frame that is alone always goes
+ * R2  who finds no room waits, in the order they came, and decides again when there is some. Nobody goes before one who waits
+ */
+import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
+
+export interface Entrant {
+  /** There is room now: decides, and appends or does without, before anybody else. */
+  decide(turn: 'again'): void
+}
+
+interface Waiting {
+  readonly bytes: number
+  readonly entrant: Entrant
+}
+
+/** Of the ring, besides the payload. */
+const FRAME_ROOM_BYTES = FRAME_HEADER_BYTES + 64
+
+export class Room {
+  readonly #bytesMax: number
+  #bytes = 0
+  #waiting: Waiting[] = []
+  /** Whose turn it is (R2). */
+  #entering: Entrant | null = null
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  /** False: it is told to decide again when it may. */
+  letsIn(entrant: Entrant, payloadBytes: number): boolean {
+    if (this.#entering === entrant) return true
+    if (this.#waiting.length === 0 && this.#fits(payloadBytes)) return true
+    this.#waiting.push({ bytes: payloadBytes, entrant })
+    return false
+  }
+
+  taken(payloadBytes: number): void {
+    this.#bytes += payloadBytes + FRAME_ROOM_BYTES
+  }
+
+  /** The frame is stored, or lost. */
+  left(payloadBytes: number): void {
+    this.#bytes -= payloadBytes + FRAME_ROOM_BYTES
+  }
+
+  /** R2 */
+  letIn(): void {
+    if (this.#entering !== null) return
+    for (let next = this.#waiting[0]; next && this.#fits(next.bytes); next = this.#waiting[0]) {
+      this.#waiting.shift()
+      this.#entering = next.entrant
+      try {
+        next.entrant.decide('again')
+      } finally {
+        this.#entering = null
+      }
+    }
+  }
+
+  /** R1 */
+  #fits(payloadBytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + payloadBytes + FRAME_ROOM_BYTES <= this.#bytesMax
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The head of a request over uWebSockets.js.
+ *
+ * H1  the headers are taken over once, before anything is asked for: every further question to the library is a call out of JavaScript, and
+ *     most are about headers that are not there
+ * H2  `header` is what the library's own getHeader says, `headers` what its forEach says: text beyond ASCII is Latin-1 there and UTF-8 here
+ * H3  nothing is answered after `close` (E3 of exchange.ts)
+ */
+import assert from 'node:assert/strict'
+import type { RequestHead } from './exchange.ts'
+import { RequestFraming } from './framing.ts'
+import type { UwsRequest } from './uws.ts'
+
+/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+const NOT_UTF8 = '\ufffd'
+
+// oxlint-disable-next-line no-control-regex -- ASCII begins with them
+const ASCII = /^[\0-\x7f]*$/
+
+/** One per server, pointed at each request in turn. */
+export class UwsRequestHead implements RequestHead {
+  readonly framing = new RequestFraming()
+  #request: UwsRequest | null = null
+  #count = 0
+  readonly #names: string[] = []
+  readonly #values: string[] = []
+
+  readonly #visit = (name: string, value: string): void => {
+    this.#names[this.#count] = name
+    this.#values[this.#count] = value
+    this.#count += 1
+    this.framing.see(name, value)
+  }
+
+  open(request: UwsRequest): void {
+    this.#request = request
+    this.#count = 0
+    this.framing.begin()
+    request.forEach(this.#visit)
+    this.framing.end()
+  }
+
+  close(): void {
+    this.#request = null
+  }
+
+  get contentLength(): number {
+    return this.framing.declaredBytes
+  }
+
+  get method(): string {
+    return this.#alive.getMethod().toUpperCase()
+  }
+
+  get path(): string {
+    return this.#alive.getUrl()
+  }
+
+  get query(): string {
+    return this.#alive.getQuery() ?? ''
+  }
+
+  param(index: number): string | null {
+    const raw = this.#alive.getParameter(index)
+    if (raw.includes(NOT_UTF8)) return null
+    if (!raw.includes('%')) return raw
+    try {
+      return decodeURIComponent(raw)
+    } catch {
+      return null
+    }
+  }
+
+  header(name: string): string {
+    const request = this.#alive
+    for (let i = 0; i < this.#count; i++) {
+      if (this.#names[i] !== name) continue
+      const value = this.#values[i]!
+      return ASCII.test(value) ? value : request.getHeader(name) // H2
+    }
+    return ''
+  }
+
+  headers(): Map<string, string> {
+    assert(this.#alive)
+    const headers = new Map<string, string>()
+    for (let i = 0; i < this.#count; i++) {
+      const name = this.#names[i]!
+      const before = headers.get(name)
+      const value = this.#values[i]!
+      headers.set(name, before === undefined ? value : `${before},${value}`)
+    }
+    return headers
+  }
+
+  /** H3 */
+  get #alive(): UwsRequest {
+    assert(this.#request !== null, 'a request head is valid only during begin()')
+    return this.#request
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Pre-signed URLs whose signature was found good: a URL is signed once and often used many times.
+ *
+ * U1  known is only the very request that was verified: method, path, query, and the value of every header that is signed. Its signature is good
+ *     again, as long as the credentials are those of the process. That it is in time, and that it has no header that had to be signed, is judged
+ *     for each request anew
+ * U2  what is kept is bounded in number and in length: what was not used for GENERATION_MAX others makes room. A Map that loses its first entry
+ *     again and again looks for it behind all that were there before
+ */
+import type { SignedRequest } from './canonical-request.ts'
+import type { Caller } from './request-identity.ts'
+
+export interface VerifiedUrl {
+  readonly caller: Caller
+  readonly signedAtMs: number
+  readonly expiresSeconds: number
+  /** As the client listed them. */
+  readonly signedHeaders: readonly string[]
+}
+
+interface Kept extends VerifiedUrl {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  /** Of the signed headers. */
+  readonly values: readonly string[]
+}
+
+/** U2: twice as many are kept. */
+const GENERATION_MAX = 2048
+/** Of path and query, and of the headers. */
+const CHARACTERS_MAX = 1024
+const SIGNATURE = 'X-Amz-Signature='
+const SIGNATURE_CHARACTERS = 64
+
+export class VerifiedUrls {
+  /** By what may be the signature. */
+  #newer = new Map<string, Kept>()
+  #older = new Map<string, Kept>()
+
+  find(request: SignedRequest): VerifiedUrl | null {
+    const place = placeOf(request)
+    let url = this.#newer.get(place)
+    if (url === undefined) {
+      url = this.#older.get(place)
+      if (url !== undefined) this.#keep(place, url)
+    }
+    if (url === undefined || url.query !== request.query || url.path !== request.path) return null
+    return url.method === request.method && hasSame(request, url) ? url : null
+  }
+
+  add(request: SignedRequest, url: VerifiedUrl): void {
+    const { method, path, query } = request
+    const values = url.signedHeaders.map((name) => valueOf(request, name))
+    const characters = values.reduce((sum, value) => sum + value.length, path.length + query.length)
+    if (characters > CHARACTERS_MAX) return
+    this.#keep(placeOf(request), { ...url, method, path, query, values })
+  }
+
+  #keep(place: string, url: Kept): void {
+    if (this.#newer.size >= GENERATION_MAX) {
+      this.#older = this.#newer
+      this.#newer = new Map()
+    }
+    this.#newer.set(place, url)
+  }
+}
+
+/** Most signers write the signature last. */
+function placeOf({ query }: SignedRequest): string {
+  const lastAt = query.length - SIGNATURE.length - SIGNATURE_CHARACTERS
+  const at = SIGNATURE.length + (query.startsWith(SIGNATURE, lastAt) ? lastAt : query.indexOf(SIGNATURE))
+  return query.slice(at, at + SIGNATURE_CHARACTERS)
+}
+
+function hasSame(request: SignedRequest, { signedHeaders, values }: Kept): boolean {
+  for (let i = 0; i < values.length; i++) if (valueOf(request, signedHeaders[i]!) !== values[i]) return false
+  return true
+}
+
+const valueOf = ({ headers }: SignedRequest, name: string): string => headers.get(name.toLowerCase()) ?? ''

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import type { Extent } from '../../../src/objectstore/engine/frames.ts'
+import type { FrameToRead, ReadOutcome } from '../../../src/objectstore/engine/read-protocol.ts'
+import { KEPT_RUNS_MAX, RUNS_MAX, RunReads } from '../../../src/objectstore/engine/run-reads.ts'
+import type { Run } from '../../../src/objectstore/engine/run-reads.ts'
+
+const KEY_BYTES = 3
+const SEGMENT = { base: 0, end: 1e9, sealed: true, directory: '', recordsPath: '' }
+
+/** Run n: two extents where nobody else's are. */
+const extentsOf = (n: number): readonly Extent[] => [
+  { position: n * 1000, bytes: 100 },
+  { position: n * 1000 + 500, bytes: 100 },
+]
+
+/** Runs whose first byte says which frame it was read from, and how many memories they stand in. */
+class Disk {
+  fails = false
+  readonly jobs: number[] = []
+  readonly memories = new Set<ArrayBuffer>()
+  readonly runs = new RunReads({ segments: [SEGMENT] }, { readAll: async (frames) => this.#read(frames) })
+
+  read(n: number): Promise<Run | null> | null {
+    return this.runs.read(extentsOf(n), KEY_BYTES)
+  }
+
+  /** As a reader that is alone. */
+  async pass(n: number): Promise<void> {
+    const run = (await this.read(n))!
+    assert.equal(run.bytes[0], n % 256)
+    this.runs.giveBack(run)
+  }
+
+  #read(frames: readonly FrameToRead[]): readonly ReadOutcome[] {
+    this.jobs.push(frames[0]!.place)
+    if (this.fails) return frames.map(() => ({ cause: 'unavailable', reason: 'EIO' }))
+    return frames.map(({ place, target }) => {
+      const { memory, from, roomBytes } = target!
+      this.memories.add(memory)
+      const payload = new Uint8Array(memory, from + FRAME_HEADER_BYTES, roomBytes - FRAME_HEADER_BYTES)
+      payload.fill(Math.floor(place / 1000))
+      return { type: 1, payload }
+    })
+  }
+}
+
+describe('a run that several read', () => {
+  it('is read once, and stays as it is until the last has given it back', async () => {
+    const disk = new Disk()
+    const [first, second] = await Promise.all([disk.read(1), disk.read(1)])
+    assert.equal(disk.jobs.length, 1)
+    assert.equal(disk.runs.taken, 1)
+    assert.equal(first, second)
+    disk.runs.giveBack(first!)
+    assert.equal(disk.runs.taken, 1)
+    for (let n = 2; n < 2 + 3 * KEPT_RUNS_MAX; n++) await disk.pass(n)
+    assert.ok(second!.bytes.every((byte) => byte === 1))
+    disk.runs.giveBack(second!)
+    assert.equal(disk.runs.taken, 0)
+  })
+
+  it('is another one where other extents follow the first', async () => {
+    const disk = new Disk()
+    const whole = (await disk.read(1))!
+    const part = (await disk.runs.read(extentsOf(1).slice(0, 1), KEY_BYTES))!
+    assert.deepEqual([whole.bytes.byteLength, part.bytes.byteLength], [200, 100])
+    disk.runs.giveBack(part)
+    disk.runs.giveBack(whole)
+    assert.equal(disk.runs.taken, 0)
+    assert.equal((await disk.read(1))!.bytes.byteLength, 200)
+    assert.equal(disk.jobs.length, 2)
+  })
+
+  it("that cannot be read is nobody's, and is tried again by who comes later", async () => {
+    const disk = new Disk()
+    disk.fails = true
+    assert.deepEqual(await Promise.all([disk.read(1), disk.read(1)]), [null, null])
+    assert.equal(disk.runs.taken, 0)
+    disk.fails = false
+    await disk.pass(1)
+    assert.equal(disk.jobs.length, 2)
+  })
+})
+
+describe('runs that were given back', () => {
+  it('are found again without being read', async () => {
+    const disk = new Disk()
+    for (let round = 0; round < 3; round++) for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(n)
+    assert.equal(disk.jobs.length, KEPT_RUNS_MAX)
+  })
+
+  it('make way for others little by little, so that who reads more than fits finds some again', async () => {
+    const disk = new Disk()
+    const rounds = 40
+    const count = 2 * KEPT_RUNS_MAX
+    for (let round = 0; round < rounds; round++) for (let n = 0; n < count; n++) await disk.pass(n)
+    assert.ok(disk.jobs.length < 0.8 * rounds * count, `${disk.jobs.length} of ${rounds * count} were read`)
+    for (let round = 0; round < 10; round++) for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(1000 + n)
+    const before = disk.jobs.length
+    for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(1000 + n)
+    assert.ok(disk.jobs.length - before < KEPT_RUNS_MAX / 2, 'what is read now has taken the place of what was')
+  })
+
+  it('leave room for as many as are read at a time, and take no memory beyond that', async () => {
+    const disk = new Disk()
+    for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(n)
+    for (let round = 1; round <= 5; round++) {
+      const taken = Array.from({ length: RUNS_MAX }, async (_, n) => disk.read(round * 100 + n))
+      assert.equal(disk.runs.taken, RUNS_MAX)
+      assert.equal(disk.read(round * 100 + RUNS_MAX), null)
+      for (const run of await Promise.all(taken)) disk.runs.giveBack(run!)
+    }
+    assert.equal(disk.memories.size, KEPT_RUNS_MAX + RUNS_MAX)
+  })
+})
