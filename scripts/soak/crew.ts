@@ -1,5 +1,6 @@
 /** All who work on a service at the same time. */
 import type { Random } from '../../bench/load/random.ts'
+import type { RunningService } from '../../test/support/process.ts'
 import { eventually } from '../../test/support/waiting.ts'
 
 export interface Member {
@@ -39,10 +40,14 @@ export class Crew {
   }
 }
 
+/** What an answer says that tells of a failure: it must not be there, nobody knows what became of the request, or nothing came of it. */
+export type Failures = 'forbidden' | 'unknown' | 'undone'
+
 /** What a crew that can be held shares: what is known of the service, and the way to it. */
 interface HoldableScene {
   readonly gate: { open(): void; close(): void }
   readonly isQuiet: boolean
+  failures: Failures
   abandon(): void
 }
 
@@ -77,6 +82,15 @@ export abstract class CheckedCrew<Scene extends HoldableScene> extends Crew {
   async check(isFinal = true): Promise<void> {
     await this.during(this.checks.run(isFinal))
     this.resume()
+  }
+
+  /** The service is killed while everybody waits, and started again: is all as it should be? From then on nothing may fail. */
+  async checkAfterKill(server: RunningService): Promise<void> {
+    await this.hold()
+    await server.kill()
+    await server.startAgain()
+    this.scene.failures = 'forbidden'
+    await this.check()
   }
 
   /** After so many of all starts, by chance; after the others they go on at once. @returns what to say of it */

@@ -16,6 +16,7 @@ import { BrokerReply } from '../../../test/support/broker.ts'
 import { LIMIT_MS } from '../../../test/support/waiting.ts'
 import { Abandoned } from '../actor.ts'
 import type { Gate } from '../gate.ts'
+import type { Failures } from '../crew.ts'
 
 const RECONNECT_MS = 20
 
@@ -30,7 +31,6 @@ export interface RequestOptions {
 }
 
 /** C3. What an answer says that tells of a change that failed. */
-export type Failures = 'forbidden' | 'unknown' | 'undone'
 const FAILURES: ReadonlySet<RefusalCode> = new Set(['internal_error', 'queue_state_persistence_failed'])
 
 /** Of all clients together. */

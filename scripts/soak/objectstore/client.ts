@@ -12,6 +12,7 @@ import type { RefusalCode } from '../../../src/objectstore/refusals.ts'
 import type { ObjectReply, ObjectStoreServer, RequestOptions } from '../../../test/support/objectstore.ts'
 import { Abandoned } from '../actor.ts'
 import type { Gate } from '../gate.ts'
+import type { Failures } from '../crew.ts'
 
 const AGAIN_MS = 20
 /** Of sockets whose other end is gone. */
@@ -27,7 +28,6 @@ export interface AskOptions extends RequestOptions {
 }
 
 /** C3. What an answer says that tells of a failure. */
-export type Failures = 'forbidden' | 'unknown' | 'undone'
 const FAILURES: ReadonlySet<string | null> = new Set(['InternalError', 'ServiceUnavailable'])
 
 /** Of all clients together. */

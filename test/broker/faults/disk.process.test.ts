@@ -77,11 +77,7 @@ describe('a disk that fails', () => {
 
     faults.clear('fdatasync-eio') // a sync that succeeds after one that failed proves nothing
     await assertTakesNothing(delivery!.group.stream, delivery!)
-    await load.hold()
-    await server.kill()
-    await server.startAgain()
-    load.scene.failures = 'forbidden'
-    await load.check()
+    await load.checkAfterKill(server)
     assert.equal((await delivery!.ack()).code, null)
     await load.untilDelivered(50)
     await load.finish()

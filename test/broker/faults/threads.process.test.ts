@@ -22,11 +22,7 @@ describe('a journal lane that dies under load', () => {
       await load.hold()
       await load.check()
     }
-    await load.hold()
-    await server.kill()
-    await server.startAgain()
-    load.scene.failures = 'forbidden'
-    await load.check()
+    await load.checkAfterKill(server)
     await load.finish()
   })
 })
@@ -86,10 +82,7 @@ describe('a thread that dies while it writes', () => {
       faults.set('exit-write', file)
       await load.during(eventually(() => broker.logged('could not be written') > 0))
       await load.untilDelivered(100)
-      await load.hold()
-      await server.kill()
-      await server.startAgain()
-      await load.check()
+      await load.checkAfterKill(server)
       await load.finish()
     })
   }

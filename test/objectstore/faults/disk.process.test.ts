@@ -82,10 +82,7 @@ describe('a disk that fails', () => {
     await assertTakesNothingNew(bucket, upload)
     assert.equal(await bucket.read('kept'), 'kept')
     assert.equal(await store.health(), 503)
-    await server.kill()
-    await server.startAgain()
-    load.scene.failures = 'forbidden'
-    await load.check()
+    await load.checkAfterKill(server)
     assert.equal(await bucket.read('kept'), 'kept')
     await load.untilWorked(50)
     await load.finish()

@@ -70,11 +70,7 @@ describe('a thread that dies under load', () => {
     await load.untilWorked(100)
     await load.hold()
     await load.check()
-    await load.hold()
-    await server.kill()
-    await server.startAgain()
-    load.scene.failures = 'forbidden'
-    await load.check()
+    await load.checkAfterKill(server)
     await load.finish()
   })
 })
