@@ -64,7 +64,7 @@ interface Changing<Reply, Change> {
   readonly frame: NewFrame<Change>
   /** Called when it is told. */
   readonly reply: () => Reply
-  /** The caller does not wait for the frame: it is told as soon as the frame is taken. */
+  /** The caller does not wait for the frame: it is told when the turn of the event loop in which the frame is taken ends. */
   readonly isToldAtOnce?: boolean
 }
 

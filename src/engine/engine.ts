@@ -61,6 +61,8 @@ export interface EngineParts<State, Change> extends ParkedOptions {
   readonly machine: Machine<State, Change>
   /** E5. Infinity: nobody waits for room. */
   readonly inFlightBytesMax: number
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
 }
 
 export class Engine<State, Change> {
@@ -69,7 +71,10 @@ export class Engine<State, Change> {
   readonly parked: Parked
   readonly #machine: Machine<State, Change>
   readonly #room: Room | null
+  readonly #defer: (run: () => void) => void
   #state: State
+  /** Who is told when the turn ends. */
+  #soon: Soon[] = []
 
   constructor(parts: EngineParts<State, Change>, state: State) {
     this.log = parts.log
@@ -77,6 +82,7 @@ export class Engine<State, Change> {
     this.parked = new Parked(parts)
     this.#machine = parts.machine
     this.#room = parts.inFlightBytesMax === Infinity ? null : new Room(parts.inFlightBytesMax)
+    this.#defer = parts.defer
     this.#state = state
   }
 
@@ -97,6 +103,16 @@ export class Engine<State, Change> {
   /** Likewise, for one who waits. */
   ask<Reply>(decide: Decide<Reply, Change>, notStored: NotStored): Promise<Reply> {
     return new Promise((answered, refused) => this.run(decide, { answered, refused }, notStored))
+  }
+
+  /** Those who do not wait for their frames are told together: their answers go out one behind the other, at a quarter less of main each. */
+  tellSoon(told: Soon): void {
+    if (this.#soon.push(told) > 1) return
+    this.#defer(() => {
+      const soon = this.#soon
+      this.#soon = []
+      for (const each of soon) each.tell()
+    })
   }
 
   /** E5. False: the entrant is told to decide again when there is. */
@@ -156,6 +172,10 @@ export class Engine<State, Change> {
   }
 }
 
+interface Soon {
+  tell(): void
+}
+
 /** A frame that somebody has to hear of besides its waiter. */
 class OnItsWay<Change> implements Waiter {
   readonly #frame: NewFrame<Change>
@@ -177,7 +197,7 @@ class OnItsWay<Change> implements Waiter {
 }
 
 /** One operation, from its first decision to its answer. */
-class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
+class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   readonly #engine: Engine<State, Change>
   readonly #decide: Decide<Reply, Change>
   readonly #answer: Answer<Reply>
@@ -217,7 +237,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
   settled(stored: boolean): void {
     const decision = this.#decision
     if (decision.kind === 'later') return this.decide('again')
-    if (stored) return this.#tell(decision)
+    if (stored) return this.tell()
     const isLost = decision.kind === 'change' || this.#engine.state === this.#state
     if (isLost) this.#answer.refused(this.#notStored(new FrameLost()))
     else this.decide('again')
@@ -247,7 +267,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
       case 'wait':
         return this.#engine.parked.park(decision, this)
       case 'reply':
-        if (decision.isToldAtOnce) return this.#tell(decision)
+        if (decision.isToldAtOnce) return this.tell()
         return this.#engine.appender.behind(this)
       default:
         this.#engine.appender.behind(this)
@@ -266,7 +286,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
       this.#refuse(error)
       return this.#engine.appender.behind(this)
     }
-    if (isToldAtOnce) this.#tell(decision)
+    if (isToldAtOnce) this.#engine.tellSoon(this)
   }
 
   /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
@@ -282,7 +302,8 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant {
     this.#perform()
   }
 
-  #tell(decision: Decision<Reply, Change>): void {
+  tell(): void {
+    const decision = this.#decision
     if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision.kind === 'refuse') this.#answer.refused(decision.error)

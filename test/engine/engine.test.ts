@@ -30,12 +30,13 @@ class Rig {
       const kept = replay(log, this.world.files).frames.map(({ payload }) => payload.toString())
       this.engine.replaceState({ all: kept })
     }
-    const appender = new Appender(log, { segmentEnding: () => {}, onLost, defer: (run) => queueMicrotask(run) })
+    const defer = (run: () => void): void => queueMicrotask(run)
+    const appender = new Appender(log, { segmentEnding: () => {}, onLost, defer })
     const machine = {
       apply: (state: Letters, { payload }: { readonly payload: Buffer }) => void state.all.push(payload.toString()),
     }
     this.engine = new Engine(
-      { log, appender, machine, nowMs: () => this.nowMs, waitingMax: 10, inFlightBytesMax },
+      { log, appender, machine, nowMs: () => this.nowMs, waitingMax: 10, inFlightBytesMax, defer },
       { all: [] },
     )
     return this

@@ -89,6 +89,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
       nowMs: () => clock.nowMs(),
       waitingMax: WAITING_CLAIMS_MAX,
       inFlightBytesMax: Infinity,
+      defer: parts.defer,
     },
     recovered.state,
   )

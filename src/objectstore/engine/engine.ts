@@ -74,6 +74,7 @@ export function openEngine(parts: EngineParts): StoreEngine {
       nowMs: () => parts.clock.nowMs(),
       waitingMax: 0,
       inFlightBytesMax: appender.payloadBytesMax,
+      defer: parts.defer,
     },
     recovered.state,
   )
