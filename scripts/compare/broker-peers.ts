@@ -19,7 +19,7 @@ import { nats, natsSyncingAlways } from './nats.ts'
 import { MissingError } from './peer.ts'
 import type { Peer, Setup } from './peer.ts'
 import { redis } from './redis.ts'
-import { killAll } from './server.ts'
+import { scratchDirectory } from './server.ts'
 import { formatTable } from './table.ts'
 import type { Row } from './table.ts'
 import { trilog } from './trilog.ts'
@@ -59,13 +59,7 @@ if (asked === null) {
   process.exit(2)
 }
 
-const root = mkdtempSync(join(asked.dir, 'trilog-compare-'))
-const cleanUp = (): void => {
-  killAll()
-  rmSync(root, { recursive: true, force: true })
-}
-process.on('exit', cleanUp)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const root = scratchDirectory(join(asked.dir, 'trilog-compare-'))
 
 const rows: Row[] = []
 for (const peer of asked.peers) {

@@ -13,7 +13,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +22,7 @@ import type { ParseArgsOptionsConfig } from 'node:util'
 import type { BareAnswer } from './bare-server.ts'
 import { trilogObjects } from './object-servers.ts'
 import { MissingError } from './peer.ts'
-import { killAll, startServer, until, versionOf } from './server.ts'
+import { scratchDirectory, startServer, until, versionOf } from './server.ts'
 import type { Server } from './server.ts'
 
 const HERE = fileURLToPath(new URL('../..', import.meta.url))
@@ -290,13 +290,8 @@ if (asked === null) {
   process.stderr.write(USAGE)
   process.exit(2)
 }
-const root = mkdtempSync(join(asked.dir, 'trilog-compare-'))
-const cleanUp = (): void => {
-  killAll()
-  rmSync(root, { recursive: true, force: true })
-}
-process.on('exit', cleanUp)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const root = scratchDirectory(join(asked.dir, 'trilog-compare-'))
+
 try {
   versionOf('wrk', '--version', /wrk (\S+)/)
   await compare(asked, root)

@@ -9,7 +9,7 @@
  * 2 for bad usage.
  */
 import assert from 'node:assert/strict'
-import { mkdtempSync, chmodSync, rmSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -18,7 +18,7 @@ import { CountingConnection } from './counting-connection.ts'
 import { OBJECT_PEERS } from './object-servers.ts'
 import type { ObjectPeer, ObjectServer } from './object-servers.ts'
 import { MissingError } from './peer.ts'
-import { killAll } from './server.ts'
+import { scratchDirectory } from './server.ts'
 
 const METHODS = ['PUT', 'GET', 'HEAD'] as const
 type Method = (typeof METHODS)[number]
@@ -180,14 +180,8 @@ if (asked === null) {
   process.stderr.write(USAGE)
   process.exit(2)
 }
-const root = mkdtempSync(join(asked.dir, 'trilog-compare-'))
+const root = scratchDirectory(join(asked.dir, 'trilog-compare-'))
 chmodSync(root, 0o755) // nginx reads as another user
-const cleanUp = (): void => {
-  killAll()
-  rmSync(root, { recursive: true, force: true })
-}
-process.on('exit', cleanUp)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 try {
   await compare(asked, root)
 } catch (error) {

@@ -6,7 +6,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,9 +19,19 @@ const LAST_WORDS_CHARACTERS = 1000
 
 const children = new Set<ChildProcess>()
 
-/** S1, at the end of the process. */
-export function killAll(): void {
-  for (const child of children) child.kill('SIGKILL')
+/**
+ * A directory that goes, and every server with it (S1), when the process ends, however that comes about.
+ *
+ * @param prefix of its path
+ */
+export function scratchDirectory(prefix: string): string {
+  const directory = mkdtempSync(prefix)
+  process.on('exit', () => {
+    for (const child of children) child.kill('SIGKILL')
+    rmSync(directory, { recursive: true, force: true })
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+  return directory
 }
 
 export interface Server {

@@ -4,11 +4,11 @@
  *
  * Exits with 0 when everything that was there did what it should, 1 when something did not, 2 for bad usage.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { killAll } from '../compare/server.ts'
+import { scratchDirectory } from '../compare/server.ts'
 import { awsCli } from './aws-cli.ts'
 import { awsSdk } from './aws-sdk.ts'
 import { boto3 } from './boto3.ts'
@@ -25,12 +25,7 @@ interface Row {
   readonly results: readonly Result[]
 }
 
-const root = mkdtempSync(join(tmpdir(), 'trilog-s3-clients-'))
-process.on('exit', () => {
-  killAll()
-  rmSync(root, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const root = scratchDirectory(join(tmpdir(), 'trilog-s3-clients-'))
 
 const clients: readonly Client[] = [awsCli, boto3, awsSdk(newDirectory('sdk')), rclone, s3cmd]
 const asked = parse()
