@@ -6,7 +6,7 @@
  * is visible, and that is stored in its class.
  */
 import type { Operation } from '../engine/asked.ts'
-import { refused } from '../engine/decision.ts'
+import { refused, replied } from '../engine/decision.ts'
 import type { Decision } from '../engine/decision.ts'
 import { FrameLost } from '../engine/appender.ts'
 import { Claims } from './engine/claims.ts'
@@ -31,7 +31,7 @@ export interface Broker extends BrokerOperations {
 }
 
 type Decides<Call extends unknown[], Reply> = (...call: Call) => Decision<Reply, Change>
-type Finds<Call extends unknown[], Reply> = (...call: Call) => Promise<Reply>
+type Looks<Call extends unknown[], Reply> = (...call: Call) => Promise<Reply>
 
 export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): Broker {
   const { engine } = core
@@ -58,18 +58,14 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
   }
   const queueing = deciding('queue_state_persistence_failed')
   const replicating = deciding('replica_apply_failed')
-  const finding =
-    (isToldAtOnce: boolean) =>
-    <Call extends unknown[], Reply>(find: Finds<Call, Reply>): Operation<Call, Reply> =>
-      changing((...call: Call) => ({
-        kind: 'read',
-        async read() {
-          const reply = await find(...call)
-          return () => ({ kind: 'reply', reply, isToldAtOnce }) as const
-        },
-      }))
-  const looking = finding(false)
-  const paging = finding(true)
+  const looking = <Call extends unknown[], Reply>(look: Looks<Call, Reply>): Operation<Call, Reply> =>
+    changing((...call: Call) => ({
+      kind: 'read',
+      async read() {
+        const reply = await look(...call)
+        return () => replied(reply)
+      },
+    }))
   return {
     get waitingClaims() {
       return engine.parked.count
@@ -84,7 +80,7 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     describeStream: changing((...call) => streams.describe(...call)),
     publish: once((...call) => streams.publish(...call)),
     publishBatch: changing((...call) => streams.publishBatch(...call)),
-    replay: paging((...call) => reading.replay(...call)),
+    replay: changing((...call) => reading.replay(...call)),
 
     claim: (...call) => claims.claim(...call),
     ack: queueing((...call) => queue.ack(...call)),
@@ -102,7 +98,7 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     commitCursor: changing((...call) => cursors.commit(...call)),
     rewindCursor: changing((...call) => cursors.rewind(...call)),
 
-    audit: paging((...call) => reading.audit(...call)),
+    audit: changing((...call) => reading.audit(...call)),
 
     retentionPlan: looking((...call) => storage.retentionPlan(...call)),
     tieringReadiness: looking((...call) => storage.tieringReadiness(...call)),

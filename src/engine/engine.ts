@@ -157,19 +157,6 @@ export class Engine<State, Change> {
     }
     return promise
   }
-
-  /** What reads find of the state while it may become another one: sought again when it has (E3). */
-  async steady<T>(find: () => Promise<T>): Promise<T> {
-    for (;;) {
-      const state = this.#state
-      try {
-        const found = await find()
-        if (this.#state === state) return found
-      } catch (error) {
-        if (this.#state === state) throw error
-      }
-    }
-  }
 }
 
 interface Soon {

@@ -206,7 +206,7 @@ export class Core {
     if (!this.isReadable(stream)) await this.appender.settled().catch(() => {}) // what was lost is not there to be read
   }
 
-  /** Resolves when what was just found of the stream itself is stored, or lost: see `steady`. */
+  /** Resolves when what was just found of the stream itself is stored, or lost: whoever reads begins anew then (engine E3). */
   async tellable(stream: StreamState): Promise<void> {
     if (stream.tellAfter > this.log.committed) await this.appender.settled().catch(() => {})
   }

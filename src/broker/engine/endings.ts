@@ -184,7 +184,7 @@ export class Endings {
     return {
       kind: 'read',
       read: async () => {
-        const record = await this.#core.engine.steady(() => this.#recordOf(again()))
+        const record = await this.#recordOf(again())
         return () => this.#copy(again(), record, order, outcomes)
       },
     }

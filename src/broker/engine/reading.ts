@@ -4,8 +4,10 @@
  * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
  * in its class and stays.
  */
+import type { Decision } from '../../engine/decision.ts'
 import { StoreError } from '../../errors.ts'
 import { FrameNotTaken } from '../../engine/appender.ts'
+import type { Change } from '../frames/change.ts'
 import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
@@ -27,12 +29,18 @@ export class Reading {
     this.#core = core
   }
 
-  async replay(caller: Caller, name: string, request: ReplayRequest): Promise<RenderedJson> {
-    const core = this.#core
-    const { body, seen } = await core.engine.steady(() => this.#replay(caller, name, request))
-    core.counters.replayed(seen.returnedRecords)
-    if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
-    return body
+  replay(caller: Caller, name: string, request: ReplayRequest): Decision<RenderedJson, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const { body, seen } = await this.#replay(caller, name, request)
+        return () => {
+          this.#core.counters.replayed(seen.returnedRecords)
+          if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
+          return shown(body)
+        }
+      },
+    }
   }
 
   async #replay(
@@ -75,8 +83,14 @@ export class Reading {
     return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
   }
 
-  audit(caller: Caller, request: AuditRequest): Promise<RenderedJson> {
-    return this.#core.engine.steady(() => this.#audit(caller, request))
+  audit(caller: Caller, request: AuditRequest): Decision<RenderedJson, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const body = await this.#audit(caller, request)
+        return () => shown(body)
+      },
+    }
   }
 
   async #audit(caller: Caller, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
@@ -166,6 +180,13 @@ export class Reading {
     }
   }
 }
+
+/** What is visible is stored in its class: the page need not wait for what was appended meanwhile. */
+const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({
+  kind: 'reply',
+  reply: body,
+  isToldAtOnce: true,
+})
 
 const notNow = (): Error =>
   refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })

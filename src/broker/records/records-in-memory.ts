@@ -4,7 +4,8 @@
  *
  * N1  all records of a request are there, or a thread reads them all: it says what is wrong with those that cannot be read
  * N2  main does so for few records with little payload; what is more is a thread's work
- * N3  of a frame of many records a copy is kept until there is another one: it is verified once, not for each of them
+ * N3  of a frame of many records a copy is kept until there is another one: it is verified once, not for each of them. Only visible records are
+ *     asked for, so the frame is written, and its position is not given again
  */
 import type { CachedFrame, CachedFrames } from '../../log/cached-frames.ts'
 import type { RecentFrames } from '../../engine/recent-frames.ts'

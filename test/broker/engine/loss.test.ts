@@ -56,6 +56,23 @@ describe('a loss', () => {
     await assertRecoverable(world)
   })
 
+  it('while a page is read has it read again, and counted once', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    world.holdsReads = true
+    const replayed = client.replay('orders', { group: 'g1', id: 'reader' })
+    await turn()
+    await loseSomething(world, client)
+
+    const { records } = await client.now(replayed)
+    assert.deepEqual(
+      records.map(({ message_id }) => message_id),
+      ['m-1'],
+    )
+    assert.equal(world.core.counters.replayedRecords, 1)
+    await assertRecoverable(world)
+  })
+
   it('while the failure policy reads a record whose lease expired leaves one copy', async () => {
     const world = await BrokerWorld.open()
     const client = new Client(world)
