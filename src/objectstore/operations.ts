@@ -244,7 +244,7 @@ export interface ObjectStore {
   createUpload(upload: NewUpload): Promise<Upload>
   /** Null: there is none of this bucket and key. */
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null
-  completedUpload(bucket: Bucket, key: string, uploadId: string): CompletedUpload | null
+  completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
   /** Of a bucket, by key (in the order of its bytes), then by when they began. */
   uploads(bucket: Bucket): readonly Upload[]
   /** Replaces the part of this number. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */

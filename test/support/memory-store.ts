@@ -177,7 +177,7 @@ export class MemoryStore implements ObjectStore {
     return found?.upload.bucket.number === bucket.number && found.upload.key === key ? snapshotOf(found) : null
   }
 
-  completedUpload(bucket: Bucket, key: string, uploadId: string): CompletedUpload | null {
+  async completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null> {
     const found = this.#completed.get(uploadId)
     return found?.bucketNumber === bucket.number && found.key === key ? found : null
   }

@@ -236,9 +236,12 @@ export class Store implements ObjectStore {
     return viewOf(bucket, upload)
   }
 
-  completedUpload(bucket: Bucket, key: string, uploadId: string): CompletedUpload | null {
-    const completed = this.#core.state.completed.get(uploadId)
-    return completed?.bucketNumber === bucket.number && completed.key === key ? completed : null
+  completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null> {
+    const core = this.#core
+    return core.ask(() => {
+      const completed = core.state.completed.get(uploadId)
+      return replied(completed?.bucketNumber === bucket.number && completed.key === key ? completed : null)
+    })
   }
 
   uploads(bucket: Bucket): readonly Upload[] {

@@ -34,6 +34,7 @@ import { corsRequestOf, corsRulesOf, policyOf } from './bucket-documents.ts'
 import { classify } from './classify.ts'
 import type { Classified } from './classify.ts'
 import { collectBody } from './collect-body.ts'
+import { confirmed } from './confirmed.ts'
 import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
 import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
@@ -166,7 +167,7 @@ class Gateway {
       sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
     } catch (error) {
       const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
-      const known = await this.#confirmed(error)
+      const known = await confirmed(this.#parts.store, error)
       this.#fail(exchange, { ...asked, speaksS3, cors: isHidden ? [] : cors }, known)
     }
   }
@@ -181,17 +182,7 @@ class Gateway {
     const cors = this.#corsHeaders(request, bucket)
     const known = { ...asked, style, cors }
     if (cors.length === 0) return this.#fail(exchange, known, error)
-    void this.#confirmed(error).then((confirmed) => this.#fail(exchange, known, confirmed)) // G1: of the CORS headers
-  }
-
-  /** G1. What a refusal was judged on is durable, or it was lost and that is the failure. */
-  async #confirmed(error: unknown): Promise<unknown> {
-    const refused = refusalOf(error)
-    if (refused === null || refused.category === 'throttle' || refused.category === 'server') return error
-    return this.#parts.store.settled().then(
-      () => error,
-      (lost: unknown) => lost,
-    )
+    void confirmed(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: of the CORS headers
   }
 
   /** At once, but for what its handler waits for. */

@@ -7,7 +7,8 @@
  *     that the row does not have are ignored, as S3 does
  * O3  there are no versions, so the one there is has the id `null`: operations that take a version in S3 take this one and no other
  * O4  what an operation is answered with waits until everything is stored that was there to be seen. Operations whose answer says only what
- *     the store has awaited itself have `isStored`, and do not wait for others
+ *     the store has awaited itself have `isStored`. So has every change: it is stored when the store says so, and stays so whatever is lost
+ *     behind it
  */
 import type { Permission } from '../auth/principal.ts'
 import type { PolicyAction } from '../documents/policy/actions.ts'
@@ -83,37 +84,37 @@ type Row = readonly [
 const ROWS = {
   ListBuckets:             ['service', 'GET',     [],              'list',   null,                            'none', { parameters: ['prefix', 'max-buckets', 'continuation-token', 'bucket-region'] }],
 
-  CreateBucket:            ['bucket',  'PUT',     [],              'admin',  null,                            'buffered'],
+  CreateBucket:            ['bucket',  'PUT',     [],              'admin',  null,                            'buffered', { isStored: true }],
   HeadBucket:              ['bucket',  'HEAD',    [],              'read',   's3:ListBucket',                 'none'],
   GetBucketLocation:       ['bucket',  'GET',     ['location'],    'read',   's3:GetBucketLocation',          'none'],
-  DeleteBucket:            ['bucket',  'DELETE',  [],              'admin',  's3:DeleteBucket',               'none'],
-  PutBucketCors:           ['bucket',  'PUT',     ['cors'],        'admin',  's3:PutBucketCORS',              'buffered'],
+  DeleteBucket:            ['bucket',  'DELETE',  [],              'admin',  's3:DeleteBucket',               'none', { isStored: true }],
+  PutBucketCors:           ['bucket',  'PUT',     ['cors'],        'admin',  's3:PutBucketCORS',              'buffered', { isStored: true }],
   GetBucketCors:           ['bucket',  'GET',     ['cors'],        'admin',  's3:GetBucketCORS',              'none'],
-  DeleteBucketCors:        ['bucket',  'DELETE',  ['cors'],        'admin',  's3:PutBucketCORS',              'none'],
-  PutBucketPolicy:         ['bucket',  'PUT',     ['policy'],      'admin',  's3:PutBucketPolicy',            'buffered'],
+  DeleteBucketCors:        ['bucket',  'DELETE',  ['cors'],        'admin',  's3:PutBucketCORS',              'none', { isStored: true }],
+  PutBucketPolicy:         ['bucket',  'PUT',     ['policy'],      'admin',  's3:PutBucketPolicy',            'buffered', { isStored: true }],
   GetBucketPolicy:         ['bucket',  'GET',     ['policy'],      'admin',  's3:GetBucketPolicy',            'none'],
-  DeleteBucketPolicy:      ['bucket',  'DELETE',  ['policy'],      'admin',  's3:DeleteBucketPolicy',         'none'],
+  DeleteBucketPolicy:      ['bucket',  'DELETE',  ['policy'],      'admin',  's3:DeleteBucketPolicy',         'none', { isStored: true }],
   CorsPreflight:           ['bucket or object', 'OPTIONS', [],              null,     null,                            'none', { parameters: null }],
   ListObjectsV2:           ['bucket',  'GET',     ['list-type=2'], 'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'continuation-token', 'start-after', 'fetch-owner'], isStored: true }],
   ListMultipartUploads:    ['bucket',  'GET',     ['uploads'],     'list',   's3:ListBucketMultipartUploads', 'none', { parameters: [...LISTING, 'max-uploads', 'key-marker', 'upload-id-marker'] }],
   ListObjects:             ['bucket',  'GET',     [],              'list',   's3:ListBucket',                 'none', { parameters: [...LISTING, 'marker'], extension: 'list-v1' }],
-  DeleteObjects:           ['bucket',  'POST',    ['delete'],      'delete', 's3:DeleteObject',               'buffered'],
-  PostObject:              ['bucket',  'POST',    [],              'write',  's3:PutObject',                  'streamed'],
+  DeleteObjects:           ['bucket',  'POST',    ['delete'],      'delete', 's3:DeleteObject',               'buffered', { isStored: true }],
+  PostObject:              ['bucket',  'POST',    [],              'write',  's3:PutObject',                  'streamed', { isStored: true }],
 
-  UploadPartCopy:          ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
+  UploadPartCopy:          ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'none', { header: 'copy-source', isStored: true }],
   UploadPart:              ['object',  'PUT',     UPLOAD,          'write',  's3:PutObject',                  'streamed', { isStored: true }],
-  PutObjectTagging:        ['object',  'PUT',     ['tagging'],     'write',  's3:PutObjectTagging',           'buffered', { parameters: [VERSION] }],
-  CopyObject:              ['object',  'PUT',     [],              'write',  's3:PutObject',                  'none', { header: 'copy-source' }],
+  PutObjectTagging:        ['object',  'PUT',     ['tagging'],     'write',  's3:PutObjectTagging',           'buffered', { parameters: [VERSION], isStored: true }],
+  CopyObject:              ['object',  'PUT',     [],              'write',  's3:PutObject',                  'none', { header: 'copy-source', isStored: true }],
   PutObject:               ['object',  'PUT',     [],              'write',  's3:PutObject',                  'streamed', { isStored: true }],
   ListParts:               ['object',  'GET',     ['uploadId'],    'read',   's3:ListMultipartUploadParts',   'none', { parameters: ['max-parts', 'part-number-marker', 'encoding-type'] }],
   GetObjectTagging:        ['object',  'GET',     ['tagging'],     'read',   's3:GetObjectTagging',           'none', { parameters: [VERSION] }],
   GetObject:               ['object',  'GET',     [],              'read',   's3:GetObject',                  'none', { parameters: READING, isStored: true }],
   HeadObject:              ['object',  'HEAD',    [],              'read',   's3:GetObject',                  'none', { parameters: READING, isStored: true }],
-  AbortMultipartUpload:    ['object',  'DELETE',  ['uploadId'],    'delete', 's3:AbortMultipartUpload',       'none'],
-  DeleteObjectTagging:     ['object',  'DELETE',  ['tagging'],     'write',  's3:DeleteObjectTagging',        'none', { parameters: [VERSION] }],
+  AbortMultipartUpload:    ['object',  'DELETE',  ['uploadId'],    'delete', 's3:AbortMultipartUpload',       'none', { isStored: true }],
+  DeleteObjectTagging:     ['object',  'DELETE',  ['tagging'],     'write',  's3:DeleteObjectTagging',        'none', { parameters: [VERSION], isStored: true }],
   DeleteObject:            ['object',  'DELETE',  [],              'delete', 's3:DeleteObject',               'none', { parameters: [VERSION], isStored: true }],
-  CreateMultipartUpload:   ['object',  'POST',    ['uploads'],     'write',  's3:PutObject',                  'none'],
-  CompleteMultipartUpload: ['object',  'POST',    ['uploadId'],    'write',  's3:PutObject',                  'buffered'],
+  CreateMultipartUpload:   ['object',  'POST',    ['uploads'],     'write',  's3:PutObject',                  'none', { isStored: true }],
+  CompleteMultipartUpload: ['object',  'POST',    ['uploadId'],    'write',  's3:PutObject',                  'buffered', { isStored: true }],
 } as const satisfies Readonly<Record<string, Row>>
 
 export type OperationName = keyof typeof ROWS

@@ -32,13 +32,13 @@ interface Completed {
 }
 
 export const completeMultipartUpload: ObjectHandler = async (request, bucket, key, context) => {
-  const completed = (): Completed | null => context.store.completedUpload(bucket, key, uploadIdOf(request))
-  const before = completed()
+  const completed = (): Promise<Completed | null> => context.store.completedUpload(bucket, key, uploadIdOf(request))
+  const before = await completed()
   if (before !== null) return answerOf(before, request, bucket, key) // M1
   try {
     return answerOf(await complete(request, bucket, key, context), request, bucket, key)
   } catch (error) {
-    const meanwhile = error instanceof S3Error && error.code === 'NoSuchUpload' ? completed() : null
+    const meanwhile = error instanceof S3Error && error.code === 'NoSuchUpload' ? await completed() : null
     if (meanwhile === null) throw error
     return answerOf(meanwhile, request, bucket, key) // M1
   }

@@ -12,6 +12,7 @@ import type { DeleteFailure, DeletedKey } from '../../documents/object-answers.t
 import type { Bucket } from '../../operations.ts'
 import { S3Error, refuse } from '../../refusals.ts'
 import { collectBody } from '../collect-body.ts'
+import { confirmed } from '../confirmed.ts'
 import type { BucketHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { SYNCED, bucketIdHeader } from '../ids.ts'
 import { etagPrecondition } from './conditions.ts'
@@ -59,7 +60,8 @@ async function outcomeOf(
     await context.store.deleteObject(bucket, key, etagPrecondition(etag, key))
     return { deleted: { key, versionId, deleteMarker: true, deleteMarkerVersionId: null } }
   } catch (error) {
-    if (error instanceof S3Error) return { failure: { key, versionId, refusal: error }, isAllowed }
-    throw error
+    const refusal = await confirmed(context.store, error)
+    if (refusal instanceof S3Error) return { failure: { key, versionId, refusal }, isAllowed }
+    throw refusal
   }
 }
