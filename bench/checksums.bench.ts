@@ -3,7 +3,7 @@
  * in plain JavaScript, eight bytes a step, to the CRCs of native-free-codecs/crc.ts? `--smoke` runs each case once, so that CI
  * catches rot.
  */
-import { finished } from '../src/objectstore/documents/slices.ts'
+import { finished } from '../src/objectstore/s3/slices.ts'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { Bench } from 'tinybench'
@@ -11,8 +11,8 @@ import { crc32 as ownCrc32 } from '../native-free-codecs/crc32.ts'
 import { crc32c } from '../native-free-codecs/crc32c.ts'
 import { crc64nvme } from '../native-free-codecs/crc64nvme.ts'
 import { MD5_LANES, Md5Hasher, Md5Message } from '../native-free-codecs/md5.ts'
-import { BodyDigests } from '../src/objectstore/body/incremental-digests.ts'
-import { objectChecksum } from '../src/objectstore/body/multipart-checksums.ts'
+import { BodyDigests } from '../src/objectstore/bodies/incremental-digests.ts'
+import { objectChecksum } from '../src/objectstore/s3/multipart/multipart-checksums.ts'
 
 const smoke = process.argv.includes('--smoke')
 const bench = new Bench({ name: 'digests', time: 200, ...(smoke && { time: 0, iterations: 1, warmup: false }) })

@@ -4,14 +4,14 @@
  */
 import { crc32 } from 'node:zlib'
 import { Bench } from 'tinybench'
-import { readCompleteRequest } from '../src/objectstore/documents/complete-request.ts'
-import { readDeleteRequest } from '../src/objectstore/documents/delete-request.ts'
-import { PostForm } from '../src/objectstore/documents/form/post-form.ts'
-import { renderObjectListing } from '../src/objectstore/documents/object-listing.ts'
-import type { ObjectListing } from '../src/objectstore/documents/object-listing.ts'
-import { BucketPolicy } from '../src/objectstore/documents/policy/bucket-policy.ts'
-import { readTagging, renderTagging } from '../src/objectstore/documents/tagging.ts'
-import { finished } from '../src/objectstore/documents/slices.ts'
+import { readCompleteRequest } from '../src/objectstore/s3/multipart/complete-request.ts'
+import { readDeleteRequest } from '../src/objectstore/s3/objects/delete-request.ts'
+import { PostForm } from '../src/objectstore/s3/form/post-form.ts'
+import { renderObjectListing } from '../src/objectstore/s3/buckets/object-listing.ts'
+import type { ObjectListing } from '../src/objectstore/s3/buckets/object-listing.ts'
+import { BucketPolicy } from '../src/objectstore/s3/policy/bucket-policy.ts'
+import { readTagging, renderTagging } from '../src/objectstore/s3/objects/tagging.ts'
+import { finished } from '../src/objectstore/s3/slices.ts'
 
 const smoke = process.argv.includes('--smoke')
 let checksum = 0 // same documents, same number

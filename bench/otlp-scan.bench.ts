@@ -12,8 +12,8 @@ import { scanLogsProtobuf } from '../native-free-codecs/otlp-protobuf-scan.ts'
 import { groupPrefix, writeRecordHead } from '../native-free-codecs/record-id.ts'
 import { BatchHasher, HEAD_BYTES } from '../native-free-codecs/blake2s.ts'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SOURCE_OTLP_HTTP_PROTOBUF } from '../src/logstore/batch-frame.ts'
-import { messageType } from '../src/logstore/render/otlp-types.ts'
-import { PartTexts, renderRecord } from '../src/logstore/render/record.ts'
+import { messageType } from '../src/logstore/query/render/otlp-types.ts'
+import { PartTexts, renderRecord } from '../src/logstore/query/render/record.ts'
 
 const smoke = process.argv.includes('--smoke')
 const bench = new Bench({

@@ -10,6 +10,14 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Folders under src that hold one service each; more are added with the services. */
 const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
+/** Folders of each service, the lowest first; those in one string do not know each other. */
+const STOREYS = [
+  ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'api'],
+  ['src/objectstore', 'index bodies', 'engine', 's3'],
+  ['src/logstore', 'tenants', 'index', 'ingest query', 'grpc'],
+] as const
+const inService = (service: string, storey: string): string[] =>
+  storey.split(' ').map((folder) => `${service}/${folder}`)
 /** What every layer above the log may use. */
 const SHARED = [
   'src/errors.ts',
@@ -167,6 +175,36 @@ test('configuration and observability know no service', () => {
     violations(['src/config', 'src/observability'], ({ to }) => !isFile(to) || under(to, folders)),
     [],
   )
+})
+
+test('no file imports itself by way of others, types included', () => {
+  const stage = new Map<string, 'open' | 'done'>()
+  const circles: string[] = []
+  const visit = (path: string, way: readonly string[]): void => {
+    if (stage.get(path) === 'open') circles.push([...way.slice(way.indexOf(path)), path].join(' → '))
+    if (stage.has(path)) return
+    stage.set(path, 'open')
+    for (const { to } of sources.get(path)?.imports ?? []) if (sources.has(to)) visit(to, [...way, path])
+    stage.set(path, 'done')
+  }
+  for (const path of sources.keys()) visit(path, [])
+  assert.deepEqual(circles, [])
+})
+
+test('inside a service, folders import downward', () => {
+  const upward = STOREYS.flatMap(([service, ...storeys]) =>
+    storeys.flatMap((storey, i) => {
+      const above = storeys.slice(i + 1).flatMap((each) => inService(service, each))
+      const beside = inService(service, storey)
+      return beside.flatMap((folder) =>
+        violations([folder], ({ to }) => under(to, [folder]) || !under(to, [...above, ...beside])),
+      )
+    }),
+  )
+  assert.deepEqual(upward, [])
+  const folders = STOREYS.flatMap(([service, ...storeys]) => storeys.flatMap((storey) => inService(service, storey)))
+  const seen = SERVICES.flatMap((service) => globSync(`${service}/*/`, { cwd: root }))
+  assert.deepEqual(folders.toSorted(), seen.map((path) => path.replace(/\/$/, '')).toSorted())
 })
 
 test('services never import each other', () => {

@@ -1,8 +1,8 @@
 /** One sealed segment in, its sidecar published beside it. Keeps only scratch memory between tasks. */
 import { nodeFiles } from '../src/log/node-files.ts'
-import { IndexBuilder } from '../src/logstore/bundle/builder.ts'
-import { indexSegment } from '../src/logstore/bundle/publish.ts'
-import type { IndexSegmentTask, IndexedSegmentFacts } from '../src/logstore/bundle/publish.ts'
+import { IndexBuilder } from '../src/logstore/index/builder.ts'
+import { indexSegment } from '../src/logstore/index/publish.ts'
+import type { IndexSegmentTask, IndexedSegmentFacts } from '../src/logstore/index/publish.ts'
 
 const builder = new IndexBuilder()
 

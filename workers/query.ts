@@ -1,7 +1,7 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { BlockCache } from '../src/logstore/bundle/block-cache.ts'
+import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'

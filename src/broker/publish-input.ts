@@ -12,8 +12,8 @@ import { unknownField } from '../validation.ts'
 import type { Content } from './frames.ts'
 import { HEADERS_SIZE_RULE, NAME_RULE, fitHeaders, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
-import { RECORD_DURABILITIES } from './wire/requests.ts'
-import type { RecordDurability } from './wire/requests.ts'
+import { RECORD_DURABILITIES } from './durability.ts'
+import type { RecordDurability } from './durability.ts'
 
 /** As JSON.parse made it: its own members are the headers, whatever their names. */
 type Headers = Readonly<Record<string, string>>

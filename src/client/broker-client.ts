@@ -26,10 +26,10 @@ import type {
   CreateStreamBody,
   DeadLetterBody,
   NackBody,
-  RecordDurability,
   RenewBody,
   RetryBody,
 } from '../broker/wire/requests.ts'
+import type { RecordDurability } from '../broker/durability.ts'
 import type { Headers } from './client-config.ts'
 import type { RetryPolicy } from './retry.ts'
 

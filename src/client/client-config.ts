@@ -5,8 +5,8 @@
  * suppresses none. A header of the record wins over a default one of the same name, and neither can name another producer.
  */
 import { NAME_RULE, isName, isText } from '../broker/names.ts'
-import { RECORD_DURABILITIES } from '../broker/wire/requests.ts'
-import type { RecordDurability } from '../broker/wire/requests.ts'
+import { RECORD_DURABILITIES } from '../broker/durability.ts'
+import type { RecordDurability } from '../broker/durability.ts'
 import { HEADERS_RULE } from '../broker/publish-input.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
 import { invalidConfig } from './sdk-error.ts'

@@ -1,6 +1,5 @@
 /** What a log needs from the world around it. `node-environment.ts` is the real one; tests bring simulated files, time and lanes. */
 import type { Files } from './files.ts'
-import type { JournalMessage, JournalTail } from './journal.ts'
 
 export interface LogEnvironment {
   readonly files: Files
@@ -23,6 +22,17 @@ export interface DirectoryLock {
   release(): Promise<void>
 }
 
+/** Where a journal begins: what recovery found. */
+export interface JournalTail {
+  /** Base of the segment to append to, or -1: the next frame opens one. */
+  readonly base: number
+  /** Position behind the last frame. */
+  readonly end: number
+  readonly frameCount: number
+  readonly epoch: number
+  readonly chain: number
+}
+
 /** Everything a journal lane starts with; can be sent to a thread. */
 export interface JournalTask {
   readonly directory: string
@@ -36,6 +46,20 @@ export interface JournalTask {
   /** Writes in a row that the file system refused although it said that there is room: see free-space.ts. */
   readonly refusals: number
 }
+
+/** What a journal tells main. */
+export type JournalMessage =
+  | { readonly kind: 'progress' }
+  | { readonly kind: 'opened'; readonly base: number }
+  | { readonly kind: 'sealed'; readonly base: number; readonly end: number }
+  /** `isFull`: a write found the disk full; what was written and synced before it stands. `showsRoom`: the file system says it is not full. */
+  | {
+      readonly kind: 'failed'
+      readonly code: string
+      readonly message: string
+      readonly isFull: boolean
+      readonly showsRoom: boolean
+    }
 
 export interface JournalEvents {
   onMessage(message: JournalMessage): void

@@ -16,7 +16,7 @@ import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts
 import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
-import type { JournalRequest, JournalTask } from './environment.ts'
+import type { JournalMessage, JournalRequest, JournalTail, JournalTask } from './environment.ts'
 import { errorCode, isFullDisk } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import {
@@ -48,17 +48,6 @@ const ROOM_BYTES = 4 << 20
 const SPACE_REFRESH_BYTES = 16 << 20
 const SPACE_REFRESH_MS = 250
 
-/** Where a journal begins: what recovery found. */
-export interface JournalTail {
-  /** Base of the segment to append to, or -1: the next frame opens one. */
-  readonly base: number
-  /** Position behind the last frame. */
-  readonly end: number
-  readonly frameCount: number
-  readonly epoch: number
-  readonly chain: number
-}
-
 export interface JournalOptions {
   readonly files: Files
   readonly directory: string
@@ -76,20 +65,6 @@ export interface JournalOptions {
   readonly nowMs: () => number
   notify(message: JournalMessage): void
 }
-
-/** What a journal tells main. */
-export type JournalMessage =
-  | { readonly kind: 'progress' }
-  | { readonly kind: 'opened'; readonly base: number }
-  | { readonly kind: 'sealed'; readonly base: number; readonly end: number }
-  /** `isFull`: a write found the disk full; what was written and synced before it stands. `showsRoom`: the file system says it is not full. */
-  | {
-      readonly kind: 'failed'
-      readonly code: string
-      readonly message: string
-      readonly isFull: boolean
-      readonly showsRoom: boolean
-    }
 
 export class Journal {
   readonly #options: JournalOptions

@@ -22,7 +22,7 @@ import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.t
 import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
-import type { JournalMessage } from './journal.ts'
+import type { JournalMessage } from './environment.ts'
 import { LostDirectories } from './lost-directories.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'

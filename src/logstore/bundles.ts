@@ -3,11 +3,11 @@
  * later where a query comes upon damage.
  */
 import type { Lifecycle } from '../lifecycle.ts'
-import type { SegmentIndexes } from './ingest/segment-indexes.ts'
+import type { SegmentIndexes } from './index/segment-indexes.ts'
 import type { QueryIncident } from './query/task.ts'
-import { SegmentRegistry } from './segment-registry.ts'
-import { Sidecars } from './sidecars.ts'
-import type { SidecarParts } from './sidecars.ts'
+import { SegmentRegistry } from './index/segment-registry.ts'
+import { Sidecars } from './index/sidecars.ts'
+import type { SidecarParts } from './index/sidecars.ts'
 
 export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
   /** Of the segments that are no bundles yet. */

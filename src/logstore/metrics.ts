@@ -9,8 +9,8 @@ import type { Arena } from '../pipeline/arena.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
 import type { Ingest } from './ingest/ingest.ts'
-import type { SegmentRegistry } from './segment-registry.ts'
-import type { Sidecars } from './sidecars.ts'
+import type { SegmentRegistry } from './index/segment-registry.ts'
+import type { Sidecars } from './index/sidecars.ts'
 
 export interface MetricSources {
   readonly log: Log

@@ -7,9 +7,9 @@
  */
 import type { Log } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
-import { ActiveIndex } from './active-index.ts'
-import type { Bundle } from './bundle/manifest.ts'
-import type { SegmentRegistry } from './segment-registry.ts'
+import { ActiveIndex } from './index/active-index.ts'
+import type { Bundle } from './index/manifest.ts'
+import type { SegmentRegistry } from './index/segment-registry.ts'
 
 export interface RetentionLimits {
   /** Infinity: keep all. */

@@ -1,4 +1,4 @@
-/** Bounds of the object store's engine, each with its unit in its name. Those of the protocol are in `documents/limits.ts` and `gateway/limits.ts`. */
+/** Bounds of the object store's engine, each with its unit in its name. Those of the protocol are in `s3/document-limits.ts` and `s3/limits.ts`. */
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { EXTENT_BYTES } from './engine/bodies.ts'

@@ -6,11 +6,10 @@
  * O2  what is answered is durable: who is told of a change that is not, waits until it is
  * O3  conditions are judged at the moment of the change: nothing comes between
  */
-import type { BodyDigest, DigestPlan } from './body/body-digests.ts'
-import type { PartChecksum, UploadChecksum } from './body/multipart-checksums.ts'
-import type { Checksum } from './documents/checksums.ts'
-import type { StorageClass } from './documents/storage-class.ts'
-import type { Tag } from './documents/tagging.ts'
+import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'
+import type { PartChecksum, UploadChecksum } from './bodies/checksums.ts'
+import type { Checksum } from './bodies/checksums.ts'
+import type { StorageClass } from './storage-class.ts'
 
 export interface Bucket {
   /** Never given again. */
@@ -22,6 +21,11 @@ export interface Bucket {
   /** The documents as they were sent. */
   readonly cors: Buffer | null
   readonly policy: Buffer | null
+}
+
+export interface Tag {
+  readonly key: string
+  readonly value: string
 }
 
 /** What a client says of an object besides its body. */

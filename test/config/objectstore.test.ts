@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { loadObjectStoreConfig } from '../../src/config/objectstore.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
-import { EXTENSIONS } from '../../src/objectstore/gateway/operations-table.ts'
+import { EXTENSIONS } from '../../src/objectstore/s3/operations-table.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
   try {

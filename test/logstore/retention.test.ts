@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ActiveIndex } from '../../src/logstore/active-index.ts'
+import { ActiveIndex } from '../../src/logstore/index/active-index.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { enforceRetention, expiredBundles } from '../../src/logstore/retention.ts'
 

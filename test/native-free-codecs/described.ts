@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type Long from 'long'
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import type { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
-import { messageType } from '../../src/logstore/render/otlp-types.ts'
+import { messageType } from '../../src/logstore/query/render/otlp-types.ts'
 import { LOGS_REQUEST, TRACES_REQUEST } from '../support/otlp.ts'
 
 export const LOG_RECORD = 'opentelemetry.proto.logs.v1.LogRecord'

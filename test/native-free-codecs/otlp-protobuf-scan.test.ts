@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import protobuf from 'protobufjs'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import { scanLogsProtobuf, scanTracesProtobuf } from '../../native-free-codecs/otlp-protobuf-scan.ts'
-import { messageType } from '../../src/logstore/render/otlp-types.ts'
+import { messageType } from '../../src/logstore/query/render/otlp-types.ts'
 import {
   encode,
   encodeLogs,

@@ -8,7 +8,8 @@ import type {
   LogEnvironment,
 } from '../../src/log/environment.ts'
 import { journalOf } from '../../src/log/journal.ts'
-import type { Journal, JournalMessage } from '../../src/log/journal.ts'
+import type { JournalMessage } from '../../src/log/environment.ts'
+import type { Journal } from '../../src/log/journal.ts'
 import { Log } from '../../src/log/log.ts'
 import type { LogOptions } from '../../src/log/log.ts'
 import { LogWriter } from '../../src/log/log-writer.ts'

@@ -1,7 +1,7 @@
 /** Bodies of the store in memory: what is written, and what is read again. */
 import assert from 'node:assert/strict'
-import { BodyDigests } from '../../src/objectstore/body/incremental-digests.ts'
-import type { BodyDigest, DigestPlan } from '../../src/objectstore/body/body-digests.ts'
+import { BodyDigests } from '../../src/objectstore/bodies/incremental-digests.ts'
+import type { BodyDigest, DigestPlan } from '../../src/objectstore/bodies/body-digests.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../src/objectstore/operations.ts'
 
 /** So many bytes are taken before a writer asks for a pause: small, so that tests meet it. */

@@ -3,9 +3,9 @@
  * real. Every change is one turn of the event loop, so nothing comes between a precondition and its change (O3).
  */
 import assert from 'node:assert/strict'
-import type { DigestPlan } from '../../src/objectstore/body/body-digests.ts'
-import type { PartChecksum } from '../../src/objectstore/body/multipart-checksums.ts'
-import type { Tag } from '../../src/objectstore/documents/tagging.ts'
+import type { DigestPlan } from '../../src/objectstore/bodies/body-digests.ts'
+import type { PartChecksum } from '../../src/objectstore/bodies/checksums.ts'
+import type { Tag } from '../../src/objectstore/operations.ts'
 import type {
   BodyTarget,
   BodyWriter,

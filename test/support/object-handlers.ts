@@ -1,9 +1,9 @@
 /** Handlers of objects without HTTP: requests as the gateway would give them, over the store in memory. */
 import assert from 'node:assert/strict'
-import { ALL_PERMISSIONS } from '../../src/objectstore/auth/principal.ts'
-import type { Caller } from '../../src/objectstore/auth/request-identity.ts'
-import { AwsChunkedDecoder } from '../../src/objectstore/body/aws-chunked.ts'
-import type { AwsChunkedFraming } from '../../src/objectstore/body/aws-chunked.ts'
+import { ALL_PERMISSIONS } from '../../src/objectstore/s3/auth/principal.ts'
+import type { Caller } from '../../src/objectstore/s3/auth/request-identity.ts'
+import { AwsChunkedDecoder } from '../../src/objectstore/s3/body/aws-chunked.ts'
+import type { AwsChunkedFraming } from '../../src/objectstore/s3/body/aws-chunked.ts'
 import type {
   Answer,
   BodyChunks,
@@ -16,9 +16,9 @@ import type {
   PipedBody,
   RequestBody,
   HeaderLine,
-} from '../../src/objectstore/gateway/handler.ts'
-import { putObject } from '../../src/objectstore/gateway/objects/put-object.ts'
-import { Pace } from '../../src/objectstore/gateway/pace.ts'
+} from '../../src/objectstore/s3/handler.ts'
+import { putObject } from '../../src/objectstore/s3/objects/put-object.ts'
+import { Pace } from '../../src/objectstore/s3/pace.ts'
 import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'

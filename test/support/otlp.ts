@@ -1,6 +1,6 @@
 /** OTLP batches for tests: plain objects in the shape of the protobuf messages, encoded by protobufjs. */
 import fc from 'fast-check'
-import { messageType } from '../../src/logstore/render/otlp-types.ts'
+import { messageType } from '../../src/logstore/query/render/otlp-types.ts'
 
 export interface AnyValue {
   readonly stringValue?: string

@@ -3,7 +3,7 @@
  * values itself, as clients do, and never reads a wire form.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { SignedRequest } from '../../src/objectstore/auth/canonical-request.ts'
+import type { SignedRequest } from '../../src/objectstore/s3/auth/canonical-request.ts'
 
 export const KEY_ID = 'AKIAIOSFODNN7EXAMPLE'
 export const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'

@@ -20,7 +20,7 @@ import {
   encodeSegmentHeader,
   segmentName,
 } from '../../src/log/segment-format.ts'
-import { ActiveIndex } from '../../src/logstore/active-index.ts'
+import { ActiveIndex } from '../../src/logstore/index/active-index.ts'
 import {
   BATCH_FRAME_TYPE,
   FORMAT_JSON,
@@ -30,14 +30,14 @@ import {
   encodeNames,
   writeBatchHead,
 } from '../../src/logstore/batch-frame.ts'
-import { BlockCache } from '../../src/logstore/bundle/block-cache.ts'
-import { IndexBuilder } from '../../src/logstore/bundle/builder.ts'
-import { indexSegment } from '../../src/logstore/bundle/publish.ts'
-import type { Bundle } from '../../src/logstore/bundle/manifest.ts'
-import type { IndexedSegmentFacts } from '../../src/logstore/bundle/publish.ts'
-import { FrameIndexer } from '../../src/logstore/ingest/index-frame.ts'
-import { scanBatch } from '../../src/logstore/ingest/scan.ts'
-import { encodeCatalog } from '../../src/logstore/query/catalog.ts'
+import { BlockCache } from '../../src/logstore/index/block-cache.ts'
+import { IndexBuilder } from '../../src/logstore/index/builder.ts'
+import { indexSegment } from '../../src/logstore/index/publish.ts'
+import type { Bundle } from '../../src/logstore/index/manifest.ts'
+import type { IndexedSegmentFacts } from '../../src/logstore/index/publish.ts'
+import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
+import { scanBatch } from '../../src/logstore/index/scan-batch.ts'
+import { encodeCatalog } from '../../src/logstore/index/catalog.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'

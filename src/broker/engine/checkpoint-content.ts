@@ -13,10 +13,10 @@
  */
 import { StoreError } from '../../errors.ts'
 import { GroupState } from '../state/group.ts'
-import { IntervalSet } from '../state/interval-set.ts'
-import { BrokerState, Group } from './state.ts'
-import type { GroupCopier, StreamState } from './state.ts'
-import type { AcknowledgedIncident, Cursor, Link, Observation, StreamConfig } from './state.ts'
+import { IntervalSet } from '../interval-set.ts'
+import { BrokerState, Group } from '../state/state.ts'
+import type { GroupCopier, StreamState } from '../state/state.ts'
+import type { AcknowledgedIncident, Cursor, Link, Observation, StreamConfig } from '../state/state.ts'
 
 interface Content {
   readonly secret: string

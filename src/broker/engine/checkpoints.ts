@@ -12,7 +12,7 @@ import type { StreamRuns } from '../records/segment-index.ts'
 import type { WriteTask } from '../records/write-task.ts'
 import { StateCopy } from './checkpoint-content.ts'
 import type { Recovered } from './recovery.ts'
-import type { BrokerState, StreamState } from './state.ts'
+import type { BrokerState, StreamState } from '../state/state.ts'
 
 /** K1 */
 interface Copy {

@@ -1,6 +1,6 @@
 /** What an operator should know of the clocks: that broker time and the wall clock differ, and that the machine slept. */
 import type { Logger } from '../../observability/logger.ts'
-import type { BrokerTime } from './broker-time.ts'
+import type { BrokerTime } from '../state/broker-time.ts'
 import type { Timers } from './core.ts'
 
 /** A difference of this size is worth being told. */

@@ -18,8 +18,8 @@ import {
   decodeDeadLetterHead,
   decodeRecordsHead,
 } from '../frames.ts'
-import { AUDIT_STREAM } from './state.ts'
-import type { BrokerState, StreamState } from './state.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { BrokerState, StreamState } from '../state/state.ts'
 
 /** So much of a payload is enough for `frame`. */
 export const LOST_HEAD_BYTES = Math.max(RECORDS_HEAD_BYTES, DEAD_LETTER_HEAD_BYTES)

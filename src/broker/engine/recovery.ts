@@ -22,11 +22,11 @@ import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { readNewestCheckpoint } from '../../log/checkpoint.ts'
 import { readSegmentIndex } from '../records/segment-index.ts'
-import { applyFrame, indexFrame } from './apply-frames.ts'
+import { applyFrame, indexFrame } from '../state/apply-frames.ts'
 import { decodeCheckpoint } from './checkpoint-content.ts'
 import { LOST_HEAD_BYTES, LostFrames } from './lost-frames.ts'
-import { BrokerState } from './state.ts'
-import type { Place } from './state.ts'
+import { BrokerState } from '../state/state.ts'
+import type { Place } from '../state/state.ts'
 
 export interface Recovered {
   readonly state: BrokerState

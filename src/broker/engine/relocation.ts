@@ -15,8 +15,8 @@ import type { Change } from '../frames/change.ts'
 import { Places } from '../records/places.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import type { Core } from './core.ts'
-import { AUDIT_STREAM } from './state.ts'
-import type { BrokerState, StreamState } from './state.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { BrokerState, StreamState } from '../state/state.ts'
 
 const MOVED_AT_ONCE = 500
 /** A longer record goes alone. */

@@ -10,7 +10,7 @@ import type { Checkpoints } from './checkpoints.ts'
 import type { Core } from './core.ts'
 import { liveBytesOf, moveOut } from './relocation.ts'
 import { cursorFloorOf, hasLimits, planRetention } from './retention-plan.ts'
-import type { StreamState } from './state.ts'
+import type { StreamState } from '../state/state.ts'
 
 const NO_OVERRIDES = { maxAgeMs: null, maxBytes: null }
 

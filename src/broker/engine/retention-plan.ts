@@ -8,8 +8,8 @@
  */
 import type { RetentionLimits } from '../operations.ts'
 import type { Core } from './core.ts'
-import { AUDIT_STREAM } from './state.ts'
-import type { StreamState } from './state.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { StreamState } from '../state/state.ts'
 
 export interface RetentionPlan {
   readonly maxAgeMs: number | null

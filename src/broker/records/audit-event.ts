@@ -1,15 +1,23 @@
 /**
- * The audit event that a frame is: see `AuditEventReply`. Made of the frame alone, so the same for ever.
+ * The audit event that a frame is. Made of the frame alone, so the same for ever.
  *
  * U1  an event is named by the position of the frame it was first in; one that is written again brings its name along
  * U2  no event holds a payload, a key or a header
  */
-import type { Static } from 'typebox'
 import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeDeadLetter } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
-import type { AuditEventReply } from '../wire/storage-answers.ts'
 
-export type AuditEvent = Static<typeof AuditEventReply>
+export interface AuditEvent {
+  readonly event_id: string
+  readonly kind: string
+  readonly at_ms: number
+  readonly tenant: string
+  readonly principal: string
+  readonly stream: string | null
+  readonly detail: Readonly<Record<string, unknown>>
+  readonly offset: number
+}
+
 type EventFacts = Omit<AuditEvent, 'event_id'>
 
 /** Null when the frame is not an audited one. */

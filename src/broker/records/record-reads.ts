@@ -4,7 +4,6 @@
  * Only what is visible may be asked for, and only when it is written: the caller sees to both. What cannot be read is named in
  * `unreadable` and left out; only what is `damaged` there is a case for quarantine.
  */
-import type { Failure } from './frame-source.ts'
 import { StoreError } from '../../errors.ts'
 import { Places } from './places.ts'
 import {
@@ -23,18 +22,11 @@ import {
 } from './read-protocol.ts'
 import { ReadQueue } from './read-queue.ts'
 import type { ReadAnswer, ReadQueueOptions } from './read-queue.ts'
-import type { IntervalSet } from '../state/interval-set.ts'
+import type { IntervalSet } from '../interval-set.ts'
 import type { RecordIndex } from './record-index.ts'
 import { RecordCursor } from '../frames.ts'
 import type { RecordsInMemory } from './records-in-memory.ts'
-
-/** A record that could not be given out. */
-export interface Unreadable extends Failure {
-  readonly offset: number
-  /** -1: the index has no such record. */
-  readonly segmentBase: number
-  readonly place: number
-}
+import type { RenderedRecords, Unreadable } from './rendered-records.ts'
 
 export interface Page {
   /** Records or events, with commas between them or as lines. */
@@ -51,18 +43,6 @@ export interface Page {
   readonly hasMore: boolean
   readonly nextOffset: number
   readonly unreadable: readonly Unreadable[]
-}
-
-/** Records in JSON, one for each that was asked for. */
-export interface RenderedRecords {
-  readonly bytes: Buffer
-  /** See `ReadAnswer.textDone`. */
-  readonly bytesDone: () => void
-  readonly unreadable: readonly Unreadable[]
-  /** Where record `number` begins in `bytes`. */
-  readonly start: (number: number) => number
-  /** Where it ends; at its start when it cannot be read. */
-  readonly end: (number: number) => number
 }
 
 /** A record as it stands in its frame, to be written into another one. */

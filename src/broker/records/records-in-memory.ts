@@ -12,7 +12,7 @@ import type { RecentFrames } from '../../engine/recent-frames.ts'
 import type { Failure } from './frame-source.ts'
 import { JsonText } from './json-text.ts'
 import type { Places } from './places.ts'
-import type { RenderedRecords } from './record-reads.ts'
+import type { RenderedRecords } from './rendered-records.ts'
 import { StoredRecords } from './stored-records.ts'
 import type { FrameFinder } from './stored-records.ts'
 

@@ -1,6 +1,6 @@
 import type { DeliveryTable } from './delivery-table.ts'
 import { RETURNED } from './delivery-table.ts'
-import type { IntervalSet } from './interval-set.ts'
+import type { IntervalSet } from '../interval-set.ts'
 
 /** `count` neighbouring offsets with the same attempt number. */
 export interface LeaseRun {

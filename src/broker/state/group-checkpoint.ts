@@ -29,7 +29,7 @@ import { readU64, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { StoreError } from '../../errors.ts'
 import { DELAYED, DeliveryTable, FREE, LEASED, REPORTED } from './delivery-table.ts'
 import { FinishedOffsets } from './finished-offsets.ts'
-import { IntervalSet } from './interval-set.ts'
+import { IntervalSet } from '../interval-set.ts'
 import { Reasons } from './reasons.ts'
 import { TaggedIntervals } from './tagged-intervals.ts'
 

@@ -35,7 +35,7 @@ import { decodeGroup, encodeGroup } from './group-checkpoint.ts'
 import type { GroupParts } from './group-checkpoint.ts'
 import { listDelayed, listLeases } from './group-listing.ts'
 import type { DelayedListing, LeaseListing } from './group-listing.ts'
-import { IntervalSet } from './interval-set.ts'
+import { IntervalSet } from '../interval-set.ts'
 import { Reasons } from './reasons.ts'
 
 export type { LeaseRun } from './claim-plan.ts'

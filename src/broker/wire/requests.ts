@@ -60,8 +60,6 @@ const DurationMs = Type.Integer({ minimum: 0, maximum: DURATION_MS_MAX })
 const PositiveDurationMs = Type.Integer({ minimum: 1, maximum: DURATION_MS_MAX })
 const Offset = Type.Integer({ minimum: 0, maximum: OFFSET_MAX })
 
-export const RECORD_DURABILITIES = ['volatile', 'local-append', 'local-sync'] as const
-export type RecordDurability = (typeof RECORD_DURABILITIES)[number]
 const RecordDurability = Type.Union([
   Type.Literal('volatile'),
   Type.Literal('local-append'),

@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
 import { Retention } from './record-answers.ts'
 
-export const AuditEventReply = Type.Object({
+const AuditEventReply = Type.Object({
   event_id: Type.String(),
   kind: Type.String(),
   at_ms: Type.Integer(),

@@ -6,8 +6,9 @@
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
-import type { TenantPolicy } from '../tenant-policy.ts'
-import type { BundlePlace, DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
+import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
+import type { BundlePlace } from '../index/catalog.ts'
 import { OUTCOME_HEAD_BYTES, REQUEST_BYTES, SEGMENT_OPENED, readOutcomeHead, writeRequest } from './messages.ts'
 import type { IngestRequest, OutcomeHead } from './messages.ts'
 

@@ -1,6 +1,7 @@
 import type { LogWriterHandle } from '../../log/log-writer.ts'
-import type { TenantPolicy } from '../tenant-policy.ts'
-import type { SegmentIndexesHandle } from './segment-indexes.ts'
+import type { BundlePlace } from '../index/catalog.ts'
+import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+import type { SegmentIndexesHandle } from '../index/segment-indexes.ts'
 
 /** What a decode lane starts with. Everything is shared memory or plain data. */
 export interface DecodeLaneData {
@@ -23,13 +24,6 @@ export interface DecodeLaneData {
   /** Sealed segments without a sidecar. */
   readonly sealing: readonly { readonly base: number; readonly number: number }[]
   readonly bundles: readonly BundlePlace[]
-}
-
-export interface BundlePlace {
-  readonly base: number
-  readonly end: number
-  readonly identity: number
-  readonly directory: string
 }
 
 /** Control messages to a decode lane. */

@@ -6,7 +6,7 @@
  * are looked for nowhere.
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
-import type { ActiveIndex } from '../active-index.ts'
+import type { ActiveIndex } from '../index/active-index.ts'
 import { IDEMPOTENCY_BUNDLES } from '../limits.ts'
 
 /** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */

@@ -11,11 +11,11 @@ import type { Log, LogState } from '../../log/log.ts'
 import { LogWriter } from '../../log/log-writer.ts'
 import type { Position } from '../../log/log-writer.ts'
 import type { Logger } from '../../observability/logger.ts'
-import type { SegmentRegistry } from '../segment-registry.ts'
-import type { TenantPolicy } from '../tenant-policy.ts'
+import type { SegmentRegistry } from '../index/segment-registry.ts'
+import type { TenantPolicy } from '../tenants/tenant-policy.ts'
 import { DecodeLane } from './decode-lane.ts'
 import type { DecodeLaneListener, DecodeLaneStart } from './decode-lane.ts'
-import type { BundlePlace } from './lane-data.ts'
+import type { BundlePlace } from '../index/catalog.ts'
 
 /** More replacements than this within the window say that replacing does not help: the service stays unhealthy until a restart. */
 const REPLACEMENTS_MAX = 5

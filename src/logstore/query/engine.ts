@@ -7,12 +7,12 @@
  * E3  nothing is skipped silently: what cannot be read is a rejection with the place; what is known to be damaged is counted
  */
 import { StoreError } from '../../errors.ts'
-import { ActiveIndex } from '../active-index.ts'
+import { ActiveIndex } from '../index/active-index.ts'
 import type { StoredBatch } from '../batch-frame.ts'
-import type { ExpectedIndex } from '../bundle/reader.ts'
+import type { ExpectedIndex } from '../index/reader.ts'
 import { timeOfWords } from '../time-words.ts'
-import { PartTexts } from '../render/record.ts'
-import { Catalog } from './catalog.ts'
+import { PartTexts } from './render/record.ts'
+import { Catalog } from '../index/catalog.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import type { Cursor, QueryFilter } from './cursor.ts'
 import { Deadline } from './deadline.ts'

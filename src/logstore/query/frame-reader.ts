@@ -8,7 +8,7 @@
  *     covers is forgotten
  * R2  so a batch is valid until the next one is read
  */
-import { bundleName } from '../bundle/bundle-name.ts'
+import { bundleName } from '../index/bundle-name.ts'
 import { errorCode } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
 import { StoreError } from '../../errors.ts'

@@ -2,15 +2,15 @@
  * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
  * identity of the index file, so that a rebuilt index is opened anew.
  */
-import { bundleName } from '../bundle/bundle-name.ts'
+import { bundleName } from '../index/bundle-name.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import { StoreError } from '../../errors.ts'
-import type { BlockCache } from '../bundle/block-cache.ts'
-import { openBundleIndex } from '../bundle/reader.ts'
-import type { BundleIndex, ExpectedIndex } from '../bundle/reader.ts'
-import type { Catalog } from './catalog.ts'
+import type { BlockCache } from '../index/block-cache.ts'
+import { openBundleIndex } from '../index/reader.ts'
+import type { BundleIndex, ExpectedIndex } from '../index/reader.ts'
+import type { Catalog } from '../index/catalog.ts'
 
 /** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
 const OPEN_MAX = 256

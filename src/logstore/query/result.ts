@@ -1,8 +1,8 @@
 /** One result of a query: finds the record in its batch and renders it. */
 import { formatRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import type { StoredBatch } from '../batch-frame.ts'
-import { renderRecord } from '../render/record.ts'
-import type { PartTexts } from '../render/record.ts'
+import { renderRecord } from './render/record.ts'
+import type { PartTexts } from './render/record.ts'
 
 /** The JSON text of record `recordNumber`; id and time are those of the index. */
 export function renderResult(

@@ -4,8 +4,8 @@
  * The entries of a segment are cut into spans: entries of damaged frames that are already known (they are counted apart and
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
-import type { ActiveIndex } from '../active-index.ts'
-import type { BundleIndex, Partition } from '../bundle/reader.ts'
+import type { ActiveIndex } from '../index/active-index.ts'
+import type { BundleIndex, Partition } from '../index/reader.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import type { PageSelection } from './page-selection.ts'

@@ -1,5 +1,5 @@
 /** What the main thread hands a query thread, and what comes back. Cloned; shared memory stays shared. */
-import type { ActiveIndexHandle } from '../active-index.ts'
+import type { ActiveIndexHandle } from '../index/active-index.ts'
 import type { RefusalKind } from '../refusals.ts'
 import type { QueryRequest } from './request.ts'
 

@@ -8,7 +8,7 @@
  */
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
-import { PAGE_BYTES } from '../index/page.ts'
+import { PAGE_BYTES } from '../index/page-memory.ts'
 import { copyState } from './checkpoint-content.ts'
 import type { CheckpointCopy } from './checkpoint-content.ts'
 import type { Recovered } from './recovery.ts'

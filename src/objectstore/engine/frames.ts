@@ -40,9 +40,9 @@
  *       18      …  key
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
-import type { Checksum } from '../documents/checksums.ts'
-import { DEFAULT_STORAGE_CLASS } from '../documents/storage-class.ts'
-import type { UploadChecksum } from '../body/multipart-checksums.ts'
+import type { Checksum } from '../bodies/checksums.ts'
+import { DEFAULT_STORAGE_CLASS } from '../storage-class.ts'
+import type { UploadChecksum } from '../bodies/checksums.ts'
 import type { ObjectAttributes, ObjectPart } from '../operations.ts'
 
 export const FRAME_CHANGE = 1

@@ -5,7 +5,7 @@
  * S2  `liveBytes` is what of the log is needed: bodies and the frames around them, about
  */
 import type { CompletedUpload, UploadedPart } from '../operations.ts'
-import type { UploadChecksum } from '../body/multipart-checksums.ts'
+import type { UploadChecksum } from '../bodies/checksums.ts'
 import { KeyIndex } from '../index/key-index.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'

@@ -7,9 +7,9 @@
 import assert from 'node:assert/strict'
 import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
-import type { DigestPlan } from '../body/body-digests.ts'
-import type { PartChecksum } from '../body/multipart-checksums.ts'
-import type { Tag } from '../documents/tagging.ts'
+import type { DigestPlan } from '../bodies/body-digests.ts'
+import type { PartChecksum } from '../bodies/checksums.ts'
+import type { Tag } from '../operations.ts'
 import type {
   BodyTarget,
   BodyWriter,

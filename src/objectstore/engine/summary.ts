@@ -1,5 +1,5 @@
 /** What the index keeps of an object, as it is written from its frame and shown to whoever asks. */
-import type { Checksum } from '../documents/checksums.ts'
+import type { Checksum } from '../bodies/checksums.ts'
 import {
   FLAG_COMPOSITE,
   FLAG_CRC32,
@@ -16,8 +16,8 @@ import {
 } from '../index/value.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Encryption, ObjectAttributes, ObjectSummary } from '../operations.ts'
-import { DEFAULT_STORAGE_CLASS, STORAGE_CLASSES } from '../documents/storage-class.ts'
-import type { StorageClass } from '../documents/storage-class.ts'
+import { DEFAULT_STORAGE_CLASS, STORAGE_CLASSES } from '../storage-class.ts'
+import type { StorageClass } from '../storage-class.ts'
 import type { CommitFrame, ObjectDetails } from './frames.ts'
 
 const FLAG_OF_ALGORITHM = {

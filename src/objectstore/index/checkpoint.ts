@@ -23,8 +23,8 @@
  * are taken, and the more changes, the more of the index is there twice.
  */
 import { StoreError } from '../../errors.ts'
-import { PAGE_BYTES, Page } from './page.ts'
-import { PageMemory } from './page-memory.ts'
+import { Page } from './page.ts'
+import { PAGE_BYTES, PageMemory } from './page-memory.ts'
 import type { PageWatcher } from './page-memory.ts'
 import { KeyTree } from './tree.ts'
 import { VALUE_BYTES } from './value.ts'

@@ -9,12 +9,20 @@
  * E2  more entries in a page never make it smaller, so taking as many as fit, page by page, needs the fewest pages
  */
 import { KEY_BYTES_MAX } from './key.ts'
-import { PAGE_BYTES, PAGE_HEADER_BYTES, SLOT_BYTES, headOf, tailBytes, valueBytesOf } from './page.ts'
-import type { Page } from './page.ts'
+import { PAGE_HEADER_BYTES, SLOT_BYTES, headOf, tailBytes, valueBytesOf } from './page-layout.ts'
+import { PAGE_BYTES } from './page-memory.ts'
 
 const CAPACITY_FIRST = 512
 /** Up to which pages are made equally full: finer is not worth the search. */
 const BALANCE_STEP_BYTES = PAGE_BYTES / 64
+
+/** A page, as entries are taken out of it. */
+interface EntrySource {
+  readonly bytes: Buffer
+  readonly prefixBytes: number
+  copyKey(slot: number, target: Buffer, at: number): number
+  valueAt(slot: number): number
+}
 
 export class Entries {
   #keys = Buffer.alloc(32 * CAPACITY_FIRST)
@@ -40,7 +48,7 @@ export class Entries {
   }
 
   /** Adds the entries of slots [from, to) behind the others. */
-  addFrom(page: Page, from: number, to: number): void {
+  addFrom(page: EntrySource, from: number, to: number): void {
     const { prefixBytes } = page
     for (let slot = from; slot < to; slot++) {
       const at = this.#begin(KEY_BYTES_MAX)

@@ -4,8 +4,8 @@
  * M1  pages are numbered 0 ..< count without gaps. Who gives one back moves the last one into its place, so memory never has holes
  */
 import assert from 'node:assert/strict'
-import { PAGE_BYTES } from './page.ts'
 
+export const PAGE_BYTES = 8192
 const CHUNK_PAGES_LOG2 = 7
 const CHUNK_PAGES = 2 ** CHUNK_PAGES_LOG2
 const CHUNK_BYTES = CHUNK_PAGES * PAGE_BYTES

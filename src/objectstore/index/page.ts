@@ -31,15 +31,9 @@
  * A `Page` is a window that is moved from page to page, so that walking the tree allocates nothing.
  */
 import type { Entries } from './entries.ts'
+import { HEAD_BYTES, PAGE_HEADER_BYTES, SLOT_BYTES, headOf, tailBytes, valueBytesOf } from './page-layout.ts'
+import { PAGE_BYTES } from './page-memory.ts'
 import type { PageMemory } from './page-memory.ts'
-import { VALUE_BYTES } from './value.ts'
-
-export const PAGE_BYTES = 8192
-export const PAGE_HEADER_BYTES = 16
-export const SLOT_BYTES = 8
-/** Bytes of a key that stand in its slot. */
-const HEAD_BYTES = 4
-export const CHILD_BYTES = 4
 
 // Words of the header, and of a slot.
 const LEVEL = 0
@@ -57,8 +51,6 @@ const REST_BYTES = 3
 
 /** So many new entries in a row are a stream of ascending keys: by chance they come once in a million. */
 const ASCENDING_RUN_MIN = 4
-
-export const valueBytesOf = (level: number): number => (level === 0 ? VALUE_BYTES : CHILD_BYTES)
 
 export class Page {
   readonly #memory: PageMemory
@@ -313,16 +305,6 @@ export class Page {
     from.copy(this.bytes, this.#base + heapBegin, at + slotsEnd, at + encodedBytes)
     return encodedBytes
   }
-}
-
-/** Bytes of a key's rest that stand in the heap. */
-export const tailBytes = (restBytes: number): number => (restBytes > HEAD_BYTES ? restBytes - HEAD_BYTES : 0)
-
-/** Of the rest of a key, from its byte `from` on: the first four bytes as a number, with zeros behind its end. */
-export function headOf(key: Buffer, from: number, end: number): number {
-  let head = 0
-  for (let i = from; i < from + HEAD_BYTES; i++) head = (head << 8) | (i < end ? key[i]! : 0)
-  return head >>> 0
 }
 
 /** 0 when the key begins with the prefix, else the order of the prefix and the key. */

@@ -18,8 +18,9 @@
  */
 import { Entries } from './entries.ts'
 import { KEY_BYTES_MAX } from './key.ts'
-import { CHILD_BYTES, PAGE_BYTES, Page } from './page.ts'
-import { PageMemory } from './page-memory.ts'
+import { CHILD_BYTES } from './page-layout.ts'
+import { Page } from './page.ts'
+import { PAGE_BYTES, PageMemory } from './page-memory.ts'
 
 /** How full two pages can be that share. What is left free has to pay for the copying. */
 const SHARED_BYTES_MAX = PAGE_BYTES - PAGE_BYTES / 8

@@ -1,7 +1,8 @@
 /** Asks a simulated broker as one client does. What is asked here is under way at once; `now` waits for the answer, with everything flushed. */
 import type { Patience } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
-import type { ClaimBody, CreateStreamBody, RecordDurability } from '../../../src/broker/wire/requests.ts'
+import type { ClaimBody, CreateStreamBody } from '../../../src/broker/wire/requests.ts'
+import type { RecordDurability } from '../../../src/broker/durability.ts'
 import type { RefEvent, RefRecord } from './reference-streams.ts'
 import { CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'

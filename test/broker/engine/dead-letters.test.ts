@@ -1,7 +1,7 @@
 /** Dead-letter streams that lead back to where a record came from, and why deliveries ended, over restarts. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/engine/state.ts'
+import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'

@@ -8,7 +8,7 @@ import {
   encodeRecord,
   recordBytes,
 } from '../../../src/broker/frames.ts'
-import type { Place } from '../../../src/broker/engine/state.ts'
+import type { Place } from '../../../src/broker/state/state.ts'
 import { encodeChange } from '../../../src/broker/frames/change.ts'
 import type { Change } from '../../../src/broker/frames/change.ts'
 import { Places } from '../../../src/broker/records/places.ts'

@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
-import type { Place } from '../../../src/broker/engine/state.ts'
+import type { Place } from '../../../src/broker/state/state.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../../../src/broker/frames.ts'
 import type { Content, NewRecord } from '../../../src/broker/frames.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { GroupState } from '../../../src/broker/state/group.ts'
 import type { LeaseRun, Outcome } from '../../../src/broker/state/group.ts'
-import { IntervalSet } from '../../../src/broker/state/interval-set.ts'
+import { IntervalSet } from '../../../src/broker/interval-set.ts'
 import { NaiveGroup } from '../../support/naive-group.ts'
 
 /** Offsets in use: around where they get too long for 32 bits. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { planWithin } from '../../../src/broker/state/claim-plan.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
-import { IntervalSet } from '../../../src/broker/state/interval-set.ts'
+import { IntervalSet } from '../../../src/broker/interval-set.ts'
 
 const claim = (group: GroupState, offset: number, count: number, attempt: number, expiresAtMs: number): void =>
   group.applyClaim(1, 0, expiresAtMs, [{ offset, count, attempt }])

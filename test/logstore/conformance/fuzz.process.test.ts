@@ -17,7 +17,7 @@ import {
   toOtlpJson,
   tracesRequest,
 } from '../../support/otlp.ts'
-import { messageType } from '../../../src/logstore/render/otlp-types.ts'
+import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 
 const BATCHES = 250
 /** What may be wrong with a batch after bytes of it changed; the claim of its tenant may be what changed. */

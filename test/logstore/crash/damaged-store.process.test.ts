@@ -6,7 +6,7 @@ import { checkBatches, timeRangeOf } from '../../../scripts/soak/logstore/checks
 import type { QueryReply } from '../../../scripts/soak/logstore/checks.ts'
 import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/logstore/load.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
-import { BLOCK_BYTES } from '../../../src/logstore/bundle/index-file.ts'
+import { BLOCK_BYTES } from '../../../src/logstore/index/index-file.ts'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
 import { LogStoreServer, failToStart } from '../../support/logstore.ts'

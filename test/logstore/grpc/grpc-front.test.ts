@@ -11,7 +11,7 @@ import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE, SOURCE_OTLP_GRPC } from '../
 import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { GrpcFront } from '../../../src/logstore/grpc/grpc-front.ts'
 import { permanentRefusal, refusal } from '../../../src/logstore/refusals.ts'
-import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenant-policy-file.ts'
+import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenants/tenant-policy-file.ts'
 import { BODY_BYTES_MAX, GrpcRig, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
 import { turn } from '../../support/turn.ts'

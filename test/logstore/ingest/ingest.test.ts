@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { identifyCaller, isRefusal } from '../../../src/logstore/caller.ts'
-import type { Caller } from '../../../src/logstore/caller.ts'
+import { identifyCaller, isRefusal } from '../../../src/logstore/tenants/caller.ts'
+import type { Caller } from '../../../src/logstore/tenants/caller.ts'
 import { IngestCounters } from '../../../src/logstore/counters.ts'
 import { GatewayBudget } from '../../../src/logstore/ingest/gateway-budget.ts'
 import { Ingest } from '../../../src/logstore/ingest/ingest.ts'
 import { ACCEPTED } from '../../../src/logstore/ingest/messages.ts'
-import { digestOf } from '../../../src/logstore/tenant-policy.ts'
-import type { Tenant, TenantPolicy } from '../../../src/logstore/tenant-policy.ts'
-import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN, developmentPolicy } from '../../../src/logstore/tenant-policy-file.ts'
+import { digestOf } from '../../../src/logstore/tenants/tenant-policy.ts'
+import type { Tenant, TenantPolicy } from '../../../src/logstore/tenants/tenant-policy.ts'
+import {
+  DEVELOPMENT_TENANT,
+  DEVELOPMENT_TOKEN,
+  developmentPolicy,
+} from '../../../src/logstore/tenants/tenant-policy-file.ts'
 import { Arena } from '../../../src/pipeline/arena.ts'
 
 const GENERATION = 1

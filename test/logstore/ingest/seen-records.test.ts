@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
-import { ActiveIndex } from '../../../src/logstore/active-index.ts'
+import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { NO_SEGMENT, SeenRecords } from '../../../src/logstore/ingest/seen-records.ts'
 import type { SeenBundle } from '../../../src/logstore/ingest/seen-records.ts'
 

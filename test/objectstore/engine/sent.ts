@@ -1,6 +1,6 @@
 /** What clients send: bodies, attributes and conditions. */
 import { createHash } from 'node:crypto'
-import { STORAGE_CLASSES } from '../../../src/objectstore/documents/storage-class.ts'
+import { STORAGE_CLASSES } from '../../../src/objectstore/storage-class.ts'
 import type { BodyWriter, ObjectAttributes, ObjectSummary } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { pick } from '../../support/random-history.ts'

@@ -1,9 +1,9 @@
 /** What the index keeps of an object. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/documents/checksums.ts'
-import type { Checksum } from '../../../src/objectstore/documents/checksums.ts'
-import { STORAGE_CLASSES } from '../../../src/objectstore/documents/storage-class.ts'
+import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/bodies/checksums.ts'
+import type { Checksum } from '../../../src/objectstore/bodies/checksums.ts'
+import { STORAGE_CLASSES } from '../../../src/objectstore/storage-class.ts'
 import { completeAttributes, decodeDetails, encodeDetails } from '../../../src/objectstore/engine/frames.ts'
 import { checksumsOf, flagsOf, storageClassOf } from '../../../src/objectstore/engine/summary.ts'
 import type { ObjectValue } from '../../../src/objectstore/index/value.ts'

@@ -1,7 +1,7 @@
 /** Uploads in parts. */
 import assert from 'node:assert/strict'
-import { objectChecksum } from '../../../src/objectstore/body/multipart-checksums.ts'
-import { finished } from '../../../src/objectstore/documents/slices.ts'
+import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
+import { finished } from '../../../src/objectstore/s3/slices.ts'
 import { FRAME_PART, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
 import type { Bucket, Upload } from '../../../src/objectstore/operations.ts'
 import { Steps, changesOf, committed } from './asking.ts'

@@ -13,9 +13,9 @@
  */
 import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
-import { DigestLanes } from '../../../src/objectstore/engine/digest-lanes.ts'
-import { digestsOf } from '../../../src/objectstore/engine/digest-loop.ts'
-import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/engine/digest-messages.ts'
+import { DigestLanes } from '../../../src/objectstore/bodies/digest-lanes.ts'
+import { digestsOf } from '../../../src/objectstore/bodies/digest-loop.ts'
+import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/bodies/digest-messages.ts'
 import { openEngine } from '../../../src/objectstore/engine/engine.ts'
 import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'

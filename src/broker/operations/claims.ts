@@ -1,0 +1,261 @@
+/**
+ * Claims: leases of records, given out with them. Source: specification "Queue delivery and lease".
+ *
+ * L1  a record has at most one active lease: it is judged on the state after everything appended before it
+ * L2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
+ * L3  what one answer cannot hold is not leased for it: it keeps its attempt
+ */
+import { LATER, replied } from '../../engine/decision.ts'
+import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
+import type { Turn } from '../../engine/engine.ts'
+import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
+import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
+import type { Caller, GroupPath, Patience, RenderedJson } from '../operations.ts'
+import type { TenantQuotas } from '../quotas.ts'
+import { PayloadBound } from '../records/payload-bound.ts'
+import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
+import { refuse } from '../refusals.ts'
+import { planWithin } from '../state/claim-plan.ts'
+import { GroupState } from '../state/group.ts'
+import type { LeaseRun } from '../state/group.ts'
+import type { ClaimBody } from '../wire/requests.ts'
+import { claimReply, emptyClaimReply } from './claim-reply.ts'
+import { NOT_STORED } from '../engine/core.ts'
+import type { Core } from '../engine/core.ts'
+import type { Endings } from './endings.ts'
+import { groupOf } from './groups.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { Group, StreamState } from '../state/state.ts'
+
+const FAILURE = 'queue_state_persistence_failed'
+/** Of a group that does not exist yet, for ids that name nothing. */
+const NO_GROUP = 0xffff_ffff
+
+interface ClaimRequest {
+  readonly caller: Caller
+  readonly path: GroupPath
+  readonly startOffset: number
+  readonly max: number
+  readonly timeoutMs: number
+  readonly waitMs: number
+  readonly patience: Patience
+}
+
+interface Delivery {
+  readonly offset: number
+  readonly attempt: number
+}
+
+/** What a claim leased. */
+interface Lease {
+  readonly groupNumber: number
+  readonly claimNumber: number
+  readonly runs: readonly LeaseRun[]
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+}
+
+export interface ClaimParts {
+  readonly core: Core
+  readonly quotas: TenantQuotas
+  readonly endings: Endings
+  /** Brings about what time has done to the group. @returns how many of its offsets it has moved */
+  readonly expire: (group: Group) => number
+}
+
+export class Claims {
+  readonly #parts: ClaimParts
+
+  constructor(parts: ClaimParts) {
+    this.#parts = parts
+  }
+
+  claim(answer: Answer<RenderedJson>, caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience): void {
+    const request = {
+      caller,
+      path,
+      startOffset: body.start_offset ?? 0,
+      max: body.max_messages ?? CLAIM_MESSAGES_DEFAULT,
+      timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
+      waitMs: body.wait_millis ?? 0,
+      patience,
+    }
+    const giving = new Giving(this.#parts, request, answer)
+    this.#parts.core.engine.run((turn) => this.#decide(turn, request, giving), giving, NOT_STORED[FAILURE])
+  }
+
+  #decide(turn: Turn, request: ClaimRequest, giving: Giving): Decision<Lease | null, Change> {
+    const { core, expire } = this.#parts
+    const { caller, path, startOffset, waitMs, patience } = request
+    if (path.stream === AUDIT_STREAM) {
+      throw refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
+    }
+    const stream = core.stream(caller, path.stream, 'missing_stream')
+    if (turn === 'last') return replied(null)
+    if (turn === 'first') {
+      if (startOffset > stream.nextOffset) {
+        throw refuse('invalid_request', `start_offset must not exceed the stream's next offset, ${stream.nextOffset}`)
+      }
+      if (!core.isReadable(stream)) return LATER
+    }
+    const group = stream.groups.get(path.group)
+    const place = { number: stream.number, queue: path.group }
+    // What time has just made available is theirs who came before.
+    if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
+    const mayServe = waitMs === 0 || turn === 'first' || core.log.state.kind !== 'restarting'
+    const leasing = mayServe ? this.#lease(stream, request, giving) : null
+    if (leasing !== null) return leasing
+    if (waitMs === 0) return replied(null)
+    if (turn === 'first' && core.engine.parked.isFull) throw refuse('quota_exceeded', 'too many claims are waiting')
+    const onAbandoned = (listener: () => void): void => patience.onAbandoned(listener)
+    return { kind: 'wait', place, waitMs, takesAny: startOffset === 0, onAbandoned }
+  }
+
+  /** L1, L3. Null: there is nothing to lease. */
+  #lease(stream: StreamState, request: ClaimRequest, giving: Giving): Decision<Lease, Change> | null {
+    const { core, quotas } = this.#parts
+    const { caller, path, startOffset, max, timeoutMs } = request
+    const queue = stream.groups.get(path.group)?.queue ?? GroupState.create()
+    const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
+    if (available.length === 0) return null
+    const bound = new PayloadBound(stream.index, (segmentBase) => this.#segmentBytes(segmentBase))
+    const runs = planWithin(available, CLAIM_BYTES_MAX, (offset) => bound.add(offset)) // L3
+    const leasedAtMs = core.time.nowMs()
+    quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
+    const { number: groupNumber, before } = groupOf(core, stream, path.group)
+    const claimNumber = core.state.groups[groupNumber]?.nextClaimNumber ?? 0
+    const expiresAtMs = leasedAtMs + timeoutMs
+    const claim = { groupNumber, claimNumber, atMs: leasedAtMs, expiresAtMs, runs }
+    const frame: NewFrame<Change> = {
+      type: FRAME_CLAIM,
+      payloadBytes: claimBytes(claim),
+      encode: (target, at) => void encodeClaim(target, at, claim),
+      purpose: 'admit',
+      durability: core.localDisk,
+      onTaken: () => giving.read(stream, runs),
+    }
+    const lease: Lease = { groupNumber, claimNumber, runs, leasedAtMs, expiresAtMs }
+    return { kind: 'change', before, frame, reply: () => lease }
+  }
+
+  /** Of one that is not sealed, as far as it can have been written. */
+  #segmentBytes(segmentBase: number): number {
+    const { log, appender } = this.#parts.core
+    const segment = log.segments.find(({ base }) => base === segmentBase)
+    return (segment?.sealed ? segment.end : appender.position) - segmentBase
+  }
+}
+
+/** From a lease to its answer: the records are read while its frame is on its way. */
+class Giving implements Answer<Lease | null> {
+  readonly #parts: ClaimParts
+  readonly #request: ClaimRequest
+  readonly #answer: Answer<RenderedJson>
+  #stream: StreamState | null = null
+  #deliveries: readonly Delivery[] = []
+  #records: RenderedRecords | Promise<RenderedRecords | Error> | null = null
+
+  constructor(parts: ClaimParts, request: ClaimRequest, answer: Answer<RenderedJson>) {
+    this.#parts = parts
+    this.#request = request
+    this.#answer = answer
+  }
+
+  read(stream: StreamState, runs: readonly LeaseRun[]): void {
+    this.#stream = stream
+    this.#deliveries = runs.flatMap(({ offset: first, count, attempt }) =>
+      Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),
+    )
+    const read = this.#parts.core.reads.deliveries(
+      stream.index,
+      this.#deliveries.map(({ offset }) => offset),
+    )
+    const isRead = !(read instanceof Promise)
+    this.#records = isRead
+      ? read
+      : read.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
+  }
+
+  answered(lease: Lease | null): void {
+    if (lease === null) return this.#giveNothing()
+    const records = this.#records!
+    if (records instanceof Promise) void this.#giveLater(lease, records)
+    else this.#answer.answered(this.#replyOf(lease, records))
+  }
+
+  refused(error: unknown): void {
+    this.#answer.refused(error)
+  }
+
+  #giveNothing(): void {
+    const { core } = this.#parts
+    const { path, startOffset } = this.#request
+    core.counters.claimed(0)
+    this.#answer.answered(emptyClaimReply(path, core.tokens.subscription(NO_GROUP, 0), startOffset))
+  }
+
+  async #giveLater(lease: Lease, reading: Promise<RenderedRecords | Error>): Promise<void> {
+    const { groupNumber } = lease
+    try {
+      const records = await reading
+      if (records instanceof Error) {
+        await this.#release(groupNumber, this.#deliveries)
+        throw records
+      }
+      if (records.unreadable.length > 0) await this.#giveBack(groupNumber, records.unreadable)
+      this.#answer.answered(this.#replyOf(lease, records))
+    } catch (error) {
+      this.#answer.refused(error)
+    }
+  }
+
+  #replyOf({ groupNumber, claimNumber, leasedAtMs, expiresAtMs }: Lease, records: RenderedRecords): RenderedJson {
+    const { core } = this.#parts
+    const { path } = this.#request
+    const deliveries = this.#deliveries
+    core.counters.claimed(deliveries.length - records.unreadable.length)
+    const lastGiven = deliveries.findLast((_, i) => records.end(i) > records.start(i))
+    const reply = claimReply({
+      stream: path.stream,
+      group: path.group,
+      ids: core.tokens.claim(groupNumber, claimNumber, deliveries),
+      leasedAtMs,
+      expiresAtMs,
+      remainingMs: Math.max(0, expiresAtMs - core.time.nowMs()),
+      deliveries,
+      records,
+      nextOffset: lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset,
+    })
+    records.bytesDone()
+    return reply
+  }
+
+  /** L2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
+  async #giveBack(groupNumber: number, unreadable: readonly Unreadable[]): Promise<void> {
+    this.#parts.core.reportUnreadable(this.#stream!, unreadable)
+    const { holes } = this.#stream!
+    const given = new Set(
+      unreadable.filter(({ cause, offset }) => cause !== 'damaged' || holes.has(offset)).map(({ offset }) => offset),
+    )
+    await this.#release(
+      groupNumber,
+      this.#deliveries.filter(({ offset }) => given.has(offset)),
+    )
+  }
+
+  /** Ends leases that no client hears of, as far as nothing else has become of them while their records were read. */
+  async #release(groupNumber: number, deliveries: readonly Delivery[]): Promise<void> {
+    const { core, endings } = this.#parts
+    const group = core.state.groups[groupNumber]
+    const atMs = core.time.nowMs()
+    const released = deliveries.flatMap(({ offset, attempt }) =>
+      group?.queue.find(offset, attempt, atMs).kind === 'active'
+        ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }]
+        : [],
+    )
+    if (group === undefined || released.length === 0) return
+    await core.store(endings.resolution(released), FAILURE)
+    core.engine.parked.wake(group.stream.number, group.name)
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * What becomes of a delivery: acknowledged, released, copied to a dead-letter stream, stopped. Source: specification "Shared queue",
+ * failure policy.
+ *
+ * E1  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
+ * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
+ *     the delivery
+ */
+import type { Decision, NewFrame } from '../../engine/decision.ts'
+import {
+  FRAME_DEAD_LETTER,
+  FRAME_RESOLVE,
+  deadLetterBytes,
+  deadLetterOriginOf,
+  encodeDeadLetter,
+  encodeResolve,
+  resolveBytes,
+} from '../frames.ts'
+import type { DeadLetterCause, Resolution } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
+import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
+import type { RawRecord } from '../records/record-reads.ts'
+import { refuse } from '../refusals.ts'
+import { keptReason } from '../state/reasons.ts'
+import type { Core } from '../engine/core.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { Group } from '../state/state.ts'
+
+const FAILURE = 'queue_state_persistence_failed'
+/** Of one record, when it was moved meanwhile. */
+const READ_ATTEMPTS_MAX = 3
+
+/** A delivery that did not succeed. */
+export interface Failed {
+  readonly group: Group
+  readonly offset: number
+  readonly attempt: number
+}
+
+/** What ends a delivery with a copy in another stream. */
+export interface DeadLetterOrder {
+  readonly target: string
+  readonly reason: string
+  readonly cause: DeadLetterCause
+  readonly principal: string
+}
+
+/** Why a failure policy is asked. */
+interface PolicyOrder {
+  readonly reason: string
+  readonly cause: 'policy' | 'expiry'
+  readonly principal: string
+}
+
+/** What a failure policy makes of a delivery. */
+export type PolicyOutcome =
+  | { readonly action: 'redeliver_now' | 'scheduled_retry'; readonly availableAtMs: number }
+  | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
+  | { readonly action: 'stopped' }
+
+/** What is to become of an order. */
+export interface CopyOutcomes<Reply> {
+  readonly copied: (offset: number) => Reply
+  /** The record is damaged, or longer than what the log takes now. */
+  readonly unreadable: () => Decision<Reply, Change>
+  readonly tooManyHops: () => Decision<Reply, Change>
+  /** The copy is stored. */
+  readonly onStored: () => void
+}
+
+export class Endings {
+  readonly #core: Core
+  readonly #onReleased: (group: Group) => void
+
+  /** @param onReleased told when a delivery can be claimed again at once */
+  constructor(core: Core, onReleased: (group: Group) => void) {
+    this.#core = core
+    this.#onReleased = onReleased
+  }
+
+  /** @param onStored see `NewFrame` */
+  resolution(
+    resolutions: readonly (Resolution & { readonly group: Group })[],
+    onStored: () => void = () => {},
+  ): NewFrame<Change> {
+    const entries = resolutions.map((each) => ({ ...each, groupNumber: each.group.number }))
+    return {
+      type: FRAME_RESOLVE,
+      payloadBytes: resolveBytes(entries),
+      encode: (target, at) => void encodeResolve(target, at, entries),
+      purpose: 'finish',
+      durability: this.#core.localDisk,
+      onStored,
+    }
+  }
+
+  /** Back into the queue. @param reason null: of nobody in particular @param onStored see `NewFrame` */
+  release(
+    { group, offset, attempt }: Failed,
+    delayMs: number,
+    reason: string | null,
+    onStored: () => void = () => {},
+  ): { readonly frame: NewFrame<Change>; readonly availableAtMs: number } {
+    const atMs = this.#core.time.nowMs()
+    const valueMs = delayMs === 0 ? 0 : atMs + delayMs
+    const why = reason === null ? {} : { reason: keptReason(reason) }
+    const frame = this.resolution([{ group, verb: 'release', offset, attempt, atMs, valueMs, ...why }], () => {
+      onStored()
+      if (delayMs === 0) this.#onReleased(group)
+    })
+    return { frame, availableAtMs: atMs + delayMs }
+  }
+
+  /** What the stream's failure policy has for it. @param again as for `deadLetter` @param onStored see `NewFrame` */
+  applyPolicy<Reply>(
+    active: Failed,
+    again: () => Failed,
+    failed: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
+    const { group, attempt } = active
+    const { stream } = group
+    const policy = stream.config.failure_policy
+    if (policy === null || attempt < policy.max_attempts) {
+      const delayMs = policy?.retry_delay_millis ?? 0
+      const reason = failed.cause === 'expiry' ? null : failed.reason
+      const { frame, availableAtMs } = this.release(active, delayMs, reason, onStored)
+      const action = delayMs === 0 ? 'redeliver_now' : 'scheduled_retry'
+      return { kind: 'change', frame, reply: () => replyOf({ action, availableAtMs }) }
+    }
+    const target = policy.dead_letter_stream
+    const isUsable = target !== null && target !== AUDIT_STREAM && target !== stream.name // E2
+    if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
+      return this.#stop(active, failed, replyOf, onStored)
+    }
+    const stop = (): Decision<Reply, Change> => this.#stop(again(), failed, replyOf, onStored)
+    const outcomes: CopyOutcomes<Reply> = {
+      copied: (offset) => replyOf({ action: 'dead_lettered', target, offset }),
+      unreadable: stop,
+      tooManyHops: stop,
+      onStored,
+    }
+    return this.deadLetter(again, { ...failed, target }, outcomes)
+  }
+
+  #stop<Reply>(
+    { group, offset, attempt }: Failed,
+    { reason, principal }: PolicyOrder,
+    replyOf: (outcome: PolicyOutcome) => Reply,
+    onStored: () => void,
+  ): Decision<Reply, Change> {
+    const core = this.#core
+    const { tenant } = group.stream
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const stopped = {
+      kind: 'delivery_stopped',
+      wall_ms: core.time.wallMs(),
+      group_number: group.number,
+      offset,
+      attempt,
+      at_ms: core.time.nowMs(),
+      reason,
+      principal,
+      tenant,
+      stream: group.stream.name,
+      group: group.name,
+      audit_offset: auditOffset,
+    } as const
+    const frame = core.changeFrame(stopped, 'finish', onStored)
+    return { kind: 'change', before, frame, reply: () => replyOf({ action: 'stopped' }) }
+  }
+
+  /**
+   * E1, E2
+   *
+   * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
+   */
+  deadLetter<Reply>(
+    again: () => Failed,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const record = await this.#recordOf(again())
+        return () => this.#copy(again(), record, order, outcomes)
+      },
+    }
+  }
+
+  #copy<Reply>(
+    { group, offset, attempt }: Failed,
+    record: RawRecord | null,
+    order: DeadLetterOrder,
+    outcomes: CopyOutcomes<Reply>,
+  ): Decision<Reply, Change> {
+    const core = this.#core
+    if (record === null) return outcomes.unreadable()
+    const hops = deadLetterOriginOf(record.bytes)?.count ?? 0
+    if (hops >= DEAD_LETTER_HOPS_MAX) return outcomes.tooManyHops()
+    const source = group.stream
+    const { tenant } = source
+    const target = core.state.stream(tenant, order.target)
+    if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const targetOffset = target.nextOffset
+    const deadLetter = {
+      cause: order.cause,
+      groupNumber: group.number,
+      offset,
+      attempt,
+      targetNumber: target.number,
+      targetOffset,
+      auditOffset,
+      atMs: core.time.nowMs(),
+      ingestTimeMs: core.time.wallMs(),
+      tenant,
+      principal: order.principal,
+      sourceStream: source.name,
+      consumerGroup: group.name,
+      targetStream: target.name,
+      reason: order.reason,
+      record,
+    }
+    const payloadBytes = deadLetterBytes(deadLetter)
+    if (payloadBytes > core.appender.payloadBytesMax) return outcomes.unreadable()
+    const frame: NewFrame<Change> = {
+      type: FRAME_DEAD_LETTER,
+      payloadBytes,
+      encode: (bytes, at) => void encodeDeadLetter(bytes, at, deadLetter),
+      purpose: 'finish',
+      durability: core.localDisk,
+      onStored: () => {
+        core.makeVisible(target, targetOffset + 1)
+        core.showEvent(tenant, auditOffset)
+        core.counters.deadLettered()
+        outcomes.onStored()
+      },
+    }
+    return { kind: 'change', before, frame, reply: () => outcomes.copied(targetOffset) }
+  }
+
+  /** As it stands in its frame; null when it is damaged. */
+  async #recordOf({ group: { stream }, offset }: Failed): Promise<RawRecord | null> {
+    const core = this.#core
+    for (let attempt = 1; ; attempt += 1) {
+      await core.readable(stream)
+      if (stream.holes.has(offset)) return null
+      const read = await core.reads.raw(stream.index, offset)
+      if (read.kind === 'record') return read.record
+      core.reportUnreadable(stream, [read.unreadable])
+      const { cause } = read.unreadable
+      if (cause === 'damaged' || stream.holes.has(offset)) return null
+      if (cause === 'dropped' && attempt < READ_ATTEMPTS_MAX) continue // moved meanwhile
+      throw refuse(FAILURE, 'the record cannot be read at present: repeat the request', { retryable: true })
+    }
+  }
+}

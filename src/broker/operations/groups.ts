@@ -1,0 +1,38 @@
+/** Consumer groups come into being with the first thing that is kept for them. */
+import type { NewFrame } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
+import type { Caller, GroupPath } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { Core } from '../engine/core.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { StreamState } from '../state/state.ts'
+
+/** The number of a group, and the frame that has to come before what is kept for it when it is not there yet. */
+export function groupOf(
+  core: Core,
+  stream: StreamState,
+  name: string,
+): { readonly number: number; readonly before: readonly NewFrame<Change>[] } {
+  const existing = stream.groups.get(name)
+  if (existing) return { number: existing.number, before: NONE }
+  const number = core.state.groups.length
+  const created = {
+    kind: 'group_created',
+    group_number: number,
+    stream_number: stream.number,
+    group: name,
+    at_ms: core.time.wallMs(),
+  } as const
+  return { number, before: [core.changeFrame(created, 'admit')] }
+}
+
+const NONE: readonly never[] = []
+
+/** The stream of a route about a group, for inspection. The audit stream has no groups of its own, and is there nevertheless. */
+export function streamOfGroup(core: Core, caller: Caller, { stream }: GroupPath): StreamState {
+  return stream === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, stream, 'stream_not_found')
+}
+
+export function refuseAuditStream(name: string): void {
+  if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
+}

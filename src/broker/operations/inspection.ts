@@ -1,0 +1,144 @@
+/** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
+import { replied } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
+import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX, SLICE_ENTRIES } from '../limits.ts'
+import type { Caller, GroupPath } from '../operations.ts'
+import { GroupState } from '../state/group.ts'
+import type { LeaseEntry } from '../state/group.ts'
+import type { DelayedEntry } from '../state/group-listing.ts'
+import type {
+  CursorListReply,
+  DelayedListReply,
+  GroupReply,
+  LeaseListReply,
+  ReplayConsumerListReply,
+} from '../wire/group-answers.ts'
+import type { Core } from '../engine/core.ts'
+import { streamOfGroup } from './groups.ts'
+import type { Group, StreamState } from '../state/state.ts'
+
+export class Inspection {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  describeGroup(caller: Caller, path: GroupPath): Decision<GroupReply, Change> {
+    return this.#of(caller, path, (stream, group) => {
+      const queue = group?.queue ?? GroupState.create()
+      const next = stream.nextOffset
+      return {
+        mode: 'shared_queue',
+        highest_next_offset: next,
+        progress_offset: progressOf(stream, queue),
+        lag_messages: stream.readableBetween(stream.floor, next) - finishedOf(stream, queue),
+        in_flight_count: queue.inFlight(this.#core.time.nowMs()),
+        delayed_count: queue.delayedCount,
+        cursors: cursorsOf(group),
+        delayed_retries: queue.delayed(DESCRIPTION_ENTRIES_MAX).entries.map(delayedEntry),
+      }
+    })
+  }
+
+  /** Made in slices. */
+  async leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
+    const group = streamOfGroup(this.#core, caller, path).groups.get(path.group)
+    const named = { api_version: 'v1', stream: path.stream, consumer_group: path.group } as const
+    if (group === undefined) return { ...named, lease_count: 0, leases: [], truncated: false }
+    const { entries, truncated } = group.queue.leases(this.#core.time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
+    const leases: LeaseListReply['leases'] = []
+    for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
+      if (from > 0) await this.#core.turn()
+      leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
+    }
+    return { ...named, lease_count: leases.length, leases, truncated }
+  }
+
+  #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
+    const { tokens, time } = this.#core
+    const nowMs = time.nowMs()
+    const claims = entries.flatMap(({ claimNumber }) => claimNumber ?? [])
+    const subscriptions = tokens.subscriptions(number, claims).values()
+    const { deliveryIds } = tokens.claim(number, 0, entries)
+    return entries.map(({ offset, attempt, state, claimNumber, leasedAtMs, expiresAtMs, reason }, i) => ({
+      offset,
+      attempt,
+      state,
+      subscription_id: claimNumber === null ? null : subscriptions.next().value!,
+      delivery_id: deliveryIds[i]!,
+      leased_at_ms: leasedAtMs,
+      lease_expires_at_ms: expiresAtMs,
+      lease_remaining_millis: expiresAtMs === null ? null : Math.max(0, expiresAtMs - nowMs),
+      reason,
+    }))
+  }
+
+  delayed(caller: Caller, path: GroupPath): Decision<DelayedListReply, Change> {
+    return this.#of(caller, path, (_stream, group) => {
+      if (group === undefined) return { delayed_count: 0, delayed: [], truncated: false }
+      const { entries, truncated } = group.queue.delayed(LIST_ENTRIES_MAX)
+      return { delayed_count: group.queue.delayedCount, delayed: entries.map(delayedEntry), truncated }
+    })
+  }
+
+  replayConsumers(caller: Caller, path: GroupPath): Decision<ReplayConsumerListReply, Change> {
+    return this.#of(caller, path, (_stream, group) => {
+      const consumers = Array.from(group?.observations ?? [], ([consumerId, seen]) => ({
+        consumer_id: consumerId,
+        returned_records: seen.returnedRecords,
+        end_of_stream: seen.endOfStream,
+        next_offset: seen.nextOffset,
+        observed_at_ms: seen.observedAtMs,
+      }))
+      return { replay_consumer_count: consumers.length, replay_consumers: consumers }
+    })
+  }
+
+  cursors(caller: Caller, path: GroupPath): Decision<CursorListReply, Change> {
+    return this.#of(caller, path, (_stream, group) => {
+      const cursors = cursorsOf(group)
+      return { cursor_count: cursors.length, cursors }
+    })
+  }
+
+  #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T) {
+    const stream = streamOfGroup(this.#core, caller, path)
+    const found = look(stream, stream.groups.get(path.group))
+    return replied({ api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const)
+  }
+}
+
+/** Records of the stream that are finished; one that turned out unreadable later is none. */
+function finishedOf({ floor, nextOffset, holes }: StreamState, queue: GroupState): number {
+  let finished = queue.finishedBetween(floor, nextOffset)
+  for (const [from, to] of holes.entries()) finished -= queue.finishedBetween(Math.max(from, floor), to)
+  return finished
+}
+
+/** First record of the stream that is neither finished nor unreadable. */
+function progressOf(stream: StreamState, queue: GroupState): number {
+  let at = Math.max(stream.floor, queue.progressOffset())
+  for (;;) {
+    const readable = stream.holes.firstGap(at)
+    if (readable === at || readable >= stream.nextOffset) return Math.min(readable, stream.nextOffset)
+    at = readable
+    if (queue.finishedBetween(at, at + 1) === 0) return at
+    while (queue.finishedBetween(at, at + 1) === 1) at += 1
+  }
+}
+
+function cursorsOf(group: Group | undefined) {
+  return Array.from(group?.cursors ?? [], ([cursor, { offset, updatedAtMs }]) => ({
+    cursor,
+    offset,
+    updated_at_ms: updatedAtMs,
+  }))
+}
+
+const delayedEntry = ({ offset, attempt, availableAtMs }: DelayedEntry) => ({
+  offset,
+  attempt,
+  available_at_ms: availableAtMs,
+})

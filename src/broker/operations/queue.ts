@@ -1,0 +1,353 @@
+/**
+ * What becomes of the deliveries of the shared queue: their resolutions, and what time does to them. Source: specification "Queue delivery
+ * and lease", "Shared queue".
+ *
+ * Q1  a delivery has one resolution: it is judged on the state after everything appended before it
+ */
+import { refused, replied } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
+import type { Change } from '../frames/change.ts'
+import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
+import type { Caller, DeliveryPath } from '../operations.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import { keptReason } from '../state/reasons.ts'
+import type { DeliveryName, SubscriptionName } from '../tokens.ts'
+import type {
+  AckReply,
+  BatchAckReply,
+  DeadLetterReply,
+  NackReply,
+  RenewReply,
+  RetryReply,
+} from '../wire/queue-answers.ts'
+import type { BatchAckBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
+import { NOT_STORED } from '../engine/core.ts'
+import type { Core } from '../engine/core.ts'
+import type { DeadLetterOrder, Endings, Failed, PolicyOutcome } from './endings.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { Group, StreamState } from '../state/state.ts'
+
+const FAILURE = 'queue_state_persistence_failed'
+/** Expiries that one request or tick works off at most, so that a million of them at once do not stop the world. */
+const EXPIRIES_MAX = 5000
+const TICK_MS = 20
+/** Failure policies that are tried again with one tick. */
+const AGAIN_MAX = 100
+
+/** An active delivery that a request names. */
+interface Active extends Failed {
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+}
+
+export class Queue {
+  readonly #core: Core
+  readonly #endings: Endings
+  readonly #stopTicking: () => void
+  /** Expired leases whose failure policy could not be applied yet. */
+  readonly #expiredBefore: Failed[] = []
+
+  constructor(core: Core, endings: Endings) {
+    this.#core = core
+    this.#endings = endings
+    core.onVisible((stream) => core.engine.parked.wake(stream.number))
+    this.#stopTicking = core.timers.every(TICK_MS, () => this.#tick())
+  }
+
+  close(): void {
+    this.#stopTicking()
+  }
+
+  // Resolutions
+
+  ack(caller: Caller, path: DeliveryPath): Decision<AckReply, Change> {
+    const core = this.#core
+    const { group, offset, attempt } = this.#active(caller, path)
+    const atMs = core.time.nowMs()
+    const resolution = { group, verb: 'ack', offset, attempt, atMs, valueMs: 0 } as const
+    return {
+      kind: 'change',
+      frame: this.#endings.resolution([resolution], () => core.counters.acked(1)),
+      reply: () => ({
+        ...identityOf(path, group),
+        offset,
+        attempt,
+        acknowledged_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  /** The good ones in one frame; each bad one has its error in its result. */
+  batchAck(
+    caller: Caller,
+    stream: string,
+    subscriptionId: string,
+    body: BatchAckBody,
+  ): Decision<BatchAckReply, Change> {
+    const core = this.#core
+    const named = core.stream(caller, stream, 'missing_stream')
+    const atMs = core.time.nowMs()
+    const { subscription, deliveries } = core.tokens.open(subscriptionId, body.delivery_ids)
+    const seen = new Set<string>()
+    const found = body.delivery_ids.map((deliveryId, i) => {
+      try {
+        if (seen.has(deliveryId)) throw refuse('lease_not_active', 'the delivery is named twice')
+        seen.add(deliveryId)
+        return this.#leased(named, subscription, deliveries[i]!)
+      } catch (error) {
+        if (error instanceof BrokerError) return error
+        throw error
+      }
+    })
+    const good = found.filter((each): each is Active => !(each instanceof BrokerError))
+    const results = found.map((each, i) => {
+      const deliveryId = body.delivery_ids[i]!
+      if (each instanceof BrokerError) return { delivery_id: deliveryId, error: each.detail }
+      return { delivery_id: deliveryId, offset: each.offset, attempt: each.attempt }
+    })
+    const reply: BatchAckReply = {
+      api_version: 'v1',
+      stream,
+      subscription_id: subscriptionId,
+      acknowledged_count: good.length,
+      acknowledged_at_ms: atMs,
+      results,
+      acknowledgement: core.acknowledgement,
+    }
+    if (good.length === 0) return replied(reply)
+    const acks = good.map(({ group, offset, attempt }) => ({
+      group,
+      verb: 'ack' as const,
+      offset,
+      attempt,
+      atMs,
+      valueMs: 0,
+    }))
+    return {
+      kind: 'change',
+      frame: this.#endings.resolution(acks, () => core.counters.acked(good.length)),
+      reply: () => reply,
+    }
+  }
+
+  nack(caller: Caller, path: DeliveryPath, body: NackBody): Decision<NackReply, Change> {
+    const core = this.#core
+    const active = this.#active(caller, path)
+    const { group, offset, attempt } = active
+    const identity = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
+    const nacked = (): void => core.counters.nacked()
+    if (!body.requeue) {
+      const why = { atMs: core.time.nowMs(), reason: keptReason(body.reason) }
+      return {
+        kind: 'change',
+        frame: this.#endings.resolution([{ group, verb: 'nack', offset, attempt, valueMs: 0, ...why }], nacked),
+        reply: () => ({ ...identity, will_redeliver: false, policy_action: 'none' }),
+      }
+    }
+    const order = { reason: body.reason, cause: 'policy', ...caller } as const
+    const again = (): Active => this.#active(caller, path)
+    const replyOf = (outcome: PolicyOutcome): NackReply => ({ ...identity, ...policyReply(outcome) })
+    return this.#endings.applyPolicy(active, again, order, replyOf, nacked)
+  }
+
+  renew(caller: Caller, path: DeliveryPath, body: RenewBody): Decision<RenewReply, Change> {
+    const core = this.#core
+    const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = this.#active(caller, path)
+    const expiresAtMs = before + body.extend_by_millis
+    if (expiresAtMs > Number.MAX_SAFE_INTEGER) {
+      throw refuse('invalid_request', 'extend_by_millis leads to an expiry behind 2^53 - 1 ms')
+    }
+    const atMs = core.time.nowMs()
+    const resolution = { group, verb: 'renew', offset, attempt, atMs, valueMs: expiresAtMs } as const
+    return {
+      kind: 'change',
+      frame: this.#endings.resolution([resolution], () => core.counters.renewed()),
+      reply: () => ({
+        ...identityOf(path, group),
+        lease: {
+          consumer_group: group.name,
+          offset,
+          attempt,
+          state: 'active',
+          leased_at_ms: leasedAtMs,
+          lease_expires_at_ms: expiresAtMs,
+          lease_remaining_millis: Math.max(0, expiresAtMs - core.time.nowMs()),
+        },
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  retry(caller: Caller, path: DeliveryPath, body: RetryBody): Decision<RetryReply, Change> {
+    const core = this.#core
+    const active = this.#active(caller, path)
+    const { group, offset, attempt } = active
+    const { frame, availableAtMs } = this.#endings.release(active, body.delay_millis, body.reason, () =>
+      core.counters.retried(),
+    )
+    return {
+      kind: 'change',
+      frame,
+      reply: () => ({
+        ...identityOf(path, group),
+        offset,
+        attempt,
+        available_at_ms: availableAtMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  deadLetter(caller: Caller, path: DeliveryPath, body: DeadLetterBody): Decision<DeadLetterReply, Change> {
+    const core = this.#core
+    const active = this.#active(caller, path)
+    const target = body.dead_letter_stream
+    if (target === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+    core.stream(caller, target, 'missing_stream')
+    if (target === path.stream) throw refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
+    const { principal } = caller
+    const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
+    return this.#endings.deadLetter<DeadLetterReply>(() => this.#active(caller, path), order, {
+      copied: (deadLetterOffset) => ({
+        ...identityOf(path, active.group),
+        source_offset: active.offset,
+        dead_letter_stream: target,
+        dead_letter_offset: deadLetterOffset,
+        attempt: active.attempt,
+        acknowledgement: core.acknowledgement,
+      }),
+      unreadable: () =>
+        refused(
+          refuse(FAILURE, 'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents'),
+        ),
+      tooManyHops: () =>
+        refused(
+          refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
+            action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
+          }),
+        ),
+      onStored: () => {},
+    })
+  }
+
+  /** @throws BrokerError unless the delivery of the path has an active lease */
+  #active(caller: Caller, { stream, subscriptionId, deliveryId }: DeliveryPath): Active {
+    const core = this.#core
+    const named = core.stream(caller, stream, 'missing_stream')
+    const { subscription, deliveries } = core.tokens.open(subscriptionId, [deliveryId])
+    return this.#leased(named, subscription, deliveries[0]!)
+  }
+
+  /** @throws BrokerError unless the delivery has an active lease */
+  #leased(stream: StreamState, subscription: SubscriptionName | null, delivery: DeliveryName | null): Active {
+    const { state, time } = this.#core
+    const group = delivery ? state.groups[delivery.groupNumber] : undefined
+    if (!delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
+    if (subscription.groupNumber !== group.number) throw unknownDelivery()
+    const { offset, attempt } = delivery
+    const found = group.queue.find(offset, attempt, time.nowMs())
+    switch (found.kind) {
+      case 'active':
+        if (found.claimNumber !== subscription.claimNumber) throw unknownDelivery()
+        return { group, offset, attempt, leasedAtMs: found.leasedAtMs, expiresAtMs: found.expiresAtMs }
+      case 'expired':
+        throw refuse('lease_expired', 'the lease of the delivery has expired')
+      case 'resolved':
+        throw refuse('lease_not_active', 'the delivery was resolved before')
+      case 'unknown':
+        throw unknownDelivery()
+    }
+  }
+
+  // Time
+
+  #tick(): void {
+    const { log, time, engine, state } = this.#core
+    if (log.state.kind === 'ok') {
+      for (const again of this.#expiredBefore.splice(0, AGAIN_MAX)) void this.#onExpired(again)
+    }
+    for (const group of state.dueGroups(time.nowMs())) {
+      if (this.expire(group) > 0) engine.parked.wake(group.stream.number, group.name)
+    }
+    engine.parked.pass() // who can have something at the last moment gets it
+  }
+
+  /** What time has done to a group. @returns how many offsets it has moved */
+  expire(group: Group): number {
+    const core = this.#core
+    const nowMs = core.time.nowMs()
+    const { queue } = group
+    if (queue.nextDueMs > nowMs) return 0
+    const delayedBefore = queue.delayedCount
+    if (group.stream.config.failure_policy?.apply_on_expiry) {
+      return core.state.expire(group, nowMs, EXPIRIES_MAX, (offset, attempt) => {
+        core.counters.expired(1)
+        void this.#onExpired({ group, offset, attempt })
+      })
+    }
+    const met = core.state.expire(group, nowMs, EXPIRIES_MAX)
+    core.counters.expired(met - (delayedBefore - queue.delayedCount))
+    return met
+  }
+
+  /** The failure policy of a stream that has it applied when a lease expires. */
+  async #onExpired(expired: Failed): Promise<void> {
+    const order = { reason: 'the lease expired', cause: 'expiry', principal: 'broker' } as const
+    const again = (): Failed => this.#stillExpired(expired)
+    const decide = (): Decision<null, Change> =>
+      this.#endings.applyPolicy(
+        again(),
+        again,
+        order,
+        () => null,
+        () => {},
+      )
+    try {
+      await this.#core.engine.ask(decide, NOT_STORED[FAILURE])
+    } catch (error) {
+      if (error instanceof BrokerError && error.code === 'lease_not_active') return
+      if (this.#expiredBefore.push(expired) > 1) return // they fail together, mostly
+      const details = { stream: expired.group.stream.name, offset: expired.offset, reason: String(error) }
+      this.#core.logger.warn(details, 'failure policies could not be applied, and are tried again')
+    }
+  }
+
+  /** @throws BrokerError lease_not_active when there is nothing left to do: retention removed it, or a new state has it reported again */
+  #stillExpired(expired: Failed): Failed {
+    const { group, offset, attempt } = expired
+    const { state, time } = this.#core
+    const isSame = state.groups[group.number] === group // C1 of core.ts
+    if (isSame && group.queue.find(offset, attempt, time.nowMs()).kind === 'expired') return expired
+    throw refuse('lease_not_active', 'the delivery was resolved before')
+  }
+}
+
+function policyReply(outcome: PolicyOutcome) {
+  switch (outcome.action) {
+    case 'redeliver_now':
+    case 'scheduled_retry':
+      return { will_redeliver: true, policy_action: outcome.action, available_at_ms: outcome.availableAtMs }
+    case 'dead_lettered':
+      return {
+        will_redeliver: false,
+        policy_action: outcome.action,
+        dead_letter_stream: outcome.target,
+        dead_letter_offset: outcome.offset,
+      }
+    case 'stopped':
+      return { will_redeliver: false, policy_action: outcome.action }
+  }
+}
+
+const unknownDelivery = (): BrokerError =>
+  refuse('delivery_not_found', 'the stream has no such subscription and delivery')
+
+const identityOf = (path: DeliveryPath, group: Group) =>
+  ({
+    api_version: 'v1',
+    stream: path.stream,
+    consumer_group: group.name,
+    subscription_id: path.subscriptionId,
+    delivery_id: path.deliveryId,
+  }) as const

@@ -1,0 +1,197 @@
+/**
+ * Replay of records and of audit events. Neither claims work nor moves a cursor.
+ *
+ * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
+ * in its class and stays.
+ */
+import type { Decision } from '../../engine/decision.ts'
+import { StoreError } from '../../errors.ts'
+import { FrameNotTaken } from '../../engine/appender.ts'
+import type { Change } from '../frames/change.ts'
+import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
+import type { Page } from '../records/record-reads.ts'
+import { refuse } from '../refusals.ts'
+import type { ReplayDiagnostics } from '../wire/record-answers.ts'
+import type { Core } from '../engine/core.ts'
+import { groupOf } from './groups.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { Observation, StreamState } from '../state/state.ts'
+
+const READ_ATTEMPTS_MAX = 3
+
+/** What a page showed. */
+type Seen = Omit<Observation, 'observedAtMs'>
+
+export class Reading {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  replay(caller: Caller, name: string, request: ReplayRequest): Decision<RenderedJson, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const { body, seen } = await this.#replay(caller, name, request)
+        return () => {
+          this.#core.counters.replayed(seen.returnedRecords)
+          if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
+          return shown(body)
+        }
+      },
+    }
+  }
+
+  async #replay(
+    caller: Caller,
+    name: string,
+    request: ReplayRequest,
+  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen }> {
+    const core = this.#core
+    const stream =
+      name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
+    await core.readable(stream)
+    const end = stream.visibleNext
+    const asked = await this.#startOf(stream, request.start, end)
+    const start = Math.max(asked, stream.floor)
+    const page = await this.#page(stream, start, end, request)
+    const nextOffset = nextOf(page, start, end)
+    const endOfStream = nextOffset >= end
+    const diagnostics: ReplayDiagnostics = {
+      returned_records: page.returned,
+      returned_payload_bytes: page.payloadBytes,
+      max_records: request.maxRecords,
+      max_payload_bytes: request.maxPayloadBytes,
+      payload_cap_reached: page.capped,
+      first_record_exceeds_cap: page.firstExceedsCap,
+      first_offset: stream.floor,
+      skipped_by_retention: request.start.by === 'offset' && asked < stream.floor,
+      beyond_end: request.start.by === 'offset' && asked > end,
+      quarantined_records: stream.holes.coveredBetween(start, Math.max(start, Math.min(nextOffset, end))),
+    }
+    const head = request.legacy ? '{' : '{"api_version":"v1",'
+    const body = Buffer.concat([
+      Buffer.from(`${head}"stream":${JSON.stringify(name)},"records":[`),
+      page.bytes,
+      Buffer.from(
+        `],"next_offset":${nextOffset},"end_of_stream":${endOfStream},"diagnostics":${JSON.stringify(diagnostics)}}`,
+      ),
+    ])
+    page.bytesDone()
+    await core.tellable(stream)
+    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
+  }
+
+  audit(caller: Caller, request: AuditRequest): Decision<RenderedJson, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        const body = await this.#audit(caller, request)
+        return () => shown(body)
+      },
+    }
+  }
+
+  async #audit(caller: Caller, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
+    const core = this.#core
+    const stream = core.auditStream(caller.tenant)
+    const end = stream.visibleNext
+    const start = Math.max(startOffset, stream.floor)
+    await core.readable(stream)
+    const page = await this.#readable(stream, () =>
+      core.reads.auditPage(stream.index, start, end, maxRecords, format, stream.holes),
+    )
+    const nextOffset = nextOf(page, start, end)
+    const head = '{"api_version":"v1","events":['
+    const tail = `],"event_count":${page.returned},"next_offset":${nextOffset},"end_of_stream":${nextOffset >= end}}`
+    const parts = format === 'ndjson' ? [page.bytes] : [Buffer.from(head), page.bytes, Buffer.from(tail)]
+    const body = Buffer.concat(parts) // a copy in any case: the memory of the page is that of others, too
+    page.bytesDone()
+    return body
+  }
+
+  async #page(stream: StreamState, start: number, end: number, request: ReplayRequest): Promise<Page> {
+    const limits = { maxRecords: request.maxRecords, maxPayloadBytes: request.maxPayloadBytes }
+    return this.#readable(stream, () =>
+      this.#core.reads.page(
+        stream.index,
+        Math.max(start, stream.floor),
+        end,
+        limits,
+        stream.name === AUDIT_STREAM,
+        stream.holes,
+      ),
+    )
+  }
+
+  /**
+   * A page is whole but for what is damaged; what was moved or removed while it was read is looked up again. So is a page of nothing but
+   * damage that was not known: the next one passes it over.
+   */
+  async #readable(stream: StreamState, read: () => Promise<Page>): Promise<Page> {
+    for (let attempt = 1; ; attempt += 1) {
+      const page = await read()
+      this.#core.reportUnreadable(stream, page.unreadable)
+      const isMissing = page.unreadable.some(({ cause }) => cause !== 'damaged')
+      const isLast = attempt === READ_ATTEMPTS_MAX
+      if (!isMissing && (page.returned > 0 || !page.hasMore || isLast)) return page
+      if (isMissing && isLast) throw notNow()
+      await this.#core.readable(stream)
+    }
+  }
+
+  /** By time: the first offset whose record has a time at or above it. */
+  async #startOf(stream: StreamState, start: ReplayRequest['start'], end: number): Promise<number> {
+    if (start.by === 'offset') return start.offset
+    const column = start.by === 'event_time' ? 'event' : 'ingest'
+    const { reads } = this.#core
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await reads.firstAtOrAbove(stream.index, column, start.timeMs, end, stream.name === AUDIT_STREAM)
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code !== 'records_unavailable') throw error
+        if (attempt === READ_ATTEMPTS_MAX) throw notNow()
+        await this.#core.readable(stream) // records are being moved
+      }
+    }
+  }
+
+  /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
+  #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
+    const core = this.#core
+    const stream = core.state.stream(caller.tenant, name)
+    if (stream === undefined) return
+    const { number, before } = groupOf(core, stream, consumer.group)
+    const change = {
+      kind: 'observation',
+      group_number: number,
+      consumer_id: consumer.id,
+      returned_records: seen.returnedRecords,
+      next_offset: seen.nextOffset,
+      end_of_stream: seen.endOfStream,
+      at_ms: core.time.wallMs(),
+    } as const
+    const observation = { ...core.changeFrame(change, 'admit'), durability: 'append' } as const
+    try {
+      for (const frame of [...before, observation]) core.engine.appendSilently(frame)
+    } catch (error) {
+      if (!(error instanceof FrameNotTaken)) throw error
+    }
+  }
+}
+
+/** What is visible is stored in its class: the page need not wait for what was appended meanwhile. */
+const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({
+  kind: 'reply',
+  reply: body,
+  isToldAtOnce: true,
+})
+
+const notNow = (): Error =>
+  refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
+
+/** Where the next page begins: behind what was returned, or behind the end when nothing is left. */
+function nextOf(page: Page, start: number, end: number): number {
+  return page.hasMore ? page.nextOffset : Math.max(start, end)
+}

@@ -1,0 +1,186 @@
+/** Storage administration: what retention, tiering and quarantine look like, and acknowledging incidents. */
+import { replied } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
+import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import type { Change } from '../frames/change.ts'
+import type { Caller, RetentionLimits } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
+import type {
+  ArchiveManifestReply,
+  IncidentEntry,
+  QuarantineAcknowledgeReply,
+  QuarantineListReply,
+  RetentionPlanReply,
+  TieringReadinessReply,
+} from '../wire/storage-answers.ts'
+import type { Core } from '../engine/core.ts'
+import { incidentsOf, segmentId } from './incidents.ts'
+import { planRetention } from '../engine/retention-plan.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { StreamState } from '../state/state.ts'
+
+/** Of one segment, what is of the stream. */
+interface Share {
+  readonly base: number
+  readonly entry: TieringReadinessReply['eligible_segments'][number]
+}
+
+export class Storage {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  async retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Promise<RetentionPlanReply> {
+    const core = this.#core
+    const stream = this.#stream(caller, name)
+    const plan = await planRetention(core, stream, limits)
+    const { floor, index } = stream
+    const bytesBetween = (from: number, end: number): Promise<number> =>
+      name === AUDIT_STREAM ? Promise.resolve(0) : core.reads.payloadBytesBetween(index, from, end)
+    const removableBytes = await bytesBetween(floor, plan.plannedFloor)
+    const retainedBytes = await bytesBetween(plan.plannedFloor, plan.end)
+    if (stream.floor > floor) return this.retentionPlan(caller, name, limits) // retention came in between
+    return {
+      stream: name,
+      dry_run: true,
+      evaluated_at_ms: core.time.wallMs(),
+      policy: {
+        max_age_millis: plan.maxAgeMs,
+        max_bytes: plan.maxBytes,
+        min_cursor_name: plan.minCursorName,
+      },
+      first_offset: floor,
+      next_offset: plan.end,
+      planned_first_offset: plan.plannedFloor,
+      cursor_floor_offset: plan.cursorFloor,
+      removable_records: stream.readableBetween(floor, plan.plannedFloor),
+      removable_bytes: removableBytes,
+      retained_records: stream.readableBetween(plan.plannedFloor, plan.end),
+      retained_bytes: retainedBytes,
+    }
+  }
+
+  /** What could be moved to cheaper storage: sealed segments, without damage, that limits (if there are any) no longer keep here. */
+  async tieringReadiness(caller: Caller, name: string, limits: RetentionLimits): Promise<TieringReadinessReply> {
+    const stream = this.#stream(caller, name)
+    const { eligible, blocked } = await this.#tiering(stream, limits)
+    return {
+      stream: name,
+      evaluated_at_ms: this.#core.time.wallMs(),
+      ready: eligible.length > 0,
+      eligible_segments: eligible.map(({ entry }) => entry),
+      eligible_records: eligible.reduce((sum, { entry }) => sum + entry.records, 0),
+      eligible_bytes: eligible.reduce((sum, { entry }) => sum + entry.payload_bytes, 0),
+      blocked,
+    }
+  }
+
+  async archiveManifest(caller: Caller, name: string, limits: RetentionLimits): Promise<ArchiveManifestReply> {
+    const core = this.#core
+    const stream = this.#stream(caller, name)
+    const { eligible } = await this.#tiering(stream, limits)
+    const segments = eligible.flatMap(({ base, entry }) => {
+      const segment = core.log.segments.find((each) => each.base === base)
+      if (segment === undefined) return []
+      const { segment: id, records, payload_bytes, first_offset, last_offset } = entry
+      const fileBytes = segment.end - segment.base + SEGMENT_FOOTER_BYTES
+      const file = segment.recordsPath.slice(core.log.directory.length + 1)
+      return [{ segment: id, file, file_bytes: fileBytes, records, payload_bytes, first_offset, last_offset }]
+    })
+    return {
+      schema: 'broker.archive_manifest.v1',
+      stream: name,
+      created_at_ms: core.time.wallMs(),
+      first_offset: stream.floor,
+      next_offset: stream.visibleNext,
+      segments,
+    }
+  }
+
+  quarantine(caller: Caller, name: string): Decision<QuarantineListReply, Change> {
+    const incidents = incidentsOf(this.#core, this.#stream(caller, name))
+    return replied({ stream: name, incident_count: incidents.length, incidents })
+  }
+
+  acknowledgeQuarantine(
+    caller: Caller,
+    name: string,
+    incidentId: string,
+    body: QuarantineAcknowledgeBody,
+  ): Decision<QuarantineAcknowledgeReply, Change> {
+    const core = this.#core
+    const stream = this.#stream(caller, name)
+    const incident = this.#incident(stream, incidentId)
+    if (incident.state === 'acknowledged') {
+      throw refuse('write_not_allowed', 'the incident was acknowledged before')
+    }
+    const { tenant, principal } = caller
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const acknowledged = {
+      kind: 'quarantine_acknowledged',
+      stream_number: stream.number,
+      stream: stream.name,
+      incident_id: incidentId,
+      acknowledged_by: body.acknowledged_by ?? null,
+      note: body.note ?? null,
+      at_ms: core.time.wallMs(),
+      principal,
+      tenant,
+      audit_offset: auditOffset,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      frame: core.changeFrame(acknowledged, 'finish'),
+      reply: () => ({ ...this.#incident(stream, incidentId), acknowledgement: core.acknowledgement }),
+    }
+  }
+
+  async #tiering(
+    stream: StreamState,
+    limits: RetentionLimits,
+  ): Promise<{ eligible: Share[]; blocked: TieringReadinessReply['blocked'] }> {
+    const core = this.#core
+    const hasLimit = limits.maxAgeMs !== null || limits.maxBytes !== null
+    const keptFrom = hasLimit ? (await planRetention(core, stream, limits)).plannedFloor : stream.visibleNext
+    const damaged = new Set(core.log.incidents.map(({ segmentBase }) => segmentBase))
+    const eligible: Share[] = []
+    const blocked: { segment: string; reason: string }[] = []
+    for (const share of stream.index.segments()) {
+      const { segmentBase: base, firstOffset, lastOffset } = share
+      const segment = core.log.segments.find((each) => each.base === base)
+      if (segment === undefined) continue
+      const id = segmentId(base)
+      if (!segment.sealed) blocked.push({ segment: id, reason: 'the segment is still written to' })
+      else if (damaged.has(base)) blocked.push({ segment: id, reason: 'the segment has a quarantine incident' })
+      else if (lastOffset >= keptFrom) blocked.push({ segment: id, reason: 'the limits keep records of the segment' })
+      else {
+        const entry = {
+          segment: id,
+          sealed: true,
+          records: share.records,
+          payload_bytes: share.payloadBytes,
+          first_offset: firstOffset,
+          last_offset: lastOffset,
+        }
+        eligible.push({ base, entry })
+      }
+    }
+    return { eligible, blocked }
+  }
+
+  #incident(stream: StreamState, incidentId: string): IncidentEntry {
+    const incident = incidentsOf(this.#core, stream).find(({ incident_id }) => incident_id === incidentId)
+    if (incident === undefined) throw refuse('quarantine_not_found', 'the stream has no such incident')
+    return incident
+  }
+
+  #stream(caller: Caller, name: string): StreamState {
+    return name === AUDIT_STREAM
+      ? this.#core.auditStream(caller.tenant)
+      : this.#core.stream(caller, name, 'missing_stream')
+  }
+}

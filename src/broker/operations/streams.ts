@@ -1,0 +1,287 @@
+/** Streams: create, list, describe, and publishing records to them. */
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
+import type { AppendDurability } from '../../engine/appender.ts'
+import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
+import type { NewRecord } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
+import { SLICE_ENTRIES } from '../limits.ts'
+import type { Caller } from '../operations.ts'
+import type { PublishInput } from '../publish-input.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import type { TenantQuotas } from '../quotas.ts'
+import type { Acknowledgement } from '../durability.ts'
+import type {
+  CreateStreamReply,
+  PublishBatchReply,
+  PublishReply,
+  StreamListReply,
+  StreamReply,
+  StreamSummary,
+} from '../wire/record-answers.ts'
+import type { CreateStreamBody } from '../wire/requests.ts'
+import type { RecordDurability } from '../durability.ts'
+import { VOLATILE } from '../engine/core.ts'
+import type { Core } from '../engine/core.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { StreamConfig, StreamState } from '../state/state.ts'
+
+/** How a record is stored, and what its publisher is told. */
+interface Class {
+  readonly durability: AppendDurability
+  /** Whether the publisher waits for it. */
+  readonly waits: boolean
+  readonly acknowledgement: Acknowledgement
+}
+
+/** A record of a batch that can be stored as it asks. */
+interface Storable {
+  readonly input: PublishInput
+  readonly how: Class
+}
+
+export class Streams {
+  readonly #core: Core
+  readonly #quotas: TenantQuotas
+
+  constructor(core: Core, quotas: TenantQuotas) {
+    this.#core = core
+    this.#quotas = quotas
+  }
+
+  create(caller: Caller, name: string, body: CreateStreamBody): Decision<CreateStreamReply, Change> {
+    const core = this.#core
+    if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
+      throw refuse('stream_already_exists', 'a stream of this name exists')
+    }
+    if (body.failure_policy?.dead_letter_stream === name) {
+      throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
+    }
+    return {
+      kind: 'change',
+      ...this.creation(caller, name, configOf(body)),
+      reply: () => ({ api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }),
+    }
+  }
+
+  /** @returns the frame of the creation, and those it builds on */
+  creation(
+    { tenant, principal }: Caller,
+    name: string,
+    config: StreamConfig,
+  ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
+    const core = this.#core
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const created = {
+      kind: 'stream_created',
+      stream_number: core.state.streams.length + before.length,
+      tenant,
+      stream: name,
+      ...config,
+      at_ms: core.time.wallMs(),
+      principal,
+      audit_offset: auditOffset,
+    } as const
+    const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
+    return { before, frame: { ...core.changeFrame(created, 'admit'), onTaken } }
+  }
+
+  /** Made in slices: a stream that is created meanwhile may be in the list or not. */
+  async list(caller: Caller): Promise<StreamListReply> {
+    const { state, turn } = this.#core
+    const streams: StreamSummary[] = []
+    for (let after: string | null = null; ; await turn()) {
+      const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
+      for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
+      if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
+      after = slice.at(-1)!.name
+    }
+  }
+
+  describe(caller: Caller, name: string): Decision<StreamReply, Change> {
+    const core = this.#core
+    if (name === AUDIT_STREAM) core.auditStream(caller.tenant)
+    return replied({ api_version: 'v1', ...summaryOf(core.stream(caller, name, 'stream_not_found')) })
+  }
+
+  publish(caller: Caller, name: string, input: PublishInput): Decision<PublishReply, Change> {
+    const core = this.#core
+    const stream = this.#writable(caller, name)
+    const how = this.#classOf(stream, input.durability)
+    const payloadBytes = payloadBytesOf(input)
+    this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
+    const offset = stream.nextOffset
+    const ingestTimeMs = core.time.wallMs()
+    return this.#changing(stream, [recordOf(input, ingestTimeMs)], ingestTimeMs, how, payloadBytes, () => ({
+      api_version: 'v1',
+      stream: name,
+      offset,
+      next_offset: offset + 1,
+      message_id: input.messageId,
+      ingest_time_ms: ingestTimeMs,
+      payload_bytes: payloadBytes,
+      acknowledgement: how.acknowledgement,
+    }))
+  }
+
+  /** All good records in one frame, in the strongest class among them: stored with one commit, or none of them. */
+  publishBatch(
+    caller: Caller,
+    name: string,
+    inputs: readonly (PublishInput | BrokerError)[],
+  ): Decision<PublishBatchReply, Change> {
+    const core = this.#core
+    const stream = this.#writable(caller, name)
+    const judged = inputs.map((input) => this.#judged(stream, input))
+    const good = judged.filter((each): each is Storable => !(each instanceof BrokerError))
+    const how = strongest(good.map((each) => each.how))
+    const bytes = good.reduce((sum, { input }) => sum + payloadBytesOf(input), 0)
+    if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
+    const ingestTimeMs = core.time.wallMs()
+    let offset = stream.nextOffset
+    const results = judged.map((each) =>
+      each instanceof BrokerError ? { error: each.detail } : { offset: offset++, message_id: each.input.messageId },
+    )
+    const reply: PublishBatchReply = {
+      api_version: 'v1',
+      stream: name,
+      next_offset: offset,
+      published_count: good.length,
+      results,
+      ingest_time_ms: ingestTimeMs,
+      acknowledgement: how.acknowledgement,
+    }
+    if (good.length === 0) return replied(reply)
+    const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
+    return this.#changing(stream, records, ingestTimeMs, how, bytes, () => reply)
+  }
+
+  #writable(caller: Caller, name: string): StreamState {
+    if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+    return this.#core.stream(caller, name, 'stream_not_found')
+  }
+
+  #changing<Reply>(
+    stream: StreamState,
+    records: readonly NewRecord[],
+    ingestTimeMs: number,
+    { durability, waits }: Class,
+    bytes: number,
+    reply: () => Reply,
+  ): Decision<Reply, Change> {
+    const core = this.#core
+    const firstOffset = stream.nextOffset
+    const nextOffset = firstOffset + records.length
+    const payloadBytes = recordsBytes(records)
+    if (payloadBytes > core.appender.payloadBytesMax) {
+      throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
+    }
+    const published = (): void => core.counters.published(records.length, bytes)
+    const frame: NewFrame<Change> = {
+      type: FRAME_RECORDS,
+      payloadBytes,
+      encode: (target, at) =>
+        void encodeRecords(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs, records }),
+      purpose: 'admit',
+      durability,
+      onStored() {
+        if (waits) published()
+        core.makeVisible(stream, nextOffset)
+      },
+    }
+    if (waits) return { kind: 'change', frame, reply }
+    const onTaken = (): void => {
+      published()
+      stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
+    }
+    return { kind: 'change', frame: { ...frame, onTaken }, reply, isToldAtOnce: true }
+  }
+
+  #classOf(stream: StreamState, asked: RecordDurability | null): Class {
+    const core = this.#core
+    const named = asked ?? this.#defaultOf(stream)
+    const acknowledgement = core.acknowledgementOf(named)
+    const durability = named === 'local-append' ? 'append' : named === 'volatile' ? 'volatile' : 'sync'
+    return { durability, waits: named !== 'volatile', acknowledgement }
+  }
+
+  /** An error, too, when it cannot be as durable as it asks. */
+  #judged(stream: StreamState, input: PublishInput | BrokerError): Storable | BrokerError {
+    if (input instanceof BrokerError) return input
+    try {
+      return { input, how: this.#classOf(stream, input.durability) }
+    } catch (error) {
+      if (error instanceof BrokerError) return error
+      throw error
+    }
+  }
+
+  #defaultOf(stream: StreamState): RecordDurability | 'local-quorum' {
+    const core = this.#core
+    const name = stream.config.default_durability
+    if (name === 'memory') return 'volatile'
+    if (name === 'local-disk') return core.localDiskDurability
+    if (name === 'local-quorum' && core.hasReplicas) return 'local-quorum'
+    const [message, action] = name === 'local-quorum' ? NO_REPLICAS : NO_BINDING
+    throw refuse('replication_unavailable', message, { action })
+  }
+}
+
+const NO_REPLICAS = [
+  'the stream asks for a quorum of directories, and the broker has only one',
+  'Start the broker with replica directories, or publish to a stream of another durability.',
+] as const
+const NO_BINDING = [
+  'the stream asks for a replication policy that the broker has no binding for',
+  'Publish to a stream of another durability.',
+] as const
+
+function recordOf({ messageId, payload, key, headers, eventTimeMs }: PublishInput, ingestTimeMs: number): NewRecord {
+  return { messageId, payload, key, headers, eventTimeMs: eventTimeMs ?? ingestTimeMs }
+}
+
+function payloadBytesOf({ payload }: PublishInput): number {
+  if (payload instanceof Uint8Array) return payload.byteLength
+  return payload.encoding === 'hex' ? payload.text.length / 2 : Buffer.byteLength(payload.text)
+}
+
+/** Of a batch: all its records are stored together, in the strongest class among them. */
+function strongest(classes: readonly Class[]): Class {
+  return classes.reduce((best, each) => (rank(each) > rank(best) ? each : best), WEAKEST)
+}
+
+const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VOLATILE }
+
+const rank = ({ durability, waits, acknowledgement }: Class): number =>
+  durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0
+
+function configOf({ default_durability, retention, failure_policy: policy }: CreateStreamBody): StreamConfig {
+  return {
+    default_durability: default_durability ?? 'local-disk',
+    retention: {
+      max_age_millis: retention?.max_age_millis ?? null,
+      max_bytes: retention?.max_bytes ?? null,
+      min_cursor_name: retention?.min_cursor_name ?? null,
+    },
+    failure_policy: policy
+      ? {
+          max_attempts: policy.max_attempts,
+          retry_delay_millis: policy.retry_delay_millis ?? 0,
+          dead_letter_stream: policy.dead_letter_stream ?? null,
+          apply_on_expiry: policy.apply_on_expiry ?? false,
+        }
+      : null,
+  }
+}
+
+function summaryOf(stream: StreamState): StreamSummary {
+  return {
+    stream: stream.name,
+    ...stream.config,
+    first_offset: stream.floor,
+    next_offset: stream.nextOffset,
+    record_count: stream.readableBetween(stream.floor, stream.nextOffset),
+    payload_bytes: stream.payloadBytes,
+    created_at_ms: stream.createdAtMs,
+  }
+}

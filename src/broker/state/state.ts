@@ -1,0 +1,403 @@
+/**
+ * Everything the broker knows, as its log says: tenants, streams, consumer groups. Each `apply…` is the effect of one kind of frame, live
+ * and in recovery alike: all that chance or time decided stands in the frame, and applying is bookkeeping.
+ *
+ * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
+ * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
+ * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
+ * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after
+ */
+import type { Position } from '../../log/log-writer.ts'
+import { LIST_ENTRIES_MAX } from '../limits.ts'
+import type { Resolution } from '../frames.ts'
+import { RecordIndex } from '../records/record-index.ts'
+import type { Change } from '../frames/change.ts'
+import { DueGroups } from './due-groups.ts'
+import { GroupState } from './group.ts'
+import { IntervalSet } from '../interval-set.ts'
+import { keptReason } from './reasons.ts'
+import { SortedByName } from './sorted-by-name.ts'
+
+export const AUDIT_STREAM = 'system.audit'
+
+export type StreamConfig = Pick<
+  Extract<Change, { readonly kind: 'stream_created' }>,
+  'default_durability' | 'retention' | 'failure_policy'
+>
+
+/** Of a stream that is created without saying more, and of the audit stream. */
+export const DEFAULT_STREAM_CONFIG: StreamConfig = {
+  default_durability: 'local-disk',
+  retention: { max_age_millis: null, max_bytes: null, min_cursor_name: null },
+  failure_policy: null,
+}
+
+/** Where a frame is. */
+export interface Place {
+  readonly segmentBase: Position
+  /** Byte offset in the segment. */
+  readonly place: number
+  /** Its length, which counts for what it brings to the log; 0 when it counts already. */
+  readonly frameBytes: number
+}
+
+export interface Cursor {
+  readonly offset: number
+  readonly updatedAtMs: number
+}
+
+export interface Observation {
+  readonly returnedRecords: number
+  readonly nextOffset: number
+  readonly endOfStream: boolean
+  readonly observedAtMs: number
+}
+
+export interface AcknowledgedIncident {
+  readonly atMs: number
+  readonly by: string | null
+  readonly note: string | null
+}
+
+/** Records that a frame brings, by their number in it. */
+export interface RecordsBrought {
+  readonly firstOffset: number
+  readonly count: number
+  readonly ingestTimeMs: number
+  readonly eventTimeMsOf: (number: number) => number
+  readonly payloadBytesOf: (number: number) => number
+}
+
+/** From which site to which, and under which policy. */
+export interface Link {
+  readonly sourceSite: string
+  readonly targetSite: string
+  readonly policy: string
+}
+
+/** What a source site has brought into a stream so far. */
+export interface ReplicationLink {
+  readonly stream: StreamState
+  readonly link: Link
+  readonly nextExpectedOffset: number
+}
+
+export class Group {
+  readonly number: number
+  readonly name: string
+  readonly stream: StreamState
+  readonly queue: GroupState
+  readonly cursors = new Map<string, Cursor>()
+  readonly observations = new Map<string, Observation>()
+  nextClaimNumber = 0
+  /** What the totals of the state count of it (S4). */
+  counted = { leased: 0, delayed: 0 }
+
+  constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
+    this.number = number
+    this.name = name
+    this.stream = stream
+    this.queue = queue
+  }
+}
+
+export class StreamState {
+  readonly number: number
+  readonly tenant: string
+  readonly name: string
+  readonly config: StreamConfig
+  readonly createdAtMs: number
+  readonly index = new RecordIndex()
+  readonly groups = new Map<string, Group>()
+  /** Offsets whose frames are damaged or missing. */
+  holes = new IntervalSet()
+  nextOffset = 0
+  visibleNext = 0
+  /** What is below was removed by retention. */
+  floor = 0
+  /** Of the records from the floor on. */
+  payloadBytes = 0
+  /** Whoever reads waits until the log is written up to here: see `Core.readable`. */
+  readAfter: Position = 0
+  /** Offsets below were told to publishers that did not wait: who reads waits until they are visible, see `Core.readable`. */
+  toldNext = 0
+  /** Whoever tells of the stream waits until the log is committed up to here: that it is there, and where it begins. */
+  tellAfter: Position = 0
+
+  constructor(number: number, tenant: string, name: string, config: StreamConfig, createdAtMs: number) {
+    this.number = number
+    this.tenant = tenant
+    this.name = name
+    this.config = config
+    this.createdAtMs = createdAtMs
+  }
+
+  /** S1 */
+  advance(firstOffset: number, count: number): void {
+    if (firstOffset > this.nextOffset) this.holes.add(this.nextOffset, firstOffset)
+    this.nextOffset = Math.max(this.nextOffset, firstOffset + count)
+  }
+
+  /** S2: what has no place in the index, of the offsets that were given. */
+  findHoles(): void {
+    if (this.index.recordsBetween(this.floor, this.nextOffset) === this.nextOffset - this.floor) return
+    for (const [from, to] of this.index.gaps(this.floor, this.nextOffset)) this.holes.add(from, to)
+  }
+
+  /** Records in a range of a segment that turned out damaged after they were indexed: there, and never given out again. */
+  loseAt(segmentBase: Position, from: number, to: number): void {
+    for (const lost of this.index.offsetsAt(segmentBase, from, to)) this.holes.add(lost.from, lost.end)
+  }
+
+  /** Records of [from, to) that can be read. */
+  readableBetween(from: number, to: number): number {
+    const begin = Math.max(from, this.floor)
+    return to <= begin ? 0 : to - begin - this.holes.coveredBetween(begin, to)
+  }
+}
+
+/** Somebody who needs groups as they are, and has not got round to all of them yet. */
+export interface GroupCopier {
+  /** The group is about to change. */
+  copy(group: Group): void
+}
+
+export class BrokerState {
+  /** Key of delivery ids. Empty until the log's first frame. */
+  secret: Uint8Array = new Uint8Array()
+  /** Highest broker time in any frame, which it never falls below. What says when something happened is of the wall clock. */
+  lastAtMs = 0
+  readonly streams: StreamState[] = []
+  readonly groups: Group[] = []
+  readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
+  readonly links = new Map<string, ReplicationLink>()
+  /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
+  eventsLost = 0
+  /** Over all groups. A lease that has just ended is counted until `expire` has met it. */
+  readonly totals = { leased: 0, delayed: 0 }
+  readonly copiers = new Set<GroupCopier>()
+  readonly #byTenant = new Map<string, Map<string, StreamState>>()
+  readonly #sorted = new Map<string, SortedByName<StreamState>>()
+  readonly #due = new DueGroups()
+
+  stream(tenant: string, name: string): StreamState | undefined {
+    return this.#byTenant.get(tenant)?.get(name)
+  }
+
+  streamsOf(tenant: string): Iterable<StreamState> {
+    return this.#byTenant.get(tenant)?.values() ?? []
+  }
+
+  /** In the order of their names: the first `max` behind one; null: from the first on. */
+  streamsAfter(tenant: string, name: string | null, max: number): StreamState[] {
+    return this.#sorted.get(tenant)?.after(name, max) ?? []
+  }
+
+  /** Groups with a lease or delay that is due. They stay so until it was met. */
+  dueGroups(nowMs: number): Group[] {
+    const groups = this.#due.take(nowMs).flatMap((number) => this.groups[number] ?? [])
+    for (const { number, queue } of groups) this.#due.note(number, queue.nextDueMs)
+    return groups.filter(({ queue }) => queue.nextDueMs <= nowMs)
+  }
+
+  link(stream: StreamState, link: Link): ReplicationLink | undefined {
+    return this.links.get(linkKey(stream, link))
+  }
+
+  // Frames
+
+  applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
+    const stream = new StreamState(number, tenant, name, config, atMs)
+    if (name === AUDIT_STREAM) {
+      stream.advance(this.eventsLost, 0)
+      stream.visibleNext = stream.nextOffset
+    }
+    this.streams[number] = stream
+    const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
+    this.#byTenant.set(tenant, ofTenant.set(name, stream))
+    const sorted = this.#sorted.get(tenant) ?? new SortedByName<StreamState>()
+    this.#sorted.set(tenant, sorted)
+    sorted.add(stream)
+    return stream
+  }
+
+  applyGroupCreated(number: number, stream: StreamState, name: string): Group {
+    const group = new Group(number, name, stream)
+    if (stream.floor > 0) group.queue.dropBelow(stream.floor)
+    this.adopt(group)
+    return group
+  }
+
+  /** A group that is not known yet, as it is. */
+  adopt(group: Group): void {
+    this.groups[group.number] = group
+    group.stream.groups.set(group.name, group)
+    this.#count(group)
+  }
+
+  /** See `GroupState.expire`. */
+  expire(group: Group, nowMs: number, max: number, onExpired?: (offset: number, attempt: number) => void): number {
+    return this.#change(group, ({ queue }) => queue.expire(nowMs, max, onExpired))
+  }
+
+  /** S4 */
+  #change<T>(group: Group, change: (group: Group) => T): T {
+    for (const copier of this.copiers) copier.copy(group)
+    const changed = change(group)
+    this.#count(group)
+    return changed
+  }
+
+  #count({ number, queue, counted }: Group): void {
+    const { leasedCount, delayedCount } = queue
+    this.totals.leased += leasedCount - counted.leased
+    this.totals.delayed += delayedCount - counted.delayed
+    counted.leased = leasedCount
+    counted.delayed = delayedCount
+    this.#due.note(number, queue.nextDueMs)
+  }
+
+  applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
+    const { firstOffset, count, ingestTimeMs, eventTimeMsOf } = brought
+    const firstNew = stream.nextOffset - firstOffset // those before were moved
+    const payloadBytesOf = (number: number): number => {
+      const payloadBytes = brought.payloadBytesOf(number)
+      if (number >= firstNew) stream.payloadBytes += payloadBytes
+      return payloadBytes
+    }
+    stream.index.append(place, firstOffset, count, ingestTimeMs, eventTimeMsOf, payloadBytesOf)
+    stream.advance(firstOffset, count)
+  }
+
+  /** S3. False: the creation of the audit stream was lost to damage, and nothing tells its number. */
+  applyAudited(tenant: string, auditOffset: number, place: Place, atMs: number): boolean {
+    const stream = this.stream(tenant, AUDIT_STREAM) ?? this.#restoreAuditStream(tenant, atMs)
+    if (stream === null) return false
+    const nothing = { firstOffset: auditOffset, count: 1, ingestTimeMs: atMs }
+    this.applyRecords(stream, place, { ...nothing, eventTimeMsOf: () => atMs, payloadBytesOf: () => 0 })
+    return true
+  }
+
+  applyReplicated(stream: StreamState, link: Link, nextExpectedOffset: number): void {
+    this.links.set(linkKey(stream, link), { stream, link, nextExpectedOffset })
+  }
+
+  applyClaim(
+    group: Group,
+    claimNumber: number,
+    atMs: number,
+    expiresAtMs: number,
+    runs: Parameters<GroupState['applyClaim']>[3],
+  ): void {
+    this.passed(atMs)
+    this.#change(group, ({ queue }) => {
+      group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
+      queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
+    })
+  }
+
+  applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs, reason: given }: Resolution): void {
+    const reason = given ?? null
+    this.passed(atMs)
+    this.#change(group, ({ queue }) => {
+      switch (verb) {
+        case 'ack':
+          return queue.applyFinish(offset, attempt, 'acked')
+        case 'nack':
+          return queue.applyFinish(offset, attempt, 'nacked', false, reason)
+        case 'release':
+          return queue.applyRelease(offset, attempt, valueMs, isExpired(group, offset, attempt, atMs), reason)
+        case 'renew':
+          return queue.applyRenew(offset, attempt, valueMs)
+      }
+    })
+  }
+
+  applyFinished(
+    group: Group,
+    offset: number,
+    attempt: number,
+    outcome: 'dead_lettered' | 'stopped',
+    atMs: number,
+    reason: string | null,
+  ): void {
+    this.passed(atMs)
+    const kept = reason === null ? null : keptReason(reason)
+    this.#change(group, ({ queue }) =>
+      queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs), kept),
+    )
+  }
+
+  /** Broker time is another one from here on, and what is left of leases and delays stays what it was. */
+  applyClockSet(setToMs: number, shiftMs: number): void {
+    this.lastAtMs = setToMs
+    for (const group of this.groups) if (group) this.#change(group, ({ queue }) => queue.shiftTimes(shiftMs))
+  }
+
+  applyCursor(group: Group, cursor: string, offset: number, atMs: number): void {
+    this.#change(group, ({ cursors }) => cursors.set(cursor, { offset, updatedAtMs: atMs }))
+  }
+
+  applyObservation(group: Group, consumerId: string, observation: Observation): void {
+    this.#change(group, ({ observations }) => {
+      observations.delete(consumerId) // to stand last: who was seen least recently goes first
+      observations.set(consumerId, observation)
+      if (observations.size <= LIST_ENTRIES_MAX) return
+      const [leastRecent] = observations.keys()
+      observations.delete(leastRecent!)
+    })
+  }
+
+  /** @param removedBytes payload bytes of the records that the floor rises over */
+  applyRetained(stream: StreamState, floor: number, removedBytes: number): void {
+    const left = Math.max(0, stream.payloadBytes - removedBytes) // more, when a removed record could not be read
+    stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
+    stream.floor = Math.max(stream.floor, floor)
+    stream.index.dropBelow(stream.floor)
+    for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
+  }
+
+  applyIncidentAcknowledged(incidentId: string, acknowledged: AcknowledgedIncident): void {
+    this.acknowledgedIncidents.set(incidentId, acknowledged)
+  }
+
+  /** A range of positions in a segment is damaged. */
+  applyDamage(segmentBase: Position, from: Position, to: Position): void {
+    for (const stream of this.streams) stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)
+  }
+
+  /** Broker time was as late as this. */
+  passed(atMs: number): void {
+    if (atMs > this.lastAtMs) this.lastAtMs = atMs
+  }
+
+  /** S2: offsets that were given and have no record are holes. */
+  findHoles(): void {
+    for (const stream of this.streams) stream?.findHoles()
+  }
+
+  /**
+   * The audit stream whose creation was lost: all else of it is constant. Streams are numbered in order, and it came before all others of
+   * its tenant, so its number is the one below theirs that nobody has. Null: there are several, or the others are lost, too.
+   */
+  #restoreAuditStream(tenant: string, atMs: number): StreamState | null {
+    const others = Array.from(this.streamsOf(tenant), ({ number }) => number)
+    if (others.length === 0) return null
+    const below = Array.from({ length: Math.min(...others) }, (_, number) => number)
+    const [number, ...more] = below.filter((each) => this.streams[each] === undefined)
+    if (number === undefined || more.length > 0) return null
+    return this.applyStreamCreated(number, tenant, AUDIT_STREAM, DEFAULT_STREAM_CONFIG, atMs)
+  }
+
+  /** After recovery everything there is was found durable. */
+  makeAllVisible(): void {
+    for (const stream of this.streams) if (stream) stream.visibleNext = stream.nextOffset
+  }
+}
+
+/** Whether a policy acts on a lease that had ended before: then that is how the attempt ended. */
+const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
+  queue.find(offset, attempt, atMs).kind === 'expired'
+
+const linkKey = ({ number }: StreamState, { sourceSite, targetSite, policy }: Link): string =>
+  JSON.stringify([number, sourceSite, targetSite, policy])

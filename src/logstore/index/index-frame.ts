@@ -1,0 +1,78 @@
+import { OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import type { ActiveIndex } from './active-index.ts'
+import { FLAG_COLLAPSED, StoredBatch } from '../batch-frame.ts'
+import { BatchIdentifier } from './identify.ts'
+import { scanBatch } from './scan-batch.ts'
+
+/** Rebuilds index entries from stored frames: what ingest did live, from what it left in the log. */
+export class FrameIndexer {
+  readonly #batch = new OtlpBatch()
+  readonly #identifier = new BatchIdentifier()
+  readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
+
+  /**
+   * Appends the records of one batch frame to `active` and publishes them.
+   *
+   * @param frameOffset  of the frame's header in the segment's file, bytes
+   */
+  add(active: ActiveIndex, frameOffset: number, payload: Buffer): void {
+    const stored = new StoredBatch(payload)
+    const { signal, format, tenant, receivedAtHigh, receivedAtLow } = stored.envelope
+    const batch = this.#batch
+    scanBatch(batch, stored.body, signal, format)
+    const datasets = Array.from({ length: batch.resourceCount }, (_, resource) => stored.datasetOfResource(resource))
+    this.#identifier.identify(batch, stored.body, tenant, signal, datasets)
+    const partitions = datasets.map((dataset) => active.partitionOf(tenant, dataset))
+    for (let record = 0; record < batch.recordCount; record++) {
+      this.#flags[record] = stored.isCollapsed(record) ? FLAG_COLLAPSED : 0
+    }
+    appendRecords(
+      active,
+      batch,
+      this.#identifier.ids,
+      this.#flags,
+      partitions,
+      frameOffset,
+      receivedAtHigh,
+      receivedAtLow,
+    )
+  }
+}
+
+/**
+ * Appends the records of a batch to the index and publishes them.
+ *
+ * @param flags        per record; those with FLAG_COLLAPSED are left out
+ * @param partitions   per resource of the batch
+ * @param frameOffset  of the batch's frame header in the segment's file, bytes
+ * @param receivedAt…  of the batch; the time of records that have none of their own
+ */
+export function appendRecords(
+  active: ActiveIndex,
+  batch: OtlpBatch,
+  ids: Uint32Array,
+  flags: Uint16Array,
+  partitions: readonly number[],
+  frameOffset: number,
+  receivedAtHigh: number,
+  receivedAtLow: number,
+): void {
+  for (let record = 0; record < batch.recordCount; record++) {
+    if ((flags[record]! & FLAG_COLLAPSED) !== 0) continue
+    const high = batch.timeHigh[record]!
+    const low = batch.timeLow[record]!
+    const timeless = (high | low) === 0
+    active.append(
+      ids,
+      4 * record,
+      batch.traceWords,
+      4 * record,
+      timeless ? receivedAtHigh : high,
+      timeless ? receivedAtLow : low,
+      frameOffset,
+      record,
+      partitions[batch.groupResource[batch.recordGroup[record]!]!]!,
+    )
+  }
+  active.publish(receivedAtHigh, receivedAtLow)
+}

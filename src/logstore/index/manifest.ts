@@ -1,0 +1,71 @@
+/**
+ * A bundle's manifest: what is in it, for people and for a start that opens no index. Written last (see sidecar.ts), so that it
+ * stands for a complete sidecar; the index file it names is checked block by block when it is read.
+ */
+import type { Files } from '../../log/files.ts'
+import { publishSidecars, readManifest } from '../../log/sidecar.ts'
+import type { CatalogRow } from './catalog.ts'
+import { INDEX_NAME, INDEX_VERSION } from './index-file.ts'
+import type { IndexHeader } from './index-file.ts'
+
+interface AboutBundle {
+  readonly index_version: number
+  readonly index_identity: number
+  readonly base: number
+  readonly end: number
+  readonly records: number
+  readonly partitions: number
+  /** Decimal, ns since the Unix epoch. */
+  readonly min_time_unix_nano: string
+  readonly max_time_unix_nano: string
+  readonly received_until_unix_nano: string
+}
+
+export interface Bundle extends CatalogRow {
+  /** When the last of its batches was received, ns since the Unix epoch. */
+  readonly receivedUntil: bigint
+}
+
+/** What the header of its index says. */
+export const bundleOf = ({ base, end, minTime, maxTime, receivedUntil, sections, identity }: IndexHeader): Bundle => ({
+  base,
+  end,
+  minTime,
+  maxTime,
+  receivedUntil,
+  records: sections.entries.rows,
+  identity,
+})
+
+/** Publishes the index of the segment in `directory`. */
+export function publishBundle(files: Files, directory: string, index: Uint8Array, header: IndexHeader): Bundle {
+  const about: AboutBundle = {
+    index_version: INDEX_VERSION,
+    index_identity: header.identity,
+    base: header.base,
+    end: header.end,
+    records: header.sections.entries.rows,
+    partitions: header.sections.partitions.rows,
+    min_time_unix_nano: header.minTime.toString(),
+    max_time_unix_nano: header.maxTime.toString(),
+    received_until_unix_nano: header.receivedUntil.toString(),
+  }
+  publishSidecars(files, directory, [{ name: INDEX_NAME, parts: [index] }], about)
+  return bundleOf(header)
+}
+
+/** The bundle of a sealed segment; null when its sidecar is missing, damaged, of another version or segment, and has to be built. */
+export function readBundleManifest(
+  files: Files,
+  segment: { readonly base: number; readonly end: number; readonly directory: string },
+): Bundle | null {
+  const read = readManifest(files, segment.directory)
+  if (read.kind !== 'manifest') return null
+  const about = read.manifest.about as AboutBundle // its checksum says that publishBundle wrote it
+  const { base, end, records, index_identity: identity } = about
+  if (about.index_version !== INDEX_VERSION || base !== segment.base || end !== segment.end) return null
+  const minTime = BigInt(about.min_time_unix_nano)
+  const maxTime = BigInt(about.max_time_unix_nano)
+  const receivedUntil = BigInt(about.received_until_unix_nano)
+  return { base, end, minTime, maxTime, receivedUntil, records, identity }
+}

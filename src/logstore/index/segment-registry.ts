@@ -1,0 +1,132 @@
+/**
+ * Which segments there are and where a query finds each: the active one and those just sealed in their ActiveIndex, the others
+ * in their bundle. Main thread.
+ *
+ * S1  every segment that has frames is in exactly one of the indexed set and the catalog: a query never misses one, and never
+ *     sees one twice
+ * S2  an index is given back when its segment is a bundle (or its lane died) and no query holds a snapshot with it
+ */
+import assert from 'node:assert/strict'
+import type { Position } from '../../log/log-writer.ts'
+import type { ActiveIndexHandle } from './active-index.ts'
+import type { SegmentIndexes } from './segment-indexes.ts'
+import { encodeCatalog } from './catalog.ts'
+import type { Bundle } from './manifest.ts'
+
+interface Indexed {
+  readonly base: Position
+  readonly number: number
+  queries: number
+}
+
+export interface SegmentSnapshot {
+  /** Segments without a bundle, oldest first. */
+  readonly indexed: readonly { readonly base: Position; readonly index: ActiveIndexHandle }[]
+  readonly catalog: SharedArrayBuffer
+  /** Once, when the query is over. */
+  release(): void
+}
+
+export class SegmentRegistry {
+  readonly #indexes: SegmentIndexes
+  readonly #indexed = new Map<Position, Indexed>()
+  /** Not indexed any more, but held by queries. */
+  readonly #retired = new Set<Indexed>()
+  readonly #bundles = new Map<Position, Bundle>()
+  /** null: the bundles changed since it was encoded; the next snapshot needs a new one. */
+  #catalog: SharedArrayBuffer | null = null
+
+  constructor(indexes: SegmentIndexes) {
+    this.#indexes = indexes
+  }
+
+  get bundles(): readonly Bundle[] {
+    return [...this.#bundles.values()].sort((a, b) => a.base - b.base)
+  }
+
+  /** Sealed segments without a bundle: everything indexed but the newest. */
+  sealing(activeBase: Position): { base: Position; number: number }[] {
+    return [...this.#indexed.values()]
+      .filter(({ base }) => base !== activeBase)
+      .map(({ base, number }) => ({ base, number }))
+  }
+
+  /** The decode lane indexes the segment in this index. */
+  open(base: Position, number: number): void {
+    const before = this.#indexed.get(base)
+    if (before) this.#retire(before) // its lane died; the new lane rebuilt the index
+    this.#indexed.set(base, { base, number, queries: 0 })
+  }
+
+  /** Of the segment that was opened last; null before the first. */
+  newest(): ActiveIndexHandle | null {
+    const base = Math.max(...this.#indexed.keys())
+    return this.indexOf(base)
+  }
+
+  indexOf(base: Position): ActiveIndexHandle | null {
+    const indexed = this.#indexed.get(base)
+    return indexed ? this.#indexes.at(indexed.number).handle : null
+  }
+
+  publish(bundle: Bundle): void {
+    this.#bundles.set(bundle.base, bundle)
+    this.#catalog = null
+    const indexed = this.#indexed.get(bundle.base)
+    if (!indexed) return
+    this.#indexed.delete(bundle.base)
+    this.#retire(indexed)
+  }
+
+  drop(base: Position): void {
+    if (this.#bundles.delete(base)) this.#catalog = null
+  }
+
+  snapshot(): SegmentSnapshot {
+    const catalog = (this.#catalog ??= encodeCatalog(this.bundles))
+    const held = [...this.#indexed.values()].sort((a, b) => a.base - b.base)
+    for (const indexed of held) indexed.queries++
+    let released = false
+    return {
+      indexed: held.map(({ base, number }) => ({ base, index: this.#indexes.at(number).handle })),
+      catalog,
+      release: () => {
+        assert(!released)
+        released = true
+        for (const indexed of held) {
+          indexed.queries--
+          this.#giveBackUnused(indexed)
+        }
+      },
+    }
+  }
+
+  /** After a decode lane died: frees the indexes that it took and never told of. */
+  reclaimIndexes(): void {
+    const known = [...this.#indexed.values(), ...this.#retired].map(({ number }) => number)
+    this.#indexes.freeAllBut(new Set(known))
+  }
+
+  /**
+   * Between two decode lanes, of which the second goes on at `tail`: a segment that begins there or behind was announced, and
+   * records were put into its index, but none of its frames was published.
+   */
+  forgetBehind(tail: Position): void {
+    for (const indexed of this.#indexed.values()) {
+      if (indexed.base < tail) continue
+      this.#indexed.delete(indexed.base)
+      this.#retire(indexed)
+    }
+  }
+
+  #retire(indexed: Indexed): void {
+    this.#retired.add(indexed)
+    this.#giveBackUnused(indexed)
+  }
+
+  /** S2 */
+  #giveBackUnused(indexed: Indexed): void {
+    if (indexed.queries > 0 || !this.#retired.delete(indexed)) return
+    this.#indexes.giveBack(indexed.number)
+  }
+}

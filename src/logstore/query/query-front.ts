@@ -1,0 +1,146 @@
+/**
+ * `POST /v1/query` on the main thread: who may ask, places, and a snapshot for the query thread that answers.
+ *
+ * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,
+ * places, body, request, dataset.
+ */
+import { freeMemory } from '../../free-memory.ts'
+import type { Endpoint, OperationDocument } from '../../http/routes.ts'
+import { gatherBody } from '../../http/body.ts'
+import { isIdentity } from '../../http/content-encoding.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import { mediaTypeOf } from '../../http/media-type.ts'
+import { JSON_TYPE } from '../../http/text-answer.ts'
+import { StoreError } from '../../errors.ts'
+import type { Log } from '../../log/log.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { ReadErrors } from '../../observability/read-errors.ts'
+import type { JobPool } from '../../pipeline/jobs.ts'
+import { TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
+import type { Caller } from '../tenants/caller.ts'
+import type { QueryCounters } from '../counters.ts'
+import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
+import { Places } from '../tenants/places.ts'
+import { parseQueryRequest } from './request.ts'
+import type { QueryRequest } from './request.ts'
+import { processNowMs } from './task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask } from './task.ts'
+import { answerRefusal, bodyTimedOut } from '../replies.ts'
+import { refusal } from '../refusals.ts'
+import type { Refusal } from '../refusals.ts'
+import type { SegmentRegistry } from '../index/segment-registry.ts'
+import { mayUseDataset } from '../tenants/tenant-policy.ts'
+import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+
+/** The engine watches its deadline itself; a thread that does not answer this long after it is stuck, and is replaced. */
+const STUCK_MS = 5000
+
+export interface QueryParts {
+  readonly log: Log
+  readonly registry: SegmentRegistry
+  readonly jobs: JobPool<QueryTask, QueryAnswer>
+  readonly maxConcurrentQueries: number
+  readonly counters: QueryCounters
+  readonly logger: Logger
+  readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
+  readonly policy: () => TenantPolicy
+  readonly onIncident: (incident: QueryIncident) => void
+}
+
+export class QueryFront {
+  readonly #parts: QueryParts
+  /** Places are per tenant only: the queue of the query threads bounds the whole. */
+  readonly #places = new Places(Infinity)
+
+  constructor(parts: QueryParts) {
+    this.#parts = parts
+  }
+
+  endpoint(document: OperationDocument): Endpoint {
+    return { document, begin: (head, exchange) => this.#begin(head, exchange) }
+  }
+
+  #begin(head: RequestHead, exchange: Exchange): void {
+    const caller = this.#admit(head)
+    if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    this.#places.arriving(caller.tenant.id, exchange)
+    exchange.onEnd(() => {
+      this.#places.arrived(exchange)
+      this.#places.giveBack(caller.tenant.id)
+    })
+    const startedMs = processNowMs()
+    gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
+      whole: (body) => {
+        this.#places.arrived(exchange)
+        this.#run(exchange, caller, body, startedMs).catch((error: unknown) => exchange.fail(error))
+      },
+      tooLarge: () => this.#refuse(exchange, tooLarge()),
+      timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
+    })
+  }
+
+  #admit(head: RequestHead): Caller | Refusal {
+    const caller = identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
+    if (isRefusal(caller)) return caller
+    if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
+      return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
+    }
+    if (!isIdentity(head.header('content-encoding'))) {
+      return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
+    }
+    if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
+    if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
+      return refusal('concurrency_exceeded', 'the tenant has too many queries in progress')
+    }
+    return caller
+  }
+
+  async #run(exchange: Exchange, caller: Caller, body: Buffer, startedMs: number): Promise<void> {
+    const request = parseQueryRequest(body)
+    if ('kind' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
+    if (!mayUseDataset(caller.tenant.credentials[caller.credentialNumber]!, request.dataset)) {
+      return this.#refuse(exchange, refusal('dataset_not_authorized', 'the credential is not allowed for the dataset'))
+    }
+    const answer = await this.#ask(caller, request, startedMs)
+    const { counters } = this.#parts
+    if (isRefusal(answer)) return this.#refuse(exchange, answer)
+    counters.answered(processNowMs() - startedMs)
+    exchange.onEnd(() => freeMemory(answer))
+    exchange.answer(200, JSON_TYPE, answer)
+  }
+
+  async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+    const { log, registry, jobs, onIncident, logger, readErrors } = this.#parts
+    const segments = registry.snapshot()
+    const { catalog, indexed } = segments
+    const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
+    try {
+      const task: QueryTask = {
+        tenant: caller.tenant.id,
+        request,
+        deadlineAtMs: startedMs + request.deadlineMs,
+        snapshot,
+      }
+      const answer = await jobs.run(task, { timeoutMs: request.deadlineMs + STUCK_MS })
+      if (answer.kind === 'ok') return answer.body
+      if (answer.incident) onIncident(answer.incident)
+      else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
+      return refusal(answer.kind, answer.message)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
+      readErrors.noteFailed('a query', error)
+      logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
+      return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
+    } finally {
+      segments.release()
+    }
+  }
+
+  #refuse(exchange: Exchange, refused: Refusal): void {
+    this.#parts.counters.refused(refused.kind)
+    answerRefusal(exchange, refused, 'json')
+  }
+}
+
+const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)

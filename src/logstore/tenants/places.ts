@@ -1,0 +1,78 @@
+/**
+ * Concurrent requests: a place is held from the headers of a request to its answer. When there is none left, the slowest client whose body
+ * is still arriving gives its place to the next request: of the same tenant when the tenant has none left, of any when the gateway has none.
+ *
+ * P1  a place that was taken is given back exactly once
+ * P2  a client that is given up gives its place back before `giveUp` returns
+ */
+import assert from 'node:assert/strict'
+import { slowestOf } from '../../http/slow-clients.ts'
+import type { WaitedClient } from '../../http/slow-clients.ts'
+
+export class Places {
+  readonly #limit: number
+  #taken = 0
+  readonly #takenByTenant = new Map<string, number>()
+  /** Holders of places whose bodies are not whole, with their tenants. */
+  readonly #arriving = new Map<WaitedClient, string>()
+
+  /** @param limit  over all tenants; Infinity: no limit */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** Takes one place of the whole and one of the tenant's, or none and says which were missing. */
+  tryTake(tenant: string, tenantLimit: number): 'taken' | 'all' | 'tenant' {
+    const isFull = this.#taken >= this.#limit
+    const tenantIsFull = this.#takenBy(tenant) >= tenantLimit
+    if (tenantIsFull && !this.#giveUpSlowest(this.#arrivingOf(tenant))) return isFull ? 'all' : 'tenant'
+    if (isFull && !tenantIsFull && !this.giveUpSlowest()) return 'all'
+    this.#taken++
+    this.#takenByTenant.set(tenant, this.#takenBy(tenant) + 1)
+    return 'taken'
+  }
+
+  giveBack(tenant: string): void {
+    const ofTenant = this.#takenBy(tenant)
+    assert(ofTenant > 0 && this.#taken > 0) // P1
+    this.#taken--
+    if (ofTenant === 1) this.#takenByTenant.delete(tenant)
+    else this.#takenByTenant.set(tenant, ofTenant - 1)
+  }
+
+  /** The body of a client that holds a place begins to arrive. */
+  arriving(tenant: string, client: WaitedClient): void {
+    this.#arriving.set(client, tenant)
+  }
+
+  /** The body is whole, or given up. */
+  arrived(client: WaitedClient): void {
+    this.#arriving.delete(client)
+  }
+
+  /** For want of what a client holds besides its place. @returns false when no client is slow */
+  giveUpSlowest(): boolean {
+    return this.#giveUpSlowest(this.#arriving.keys())
+  }
+
+  #giveUpSlowest(clients: Iterable<WaitedClient>): boolean {
+    const slowest = slowestOf(clients)
+    if (slowest === null) return false
+    const takenBefore = this.#taken
+    slowest.giveUp()
+    assert(this.#taken < takenBefore && !this.#arriving.has(slowest)) // P2
+    return true
+  }
+
+  #takenBy(tenant: string): number {
+    return this.#takenByTenant.get(tenant) ?? 0
+  }
+
+  *#arrivingOf(tenant: string): Iterable<WaitedClient> {
+    for (const [client, ofTenant] of this.#arriving) if (ofTenant === tenant) yield client
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * The policies that requests on their way to the lane were found in: main finds tenant and credential, and names them by their places.
+ *
+ * P1  a request is judged by the policy it was found in, though a newer one has come since
+ * P2  requests come in the order of their policies: what is older than the one of the last request is not asked for again
+ */
+import assert from 'node:assert/strict'
+import type { TenantPolicy } from './tenant-policy.ts'
+
+export class PoliciesInUse {
+  /** Oldest first; never empty. */
+  #policies: readonly TenantPolicy[]
+
+  constructor(policy: TenantPolicy) {
+    this.#policies = [policy]
+  }
+
+  /** Generation of the newest. */
+  get generation(): number {
+    return this.#policies.at(-1)!.generation
+  }
+
+  add(policy: TenantPolicy): void {
+    this.#policies = [...this.#policies, policy]
+  }
+
+  /** P1, P2. Asserts that the policy of this generation was added. */
+  of(policyGeneration: number): TenantPolicy {
+    if (this.#policies[0]!.generation < policyGeneration) {
+      this.#policies = this.#policies.filter(({ generation }) => generation >= policyGeneration)
+    }
+    const policy = this.#policies[0]
+    assert(policy?.generation === policyGeneration)
+    return policy
+  }
+}

@@ -1,0 +1,79 @@
+/** The tenant policy in force, and its reload. */
+import { StoreError, messageOf } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import { readWhole } from '../../log/files.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { developmentPolicy, parseTenantPolicy } from './tenant-policy-file.ts'
+import type { TenantPolicy } from './tenant-policy.ts'
+
+export class PolicyHolder {
+  readonly #files: Files
+  readonly #path: string | null
+  readonly #logger: Logger
+  readonly #listeners: ((policy: TenantPolicy) => void)[] = []
+  #policy: TenantPolicy
+
+  /**
+   * @param path  of the policy file; null: the development policy
+   * @throws StoreError when the file cannot be read or is not a policy
+   */
+  static load(files: Files, path: string | null, logger: Logger): PolicyHolder {
+    const policy = path === null ? developmentPolicy() : readPolicy(files, path, 1)
+    return new PolicyHolder(files, path, logger, policy)
+  }
+
+  private constructor(files: Files, path: string | null, logger: Logger, policy: TenantPolicy) {
+    this.#files = files
+    this.#path = path
+    this.#logger = logger
+    this.#policy = policy
+  }
+
+  get policy(): TenantPolicy {
+    return this.#policy
+  }
+
+  onChange(listener: (policy: TenantPolicy) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Reads the file again. A bad file keeps the policy in force and says why in the log. */
+  reload(): void {
+    if (this.#path === null) {
+      this.#logger.warn(
+        { setting: POLICY_SETTING },
+        'no tenant policy file is set: the development policy stays in force',
+      )
+      return
+    }
+    try {
+      this.#policy = readPolicy(this.#files, this.#path, this.#policy.generation + 1)
+    } catch (error) {
+      const reason = messageOf(error)
+      this.#logger.error(
+        { setting: POLICY_SETTING, reason },
+        'the tenant policy file was refused, the policy before stays in force',
+      )
+      return
+    }
+    const { generation, tenants } = this.#policy
+    this.#logger.info({ generation, tenants: tenants.length }, 'tenant policy reloaded')
+    for (const listener of this.#listeners) listener(this.#policy)
+  }
+}
+
+const POLICY_SETTING = 'LOGSTORE_TENANT_POLICY_FILE'
+
+function readPolicy(files: Files, path: string, generation: number): TenantPolicy {
+  let bytes: Buffer | null
+  try {
+    bytes = readWhole(files, path)
+  } catch (error) {
+    throw new StoreError('invalid', 'tenant_policy_unreadable', `${POLICY_SETTING} names a file that cannot be read`, {
+      cause: error,
+    })
+  }
+  if (!bytes)
+    throw new StoreError('invalid', 'tenant_policy_missing', `${POLICY_SETTING} names a file that does not exist`)
+  return parseTenantPolicy(bytes.toString(), generation)
+}

@@ -1,0 +1,68 @@
+/**
+ * The digests of one body, what to compute and what came out, in plain data: those of a large body come from the thread that has its bytes
+ * (incremental-digests.ts).
+ */
+import { hash } from 'node:crypto'
+import type { ChecksumAlgorithm, ChecksumValue } from './checksums.ts'
+import { beginChecksum, beginHash } from './checksum-algorithms.ts'
+import type { Digest } from './checksum-algorithms.ts'
+
+/** What to compute besides MD5, which every body has for its ETag. */
+export interface DigestPlan {
+  readonly checksums: readonly ChecksumAlgorithm[]
+  readonly sha256: boolean
+}
+
+export interface BodyDigest {
+  readonly bytes: number
+  /** 32 lower-case digits. */
+  readonly md5: string
+  /** In the order of the plan. */
+  readonly checksums: readonly ChecksumValue[]
+  /** 64 lower-case digits; null when not planned. */
+  readonly sha256: string | null
+}
+
+export type RunningChecksums = ReadonlyMap<ChecksumAlgorithm, Digest>
+
+/** Null: it is not planned, or is one of the checksums. */
+export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
+  sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
+
+/** Those of the plan but MD5, which is computed in any case. */
+export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
+  new Map(checksums.flatMap((algorithm) => (algorithm === 'MD5' ? [] : [[algorithm, beginChecksum(algorithm)]])))
+
+/**
+ * Of a body that is there as a whole, once the plan's checksums are loaded.
+ *
+ * @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone
+ */
+export function digestOfWhole(plan: DigestPlan, body: Uint8Array, md5 = hash('md5', body, 'hex')): BodyDigest {
+  const checksums = beginChecksums(plan)
+  const sha256 = beginSha256(plan)
+  for (const digest of checksums.values()) digest.update(body)
+  sha256?.update(body)
+  return bodyDigest(plan, body.length, md5, checksums, sha256)
+}
+
+/** In the order of the plan. */
+export function bodyDigest(
+  plan: DigestPlan,
+  bytes: number,
+  md5: string,
+  checksums: RunningChecksums,
+  sha256: Digest | null,
+): BodyDigest {
+  const digests = new Map<ChecksumAlgorithm, Buffer>()
+  for (const algorithm of plan.checksums) {
+    digests.set(algorithm, checksums.get(algorithm)?.digest() ?? Buffer.from(md5, 'hex')) // MD5 is none of those that run
+  }
+  const ofSha256 = sha256?.digest() ?? digests.get('SHA256')
+  return {
+    bytes,
+    md5,
+    checksums: Array.from(digests, ([algorithm, digest]) => ({ algorithm, value: digest.toString('base64') })),
+    sha256: plan.sha256 ? (ofSha256?.toString('hex') ?? null) : null,
+  }
+}

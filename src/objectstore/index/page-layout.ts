@@ -1,0 +1,20 @@
+/** Sizes of what a page holds: see page.ts. */
+import { VALUE_BYTES } from './value.ts'
+
+export const PAGE_HEADER_BYTES = 16
+export const SLOT_BYTES = 8
+/** Bytes of a key that stand in its slot. */
+export const HEAD_BYTES = 4
+export const CHILD_BYTES = 4
+
+export const valueBytesOf = (level: number): number => (level === 0 ? VALUE_BYTES : CHILD_BYTES)
+
+/** Bytes of a key's rest that stand in the heap. */
+export const tailBytes = (restBytes: number): number => (restBytes > HEAD_BYTES ? restBytes - HEAD_BYTES : 0)
+
+/** Of the rest of a key, from its byte `from` on: the first four bytes as a number, with zeros behind its end. */
+export function headOf(key: Buffer, from: number, end: number): number {
+  let head = 0
+  for (let i = from; i < from + HEAD_BYTES; i++) head = (head << 8) | (i < end ? key[i]! : 0)
+  return head >>> 0
+}

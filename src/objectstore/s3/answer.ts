@@ -1,0 +1,129 @@
+/**
+ * Answers as clients see them: the headers that every answer has, the names under which a client knows them, and refusals.
+ *
+ * A1  a client that speaks S3 finds every header that S3 has under its name there as well (header-text.ts). It speaks S3 if it signs the request,
+ *     or the fields of its form, or sends any `x-amz-…` header
+ * A2  a HEAD is never answered with a body
+ */
+import { textOfHeaders } from '../../http/exchange.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import { isSignedInQuery } from './auth/query-signature-v2.ts'
+import type { SignedRequest } from './auth/canonical-request.ts'
+import { renderError } from './error-answer.ts'
+import { StoreError } from '../../errors.ts'
+import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
+import { S3Error, refuse } from '../refusals.ts'
+import type { EndpointStyle } from './addressing.ts'
+import type { Answer, AnswerBody, HeaderLine } from './handler.ts'
+import { headerText, safeValue } from './header-text.ts'
+import { handlerName } from './operations-table.ts'
+import type { Operation } from './operations-table.ts'
+
+/** Of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
+const HOST_ID = 'objstore'
+const RETRY_AFTER_SECONDS = '1'
+const XML_TYPE = 'application/xml'
+
+/** What the gateway knows of a request when it answers. */
+export interface Asked {
+  readonly method: string
+  readonly speaksS3: boolean
+  readonly style: EndpointStyle
+  /** Null: none of ours. */
+  readonly operation: Operation | null
+  readonly body: { readonly isPresent: boolean; readonly wasTaken: boolean }
+  /** CORS headers of the bucket, for a request from another origin. */
+  readonly cors: readonly HeaderLine[]
+}
+
+/** A1, as far as the head of a request shows it. */
+export function headSpeaksS3({ headers, query }: SignedRequest): boolean {
+  if (headers.has('authorization') || isSignedInQuery(query)) return true
+  for (const name of headers.keys()) if (name.startsWith('x-amz-')) return true
+  return false
+}
+
+export function sendAnswer(exchange: Exchange, asked: Asked, answer: Answer): void {
+  const { status, headers, objectHeaders, body } = answer
+  const ofObject = objectHeaders === undefined ? '' : objectHeaders.textFor(asked.speaksS3)
+  send(exchange, asked, status, ofObject + headerText(headers ?? [], asked.speaksS3), body ?? null)
+}
+
+export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error): void {
+  const { code, status, category, retryable } = refused
+  const headers: HeaderLine[] = [
+    ...refused.headers,
+    ['x-obj-error-code', code],
+    ['x-obj-error-category', category],
+    ['x-obj-error-retryable', String(retryable)],
+    ['x-obj-error-redacted', String(category === 'server')],
+  ]
+  if (category === 'throttle') headers.push(['Retry-After', RETRY_AFTER_SECONDS])
+  const bytes = renderError(refused, { requestId: exchange.id, hostId: HOST_ID })
+  send(exchange, asked, status, headerText(headers, asked.speaksS3), { contentType: XML_TYPE, bytes })
+}
+
+/** What is not a refusal of ours: null when it is our own bug, and its log is all that says more. */
+export function refusalOf(error: unknown): S3Error | null {
+  if (error instanceof S3Error) return error
+  if (!(error instanceof StoreError)) return null
+  if (error.kind === 'overloaded') return refuse('SlowDown', undefined, { cause: error })
+  return error.kind === 'unavailable' ? refuse('ServiceUnavailable', undefined, { cause: error }) : null
+}
+
+/**
+ * Whether an operator must hear of it: a thread or a disk that failed to read, or our own bug. That the log took nothing, or lost what it
+ * had taken, is told once, with its state.
+ *
+ * @param refused what `refusalOf` says of the error
+ */
+export const isFailure = (refused: S3Error | null): boolean =>
+  refused === null ||
+  (refused.category === 'server' && !(refused.cause instanceof FrameNotTaken || refused.cause instanceof FrameLost))
+
+function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: string, body: AnswerBody | null): void {
+  let headers = headersOfEveryAnswer(asked)
+  if (asked.speaksS3) headers += `\r\nx-amz-request-id: ${exchange.id}\r\nx-amz-id-2: ${HOST_ID}`
+  headers += ownHeaders + textOfHeaders(asked.cors)
+
+  if (status === 204 || status === 304) {
+    closeSource(body)
+    exchange.answer(status, null, null, headers)
+  } else if (body === null) {
+    exchange.answer(status, null, '', headers)
+  } else if ('source' in body && (body.source.whole === undefined || asked.method === 'HEAD')) {
+    exchange.answerFrom(status, safeValue(body.contentType), body.lengthBytes, body.source, headers)
+  } else if (asked.method === 'HEAD') {
+    exchange.answer(status, safeValue(body.contentType), null, headers) // A2
+  } else {
+    const bytes = 'bytes' in body ? body.bytes : body.source.whole!
+    exchange.answer(status, safeValue(body.contentType), bytes, headers)
+  }
+}
+
+/** As many as there are operations, twice or three times. */
+const ofEveryAnswer = new Map<string, string>()
+
+function headersOfEveryAnswer({ operation, style, body }: Asked): string {
+  const taken = body.wasTaken && operation !== null ? operation.body : 'discarded'
+  const disposition = body.isPresent ? taken : 'none'
+  const about = `${operation?.name} ${style} ${disposition}`
+  let headers = ofEveryAnswer.get(about)
+  if (headers === undefined) {
+    headers = textOfHeaders([
+      ['x-obj-profile', 'objapi-core-v1'],
+      ['x-obj-gateway-contract', 'v1'],
+      ['x-obj-operation', operation?.name ?? 'Unsupported'],
+      ['x-obj-handler', operation === null ? 'none' : handlerName(operation.name)],
+      ['x-obj-addressing-contract', 'v1'],
+      ['x-obj-endpoint-style', style],
+      ['x-obj-body-disposition', disposition],
+    ])
+    ofEveryAnswer.set(about, headers)
+  }
+  return headers
+}
+
+function closeSource(body: AnswerBody | null): void {
+  if (body !== null && 'source' in body) body.source.close()
+}

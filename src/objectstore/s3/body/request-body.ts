@@ -1,0 +1,226 @@
+/**
+ * The body of a request, from the connection to whoever takes it.
+ *
+ * B1  what arrives before somebody takes the body, or while the taker wants to wait, is held, and the client is kept from sending more: no
+ *     more is held than was on its way
+ * B2  pieces come to the taker in their order, one after the other, never while it waits
+ * B3  a body ends for its taker in one of: its last piece was taken, a refusal. What comes after a refusal is dropped
+ */
+import assert from 'node:assert/strict'
+import type { Exchange } from '../../../http/exchange.ts'
+import { AwsChunkedDecoder } from './aws-chunked.ts'
+import type { AwsChunkedFraming } from './aws-chunked.ts'
+import type { BodyWriter } from '../../operations.ts'
+import { refuse } from '../../refusals.ts'
+import type { S3Error } from '../../refusals.ts'
+import type { BodyChunks, CollectedBody, PipedBody, RequestBody } from '../handler.ts'
+
+type BodyExchange = Pick<Exchange, 'readBody' | 'pauseBody' | 'resumeBody' | 'onEnd'>
+
+interface Taker {
+  readonly sink: BodyChunks
+  whole(): void
+  refused(error: unknown): void
+}
+
+export class ExchangeBody implements RequestBody {
+  readonly contentLength: number | null
+  /** Whether the request has a body at all. */
+  readonly isPresent: boolean
+  readonly #exchange: BodyExchange
+  /** Arrived, and not taken. */
+  readonly #held: Uint8Array[] = []
+  #state: 'arriving' | 'whole' | 'refused' = 'arriving'
+  #refusal: unknown = null
+  #taker: Taker | null = null
+  #wasTaken = false
+  #isWaiting = false
+
+  /** To be made while the request begins. @param contentLength -1: not declared */
+  constructor(exchange: BodyExchange, contentLength: number, headers: ReadonlyMap<string, string>) {
+    this.#exchange = exchange
+    this.contentLength = contentLength < 0 ? null : contentLength
+    this.isPresent = contentLength > 0 || headers.has('transfer-encoding')
+    if (!this.isPresent) {
+      this.#state = 'whole'
+      return
+    }
+    exchange.readBody(Infinity, {
+      chunk: (bytes, isLast) => this.#chunk(bytes, isLast),
+      tooLarge: () => assert.fail('there is no limit: the one of the payload is judged here'),
+      timedOut: (why) => this.#end(why === 'stalled' ? 'RequestTimeout' : 'SlowDown'),
+    })
+    exchange.onEnd(() => this.#end('IncompleteBody'))
+  }
+
+  /** Whether somebody took it, or began to. */
+  get wasTaken(): boolean {
+    return this.#wasTaken
+  }
+
+  async collect(limitBytes: number, framing: AwsChunkedFraming | null): Promise<CollectedBody> {
+    const pieces: Buffer[] = []
+    const payload = this.#payload(limitBytes, framing, (bytes) => void pieces.push(Buffer.from(bytes)))
+    await this.read({
+      chunk(bytes) {
+        payload.push(bytes)
+        return null
+      },
+    })
+    const trailer = payload.finish()
+    return { bytes: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces), trailer }
+  }
+
+  async pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
+    try {
+      let hasRoom = true
+      const payload = this.#payload(limitBytes, framing, (bytes) => {
+        hasRoom = writer.write(bytes) && hasRoom
+      })
+      await this.read({
+        chunk(bytes) {
+          payload.push(bytes)
+          if (hasRoom) return null
+          return new Promise((resolve) => {
+            writer.onDrain(() => {
+              hasRoom = true
+              resolve()
+            })
+          })
+        },
+      })
+      const trailer = payload.finish()
+      return { received: await writer.finish(), trailer }
+    } catch (error) {
+      writer.abandon()
+      throw error
+    }
+  }
+
+  read(sink: BodyChunks): Promise<void> {
+    assert(!this.#wasTaken, 'a body is taken once')
+    this.#wasTaken = true
+    return new Promise((resolve, reject) => {
+      this.#taker = { sink, whole: resolve, refused: reject }
+      this.#pump()
+    })
+  }
+
+  /** Takes bytes of the wire, hands on those of the payload. */
+  #payload(limitBytes: number, framing: AwsChunkedFraming | null, sink: (bytes: Uint8Array) => void): Payload {
+    const declaredBytes = framing?.decodedBytes ?? this.contentLength
+    if (declaredBytes !== null && declaredBytes > limitBytes) throw tooLarge(limitBytes, declaredBytes)
+    if (framing !== null) {
+      const decoder = new AwsChunkedDecoder(framing, sink)
+      return { push: (bytes) => decoder.push(bytes), finish: () => decoder.finish() }
+    }
+    let payloadBytes = 0
+    return {
+      push(bytes) {
+        payloadBytes += bytes.byteLength
+        if (payloadBytes > limitBytes) throw tooLarge(limitBytes)
+        sink(bytes)
+      },
+      finish: () => null,
+    }
+  }
+
+  #chunk(bytes: Uint8Array, isLast: boolean): void {
+    if (this.#state !== 'arriving') return // B3
+    if (isLast) this.#state = 'whole'
+    if (this.#taker !== null && !this.#isWaiting && this.#held.length === 0) {
+      this.#give(this.#taker, bytes)
+    } else if (bytes.byteLength > 0) {
+      this.#held.push(Buffer.from(bytes))
+    }
+    if (!isLast && (this.#taker === null || this.#isWaiting)) this.#exchange.pauseBody() // B1
+    this.#pump()
+  }
+
+  /** The body ends short. */
+  #end(code: 'RequestTimeout' | 'SlowDown' | 'IncompleteBody'): void {
+    if (this.#state === 'arriving') this.#refuse(refuse(code))
+  }
+
+  #refuse(refusal: unknown): void {
+    this.#state = 'refused'
+    this.#refusal = refusal
+    this.#held.length = 0
+    const taker = this.#taker
+    this.#taker = null
+    taker?.refused(refusal)
+  }
+
+  /** Gives what is held, until the taker waits; then asks the client for more, or tells that this was all. */
+  #pump(): void {
+    const taker = this.#taker
+    if (taker === null || this.#isWaiting) return
+    if (this.#state === 'refused') return taker.refused(this.#refusal)
+    while (this.#held.length > 0) {
+      this.#give(taker, this.#held.shift()!) // there is one
+      if (this.#taker === null || this.#isWaiting) return
+    }
+    if (this.#state === 'arriving') return this.#exchange.resumeBody()
+    this.#taker = null
+    taker.whole()
+  }
+
+  #give(taker: Taker, bytes: Uint8Array): void {
+    if (bytes.byteLength === 0) return
+    let waiting: Promise<void> | null
+    try {
+      waiting = taker.sink.chunk(bytes)
+    } catch (error) {
+      return this.#refuse(error)
+    }
+    if (waiting === null) return
+    this.#isWaiting = true // B2
+    void this.#wait(waiting)
+  }
+
+  async #wait(waiting: Promise<void>): Promise<void> {
+    try {
+      await waiting
+    } catch (error) {
+      this.#isWaiting = false
+      return this.#refuse(error)
+    }
+    this.#isWaiting = false
+    this.#pump()
+  }
+}
+
+interface Payload {
+  push(bytes: Uint8Array): void
+  finish(): string | null
+}
+
+function tooLarge(limitBytes: number, proposedBytes?: number): S3Error {
+  const proposed = proposedBytes === undefined ? {} : { ProposedSize: proposedBytes }
+  return refuse('EntityTooLarge', undefined, { fields: { ...proposed, MaxSizeAllowed: limitBytes } })
+}
+
+/** A body that is collected once, and then given to whoever collects it again. */
+export class RepeatableBody implements RequestBody {
+  readonly contentLength: number | null
+  readonly #body: RequestBody
+  #collected: Promise<CollectedBody> | null = null
+
+  constructor(body: RequestBody) {
+    this.contentLength = body.contentLength
+    this.#body = body
+  }
+
+  collect(limitBytes: number, framing: AwsChunkedFraming | null): Promise<CollectedBody> {
+    this.#collected ??= this.#body.collect(limitBytes, framing)
+    return this.#collected
+  }
+
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
+    return this.#body.pipe(limitBytes, framing, writer)
+  }
+
+  read(sink: BodyChunks): Promise<void> {
+    return this.#body.read(sink)
+  }
+}

@@ -1,0 +1,36 @@
+/** The caller's own buckets, by name. Pages only when it is asked for. */
+import { renderBucketListing } from './bucket-answers.ts'
+import { refuse } from '../../refusals.ts'
+import type { ServiceHandler } from '../handler.ts'
+import { integer } from '../page-bounds.ts'
+import { readToken, tokenOf } from './continuation-token.ts'
+
+const BUCKETS_MAX = 10_000
+
+export const listBuckets: ServiceHandler = async ({ query, caller }, { store, region }) => {
+  if (caller.principal === null) throw refuse('AccessDenied')
+  const owner = caller.principal.id
+  const prefix = query.get('prefix') ?? null
+  const token = query.get('continuation-token') ?? null
+  const max = maxOf(query)
+  const isPaged = query.has('max-buckets') || token !== null || prefix !== null
+
+  const after = token === null ? '' : readToken(token).toString()
+  const isOurs = (query.get('bucket-region') || region) === region
+  const matching = store
+    .buckets(owner)
+    .filter(({ name }) => isOurs && name > after && (prefix === null || name.startsWith(prefix)))
+  const page = matching.slice(0, max)
+  const buckets = page.map(({ name, createdMs }) => ({ name, createdMs, region: isPaged ? region : null }))
+  const continuationToken = matching.length > max ? tokenOf(Buffer.from(page.at(-1)!.name)) : null // max is at least 1
+  const bytes = renderBucketListing({ owner, buckets, continuationToken, prefix })
+  return { status: 200, body: { contentType: 'application/xml', bytes } }
+}
+
+function maxOf(query: ReadonlyMap<string, string>): number {
+  const max = integer(query, 'max-buckets', BUCKETS_MAX)
+  if (max >= 1) return Math.min(max, BUCKETS_MAX)
+  throw refuse('InvalidArgument', `Argument max-buckets must be an integer between 1 and ${BUCKETS_MAX}`, {
+    fields: { ArgumentName: 'max-buckets', ArgumentValue: max },
+  })
+}

@@ -1,0 +1,127 @@
+/**
+ * Which operation a request asks for.
+ *
+ * Judged in this order: size of target and headers, number of parameters, authority, target, key, operation. What is none of the profile's
+ * operations is NotImplemented, whatever it is.
+ */
+import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
+import { invalidUri, percentDecoded } from './addressing.ts'
+import type { Address, AddressedRequest, Addressing } from './addressing.ts'
+import { eitherHeader } from './auth/request-identity.ts'
+import type { SignedRequest } from './auth/canonical-request.ts'
+import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
+import { isSignedInQuery } from './auth/query-signature-v2.ts'
+import { withHeadersInQuery } from './headers-in-query.ts'
+import { ONLY_VERSION, OPERATIONS, SELECTING_PARAMETERS, VERSION } from './operations-table.ts'
+import type { Extension, Operation, OperationTarget } from './operations-table.ts'
+
+export interface Classified {
+  readonly operation: Operation
+  readonly address: Address
+  /** Decoded; the first of a repeated one, '' for one without a value. */
+  readonly query: ReadonlyMap<string, string>
+  /** By lower-case name; of a pre-signed URL with those in its query. */
+  readonly headers: ReadonlyMap<string, string>
+}
+
+/** Of UTF-8 for one UTF-16 code unit, at most: short texts need not be measured. */
+const BYTES_PER_UNIT_MAX = 3
+
+/** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, BadRequest, KeyTooLongError, NotImplemented */
+export function classify(
+  request: SignedRequest & AddressedRequest,
+  addressing: Addressing,
+  extensions: ReadonlySet<Extension>,
+): Classified {
+  checkSizes(request)
+  const query = parseQuery(request.query)
+  const headers = isSignedInQuery(request.query) ? withHeadersInQuery(request.headers, query) : request.headers
+  const address = addressing.addressOf(request)
+  const target = address.bucket === null ? 'service' : address.key === null ? 'bucket' : 'object'
+  const operation = rowsOf(request.method, target).find((row) => isMeant(row, query, headers))
+  if (operation === undefined) throw outsideProfile('This operation')
+  const { extension, name, parameters } = operation
+  if (parameters !== null) {
+    for (const [parameter, value] of query) {
+      if (asksForElse(operation, parameter, value))
+        throw outsideProfile(`What the parameter ${parameter} asks for here`)
+    }
+  }
+  if (extension !== null && !extensions.has(extension))
+    throw outsideProfile(`${name} needs the extension ${extension}, and`)
+  return { operation, address, query, headers }
+}
+
+function checkSizes({ path, query, headers }: SignedRequest): void {
+  if (
+    BYTES_PER_UNIT_MAX * (path.length + query.length) + 1 > TARGET_BYTES_MAX &&
+    targetBytes(path, query) > TARGET_BYTES_MAX
+  ) {
+    throw invalidUri(`The target of a request must not exceed ${TARGET_BYTES_MAX} bytes.`)
+  }
+  let units = 0
+  for (const [name, value] of headers) units += name.length + value.length
+  if (BYTES_PER_UNIT_MAX * units > HEADERS_BYTES_MAX && headerBytes(headers) > HEADERS_BYTES_MAX) {
+    throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
+  }
+}
+
+const targetBytes = (path: string, query: string): number =>
+  Buffer.byteLength(path) + (query === '' ? 0 : 1 + Buffer.byteLength(query))
+
+function headerBytes(headers: ReadonlyMap<string, string>): number {
+  let bytes = 0
+  for (const [name, value] of headers) bytes += name.length + Buffer.byteLength(value)
+  return bytes
+}
+
+/** @param raw without the question mark. Plus signs are spaces, as browsers write them. */
+function parseQuery(raw: string): ReadonlyMap<string, string> {
+  const query = new Map<string, string>()
+  if (raw === '') return query
+  const parameters = raw.split('&').filter((parameter) => parameter !== '')
+  if (parameters.length > QUERY_PARAMETERS_MAX) {
+    throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
+  }
+  for (const parameter of parameters) {
+    const at = parameter.indexOf('=')
+    const name = decoded(at < 0 ? parameter : parameter.slice(0, at))
+    const value = at < 0 ? '' : decoded(parameter.slice(at + 1))
+    if (!query.has(name)) query.set(name, value)
+  }
+  return query
+}
+
+const decoded = (text: string): string => percentDecoded(text.includes('+') ? text.replaceAll('+', ' ') : text)
+
+type Rows = Map<OperationTarget, Operation[]>
+const rows = new Map<string, Rows>()
+for (const operation of OPERATIONS) {
+  const targets: OperationTarget[] = operation.target === 'bucket or object' ? ['bucket', 'object'] : [operation.target]
+  const ofMethod: Rows = rows.get(operation.method) ?? new Map()
+  rows.set(operation.method, ofMethod)
+  for (const target of targets) ofMethod.set(target, [...(ofMethod.get(target) ?? []), operation])
+}
+
+const rowsOf = (method: string, target: OperationTarget): readonly Operation[] => rows.get(method)?.get(target) ?? []
+
+/** O1 of the table. */
+function isMeant(
+  { selectors, header }: Operation,
+  query: ReadonlyMap<string, string>,
+  headers: ReadonlyMap<string, string>,
+): boolean {
+  if (header !== null && eitherHeader(headers, header) === undefined) return false
+  return selectors.every(({ name, value }) => (value === null ? query.has(name) : query.get(name) === value))
+}
+
+/** O2 and O3 of the table. */
+function asksForElse({ selectors, parameters }: Operation, name: string, value: string): boolean {
+  if (!SELECTING_PARAMETERS.has(name) || parameters === null) return false
+  if (parameters.includes(name)) return name === VERSION && value !== ONLY_VERSION // O3
+  return !selectors.some((selector) => selector.name === name)
+}
+
+const outsideProfile = (what: string): S3Error =>
+  refuse('NotImplemented', `${what} is outside the profile objapi-core-v1.`)

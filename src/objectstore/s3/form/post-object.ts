@@ -1,0 +1,185 @@
+/**
+ * PostObject: a browser's form. What it says before its file is who sends it, where the file goes and what it is to be; the file goes to the
+ * store as it comes.
+ *
+ * F1  nothing is kept before the form was read to its end, the caller was found to be allowed what the form says, and the file to be as
+ *     large as its policy wants it
+ * F2  a form that is refused ends the request at once: the rest is not waited for
+ * F3  what is refused before its caller was found to be allowed this is refused whether or not there is such a bucket
+ */
+import assert from 'node:assert/strict'
+import { isSignedForm } from '../auth/form-signature.ts'
+import { checksumsOfObject, digestPlan } from '../body/body-claims.ts'
+import type { BodyClaims } from '../body/body-claims.ts'
+import { declaredChecksum } from '../body/declared-checksum.ts'
+import type { ChecksumAlgorithm } from '../../bodies/checksums.ts'
+import type { FormFields } from './form-fields.ts'
+import { formBoundary } from './part-headers.ts'
+import { PostForm } from './post-form.ts'
+import { PostPolicy } from './post-policy.ts'
+import { FORM_BYTES_MAX } from '../document-limits.ts'
+import type { BodyWriter, Bucket, ObjectAttributes, Precondition } from '../../operations.ts'
+import { demandExpectedOwner } from '../authorize.ts'
+import type { FormHandler, GatewayContext, GatewayRequest } from '../handler.ts'
+import { demandSize } from '../body/receive-body.ts'
+import { withoutAcls } from '../objects/acl.ts'
+import { attributesOf } from '../objects/attributes.ts'
+import { writePrecondition } from '../objects/conditions.ts'
+import { formHeaders, formTags } from './form-headers.ts'
+import { demandConditions, demandTagging } from '../objects/further-actions.ts'
+import { demandClaimed, keepObject } from '../objects/incoming-object.ts'
+import { checkKey } from '../objects/object-key.ts'
+import { postAnswer } from './post-answer.ts'
+
+export const postObject: FormHandler = async (request, bucketName, context) => {
+  const { headers, body } = request
+  const boundary = formBoundary(headers.get('content-type') ?? null)
+  if (body.contentLength !== null) demandSize(body.contentLength, context.putBytesMax + FORM_BYTES_MAX)
+  const upload = new FormUpload(request, bucketName, context)
+  const form = new PostForm(boundary, upload)
+  try {
+    await body.read({
+      chunk(bytes) {
+        form.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+        return upload.pause()
+      },
+    })
+    form.end()
+    return await upload.keep()
+  } catch (error) {
+    upload.abandon()
+    throw error
+  }
+}
+
+/** What the fields of a form make of it. */
+interface FormTarget {
+  readonly fields: FormFields
+  readonly policy: PostPolicy | null
+  readonly claims: BodyClaims
+  readonly algorithms: readonly ChecksumAlgorithm[]
+  readonly key: string
+  readonly attributes: ObjectAttributes
+  readonly precondition: Precondition
+  /** The request as the form has it: of whom it is, with what headers and tags. */
+  readonly asked: GatewayRequest
+}
+
+/** Where the file goes. */
+interface FormPlace {
+  readonly bucket: Bucket
+  readonly writer: BodyWriter
+}
+
+class FormUpload {
+  readonly #request: GatewayRequest
+  readonly #bucketName: string
+  readonly #context: GatewayContext
+  #target: FormTarget | null = null
+  #place: FormPlace | null = null
+  /** To be waited for by the next chunk; null: it was. */
+  #opening: Promise<void> | null = null
+  /** Of the file, from the chunk that ended the fields: no more comes before there is a place for it. */
+  readonly #early: Buffer[] = []
+  #isFull = false
+  #onDrain = (): void => {}
+  #fileBytes = 0
+  #isAbandoned = false
+
+  constructor(request: GatewayRequest, bucketName: string, context: GatewayContext) {
+    this.#request = request
+    this.#bucketName = bucketName
+    this.#context = context
+  }
+
+  /** F3 */
+  onFields(fields: FormFields): void {
+    const { caller, headers: requestHeaders } = this.#request
+    const field = (name: string): string | undefined => fields.get(name) ?? undefined
+    if (isSignedForm(field)) this.#request.answerAsS3()
+    const principal = this.#context.authenticateForm(field, caller)
+    const policyField = fields.get('policy')
+    const policy = policyField === null ? null : PostPolicy.parse(policyField)
+    policy?.check(this.#bucketName, fields, this.#context.nowMs())
+    const key = fields.require('key')
+    checkKey(key)
+
+    const fieldHeaders = formHeaders(fields)
+    const headers = this.#context.ignoresAcls ? withoutAcls(fieldHeaders) : fieldHeaders
+    const attributes = { ...attributesOf({ headers }), tags: formTags(fields) }
+    const precondition = writePrecondition(requestHeaders, key)
+    const claims = { contentMd5: null, sha256: null, checksum: declaredChecksum(headers) }
+    const algorithms = checksumsOfObject(claims)
+    const asked = {
+      ...this.#request,
+      caller: { ...caller, principal },
+      headers: new Map([...requestHeaders, ...fieldHeaders]),
+      requestTags: attributes.tags,
+    }
+    this.#target = { fields, policy, claims, algorithms, key, attributes, precondition, asked }
+    this.#opening = this.#open(this.#target)
+  }
+
+  onFile(bytes: Buffer): void {
+    this.#fileBytes += bytes.length
+    demandSize(this.#fileBytes, this.#context.putBytesMax)
+    this.#target?.policy?.checkNotTooLarge(this.#fileBytes)
+    if (this.#place === null) this.#early.push(Buffer.from(bytes))
+    else if (!this.#place.writer.write(bytes)) this.#isFull = true
+  }
+
+  /** Null: no reason to wait. It rejects when the caller may not do this: F2 */
+  pause(): Promise<void> | null {
+    return this.#opening === null && !this.#isFull ? null : this.#wait()
+  }
+
+  /** F1: every chunk was waited for. */
+  async keep(): Promise<ReturnType<typeof postAnswer>> {
+    assert(this.#target !== null && this.#place !== null, 'the fields come before the file')
+    const { fields, policy, claims, algorithms, key, attributes, precondition } = this.#target
+    const { bucket, writer } = this.#place
+    policy?.checkNotTooSmall(this.#fileBytes)
+    const body = await writer.finish()
+    demandClaimed(claims, body)
+    const object = { bucket, key, attributes, body, precondition }
+    const kept = await keepObject(this.#context.store, object, algorithms)
+    return postAnswer(this.#request, bucket, fields, object, kept)
+  }
+
+  abandon(): void {
+    this.#isAbandoned = true
+    this.#place?.writer.abandon()
+    this.#opening?.catch(() => {}) // nobody asks any more what it refuses
+  }
+
+  /** F1, F3 */
+  async #open({ asked, key, attributes, precondition, claims, algorithms }: FormTarget): Promise<void> {
+    const { store } = this.#context
+    const bucket = await this.#context.authorize(asked, 's3:PutObject', this.#bucketName, key)
+    demandExpectedOwner(this.#request, bucket)
+    await demandTagging(asked, bucket, key, attributes.tags, this.#context)
+    await demandConditions(asked, bucket, key, this.#context)
+    precondition(store.peek(bucket, key))
+    if (this.#isAbandoned) return
+    const writer = store.receive(null, digestPlan(claims, algorithms), { bucket, key, upload: null })
+    writer.onDrain(() => {
+      this.#isFull = false
+      this.#onDrain()
+    })
+    this.#place = { bucket, writer }
+    for (const bytes of this.#early) if (!writer.write(bytes)) this.#isFull = true
+    this.#early.length = 0
+  }
+
+  async #wait(): Promise<void> {
+    if (this.#opening !== null) {
+      const opening = this.#opening
+      this.#opening = null
+      await opening
+    }
+    if (!this.#isFull) return
+    await new Promise<void>((resolve) => {
+      this.#onDrain = resolve
+    })
+  }
+}

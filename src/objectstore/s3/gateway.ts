@@ -1,0 +1,304 @@
+/**
+ * The object store over HTTP: its management routes, and behind them, for whatever else comes, the gateway.
+ *
+ * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
+ * has it.
+ *
+ * G1  nobody is told of what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
+ *     they are (operations-table O4)
+ */
+import { hostOf } from '../../addresses.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import type { HttpService, Route } from '../../http/routes.ts'
+import { answerText } from '../../http/text-answer.ts'
+import type { TrustedProxies } from '../../http/trusted-proxies.ts'
+import type { WebGuard } from '../../http/web-guard.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { Authenticator } from './auth/authenticator.ts'
+import type { SignedRequest } from './auth/canonical-request.ts'
+import type { Caller } from './auth/request-identity.ts'
+import { demandEmptyContent } from './body/content-sha256.ts'
+import type { StoreCounters } from '../counters.ts'
+import { TAGGING_BODY_BYTES_MAX } from './document-limits.ts'
+import { readTagging } from './objects/tagging.ts'
+import type { Bucket, ObjectStore } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import { Addressing } from './addressing.ts'
+import type { AddressedRequest } from './addressing.ts'
+import { Admission } from './admission.ts'
+import { headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
+import type { Asked } from './answer.ts'
+import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
+import { ExchangeBody, RepeatableBody } from './body/request-body.ts'
+import { corsRequestOf, corsRulesOf, policyOf } from './bucket-documents.ts'
+import { classify } from './classify.ts'
+import type { Classified } from './classify.ts'
+import { collectBody } from './body/collect-body.ts'
+import { confirmed } from './confirmed.ts'
+import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
+import type { HandlerOf, Handlers } from './handlers.ts'
+import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
+import { withoutAcls } from './objects/acl.ts'
+import type { Extension } from './operations-table.ts'
+import { Pace } from './pace.ts'
+import { asksForRequestTags } from './policy/policy-values.ts'
+
+export interface GatewayParts {
+  readonly store: ObjectStore
+  readonly authenticator: Authenticator
+  readonly handlers: Handlers
+  /** Where requests need no credentials; null: they do, or a policy lets everybody in. */
+  readonly guard: WebGuard | null
+  readonly proxies: Pick<TrustedProxies, 'isSecure' | 'addressOf'>
+  /** Trusted, of virtual-host addressing; null: path-style only. */
+  readonly baseDomain: string | null
+  readonly region: string
+  readonly extensions: ReadonlySet<Extension>
+  /** Cap of a single PUT and of a part. */
+  readonly putBytesMax: number
+  /** Default 1024. */
+  readonly concurrentRequestsMax?: number
+  /** Of the management routes, which go before every bucket. */
+  readonly management: readonly Route[]
+  /** Unix epoch. */
+  readonly nowMs: () => number
+  /** Calls in the next turn of the event loop. */
+  readonly nextTurn: (run: () => void) => void
+  readonly logger: Pick<Logger, 'error'>
+  readonly counters: Pick<StoreCounters, 'refused'>
+}
+
+const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
+const NO_BODY = { isPresent: false, wasTaken: false }
+
+export function objectStoreGateway(parts: GatewayParts): HttpService {
+  const gateway = new Gateway(parts)
+  return {
+    name: 'objectstore',
+    requestIdHeader: 'x-obj-request-id',
+    requestIdAlias: 'x-amz-request-id',
+    ownRequestIds: 'printable',
+    requestIdPrefix: 'objreq-',
+    routes: parts.management,
+    // The gateway takes every path and every method that no management route has.
+    notFound: (head, exchange) => gateway.begin(head, exchange),
+    methodNotAllowed: (_head, exchange, allow) =>
+      answerText(exchange, 405, 'Method not allowed', [['allow', allow.join(', ')]]),
+    malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
+    internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
+  }
+}
+
+const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
+
+type Request = SignedRequest & AddressedRequest
+
+class Gateway {
+  readonly #parts: GatewayParts
+  readonly #addressing: Addressing
+  readonly #admission: Admission
+  readonly #authorization: Authorization
+  readonly #context: GatewayContext
+
+  constructor(parts: GatewayParts) {
+    const { store, authenticator, region, extensions, putBytesMax, nowMs } = parts
+    const pace = new Pace(parts.nextTurn)
+    this.#parts = parts
+    this.#addressing = new Addressing(parts.baseDomain)
+    this.#admission = new Admission(parts.concurrentRequestsMax ?? CONCURRENT_REQUESTS_MAX)
+    this.#authorization = new Authorization(store, nowMs, pace)
+    this.#context = {
+      store,
+      region,
+      putBytesMax,
+      ignoresAcls: extensions.has('ignore-acl-headers'),
+      nowMs,
+      pace,
+      authorize: (request, action, bucketName, key) => this.#authorization.demand(request, action, bucketName, key),
+      authenticateForm: (field, caller) => authenticator.authenticateForm(field, caller),
+    }
+  }
+
+  begin(head: RequestHead, exchange: Exchange): void {
+    const { method, path, query } = head
+    const headers = head.headers()
+    const isSecure = this.#parts.proxies.isSecure(exchange, headers)
+    const request: Request = { method, path, query, headers, isSecure }
+    const body = new ExchangeBody(exchange, head.contentLength, headers)
+    const asked: Asked = { method, speaksS3: headSpeaksS3(request), style: 'path', operation: null, body, cors: [] }
+    let classified: Classified
+    try {
+      this.#keepPagesOut(request)
+      classified = classify(request, this.#addressing, this.#parts.extensions)
+    } catch (error) {
+      return this.#failUnclassified(request, exchange, asked, error)
+    }
+    const { operation, address } = classified
+    void this.#serve(request, classified, body, exchange, { ...asked, operation, style: address.style })
+  }
+
+  /** A preflight does nothing, and the same rules of the bucket answer it. @throws S3Error AccessDenied */
+  #keepPagesOut(request: Request): void {
+    const { guard } = this.#parts
+    if (guard === null) return
+    const { headers, method } = request
+    const host = headers.get('host') ?? ''
+    const isAllowed = (): boolean =>
+      method === 'OPTIONS' || this.#corsHeaders(request, this.#addressing.placeOf(request).bucket).length > 0
+    const problem = guard.hostProblem(host) ?? guard.siteProblem(headers.get('sec-fetch-site') ?? '', isAllowed)
+    if (problem !== null && hostOf(host) !== null) throw refuse('AccessDenied', problem) // no host at all is an InvalidURI
+  }
+
+  async #serve(
+    request: Request,
+    classified: Classified,
+    body: ExchangeBody,
+    exchange: Exchange,
+    asked: Asked,
+  ): Promise<void> {
+    let cors: readonly HeaderLine[] = []
+    let speaksS3 = asked.speaksS3
+    const answerAsS3 = (): void => void (speaksS3 = true)
+    try {
+      cors = this.#corsHeaders(request, classified.address.bucket)
+      this.#admission.enter(exchange)
+      const answer = await this.#perform(request, classified, body, exchange, answerAsS3)
+      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
+      sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
+    } catch (error) {
+      const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
+      const known = await confirmed(this.#parts.store, error)
+      this.#fail(exchange, { ...asked, speaksS3, cors: isHidden ? [] : cors }, known)
+    }
+  }
+
+  refuseMalformed(exchange: Exchange, message: string): void {
+    this.#fail(exchange, UNKNOWN, refuse('BadRequest', message))
+  }
+
+  /** Its address counts as far as it can be read: a browser is to see this refusal, too. */
+  #failUnclassified(request: SignedRequest, exchange: Exchange, asked: Asked, error: unknown): void {
+    const { style, bucket } = this.#addressing.placeOf(request)
+    const cors = this.#corsHeaders(request, bucket)
+    const known = { ...asked, style, cors }
+    if (cors.length === 0) return this.#fail(exchange, known, error)
+    void confirmed(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: of the CORS headers
+  }
+
+  /** At once, but for what its handler waits for. */
+  #perform(
+    signed: Request,
+    classified: Classified,
+    body: ExchangeBody,
+    exchange: Exchange,
+    answerAsS3: () => void,
+  ): Promise<Answer> {
+    const { operation, address, query, headers } = classified
+    const isPublic = operation.permission === null
+    const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
+    const { authenticator, handlers, nowMs } = this.#parts
+    const caller = isPublic ? NOBODY : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
+    if (operation.body === 'none' && !body.isPresent) demandEmptyContent(caller.contentSha256)
+    const asked: GatewayRequest = {
+      operation: operation.name,
+      method: signed.method,
+      requestId: exchange.id,
+      isSecure: signed.isSecure,
+      sourceAddress: () => this.#parts.proxies.addressOf(exchange, signed.headers),
+      query,
+      headers,
+      url: address.url,
+      caller,
+      answerAsS3,
+      body,
+    }
+    const handler = handlers[operation.name]
+    if (handler.of === 'service' || handler.of === 'bucket name') {
+      if (!isPublic && caller.principal === null) throw refuse('AccessDenied')
+      demandPermission(caller.principal, operation.permission)
+      const request = this.#withoutAcls(asked)
+      if (handler.of === 'service') return handler.handle(request, this.#context)
+      return handler.handle(request, address.bucket!, this.#context) // classified by its bucket
+    }
+    if (handler.of === 'form') return this.#takeForm(handler, asked, classified)
+    if (operation.name === 'PutObjectTagging') {
+      return this.#withTags(asked, classified).then((tagged) => this.#judge(handler, tagged, classified))
+    }
+    return this.#judge(handler, asked, classified)
+  }
+
+  async #takeForm(
+    { handle }: HandlerOf<'form'>,
+    asked: GatewayRequest,
+    { operation, address }: Classified,
+  ): Promise<Answer> {
+    if (asked.caller.principal !== null) {
+      await this.#authorization.demandPossible(asked, operation.action!, address.bucket!, null)
+    }
+    return handle(this.#withoutAcls(asked), address.bucket!, this.#context)
+  }
+
+  #judge(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    classified: Classified,
+  ): Promise<Answer> {
+    const bucket = this.#bucketFor(asked, classified, handler.of === 'keys')
+    if (bucket instanceof Promise) return bucket.then((bucket) => this.#handle(handler, asked, bucket, classified))
+    return this.#handle(handler, asked, bucket, classified)
+  }
+
+  #handle(
+    handler: HandlerOf<'bucket' | 'keys' | 'object'>,
+    asked: GatewayRequest,
+    bucket: Bucket,
+    { address }: Classified,
+  ): Promise<Answer> {
+    demandExpectedOwner(asked, bucket)
+    const request = this.#withoutAcls(asked)
+    if (handler.of !== 'object') return handler.handle(request, bucket, this.#context)
+    return handler.handle(request, bucket, address.key!, this.#context) // classified by its key
+  }
+
+  #bucketFor(request: GatewayRequest, classified: Classified, hasKeysInBody: boolean): Bucket | Promise<Bucket> {
+    const { operation, address } = classified
+    const { action, permission } = operation
+    if (hasKeysInBody) return this.#authorization.demandPossible(request, action!, address.bucket!, null)
+    return this.#authorization.demand(request, action!, address.bucket!, address.key, permission!)
+  }
+
+  /** Where a policy asks for the tags in the body of a request, they have to be read before it is judged. */
+  async #withTags(request: GatewayRequest, { operation, address }: Classified): Promise<GatewayRequest> {
+    const bucket = await this.#authorization.demandPossible(request, operation.action!, address.bucket!, address.key)
+    const policy = policyOf(bucket)
+    if (!policy || !asksForRequestTags(policy.conditionKeys)) return request
+    const repeatable = { ...request, body: new RepeatableBody(request.body) }
+    return {
+      ...repeatable,
+      requestTags: readTagging(await collectBody(repeatable, TAGGING_BODY_BYTES_MAX)),
+    }
+  }
+
+  /** With the extension nobody gets to see them but policies, which are judged before. */
+  #withoutAcls(request: GatewayRequest): GatewayRequest {
+    return this.#context.ignoresAcls ? { ...request, headers: withoutAcls(request.headers) } : request
+  }
+
+  /** Of an actual request; a preflight's are its answer. */
+  #corsHeaders({ headers, method }: SignedRequest, bucketName: string | null): readonly HeaderLine[] {
+    if (!headers.has('origin') || bucketName === null || method === 'OPTIONS') return []
+    const bucket = this.#parts.store.bucket(bucketName)
+    const rules = bucket && corsRulesOf(bucket)
+    return rules?.headersFor(corsRequestOf(method, headers)) ?? []
+  }
+
+  #fail(exchange: Exchange, asked: Asked, error: unknown): void {
+    const refused = refusalOf(error)
+    if (isFailure(refused)) {
+      this.#parts.logger.error({ request_id: exchange.id, err: refused?.cause ?? error }, 'request failed')
+    }
+    const refusal = refused ?? refuse('InternalError')
+    this.#parts.counters.refused(refusal.code)
+    sendRefusal(exchange, asked, refusal)
+  }
+}

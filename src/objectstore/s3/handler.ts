@@ -1,0 +1,139 @@
+/**
+ * What the gateway gives to the handler of an operation, and what it wants back.
+ *
+ * The gateway has classified the request, knows who asks, has found the bucket and judged that the caller may do this in it. It renders
+ * what the handler throws, names headers as the client names them, and adds those that every answer has.
+ */
+import type { FormFields } from './auth/form-signature.ts'
+import type { Principal } from './auth/principal.ts'
+import type { Caller } from './auth/request-identity.ts'
+import type { Tag } from '../operations.ts'
+import type { PolicyAction } from './policy/actions.ts'
+import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody, ShownHeaders } from '../operations.ts'
+import type { AwsChunkedFraming } from './body/aws-chunked.ts'
+import type { OperationName } from './operations-table.ts'
+import type { Pace } from './pace.ts'
+
+export interface GatewayRequest {
+  readonly operation: OperationName
+  readonly method: string
+  readonly requestId: string
+  /** Decoded; the first of a repeated one, '' for one without a value. */
+  readonly query: ReadonlyMap<string, string>
+  /** By lower-case name; the values of a repeated one joined by commas. `eitherHeader` finds `x-obj-` and `x-amz-` names. */
+  readonly headers: ReadonlyMap<string, string>
+  /** `http://host/bucket/key` as the client addressed it, percent-encoded: for `Location`. */
+  readonly url: string
+  readonly caller: Caller
+  /** Whether the client uses TLS. */
+  readonly isSecure: boolean
+  /** IP address of the client. Asked for by policies only. */
+  readonly sourceAddress?: () => string
+  /** Tags in the body, once it is read: for `authorize`, which else looks at the header. */
+  readonly requestTags?: readonly Tag[]
+  /** The body shows that the client speaks S3: whatever is answered has S3's names of headers as well. */
+  answerAsS3(): void
+  readonly body: RequestBody
+}
+
+/** The body of a request, to be taken once. What nobody takes is read and dropped. */
+export interface RequestBody {
+  /** On the wire; null: not declared. */
+  readonly contentLength: number | null
+  /**
+   * A small body as a whole, out of its framing.
+   *
+   * @param limitBytes of the payload
+   * @throws S3Error EntityTooLarge, RequestTimeout, IncompleteBody, and what is wrong with the framing
+   */
+  collect(limitBytes: number, framing: AwsChunkedFraming | null): Promise<CollectedBody>
+  /**
+   * Streams the payload into a writer at the pace of whichever is slower, and finishes it. When this rejects, the writer is abandoned.
+   *
+   * @throws S3Error as `collect`, and what the writer throws
+   */
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody>
+  /** The raw bytes, for a parser that decides on its own: forms. Returns when the last chunk was taken. */
+  read(sink: BodyChunks): Promise<void>
+}
+
+export interface CollectedBody {
+  readonly bytes: Buffer
+  /** Value of the announced trailer. */
+  readonly trailer: string | null
+}
+
+export interface PipedBody {
+  readonly received: ReceivedBody
+  readonly trailer: string | null
+}
+
+export interface BodyChunks {
+  /** @param bytes valid during the call. Returns what to wait for before the next chunk, null: nothing */
+  chunk(bytes: Uint8Array): Promise<void> | null
+}
+
+export interface GatewayContext {
+  readonly store: ObjectStore
+  readonly region: string
+  /** Cap of a single PUT and of a part. */
+  readonly putBytesMax: number
+  /** With the extension `ignore-acl-headers`. The headers of requests come without ACLs then, fields of forms do not. */
+  readonly ignoresAcls: boolean
+  /** Unix epoch. */
+  nowMs(): number
+  /** Of work whose length the client decides. */
+  readonly pace: Pace
+  /**
+   * Whether the caller may do something else than what it asked for, such as read the source of a copy.
+   *
+   * @throws S3Error NoSuchBucket, AccessDenied
+   */
+  authorize(
+    request: GatewayRequest,
+    action: PolicyAction,
+    bucketName: string,
+    key: string | null,
+  ): Bucket | Promise<Bucket>
+  /**
+   * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for who could not be allowed any: the handler
+   * does, by `authorize` with the principal from here as the request's caller.
+   *
+   * @returns null: anonymous
+   * @throws S3Error when the signature is wrong
+   */
+  authenticateForm(field: FormFields, caller: Caller): Principal | null
+}
+
+export type HeaderLine = readonly [name: string, value: string]
+
+export interface Answer {
+  readonly status: number
+  /** Beside those of every answer. Names that S3 has too begin with `x-obj-` here: the gateway adds the `x-amz-` ones. */
+  readonly headers?: readonly HeaderLine[]
+  /** Likewise, of an object that is answered again and again. */
+  readonly objectHeaders?: ShownHeaders
+  readonly body?: AnswerBody | null
+}
+
+export type AnswerBody =
+  | { readonly contentType: string; readonly bytes: Uint8Array | string }
+  | { readonly contentType: string; readonly lengthBytes: number; readonly source: ByteSource }
+
+/** Of an operation on the service. */
+export type ServiceHandler = (request: GatewayRequest, context: GatewayContext) => Promise<Answer>
+/** Of an operation on a bucket that need not be there. */
+export type BucketNameHandler = (
+  request: GatewayRequest,
+  bucketName: string,
+  context: GatewayContext,
+) => Promise<Answer>
+/** Of a form that says who sends it: it is not judged yet, and its bucket need not be there. */
+export type FormHandler = BucketNameHandler
+export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => Promise<Answer>
+export type ObjectHandler = (
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+) => Promise<Answer>

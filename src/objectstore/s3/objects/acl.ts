@@ -1,0 +1,21 @@
+/**
+ * ACLs are outside the profile. What many tools always send says no more than what holds anyway: accepted. With the extension
+ * `ignore-acl-headers` they are taken out of requests and forms, and nobody gets to see them but policies.
+ */
+import { eitherHeader } from '../auth/request-identity.ts'
+import { headerNotImplemented } from './header-refusals.ts'
+
+const ACL_HEADER = /^x-(?:obj|amz)-(?:acl|grant-.+)$/
+const ACCEPTED: ReadonlySet<string> = new Set(['private', 'bucket-owner-full-control'])
+
+export const withoutAcls = (headers: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  new Map([...headers].filter(([name]) => !ACL_HEADER.test(name)))
+
+/** @throws S3Error NotImplemented */
+export function checkAcl(headers: ReadonlyMap<string, string>): void {
+  const acl = eitherHeader(headers, 'acl')
+  if (acl !== undefined && !ACCEPTED.has(acl)) throw headerNotImplemented('x-amz-acl')
+  for (const name of headers.keys()) {
+    if (ACL_HEADER.test(name) && !name.endsWith('-acl')) throw headerNotImplemented(name)
+  }
+}

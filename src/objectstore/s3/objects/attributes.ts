@@ -1,0 +1,107 @@
+/**
+ * What a request says of the object it stores, besides its body.
+ *
+ * A1  what is kept is what was sent, and can stand in a header of an answer: no value ends its line or is other than UTF-8, no name is more
+ *     than a token. Of requests over HTTP that is so for ends of lines; of a browser's form it is not
+ */
+import { eitherHeader } from '../auth/request-identity.ts'
+import { storedContentEncoding } from '../body/body-plan.ts'
+import { checkMetadata } from './metadata.ts'
+import { DEFAULT_STORAGE_CLASS, isStorageClass } from '../../storage-class.ts'
+import type { StorageClass } from '../../storage-class.ts'
+import { parseTaggingHeader } from './tagging.ts'
+import type { Tag } from '../../operations.ts'
+import type { ObjectAttributes } from '../../operations.ts'
+import { refuse } from '../../refusals.ts'
+import type { GatewayRequest } from '../handler.ts'
+import { checkAcl } from './acl.ts'
+import { encryptionOf } from './encryption.ts'
+import { headerNotImplemented, invalidHeader } from './header-refusals.ts'
+
+type Headers = ReadonlyMap<string, string>
+
+const DEFAULT_CONTENT_TYPE = 'binary/octet-stream'
+
+/** Object Lock, website hosting and appends: to go on without them would break a promise the client counts on. */
+const NOT_IMPLEMENTED = [
+  'object-lock-mode',
+  'object-lock-retain-until-date',
+  'object-lock-legal-hold',
+  'website-redirect-location',
+  'write-offset-bytes',
+]
+const METADATA = /^x-(obj|amz)-meta-(.*)$/s
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
+/** What the HTTP library makes of bytes that are not UTF-8. */
+const NOT_UTF8 = '\ufffd'
+
+/** @throws S3Error InvalidArgument, MetadataTooLarge, InvalidTag, InvalidStorageClass, NotImplemented */
+export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): ObjectAttributes {
+  const storageClass = storageOf(headers)
+  return {
+    ...contentOf(headers),
+    metadata: metadataOf(headers),
+    tags: tagsOf(headers),
+    storageClass,
+    encryption: encryptionOf(headers),
+  }
+}
+
+/** The part of the attributes that a copy replaces together. */
+export type ContentAttributes = Omit<ObjectAttributes, 'tags' | 'storageClass' | 'encryption' | 'metadata'>
+
+export function contentOf(headers: Headers): ContentAttributes {
+  const plain = (name: string): string | null => {
+    const value = headers.get(name) || null
+    if (value !== null) demandPlain(name, value)
+    return value
+  }
+  plain('content-encoding')
+  return {
+    contentType: plain('content-type') ?? DEFAULT_CONTENT_TYPE,
+    cacheControl: plain('cache-control'),
+    contentDisposition: plain('content-disposition'),
+    contentEncoding: storedContentEncoding(headers),
+    contentLanguage: plain('content-language'),
+    expires: plain('expires'),
+  }
+}
+
+/** By name without its prefix; of the two prefixes ours wins. @throws S3Error MetadataTooLarge, InvalidArgument */
+export function metadataOf(headers: Headers): Readonly<Record<string, string>> {
+  const metadata = new Map<string, string>()
+  for (const [header, value] of headers) {
+    const [, prefix, name] = METADATA.exec(header) ?? []
+    if (name === undefined || (prefix === 'amz' && headers.has(`x-obj-meta-${name}`))) continue
+    if (!TOKEN.test(name)) throw invalidHeader('x-amz-meta-', name, 'The name of metadata must be one of a header')
+    demandPlain(header, value)
+    metadata.set(name, value)
+  }
+  const record = Object.fromEntries(metadata)
+  checkMetadata(record)
+  return record
+}
+
+/** @throws S3Error InvalidTag, InvalidArgument */
+export const tagsOf = (headers: Headers): readonly Tag[] => parseTaggingHeader(eitherHeader(headers, 'tagging') ?? '')
+
+/** @throws S3Error InvalidStorageClass, NotImplemented */
+export function storageOf(headers: Headers): StorageClass {
+  checkAcl(headers)
+  const storageClass = eitherHeader(headers, 'storage-class') ?? DEFAULT_STORAGE_CLASS
+  if (!isStorageClass(storageClass)) {
+    throw refuse('InvalidStorageClass', undefined, { fields: { StorageClassRequested: storageClass.slice(0, 128) } })
+  }
+  for (const name of NOT_IMPLEMENTED) {
+    if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
+  }
+  return storageClass
+}
+
+/** A1 */
+export function demandPlain(name: string, value: string): void {
+  if (!CONTROL.test(value) && !value.includes(NOT_UTF8)) return
+  throw invalidHeader(name, '', `The value of ${name} must be UTF-8 without control characters`)
+}

@@ -1,0 +1,160 @@
+/**
+ * Conditions that a request makes in its headers: on what it reads, on what it copies, and on what it is about to replace.
+ *
+ * C1  a condition on the ETag, when it is met, makes the one on the time count for nothing (RFC 9110, 13.2.2)
+ * C2  what a write's condition is about is nothing but what is there at the moment of the change: it is a `Precondition`, to be asked
+ *     once before a body is read and once by the store
+ * C3  a date that is none, or for If-Modified-Since lies ahead, is no condition
+ *
+ * S3 takes only `*` in the If-None-Match of a write, and only an ETag in its If-Match; here both take both.
+ */
+import { eitherHeader } from '../auth/request-identity.ts'
+import type { ObjectAttributes, ObjectSummary, Precondition } from '../../operations.ts'
+import { refuse } from '../../refusals.ts'
+import type { S3Error } from '../../refusals.ts'
+import { headerNotImplemented } from './header-refusals.ts'
+import { httpDate, parseHttpDate, wholeSeconds } from './http-date.ts'
+
+type Headers = ReadonlyMap<string, string>
+
+interface ConditionHeaders {
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+  readonly ifModifiedSince: string | undefined
+  readonly ifUnmodifiedSince: string | undefined
+}
+
+/** What fails is named by the header, for the message. */
+type Failure = 'If-Match' | 'If-Unmodified-Since' | 'If-None-Match' | 'If-Modified-Since'
+
+/** What a cache is told, of an answer with the object and of one that it is not modified: RFC 9110, 15.4.5. */
+type CacheHeaders = Pick<ObjectAttributes, 'cacheControl' | 'expires'>
+
+/** Of GetObject and HeadObject. @throws S3Error PreconditionFailed, NotModified */
+export function checkRead(headers: Headers, object: ObjectSummary, cache: CacheHeaders, nowMs: number): void {
+  const failure = failureOf(conditionsOf(headers), object, nowMs)
+  if (failure === null) return
+  if (failure === 'If-Match' || failure === 'If-Unmodified-Since') throw preconditionFailed(failure)
+  const { cacheControl, expires } = cache
+  throw refuse('NotModified', undefined, {
+    headers: [...validators(object), ...present('Cache-Control', cacheControl), ...present('Expires', expires)],
+  })
+}
+
+/** Of the source of a copy. @throws S3Error PreconditionFailed */
+export function checkCopySource(headers: Headers, source: ObjectSummary, nowMs: number): void {
+  const conditions = {
+    ifMatch: eitherHeader(headers, 'copy-source-if-match'),
+    ifNoneMatch: eitherHeader(headers, 'copy-source-if-none-match'),
+    ifModifiedSince: eitherHeader(headers, 'copy-source-if-modified-since'),
+    ifUnmodifiedSince: eitherHeader(headers, 'copy-source-if-unmodified-since'),
+  }
+  const failure = failureOf(conditions, source, nowMs)
+  if (failure !== null) throw preconditionFailed(`x-amz-copy-source-${failure}`)
+}
+
+/**
+ * Of whatever puts an object under a key: PutObject, CopyObject, CompleteMultipartUpload.
+ *
+ * @throws S3Error NotImplemented when it has both of If-Match and If-None-Match. The precondition: NoSuchKey, PreconditionFailed
+ */
+export function writePrecondition(headers: Headers, key: string): Precondition {
+  const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)
+  if (ifMatch !== undefined && ifNoneMatch !== undefined) throw headerNotImplemented('If-Match')
+  const unmodifiedSinceMs = ifMatch === undefined ? dateOf(ifUnmodifiedSince) : null // C1
+  if (ifMatch === undefined && ifNoneMatch === undefined && unmodifiedSinceMs === null) return UNCONDITIONAL
+  return (current) => {
+    if (current === null) {
+      if (ifMatch === undefined) return
+      throw noSuchKey(key)
+    }
+    if (ifMatch !== undefined && !matches(ifMatch, current.etag, 'strong')) throw preconditionFailed('If-Match')
+    if (isLaterThan(current, unmodifiedSinceMs)) throw preconditionFailed('If-Unmodified-Since')
+    if (ifNoneMatch !== undefined && matches(ifNoneMatch, current.etag, 'weak')) {
+      throw preconditionFailed('If-None-Match')
+    }
+  }
+}
+
+/**
+ * Whether the conditions of a write are about which object is there, so that they are for whom to make who may read it. `If-None-Match: *`
+ * is not: it asks no more than whether there is one.
+ */
+export function asksWhatIsThere(headers: Headers): boolean {
+  const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)
+  return (
+    ifMatch !== undefined || (ifNoneMatch !== undefined && !isAny(ifNoneMatch)) || dateOf(ifUnmodifiedSince) !== null
+  )
+}
+
+/** @throws S3Error NotImplemented. The precondition: NoSuchKey, PreconditionFailed */
+export function deletePrecondition(headers: Headers, key: string): Precondition {
+  for (const name of ['if-match-size', 'if-match-last-modified-time']) {
+    if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
+  }
+  return etagPrecondition(headers.get('if-match') ?? null, key)
+}
+
+/** As of a key in DeleteObjects. @param etag as sent, `*` for any; null: no condition */
+export const etagPrecondition = (etag: string | null, key: string): Precondition =>
+  etag === null
+    ? UNCONDITIONAL
+    : (current) => {
+        if (current === null) throw noSuchKey(key)
+        if (!matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
+      }
+
+export const UNCONDITIONAL: Precondition = () => {}
+
+/** What a client may make conditions on later. */
+export const validators = ({ etag, lastModifiedMs }: ObjectSummary): readonly [name: string, value: string][] => [
+  ['Last-Modified', httpDate(lastModifiedMs)],
+  ['ETag', `"${etag}"`],
+]
+
+const present = (name: string, value: string | null): readonly [name: string, value: string][] =>
+  value === null ? [] : [[name, value]]
+
+const conditionsOf = (headers: Headers): ConditionHeaders => ({
+  ifMatch: headers.get('if-match'),
+  ifNoneMatch: headers.get('if-none-match'),
+  ifModifiedSince: headers.get('if-modified-since'),
+  ifUnmodifiedSince: headers.get('if-unmodified-since'),
+})
+
+/** C1, C3 */
+function failureOf(conditions: ConditionHeaders, object: ObjectSummary, nowMs: number): Failure | null {
+  const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions
+  if (ifMatch !== undefined) {
+    if (!matches(ifMatch, object.etag, 'strong')) return 'If-Match'
+  } else if (isLaterThan(object, dateOf(ifUnmodifiedSince))) return 'If-Unmodified-Since'
+  if (ifNoneMatch !== undefined) return matches(ifNoneMatch, object.etag, 'weak') ? 'If-None-Match' : null
+  const sinceMs = dateOf(ifModifiedSince)
+  if (sinceMs === null || sinceMs > nowMs || isLaterThan(object, sinceMs)) return null
+  return 'If-Modified-Since'
+}
+
+const dateOf = (header: string | undefined): number | null => (header === undefined ? null : parseHttpDate(header))
+
+const isLaterThan = ({ lastModifiedMs }: ObjectSummary, timeMs: number | null): boolean =>
+  timeMs !== null && wholeSeconds(lastModifiedMs) > timeMs
+
+const isAny = (header: string): boolean => header.trim() === '*'
+
+/**
+ * @param header      ETags in a list, with or without their quotes, or `*`
+ * @param comparison  weak: one that a proxy marked with `W/` is as good (RFC 9110, 8.8.3.2)
+ */
+function matches(header: string, etag: string, comparison: 'strong' | 'weak'): boolean {
+  if (isAny(header)) return true
+  return header.split(',').some((each) => {
+    const text = each.trim()
+    const tag = comparison === 'weak' ? text.replace(/^W\//, '') : text
+    return tag === etag || tag === `"${etag}"`
+  })
+}
+
+const noSuchKey = (key: string): S3Error => refuse('NoSuchKey', undefined, { fields: { Key: key } })
+
+const preconditionFailed = (condition: string): S3Error =>
+  refuse('PreconditionFailed', undefined, { fields: { Condition: condition } })

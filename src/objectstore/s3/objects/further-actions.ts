@@ -1,0 +1,86 @@
+/**
+ * What a request has to be allowed besides its own action, as in S3. It was allowed that one, so the bucket is there for its caller: what is
+ * refused here is refused with AccessDenied.
+ */
+import type { PolicyAction } from '../policy/actions.ts'
+import type { Tag } from '../../operations.ts'
+import type { Bucket } from '../../operations.ts'
+import { S3Error, refuse } from '../../refusals.ts'
+import type { GatewayContext, GatewayRequest } from '../handler.ts'
+import { asksWhatIsThere } from './conditions.ts'
+import type { ObjectName } from './object-key.ts'
+
+/** Of a write that brings tags; null: it brings none. @throws S3Error AccessDenied */
+export function demandTagging(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  tags: readonly Tag[],
+  context: GatewayContext,
+): Promise<void> | null {
+  return tags.length > 0 ? demandAlso('s3:PutObjectTagging', request, bucket.name, key, context) : null
+}
+
+/** Of a copy that takes over the tags of its source: it reads them there. @throws S3Error AccessDenied */
+export async function demandSourceTagging(
+  request: GatewayRequest,
+  { bucketName, key }: ObjectName,
+  tags: readonly Tag[],
+  context: GatewayContext,
+): Promise<void> {
+  if (tags.length > 0) await demandAlso('s3:GetObjectTagging', request, bucketName, key, context)
+}
+
+/** Of a write whose headers say conditions on the object that is there; null: they say none. @throws S3Error AccessDenied */
+export function demandConditions(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<void> | null {
+  return asksWhatIsThere(request.headers) ? demandReading(request, bucket, key, context) : null
+}
+
+/** Of a write or delete with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */
+export async function demandReading(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<void> {
+  if (request.caller.principal?.id !== bucket.owner)
+    await demandAlso('s3:GetObject', request, bucket.name, key, context)
+}
+
+/** What keeps the caller from an action; null: nothing, which goes for the owner of the bucket in any case. */
+export async function refusalOfAction(
+  action: PolicyAction,
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string | null,
+  context: GatewayContext,
+): Promise<S3Error | null> {
+  if (request.caller.principal?.id === bucket.owner) return null
+  try {
+    await context.authorize(request, action, bucket.name, key)
+    return null
+  } catch (error) {
+    if (error instanceof S3Error && (error.code === 'AccessDenied' || error.code === 'NoSuchBucket')) return error
+    throw error
+  }
+}
+
+async function demandAlso(
+  action: PolicyAction,
+  request: GatewayRequest,
+  bucketName: string,
+  key: string,
+  context: GatewayContext,
+): Promise<void> {
+  try {
+    await context.authorize(request, action, bucketName, key)
+  } catch (error) {
+    if (!(error instanceof S3Error) || error.code !== 'NoSuchBucket') throw error
+    throw refuse('AccessDenied', `Access Denied: this needs ${action}`, { cause: error })
+  }
+}

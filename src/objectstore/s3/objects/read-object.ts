@@ -1,0 +1,68 @@
+/** What GetObject and HeadObject have in common: everything but the body. */
+import { eitherHeader } from '../auth/request-identity.ts'
+import type { Checksum } from '../../bodies/checksums.ts'
+import type { Bucket, ShownHeaders, StoredObject } from '../../operations.ts'
+import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
+import { checkRead } from './conditions.ts'
+import { checkCustomerKey } from './encryption.ts'
+import { absent } from './existing-object.ts'
+import { refusalOfAction } from './further-actions.ts'
+import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
+import { contentRange, selectionOf } from './ranges.ts'
+import type { Selection } from './ranges.ts'
+import { responseOverrides } from './response-overrides.ts'
+
+interface ObjectReading {
+  readonly object: StoredObject
+  readonly selection: Selection
+  readonly status: 200 | 206
+  readonly contentType: string
+  /** But for Content-Type and Content-Length; see Answer. */
+  readonly objectHeaders: ShownHeaders
+  readonly headers: readonly HeaderLine[]
+}
+
+/** @throws S3Error */
+export async function readObject(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+): Promise<ObjectReading> {
+  const overrides = responseOverrides(request)
+  const object = (await context.store.object(bucket, key)) ?? (await absent(request, bucket, key, context))
+  checkCustomerKey(request.headers, object.encryption)
+  const shown = overrides === null ? object : { ...object, ...overrides }
+  checkRead(request.headers, object, shown, context.nowMs())
+  const selection = selectionOf(request, object)
+  const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
+  // As in S3, who may not read tags is not told that there are any.
+  const showsTags =
+    object.tags.length > 0 && (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
+  const headers: HeaderLine[] = []
+  if (showsTags) headers.push(['x-obj-tagging-count', String(object.tags.length)])
+  if (isPartial) headers.push(['Content-Range', contentRange(selection, object.size)])
+  if (selection.part !== null) headers.push(['x-obj-mp-parts-count', String(object.parts?.length)])
+  if (asksForChecksums(request)) headers.push(...checksumsOf(object, selection))
+  return {
+    object,
+    selection,
+    status: isPartial ? 206 : 200,
+    contentType: shown.contentType,
+    objectHeaders: storedObjectHeaders(bucket, object, overrides),
+    headers,
+  }
+}
+
+const asksForChecksums = ({ headers }: GatewayRequest): boolean =>
+  eitherHeader(headers, 'checksum-mode')?.toUpperCase() === 'ENABLED'
+
+/** Of the whole only when that is what is answered; of a part its own. */
+function checksumsOf({ checksums }: StoredObject, { kind, part }: Selection): readonly HeaderLine[] {
+  if (kind === 'range') return []
+  if (part === null) return checksumHeaderLines(checksums)
+  const [whole] = checksums
+  if (whole === undefined || part.checksum === null) return []
+  const ofPart: Checksum = { ...whole, value: part.checksum }
+  return checksumHeaderLines([ofPart])
+}

@@ -1,0 +1,16 @@
+/**
+ * Work whose length a client decides, in slices: a generator that yields how many steps it took since it last did. A step takes a few
+ * nanoseconds. Whoever runs it decides when it goes on (src/objectstore/s3/pace.ts).
+ */
+export type Sliced<Result> = Generator<number, Result, void>
+
+/** Most steps of one slice. */
+export const STEPS_AT_ONCE = 1 << 16
+
+/** Without a pause: of work that is known to be short. */
+export function finished<Result>(work: Sliced<Result>): Result {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done === true) return value
+  }
+}

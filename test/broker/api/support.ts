@@ -1,0 +1,404 @@
+/** The broker's routes over a listening server, with operations that only remember what they were asked. */
+import assert from 'node:assert/strict'
+import { BrokerCounters } from '../../../src/broker/counters.ts'
+import { brokerService } from '../../../src/broker/api/routes.ts'
+import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
+import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
+import { refuse } from '../../../src/broker/refusals.ts'
+import type { Acknowledgement } from '../../../src/broker/wire/answers.ts'
+import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
+import type { IncidentEntry } from '../../../src/broker/wire/storage-answers.ts'
+import { listen } from '../../../src/http/server.ts'
+import type { HttpServer } from '../../../src/http/server.ts'
+import { WebGuard } from '../../../src/http/web-guard.ts'
+import { RawClient, TestClock, until } from '../../support/http-server.ts'
+import { WELL } from '../../support/health.ts'
+
+export const CALLER: Caller = { tenant: 'local', principal: 'local' }
+export const MAX_BODY_BYTES = 100_000
+
+type Replies = { readonly [Name in keyof AskedBroker]: Awaited<ReturnType<AskedBroker[Name]>> }
+
+const api_version = 'v1'
+const acknowledgement: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
+const delivery = {
+  api_version,
+  stream: 'orders',
+  consumer_group: 'workers',
+  subscription_id: 'sub-1',
+  delivery_id: 'dlv-1',
+} as const
+const group = { api_version, stream: 'orders', consumer_group: 'workers' } as const
+const cursor = { cursor: 'main', offset: 3, updated_at_ms: 9 }
+const stream: StreamSummary = {
+  stream: 'orders "1"',
+  default_durability: 'local-disk',
+  retention: { max_age_millis: 5, max_bytes: null, min_cursor_name: null },
+  failure_policy: { max_attempts: 3, retry_delay_millis: 0, dead_letter_stream: null, apply_on_expiry: false },
+  first_offset: 0,
+  next_offset: 2,
+  record_count: 2,
+  payload_bytes: 20,
+  created_at_ms: 1,
+}
+const incident: IncidentEntry = {
+  incident_id: 'inc-1',
+  stream: 'orders',
+  state: 'open',
+  segment: '000',
+  first_offset: null,
+  last_offset: 4,
+  damaged_bytes: 8,
+  reason: 'frame_crc_mismatch',
+  acknowledged_at_ms: null,
+  acknowledged_by: null,
+  note: null,
+}
+const segment = { segment: '000', records: 2, payload_bytes: 20, first_offset: 0, last_offset: 1 }
+
+/** One answer of each operation, with every optional field somewhere. */
+export const REPLIES: Replies = {
+  createStream: { api_version, stream: 'orders', created: true, acknowledgement },
+  listStreams: { api_version, streams: [stream, { ...stream, failure_policy: null }], stream_count: 2 },
+  describeStream: { api_version, ...stream },
+  publish: {
+    api_version,
+    stream: 'orders',
+    offset: 7,
+    next_offset: 8,
+    message_id: 'm-"1"',
+    ingest_time_ms: 1_700_000_000_000,
+    payload_bytes: 5,
+    acknowledgement,
+  },
+  publishBatch: {
+    api_version,
+    stream: 'orders',
+    next_offset: 1,
+    published_count: 1,
+    results: [{ offset: 0, message_id: 'm' }, { error: refuse('invalid_payload', 'bad').detail }],
+    ingest_time_ms: 1,
+    acknowledgement,
+  },
+  replay: Buffer.from('{"replayed":true}'),
+  claim: Buffer.from('{"claimed":true}'),
+  ack: { ...delivery, offset: 1, attempt: 1, acknowledged_at_ms: 2, acknowledgement },
+  batchAck: {
+    api_version,
+    stream: 'orders',
+    subscription_id: 'sub-1',
+    acknowledged_count: 1,
+    acknowledged_at_ms: 2,
+    results: [
+      { delivery_id: 'dlv-1', offset: 1, attempt: 1 },
+      { delivery_id: 'dlv-2', error: refuse('lease_expired', 'late').detail },
+    ],
+    acknowledgement,
+  },
+  nack: {
+    ...delivery,
+    offset: 1,
+    attempt: 3,
+    will_redeliver: false,
+    policy_action: 'dead_lettered',
+    available_at_ms: 5,
+    dead_letter_stream: 'dead',
+    dead_letter_offset: 0,
+    acknowledgement,
+  },
+  renew: {
+    ...delivery,
+    lease: {
+      consumer_group: 'workers',
+      offset: 1,
+      attempt: 1,
+      state: 'active',
+      leased_at_ms: 1,
+      lease_expires_at_ms: 2,
+      lease_remaining_millis: 1,
+    },
+    acknowledgement,
+  },
+  retry: { ...delivery, offset: 1, attempt: 1, available_at_ms: 4, acknowledgement },
+  deadLetter: {
+    ...delivery,
+    source_offset: 1,
+    dead_letter_stream: 'dead',
+    dead_letter_offset: 0,
+    attempt: 1,
+    acknowledgement,
+  },
+  describeGroup: {
+    ...group,
+    mode: 'shared_queue',
+    highest_next_offset: 9,
+    progress_offset: 3,
+    lag_messages: 6,
+    in_flight_count: 1,
+    delayed_count: 1,
+    cursors: [cursor],
+    delayed_retries: [{ offset: 4, attempt: 1, available_at_ms: 8 }],
+  },
+  leases: {
+    ...group,
+    lease_count: 1,
+    leases: [
+      {
+        offset: 1,
+        attempt: 1,
+        state: 'acked',
+        subscription_id: null,
+        delivery_id: 'dlv-1',
+        leased_at_ms: null,
+        lease_expires_at_ms: null,
+        lease_remaining_millis: null,
+        reason: 'no',
+      },
+    ],
+    truncated: false,
+  },
+  delayed: {
+    ...group,
+    delayed_count: 1,
+    delayed: [{ offset: 4, attempt: 1, available_at_ms: 8 }],
+    truncated: false,
+  },
+  replayConsumers: {
+    ...group,
+    replay_consumer_count: 1,
+    replay_consumers: [
+      { consumer_id: 'c', returned_records: 2, end_of_stream: true, next_offset: 2, observed_at_ms: 1 },
+    ],
+  },
+  cursors: { ...group, cursor_count: 1, cursors: [cursor] },
+  commitCursor: { ...group, cursor: 'main', offset: 3, committed_at_ms: 9, acknowledgement },
+  rewindCursor: {
+    ...group,
+    cursor: 'main',
+    offset: 1,
+    previous_offset: null,
+    reason: 'again',
+    rewound_at_ms: 9,
+    acknowledgement,
+  },
+  audit: Buffer.from('{"events":[]}'),
+  retentionPlan: {
+    stream: 'orders',
+    dry_run: true,
+    evaluated_at_ms: 1,
+    policy: { max_age_millis: null, max_bytes: 9, min_cursor_name: 'main' },
+    first_offset: 0,
+    next_offset: 2,
+    planned_first_offset: 1,
+    cursor_floor_offset: null,
+    removable_records: 1,
+    removable_bytes: 10,
+    retained_records: 1,
+    retained_bytes: 10,
+  },
+  tieringReadiness: {
+    stream: 'orders',
+    evaluated_at_ms: 1,
+    ready: true,
+    eligible_segments: [{ ...segment, sealed: true }],
+    eligible_records: 2,
+    eligible_bytes: 20,
+    blocked: [{ segment: '001', reason: 'active' }],
+  },
+  archiveManifest: {
+    schema: 'broker.archive_manifest.v1',
+    stream: 'orders',
+    created_at_ms: 1,
+    first_offset: 0,
+    next_offset: 2,
+    segments: [{ ...segment, file: 'segments/000/records.log', file_bytes: 4096 }],
+  },
+  quarantine: { stream: 'orders', incident_count: 1, incidents: [incident] },
+  acknowledgeQuarantine: { ...incident, state: 'acknowledged', acknowledged_by: 'ops', acknowledgement },
+  replicationStatus: {
+    api_version,
+    status: 'not_configured',
+    node_id: 'node-1',
+    runtime_boundary: 'single-node',
+    scheduler: { state: 'stopped' },
+    transport: { state: 'none' },
+    workers: [],
+    checkpoints: [],
+    targets: [
+      {
+        tenant: 'local',
+        stream: 'orders',
+        source_site: 'a',
+        target_site: 'b',
+        policy: 'dr',
+        next_expected_offset: 1,
+        target_watermark: 1,
+      },
+    ],
+  },
+  applyReplica: {
+    api_version,
+    stream: 'orders',
+    applied: 1,
+    skipped: 0,
+    next_expected_offset: 1,
+    target_watermark: 1,
+    applied_origin_offsets: [0],
+    acknowledgement,
+  },
+}
+
+export type OperationName = keyof BrokerOperations
+
+export interface Call {
+  readonly name: OperationName
+  readonly args: readonly unknown[]
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
+export interface Asked {
+  readonly body?: string | Uint8Array | object
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export class TestBroker {
+  readonly calls: Call[] = []
+  readonly counters = new BrokerCounters()
+  readonly clock = new TestClock()
+  readonly logged: { readonly details: object; readonly message: string }[] = []
+  /** What the next operations do instead of answering. */
+  instead: ((call: Call) => unknown) | null = null
+  #server: HttpServer | null = null
+  #client: RawClient | null = null
+
+  static async start(overrides: Partial<BrokerHttpParts> = {}): Promise<TestBroker> {
+    const broker = new TestBroker()
+    const logger = {
+      error: (details: object, message: string): void => void broker.logged.push({ details, message }),
+    }
+    const service = brokerService({
+      operations: broker.#operations(),
+      node: {
+        nodeId: 'node-1',
+        version: '1.2.3',
+        httpBind: () => `127.0.0.1:${broker.#server?.port}`,
+        authMode: 'insecure-local',
+        metricsExposure: 'disabled',
+      },
+      storage: () => ({ status: 'ok' }),
+      health: WELL,
+      clock: () => ({ offset_ms: 0 }),
+      metrics: null,
+      counters: broker.counters,
+      maxBodyBytes: MAX_BODY_BYTES,
+      authenticate: () => CALLER,
+      guard: new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [] }),
+      turn: () => Promise.resolve(),
+      logger,
+      ...overrides,
+    })
+    broker.#server = await listen(
+      service,
+      { host: '127.0.0.1', port: 0, setting: 'TEST_BIND' },
+      { logger, clock: broker.clock, random: (bytes) => void bytes.fill(7) },
+    )
+    return broker
+  }
+
+  async stop(): Promise<void> {
+    this.#client?.destroy()
+    await this.#server!.close({ withinMs: 1000 })
+  }
+
+  get port(): number {
+    return this.#server!.port
+  }
+
+  untilBusy(): Promise<void> {
+    return until(() => this.#server!.inFlight > 0)
+  }
+
+  /** A connection of its own. */
+  connect(): Promise<RawClient> {
+    return RawClient.connect(this.#server!)
+  }
+
+  /** One request after the other over one connection, byte by byte as given. */
+  async ask(method: string, path: string, { body, headers = {} }: Asked = {}): Promise<Answer> {
+    const bytes =
+      body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+    const length = bytes === undefined ? {} : { 'content-length': String(Buffer.byteLength(bytes)) }
+    const lines = Object.entries({ host: 'localhost', ...length, ...headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    )
+    const head = Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
+    this.#client ??= await this.connect()
+    await this.#client.send(Buffer.concat([head, Buffer.from(bytes ?? '')]))
+    const reply = await this.#client.reply(method === 'HEAD')
+    assert(reply, 'the connection was closed')
+    return { status: reply.status, headers: reply.headers, text: reply.body }
+  }
+
+  /** The arguments of the one call since the last look, without its caller. */
+  taken(name: OperationName): readonly unknown[] {
+    const calls = this.calls.splice(0)
+    assert.deepEqual(
+      calls.map((call) => call.name),
+      [name],
+    )
+    const [caller, ...args] = calls[0]!.args
+    assert.deepEqual(caller, CALLER)
+    return args
+  }
+
+  #operations(): BrokerOperations {
+    return new Proxy({} as BrokerOperations, {
+      get:
+        (_, name: OperationName) =>
+        (answer: { answered(reply: unknown): void; refused(error: unknown): void }, ...args: unknown[]): void => {
+          const call = { name, args: args.map(kept) }
+          this.calls.push(call)
+          const reply = async (): Promise<unknown> => (this.instead ? await this.instead(call) : REPLIES[name])
+          reply().then(
+            (given) => answer.answered(given),
+            (error: unknown) => answer.refused(error),
+          )
+        },
+    })
+  }
+}
+
+/** As the operations do: what points into the bytes of a request is copied before anything is waited for. */
+function kept(arg: unknown): unknown {
+  if (typeof arg !== 'object' || arg === null || !('payload' in arg && 'key' in arg)) return arg
+  return { ...arg, payload: textOf(arg.payload), key: textOf(arg.key) }
+}
+
+const textOf = (content: unknown): unknown =>
+  content instanceof Uint8Array ? { text: Buffer.from(content).toString(), encoding: 'utf8' } : content
+
+export const json = (answer: Answer): unknown => JSON.parse(answer.text)
+
+export function assertRefused(
+  answer: Answer,
+  status: number,
+  code: string,
+  message?: string | RegExp,
+  retryable?: boolean,
+): void {
+  assert.deepEqual([answer.status, answer.headers['content-type']], [status, 'application/json'], answer.text)
+  const body = json(answer) as { error: { code: string; message: string; action: string; retryable: boolean } }
+  assert.deepEqual(Object.keys(body), ['api_version', 'error'])
+  assert.deepEqual(Object.keys(body.error), ['code', 'message', 'action', 'retryable'])
+  assert.equal(body.error.code, code, answer.text)
+  assert.notEqual(body.error.message, '')
+  assert.notEqual(body.error.action, '')
+  if (typeof message === 'string') assert.equal(body.error.message, message)
+  else if (message) assert.match(body.error.message, message)
+  if (retryable !== undefined) assert.equal(body.error.retryable, retryable)
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
+
+const words = (...values: number[]): Uint32Array => Uint32Array.from(values)
+
+function appendPlain(index: ActiveIndex, id: number, trace: number, frameOffset: number, recordNumber: number): void {
+  const partition = index.partitionOf('local', `d${id % 3}`)
+  index.append(words(id, 1, 2, 3), 0, words(trace, trace && 9, 0, 0), 0, 7, id, frameOffset, recordNumber, partition)
+}
+
+describe('an active index', () => {
+  it('finds every appended id and trace, and nothing else', () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.integer({ min: 0, max: 0xffff_ffff }), { maxLength: 64 }),
+        fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 64, maxLength: 64 }),
+        fc.integer({ min: 0, max: 0xffff_ffff }),
+        (ids, traces, absent) => {
+          const index = ActiveIndex.create(64)
+          ids.forEach((id, i) => appendPlain(index, id, traces[i]!, 64 * i, i))
+          index.publish(0, 0)
+          const reader = ActiveIndex.attach(index.handle)
+          assert.equal(reader.count, ids.length)
+          ids.forEach((id, i) => assert.equal(reader.findId(id, 1, 2, 3), i))
+          if (!ids.includes(absent)) assert.equal(reader.findId(absent, 1, 2, 3), -1)
+          for (let trace = 1; trace <= 4; trace++) {
+            const found: number[] = []
+            for (let at = reader.newestOfTrace(trace, 9, 0, 0); at >= 0; at = reader.olderOfTrace(at)) found.push(at)
+            const expected = ids.flatMap((_, i) => (traces[i] === trace ? [i] : []))
+            assert.deepEqual(found.reverse(), expected)
+          }
+        },
+      ),
+    )
+  })
+
+  it('shows a reader only what was published', () => {
+    const index = ActiveIndex.create(8)
+    const reader = ActiveIndex.attach(index.handle)
+    appendPlain(index, 1, 0, 64, 0)
+    assert.equal(reader.count, 0)
+    index.publish(0, 0)
+    assert.equal(reader.count, 1)
+  })
+
+  it('counts the entries of frames before an offset, as far as they are whole frames', () => {
+    const index = ActiveIndex.create(8)
+    for (const [id, frame, record] of [
+      [1, 64, 0],
+      [2, 64, 1],
+      [3, 128, 0],
+    ] as const)
+      appendPlain(index, id, 0, frame, record)
+    index.publish(0, 0)
+    assert.deepEqual(
+      [64, 65, 128, 129].map((offset) => index.countBefore(offset)),
+      [0, 2, 2, 3],
+    )
+  })
+
+  it('numbers partitions once and names them to readers that attached before they were added', () => {
+    const index = ActiveIndex.create(8)
+    const reader = ActiveIndex.attach(index.handle)
+    assert.equal(reader.findPartition('a', 'x'), -1)
+    assert.equal(index.partitionOf('a', 'x'), 0)
+    assert.equal(index.partitionOf('a', 'ü"]'), 1)
+    assert.equal(index.partitionOf('a', 'x'), 0)
+    assert.equal(reader.findPartition('a', 'ü"]'), 1)
+    assert.deepEqual(reader.partitions(), [
+      { tenant: 'a', dataset: 'x' },
+      { tenant: 'a', dataset: 'ü"]' },
+    ])
+  })
+
+  it('is empty after a reset, whatever it held', () => {
+    const index = ActiveIndex.create(16)
+    for (let id = 0; id < 16; id++) appendPlain(index, id, 1 + (id % 2), 64 * id, 0)
+    index.publish(0, 0)
+    assert(!index.hasRoom(1, 0))
+    index.reset()
+    assert(index.hasRoom(16, 3))
+    assert.equal(index.count, 0)
+    assert.equal(index.findId(3, 1, 2, 3), -1)
+    assert.equal(index.newestOfTrace(1, 9, 0, 0), -1)
+    appendPlain(index, 3, 2, 64, 0)
+    index.publish(0, 0)
+    assert.equal(index.findId(3, 1, 2, 3), 0)
+    assert.equal(index.olderOfTrace(index.newestOfTrace(2, 9, 0, 0)), -1)
+  })
+})
