@@ -136,7 +136,7 @@ Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 const LANES = [
   ['exit-decode', '/ingest/decode-loop.ts'],
   ['exit-journal', '/workers/journal.ts'],
-  ['exit-digest', '/engine/digest-loop.ts'],
+  ['exit-digest', '/bodies/digest-loop.ts'],
 ] as const
 let operationsLeft = Infinity
 /** The countdown begins where this is on the stack; '' when it has begun. */
