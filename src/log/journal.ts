@@ -38,7 +38,7 @@ import {
   encodeSegmentHeader,
   segmentName,
 } from './segment-format.ts'
-import { keepAsSpare, removeSpares, takeSpare } from './spare.ts'
+import { keepAsSpare, removeEmptied, removeSpares, takeSpare } from './spare.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
@@ -372,6 +372,8 @@ function dropSegment(files: Files, segments: string, base: number, keepFile: boo
   const dropped = `${segments}/${DROPPED_PREFIX}${name}`
   files.rename(`${segments}/${name}`, dropped)
   files.syncDirectory(segments)
-  if (keepFile && files.exists(`${dropped}/${RECORDS_NAME}`)) keepAsSpare(files, segments, `${dropped}/${RECORDS_NAME}`)
+  const records = `${dropped}/${RECORDS_NAME}`
+  const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
+  if (!isKept && files.exists(records)) removeEmptied(files, records)
   files.removeDirectory(dropped)
 }

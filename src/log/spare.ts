@@ -6,6 +6,7 @@
  *     would take from the disk what it is to give
  * K2  whatever stands in a spare is no frame of the segment it becomes: frames carry their position and the id of the log
  * K3  a spare is only ever an advantage: it may vanish, be torn or too short
+ * K4  the space of a file that goes comes back at once: readers keep files of segments open, which would hold it until they read again
  */
 import type { Files } from './files.ts'
 
@@ -39,6 +40,17 @@ export function keepAsSpare(files: Files, segments: string, from: string): boole
 /** When the disk fills up, their space is worth more than their speed. */
 export function removeSpares(files: Files, segments: string): void {
   for (let index = 0; index < SPARES_MAX; index += 1) {
-    if (files.exists(sparePath(segments, index))) files.removeFile(sparePath(segments, index))
+    if (files.exists(sparePath(segments, index))) removeEmptied(files, sparePath(segments, index))
   }
+}
+
+/** K4 */
+export function removeEmptied(files: Files, path: string): void {
+  const file = files.open(path, 'write')
+  try {
+    file.truncate(0)
+  } finally {
+    file.close()
+  }
+  files.removeFile(path)
 }

@@ -181,6 +181,22 @@ describe('segments', () => {
     assert.equal(asked, 2, 'once for each segment')
   })
 
+  it('give their space back when they go, though a reader has their files open', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ segmentBytes: 8192, reserveBytes: 0 })
+    const writer = openWriter(log)
+    for (let n = 0; n < 30; n += 1) {
+      appended(writer, payloadOf(n, 1000))
+      world.step()
+    }
+    const held = log.segments.map(({ recordsPath }) => world.files.open(recordsPath, 'read'))
+    assert(held.length > 4)
+    log.dropBefore(log.segments.at(-1)!.base)
+    const kept = world.files.list('/data/segments')!.filter((name) => name.startsWith('spare'))
+    const isEmpty = held.map((file) => file.size() === 0)
+    assert.equal(isEmpty.filter((each) => !each).length, kept.length + 1, 'but for spares, and the segment that stays')
+  })
+
   it('take over the file of a dropped one, or one written in advance while little is appended', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open({ segmentBytes: 8192, reserveBytes: 0 })

@@ -47,6 +47,13 @@ export interface QueryParts {
   readonly onIncident: (incident: QueryIncident) => void
 }
 
+/** Of the above, what a question needs. */
+type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors'> & {
+  readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
+  readonly registry: Pick<SegmentRegistry, 'snapshot'>
+  readonly jobs: Pick<JobPool<QueryTask, QueryAnswer>, 'run'>
+}
+
 export class QueryFront {
   readonly #parts: QueryParts
   /** Places are per tenant only: the queue of the query threads bounds the whole. */
@@ -101,40 +108,12 @@ export class QueryFront {
     if (!mayUseDataset(caller.tenant.credentials[caller.credentialNumber]!, request.dataset)) {
       return this.#refuse(exchange, refusal('dataset_not_authorized', 'the credential is not allowed for the dataset'))
     }
-    const answer = await this.#ask(caller, request, startedMs)
+    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs)
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
     counters.answered(processNowMs() - startedMs)
     exchange.onEnd(() => freeMemory(answer))
     exchange.answer(200, JSON_TYPE, answer)
-  }
-
-  async #ask(caller: Caller, request: QueryRequest, startedMs: number): Promise<Uint8Array<ArrayBuffer> | Refusal> {
-    const { log, registry, jobs, onIncident, logger, readErrors } = this.#parts
-    const segments = registry.snapshot()
-    const { catalog, indexed } = segments
-    const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
-    try {
-      const task: QueryTask = {
-        tenant: caller.tenant.id,
-        request,
-        deadlineAtMs: startedMs + request.deadlineMs,
-        snapshot,
-      }
-      const answer = await jobs.run(task, { timeoutMs: request.deadlineMs + STUCK_MS })
-      if (answer.kind === 'ok') return answer.body
-      if (answer.incident) onIncident(answer.incident)
-      else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
-      return refusal(answer.kind, answer.message)
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error
-      if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
-      readErrors.noteFailed('a query', error)
-      logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
-      return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
-    } finally {
-      segments.release()
-    }
   }
 
   #refuse(exchange: Exchange, refused: Refusal): void {
@@ -144,3 +123,43 @@ export class QueryFront {
 }
 
 const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
+
+/**
+ * The answer of a query thread to what is there now. What retention drops meanwhile is neither damaged nor missing: the question is asked again
+ * of what is left, until its deadline.
+ *
+ * @param tenant its id
+ */
+export async function askThread(
+  parts: AskParts,
+  tenant: string,
+  request: QueryRequest,
+  startedMs: number,
+): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+  const { log, registry, jobs, onIncident, logger, readErrors } = parts
+  const segments = registry.snapshot()
+  const { catalog, indexed } = segments
+  const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
+  const oldest = log.segments[0]?.base
+  try {
+    const deadlineAtMs = startedMs + request.deadlineMs
+    const answer = await jobs.run(
+      { tenant, request, deadlineAtMs, snapshot },
+      { timeoutMs: request.deadlineMs + STUCK_MS },
+    )
+    if (answer.kind === 'ok') return answer.body
+    const isOfReading = answer.incident !== null || answer.kind === 'bundle_read_failed'
+    if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs)
+    if (answer.incident) onIncident(answer.incident)
+    else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
+    return refusal(answer.kind, answer.message)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
+    readErrors.noteFailed('a query', error)
+    logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
+    return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
+  } finally {
+    segments.release()
+  }
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { askThread } from '../../../src/logstore/query/query-front.ts'
+import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
+import type { QueryAnswer, QueryIncident, QueryTask } from '../../../src/logstore/query/task.ts'
+import { isRefusal } from '../../../src/logstore/tenants/caller.ts'
+
+const request = parseQueryRequest(Buffer.from('{"dataset":"app"}'))
+const INCIDENT = { kind: 'frame', base: 0, position: 128 } as const
+const DAMAGED: QueryAnswer = {
+  kind: 'bundle_read_failed',
+  message: 'the frame at position 128 is damaged',
+  incident: INCIDENT,
+}
+const UNREADABLE: QueryAnswer = {
+  kind: 'bundle_read_failed',
+  message: 'records.log cannot be opened (ENOENT)',
+  incident: null,
+}
+const BODY = new Uint8Array(1)
+
+/** A query thread that gives one answer after the other; retention drops a segment before the first when told so. */
+async function ask(answers: QueryAnswer[], isDropped: boolean) {
+  assert(!('kind' in request))
+  const seen = { tasks: [] as QueryTask[], incidents: [] as QueryIncident[], noted: [] as string[], held: 0 }
+  let segments = [{ base: 0 }, { base: 4096 }]
+  const answer = await askThread(
+    {
+      log: {
+        committed: 8192,
+        id: 7,
+        incidents: [],
+        get segments() {
+          return segments as never // only where they begin is looked at
+        },
+      },
+      registry: {
+        snapshot() {
+          seen.held++
+          return { indexed: [], catalog: new SharedArrayBuffer(0), release: () => void seen.held-- }
+        },
+      },
+      jobs: {
+        async run(task) {
+          seen.tasks.push(task)
+          if (isDropped) segments = segments.slice(-1)
+          return answers.shift()!
+        },
+      },
+      onIncident: (incident) => void seen.incidents.push(incident),
+      readErrors: { note: (message) => void seen.noted.push(message), noteFailed: () => assert.fail() },
+      logger: { error: () => assert.fail() } as never, // nothing else is called
+    },
+    'acme',
+    request,
+    1000,
+  )
+  return { answer, ...seen }
+}
+
+describe('a query whose thread cannot read a bundle', () => {
+  it('is asked again when retention dropped one meanwhile, with the deadline that it had, and nothing is quarantined', async () => {
+    for (const failure of [DAMAGED, UNREADABLE]) {
+      const { answer, tasks, incidents, noted, held } = await ask([failure, { kind: 'ok', body: BODY }], true)
+      assert.equal(answer, BODY)
+      assert.equal(tasks.length, 2)
+      assert.equal(tasks[1]!.deadlineAtMs, tasks[0]!.deadlineAtMs)
+      assert.deepEqual([incidents, noted, held], [[], [], 0])
+    }
+  })
+
+  it('is told so when nothing was dropped', async () => {
+    const damaged = await ask([DAMAGED], false)
+    assert(isRefusal(damaged.answer))
+    assert.deepEqual([damaged.answer.kind, damaged.incidents, damaged.held], ['bundle_read_failed', [INCIDENT], 0])
+    const unreadable = await ask([UNREADABLE], false)
+    assert.deepEqual([unreadable.noted, unreadable.incidents], [[UNREADABLE.message], []])
+  })
+
+  it('is told when it is too late, whatever was dropped', async () => {
+    const late: QueryAnswer = { kind: 'deadline_exceeded', message: 'late', incident: null }
+    const { answer, tasks } = await ask([late], true)
+    assert(isRefusal(answer))
+    assert.deepEqual([answer.kind, tasks.length], ['deadline_exceeded', 1])
+  })
+})
