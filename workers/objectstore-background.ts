@@ -1,14 +1,14 @@
 /** What the object store does now and then: one checkpoint at a time, part by part, and sealed segments in, what stands in them out. */
+import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
+import type { CheckpointTask } from '../src/engine/checkpoint-thread.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { scanSegment } from '../src/objectstore/engine/scan-segment.ts'
 import type { ScanTask, ScannedSegment } from '../src/objectstore/engine/scan-segment.ts'
-import { CheckpointThread } from '../src/objectstore/engine/write-task.ts'
-import type { WriteTask } from '../src/objectstore/engine/write-task.ts'
 
 const checkpoints = new CheckpointThread(nodeFiles)
 
 /** @returns null of a task that writes */
-export default function run(task: WriteTask | ScanTask): ScannedSegment | null {
+export default function run(task: CheckpointTask | ScanTask): ScannedSegment | null {
   if (task.kind === 'scan') return scanSegment(nodeFiles, task)
   checkpoints.run(task)
   return null

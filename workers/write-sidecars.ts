@@ -1,8 +1,13 @@
-/** One sidecar of a sealed segment, or one checkpoint, written and published. Keeps nothing between tasks. */
+/** Sidecars of sealed segments, each whole, and one checkpoint at a time, part by part. */
+import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
+import type { CheckpointTask } from '../src/engine/checkpoint-thread.ts'
+import { publishSegmentIndex } from '../src/broker/records/segment-index.ts'
+import type { SidecarTask } from '../src/broker/records/segment-index.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { runWriteTask } from '../src/broker/records/write-task.ts'
-import type { WriteTask } from '../src/broker/records/write-task.ts'
 
-export default function run(task: WriteTask): void {
-  runWriteTask(nodeFiles, task)
+const checkpoints = new CheckpointThread(nodeFiles)
+
+export default function run(task: SidecarTask | CheckpointTask): void {
+  if (task.kind === 'sidecar') publishSegmentIndex(nodeFiles, task.directory, task.bytes)
+  else checkpoints.run(task)
 }

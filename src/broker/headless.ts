@@ -5,6 +5,9 @@
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
 import type { BrokerConfig } from '../config/broker.ts'
+import { memoryOf } from '../engine/checkpoint-thread.ts'
+import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
+import { keepUp } from '../engine/upkeep.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
@@ -17,7 +20,6 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { createBroker } from './broker.ts'
 import type { Broker } from './broker.ts'
-import type { Checkpoints } from './engine/checkpoints.ts'
 import type { Core } from './engine/core.ts'
 import { watchClock } from './engine/clock-watch.ts'
 import { openEngine } from './engine/engine.ts'
@@ -28,8 +30,7 @@ import type { Caller } from './operations.ts'
 import { TenantQuotas } from './quotas.ts'
 import type { ReadResult, ReadTask } from './records/read-protocol.ts'
 import { RecordReads } from './records/record-reads.ts'
-import { memoryOf } from './records/write-task.ts'
-import type { WriteTask } from './records/write-task.ts'
+import type { SidecarTask } from './records/segment-index.ts'
 
 const SEGMENTS_NAME = 'segments'
 const RETENTION_EVERY_MS = 5000
@@ -74,13 +75,15 @@ export async function openHeadlessBroker(context: Context): Promise<HeadlessBrok
   const log = await openLog(context)
   reportLogState(log, logger)
   const readErrors = new ReadErrors(() => clock.nowMs(), logger)
-  const { core, checkpoints } = await openStorage(context, log, readErrors)
+  const engine = await openStorage(context, log, readErrors)
+  const { core, checkpoints } = engine
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
   const broker = createBroker(core, quotas, config.nodeId)
   const stopWatching = watchClock(core)
   await running.open(() => ({ close: async () => stopWatching() }))
   await running.open(() => ({ close: async () => broker.close() }))
-  await startRetention(context, core, checkpoints)
+  const retainer = new Retainer(core, checkpoints, config.segmentBytes)
+  await keepUp(retainer, { running, clock, log, written: () => engine.idle(), everyMs: RETENTION_EVERY_MS })
   return { core, broker, quotas, readErrors }
 }
 
@@ -122,7 +125,7 @@ async function openStorage(
   )
   const writing = await running.open(
     () =>
-      new JobPool<WriteTask, void>({
+      new JobPool<SidecarTask | CheckpointTask, void>({
         name: 'broker checkpoint',
         filename: new URL('../../workers/write-sidecars.ts', import.meta.url),
         threads: 1,
@@ -152,7 +155,7 @@ async function openStorage(
       defer: setImmediate,
       readErrors,
     }),
-    write: (task) => writing.run(task, { transfer: memoryOf(task) }),
+    write: (task) => writing.run(task, { transfer: task.kind === 'sidecar' ? [task.bytes.buffer] : memoryOf(task) }),
     clock,
     logger,
     random,
@@ -168,23 +171,6 @@ async function openStorage(
   const engine = await opening.catch((error: unknown) => {
     throw openFailure(`${settingsOf(config).join(', ')}: ${directories.join(', ')}`, error)
   })
-  await running.open(() => ({ close: () => engine.checkpoints.idle() }))
+  await running.open(() => ({ close: () => engine.idle() }))
   return engine
-}
-
-async function startRetention(
-  { config, running, clock }: Context,
-  core: Core,
-  checkpoints: Checkpoints,
-): Promise<void> {
-  const retainer = new Retainer(core, checkpoints, config.segmentBytes)
-  const stop = clock.every(RETENTION_EVERY_MS, () => void retainer.enforce())
-  // Between two rounds fast writers would fill more segments than the log is to have.
-  core.log.onSealed(() => void checkpoints.idle().then(() => retainer.reclaim()))
-  await running.open(() => ({
-    close() {
-      stop()
-      return retainer.close()
-    },
-  }))
 }

@@ -67,13 +67,6 @@ function positionOf(name: string): number | null {
   return digits === undefined ? null : Number.parseInt(digits, 16)
 }
 
-/** @param parts of the content, one after the other */
-export function writeCheckpoint(files: Files, directory: string, position: number, parts: readonly Uint8Array[]): void {
-  const file = beginCheckpoint(files, directory, position)
-  for (const part of parts) file.write(part)
-  file.publish()
-}
-
 /** A checkpoint whose content is written bit by bit. Ends with `publish` or `abandon`. */
 export function beginCheckpoint(files: Files, directory: string, position: number): CheckpointFile {
   return new CheckpointFile(files, directory, position)

@@ -8,6 +8,9 @@ import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
+import { memoryOf } from '../engine/checkpoint-thread.ts'
+import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
+import { keepUp } from '../engine/upkeep.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { StoreError, messageOf } from '../errors.ts'
@@ -44,7 +47,6 @@ import type { StoreEngine, EngineParts } from './engine/engine.ts'
 import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
-import type { WriteTask } from './engine/write-task.ts'
 import { objectStoreGateway } from './s3/gateway.ts'
 import { handlers } from './s3/handlers.ts'
 import { managementRoutes } from './s3/management.ts'
@@ -119,7 +121,14 @@ export async function openObjectStore(
   const log = await openLog(context, arena)
   reportLogState(log, context.logger)
   const engine = await openStorage(context, log, arena)
-  await startCleaning(context, engine)
+  const { running, clock } = context
+  await keepUp(engine.cleaner, {
+    running,
+    clock,
+    log,
+    written: () => engine.checkpoints.idle(),
+    everyMs: CLEAN_EVERY_MS,
+  })
   return openFront(context, engine, authentication)
 }
 
@@ -171,7 +180,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
       readErrors,
     }),
     async write(task) {
-      await background.run(task, task.kind === 'part' ? { transfer: [task.bytes.buffer] } : {})
+      await background.run(task, { transfer: memoryOf(task) })
     },
     async scan(task) {
       try {
@@ -219,7 +228,7 @@ const cachedFramesOf = (log: Log): CachedFrames =>
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
 
 /** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */
-const startBackground = (): JobPool<WriteTask | ScanTask, ScannedSegment | null> =>
+const startBackground = (): JobPool<CheckpointTask | ScanTask, ScannedSegment | null> =>
   new JobPool({
     name: 'objectstore background',
     filename: new URL('../../workers/objectstore-background.ts', import.meta.url),
@@ -244,18 +253,6 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
         ...heard,
       }),
   )
-
-async function startCleaning({ running, clock }: Context, { core, checkpoints, cleaner }: StoreEngine): Promise<void> {
-  const stop = clock.every(CLEAN_EVERY_MS, () => void cleaner.enforce())
-  // Between two rounds fast writers would fill more segments than the log is to have.
-  core.log.onSealed(() => void checkpoints.idle().then(() => cleaner.enforce()))
-  await running.open(() => ({
-    close() {
-      stop()
-      return cleaner.close()
-    },
-  }))
-}
 
 const CREDENTIALS_SETTING = 'OBJSTORE_CREDENTIALS_FILE'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { readNewestCheckpoint, writeCheckpoint } from '../../src/log/checkpoint.ts'
+import { readNewestCheckpoint } from '../../src/log/checkpoint.ts'
+import { writeCheckpoint } from './write-checkpoint.ts'
 import type { Checkpoint } from '../../src/log/checkpoint.ts'
 import { SimFiles } from '../support/sim-files.ts'
 

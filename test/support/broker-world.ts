@@ -8,9 +8,9 @@
  */
 import { createBroker } from '../../src/broker/broker.ts'
 import type { Broker } from '../../src/broker/broker.ts'
-import type { Checkpoints } from '../../src/broker/engine/checkpoints.ts'
 import type { Core } from '../../src/broker/engine/core.ts'
 import { openEngine } from '../../src/broker/engine/engine.ts'
+import type { BrokerEngine } from '../../src/broker/engine/engine.ts'
 import { Retainer } from '../../src/broker/engine/retainer.ts'
 import { askedBroker } from '../../src/broker/operations.ts'
 import type { AskedBroker, Caller, Patience } from '../../src/broker/operations.ts'
@@ -18,8 +18,10 @@ import { TenantQuotas } from '../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
 import { RecordReader } from '../../src/broker/records/reader.ts'
 import { RecordReads } from '../../src/broker/records/record-reads.ts'
-import { memoryOf, runWriteTask } from '../../src/broker/records/write-task.ts'
-import type { WriteTask } from '../../src/broker/records/write-task.ts'
+import { publishSegmentIndex } from '../../src/broker/records/segment-index.ts'
+import type { SidecarTask } from '../../src/broker/records/segment-index.ts'
+import { CheckpointThread } from '../../src/engine/checkpoint-thread.ts'
+import type { CheckpointTask } from '../../src/engine/checkpoint-thread.ts'
 import { NO_QUOTAS } from '../../src/config/quotas.ts'
 import type { Quotas } from '../../src/config/quotas.ts'
 import { unloggedReadErrors } from './health.ts'
@@ -54,7 +56,7 @@ interface Timer {
 export class BrokerWorld extends EngineWorld {
   readonly options: BrokerWorldOptions
   core!: Core
-  checkpoints!: Checkpoints
+  engine!: BrokerEngine
   retainer!: Retainer
   broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
   holdsReads = false
@@ -69,6 +71,8 @@ export class BrokerWorld extends EngineWorld {
   readonly #reads = new HeldWork()
   readonly #writes = new HeldWork()
   readonly #timers = new Set<Timer>()
+  /** Counts processes. */
+  #life = 0
 
   static async open(options: BrokerWorldOptions = {}): Promise<BrokerWorld> {
     const opened = new BrokerWorld(options)
@@ -100,9 +104,9 @@ export class BrokerWorld extends EngineWorld {
       world.step()
       await turn()
     }
-    const { core, checkpoints } = await opened
+    this.engine = await opened
+    const { core, checkpoints } = this.engine
     this.core = core
-    this.checkpoints = checkpoints
     this.retainer = new Retainer(core, checkpoints, segmentBytes)
     const broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
     this.broker = {
@@ -118,6 +122,8 @@ export class BrokerWorld extends EngineWorld {
   #openEngine() {
     const { log, world } = this
     const reader = new RecordReader(world.files, { segmentsDirectory: '/data/segments', logId: log.id })
+    const writer = new CheckpointThread(world.files)
+    const life = this.#life
     const warn = (_details: object, message: string): void => void this.warnings.push(message)
     return openEngine({
       log,
@@ -136,11 +142,13 @@ export class BrokerWorld extends EngineWorld {
         readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
         defer: (run) => queueMicrotask(run),
       }),
-      write: (task: WriteTask) => {
-        const received = structuredClone(task, { transfer: memoryOf(task) })
+      write: (task: SidecarTask | CheckpointTask) => {
+        if (life !== this.#life) return new Promise(() => {}) // its process is dead
+        const received = structuredClone(task, { transfer: 'bytes' in task ? [task.bytes.buffer] : [] })
         return this.#ask(this.#writes, this.holdsWrites, () => {
           if (this.failsWrites) throw new Error('the test lets no sidecar be written')
-          runWriteTask(world.files, received)
+          if (received.kind === 'sidecar') publishSegmentIndex(world.files, received.directory, received.bytes)
+          else writer.run(received)
         })
       },
       clock: {
@@ -232,7 +240,7 @@ export class BrokerWorld extends EngineWorld {
     this.serveReads()
     this.serveWrites()
     await this.log.close()
-    await this.checkpoints.idle()
+    await this.engine.idle()
     this.end('kill')
   }
 
@@ -249,6 +257,7 @@ export class BrokerWorld extends EngineWorld {
   protected dropAll(): void {
     this.#reads.drop()
     this.#writes.drop()
+    this.#life += 1
     this.#timers.clear()
     this.holdsReads = false
     this.holdsWrites = false

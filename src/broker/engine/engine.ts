@@ -11,16 +11,20 @@ import type { Change } from '../frames/change.ts'
 import { WAITING_CLAIMS_MAX } from '../limits.ts'
 import type { RecordReads } from '../records/record-reads.ts'
 import { RecordsInMemory } from '../records/records-in-memory.ts'
-import type { WriteTask } from '../records/write-task.ts'
+import type { SidecarTask } from '../records/segment-index.ts'
 import { TOKEN_KEY_BYTES } from '../tokens.ts'
 import { Appender } from '../../engine/appender.ts'
+import type { CheckpointTask } from '../../engine/checkpoint-thread.ts'
+import { Checkpoints } from '../../engine/checkpoints.ts'
+import type { StateCopy as CheckpointCopy } from '../../engine/checkpoints.ts'
 import { BrokerTime } from '../state/broker-time.ts'
 import type { Clocks } from '../state/broker-time.ts'
 import { CLOCK_OFFSET_MS_MAX } from './clock-watch.ts'
-import { Checkpoints } from './checkpoints.ts'
+import { StateCopy } from './checkpoint-content.ts'
 import { Core } from './core.ts'
 import type { Timers } from './core.ts'
 import { recoverState } from './recovery.ts'
+import { Sidecars } from './sidecars.ts'
 import { applyChange } from '../state/apply-change.ts'
 import { applyFrame } from '../state/apply-frames.ts'
 import type { BrokerState } from '../state/state.ts'
@@ -31,8 +35,8 @@ export interface EngineParts {
   readonly directories: readonly string[]
   readonly files: Files
   readonly reads: RecordReads
-  /** Writes a sidecar or a checkpoint. */
-  readonly write: (task: WriteTask) => Promise<void>
+  /** Writes a sidecar, or some of a checkpoint. */
+  readonly write: (task: SidecarTask | CheckpointTask) => Promise<void>
   readonly clock: Clocks & Timers
   readonly logger: Logger
   readonly random: (bytes: Uint8Array) => void
@@ -54,28 +58,33 @@ export interface EngineParts {
 export interface BrokerEngine {
   readonly core: Core
   readonly checkpoints: Checkpoints
+  /** Resolves when the sidecars and checkpoints that were begun are written. */
+  idle(): Promise<void>
 }
 
 /** @throws StoreError and what the file system throws */
 export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const { log, directories, files, logger, clock } = parts
-  const recovered = recoverState(log, directories, files, logger)
-  const checkpoints: Checkpoints = new Checkpoints(
-    { log, directories, write: parts.write, turn: parts.turn, logger, state: () => core.state },
-    recovered,
-  )
+  const recovery = { log, directories, files, logger }
+  const recovered = recoverState(recovery)
+  const { write } = parts
+  const sidecars = new Sidecars({ log, write, logger })
+  const copy = (): CheckpointCopy => copyOf(core.state, parts.turn)
+  const checkpoints = new Checkpoints({ ...recovery, write, isWorthwhile: null, copy }, recovered)
   const aheadMs = recovered.state.lastAtMs - clock.wallMs()
   const setsClock = parts.setsClock && aheadMs > CLOCK_OFFSET_MS_MAX
   const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
-    segmentEnding: (end) => {
+    segmentEnding(end) {
       core.state.passed(time.nowMs()) // what time has done to the state is in the copy
+      sidecars.take(core.state, end)
       checkpoints.take(end)
     },
-    onLost: () => {
+    onLost() {
+      sidecars.forget()
       checkpoints.forget()
-      const recovered = recoverState(log, directories, files, logger)
-      checkpoints.complete(recovered)
+      const recovered = recoverState(recovery)
+      sidecars.complete(recovered)
       core.replaceState(recovered.state)
     },
     defer: parts.defer,
@@ -94,10 +103,17 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     recovered.state,
   )
   const core: Core = new Core({ ...parts, engine, time, timers: clock, counters: new BrokerCounters() })
-  checkpoints.complete(recovered)
+  sidecars.complete(recovered)
   await begin(core, parts)
   if (setsClock) await setClock(core, parts, -aheadMs)
-  return { core, checkpoints }
+  return { core, checkpoints, idle: () => sidecars.idle().then(() => checkpoints.idle()) }
+}
+
+/** Made at once, in slices: a group that changes before its turn is copied twice. */
+function copyOf(state: BrokerState, turn: () => Promise<void>): CheckpointCopy {
+  const parts = new StateCopy(state).finish(turn)
+  parts.catch(() => {}) // said when it is written
+  return { next: async () => (await parts).shift() ?? null, abandon: () => {} }
 }
 
 /**

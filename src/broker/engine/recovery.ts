@@ -13,14 +13,15 @@ import {
   emptyFrameHeader,
   frameBytes,
 } from '../../../native-free-codecs/frame.ts'
+import { startingPoint } from '../../engine/recovery.ts'
+import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'
 import { StoreError } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { replaySegment } from '../../log/read.ts'
 import type { FrameView } from '../../log/read.ts'
-import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
+import { segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
-import { readNewestCheckpoint } from '../../log/checkpoint.ts'
 import { readSegmentIndex } from '../records/segment-index.ts'
 import { applyFrame, indexFrame } from '../state/apply-frames.ts'
 import { decodeCheckpoint } from './checkpoint-content.ts'
@@ -28,32 +29,18 @@ import { LOST_HEAD_BYTES, LostFrames } from './lost-frames.ts'
 import { BrokerState } from '../state/state.ts'
 import type { Place } from '../state/state.ts'
 
-export interface Recovered {
+export interface Recovered extends StartingPoint {
   readonly state: BrokerState
   /** Sealed segments whose sidecar has to be written. */
   readonly unindexed: readonly SegmentInfo[]
-  readonly checkpointPosition: number
-  /** Of the checkpoint before it; 0: there is none. */
-  readonly positionBefore: number
 }
 
 /** @throws StoreError and what the file system throws */
-export function recoverState(log: Log, directories: readonly string[], files: Files, logger: Logger): Recovered {
-  const committed = log.committed
-  const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
-  const usable = directories.filter((directory) => !lost.has(directory))
-  const checkpoint = readNewestCheckpoint(files, usable, committed, (name) =>
-    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
-  )
-  const from = checkpoint?.position ?? 0
-  const oldest = log.segments[0]
-  if (oldest && oldest.base > from + SEGMENT_FOOTER_BYTES) {
-    throw new StoreError(
-      'corrupt',
-      'broker_checkpoint_missing',
-      `the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
-    )
-  }
+export function recoverState(parts: RecoveryParts & { readonly logger: Logger }): Recovered {
+  const { log, files, logger } = parts
+  const { committed } = log
+  const start = startingPoint('broker', parts)
+  const { checkpoint, position: from } = start
   const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()
   const lostFrames = new LostFrames(state)
   const unindexed: SegmentInfo[] = []
@@ -81,7 +68,7 @@ export function recoverState(log: Log, directories: readonly string[], files: Fi
   for (const { segmentBase, from, to } of log.incidents) state.applyDamage(segmentBase, from, to)
   state.findHoles()
   state.makeAllVisible()
-  return { state, unindexed, checkpointPosition: from, positionBefore: checkpoint?.positionBefore ?? 0 }
+  return { ...start, state, unindexed }
 }
 
 /** False: its records are to be found by reading it (R3). */

@@ -3,10 +3,11 @@
  * stream go, once a checkpoint stands for them. When too much of the log is garbage (engine/cleaning.ts), what lives in its oldest segment is
  * moved first. Where only the lack of a checkpoint keeps a segment from going, one is written.
  */
+import type { Checkpoints } from '../../engine/checkpoints.ts'
 import { Cleaning } from '../../engine/cleaning.ts'
+import type { Upkeep } from '../../engine/upkeep.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { SegmentInfo } from '../../log/log.ts'
-import type { Checkpoints } from './checkpoints.ts'
 import type { Core } from './core.ts'
 import { liveBytesOf, moveOut } from './relocation.ts'
 import { cursorFloorOf, hasLimits, planRetention } from './retention-plan.ts'
@@ -14,7 +15,7 @@ import type { StreamState } from '../state/state.ts'
 
 const NO_OVERRIDES = { maxAgeMs: null, maxBytes: null }
 
-export class Retainer {
+export class Retainer implements Upkeep {
   readonly #core: Core
   readonly #checkpoints: Checkpoints
   readonly #cleaning: Cleaning

@@ -56,6 +56,13 @@ export interface StreamRun {
   readonly run: RecordRun
 }
 
+/** For the thread that writes: the bytes are handed over. */
+export interface SidecarTask {
+  readonly kind: 'sidecar'
+  readonly directory: string
+  readonly bytes: Uint8Array<ArrayBuffer>
+}
+
 /** A stream, as far as a sidecar is about it. */
 export interface StreamRuns {
   readonly number: number

@@ -11,10 +11,12 @@
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import type { Checkpoints } from '../../engine/checkpoints.ts'
 import { Cleaning } from '../../engine/cleaning.ts'
+import type { Upkeep } from '../../engine/upkeep.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
-import type { Checkpoints } from './checkpoints.ts'
+import type { CheckpointPlan } from './checkpoint-plan.ts'
 import { commitFrameBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
 import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
@@ -34,12 +36,13 @@ export interface CleanerParts {
   readonly core: Core
   readonly store: Store
   readonly checkpoints: Checkpoints
+  readonly plan: CheckpointPlan
   readonly segmentBytes: number
   readonly uploadTtlMs: number
   readonly scan: (task: ScanTask) => Promise<ScannedSegment>
 }
 
-export class Cleaner {
+export class Cleaner implements Upkeep {
   readonly #parts: CleanerParts
   readonly #rounds = new Rounds((signal) => this.#enforce(signal))
   readonly #cleaning: Cleaning
@@ -56,15 +59,20 @@ export class Cleaner {
     return this.#rounds.run()
   }
 
+  /** The same: what is due besides is soon looked through. */
+  reclaim(): Promise<void> {
+    return this.enforce()
+  }
+
   /** Resolves when the round under way has ended, which it does before it is done. */
   close(): Promise<void> {
     return this.#rounds.close()
   }
 
   async #enforce(signal: AbortSignal): Promise<void> {
-    const { core, checkpoints } = this.#parts
-    core.log.keepFree(checkpoints.bytes) // M5
-    if (checkpoints.isSegmentFull) core.appender.rotate()
+    const { core, plan } = this.#parts
+    core.log.keepFree(plan.bytes) // M5
+    if (plan.isSegmentFull) core.appender.rotate()
     try {
       await this.#expireUploads(signal)
       await this.#clean(signal)
@@ -116,9 +124,9 @@ export class Cleaner {
 
   /** M5. With room on the disk it is not written more often than the growth of the log asks for. */
   #demandCheckpoint(): void {
-    const { core, checkpoints } = this.#parts
+    const { core, checkpoints, plan } = this.#parts
     if (this.#cleaning.isShortOfRoom) {
-      if (core.log.roomFor('finish') < checkpoints.bytes)
+      if (core.log.roomFor('finish') < plan.bytes)
         throw new Error('the disk is too full to write a checkpoint, without which no segment may go: make room')
       checkpoints.demand()
     }

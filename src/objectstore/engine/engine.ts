@@ -2,13 +2,15 @@
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
 import { Appender } from '../../engine/appender.ts'
+import type { CheckpointTask } from '../../engine/checkpoint-thread.ts'
+import { Checkpoints } from '../../engine/checkpoints.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import type { StoreCounters } from '../counters.ts'
 import { applyFrame } from './apply-frame.ts'
-import { Checkpoints } from './checkpoints.ts'
+import { CheckpointPlan } from './checkpoint-plan.ts'
 import { Cleaner } from './cleaner.ts'
 import { Core } from './core.ts'
 import type { StoreClock } from './core.ts'
@@ -21,7 +23,6 @@ import { recoverState } from './recovery.ts'
 import type { ScanTask, ScannedSegment } from './scan-segment.ts'
 import type { StoreState } from './state.ts'
 import { Store } from './store.ts'
-import type { WriteTask } from './write-task.ts'
 
 export interface EngineParts {
   readonly log: Log
@@ -29,7 +30,7 @@ export interface EngineParts {
   readonly directory: string
   readonly files: Files
   readonly reads: FrameReads
-  readonly write: (task: WriteTask) => Promise<void>
+  readonly write: (task: CheckpointTask) => Promise<void>
   readonly scan: (task: ScanTask) => Promise<ScannedSegment>
   readonly digests: DigestLanes
   readonly arena: Arena
@@ -52,17 +53,27 @@ export interface StoreEngine {
 
 /** @throws StoreError and what the file system throws */
 export function openEngine(parts: EngineParts): StoreEngine {
-  const { log, directory, files, logger, segmentBytes, uploadTtlMs, scan } = parts
-  const recovered = recoverState(log, directory, files, logger)
-  const checkpoints: Checkpoints = new Checkpoints(
-    { log, directory, write: parts.write, logger, state: () => core.state },
+  const { log, directory, files, logger, write, segmentBytes, uploadTtlMs, scan } = parts
+  const recovery = { log, directories: [directory], files, logger }
+  const recovered = recoverState(recovery)
+  const plan: CheckpointPlan = new CheckpointPlan(() => core.state, recovered)
+  const checkpoints = new Checkpoints(
+    {
+      ...recovery,
+      write,
+      isWorthwhile: (position, newest) => plan.isWorthwhile(position, newest),
+      copy: () => plan.copy(),
+    },
     recovered,
   )
   const appender = new Appender(log, {
-    segmentEnding: (end) => checkpoints.take(end),
-    onLost: () => {
+    segmentEnding(end) {
+      plan.segmentEnded()
+      checkpoints.take(end)
+    },
+    onLost() {
       checkpoints.forget()
-      engine.replaceState(recoverState(log, directory, files, logger).state)
+      engine.replaceState(recoverState(recovery).state)
     },
     defer: parts.defer,
   })
@@ -80,7 +91,7 @@ export function openEngine(parts: EngineParts): StoreEngine {
   )
   const core: Core = new Core({ ...parts, engine })
   const store = new Store(core, new Objects(parts.reads, new RunReads(parts.log, parts.reads), parts.counters))
-  const cleaner = new Cleaner({ core, store, checkpoints, segmentBytes, uploadTtlMs, scan })
+  const cleaner = new Cleaner({ core, store, checkpoints, plan, segmentBytes, uploadTtlMs, scan })
   return { core, store, checkpoints, cleaner }
 }
 

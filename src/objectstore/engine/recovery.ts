@@ -4,46 +4,29 @@
  * R1  only what is committed is applied
  * R2  a frame that does not read is skipped, and nothing else: what it said did not happen, and there is an incident of the log
  */
-import { StoreError } from '../../errors.ts'
-import type { Files } from '../../log/files.ts'
-import { readNewestCheckpoint } from '../../log/checkpoint.ts'
-import type { Log } from '../../log/log.ts'
+import { startingPoint } from '../../engine/recovery.ts'
+import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'
 import { replaySegment } from '../../log/read.ts'
-import { SEGMENT_FOOTER_BYTES, segmentName } from '../../log/segment-format.ts'
-import type { Logger } from '../../observability/logger.ts'
 import { applyFrame } from './apply-frame.ts'
 import { decodeState } from './checkpoint-content.ts'
 import { StoreState } from './state.ts'
 
-export interface Recovered {
+export interface Recovered extends StartingPoint {
   readonly state: StoreState
-  readonly checkpointPosition: number
-  /** Of the checkpoint before it; 0: there is none. */
-  readonly positionBefore: number
-  /** The highest commit sequence that it knows. */
+  /** The highest commit sequence that the checkpoint knows. */
   readonly checkpointSequence: number
 }
 
 /** @throws StoreError and what the file system throws */
-export function recoverState(log: Log, directory: string, files: Files, logger: Logger): Recovered {
+export function recoverState(parts: RecoveryParts): Recovered {
+  const { log, files } = parts
   const { committed } = log
-  const checkpoint = readNewestCheckpoint(files, [directory], committed, (name) =>
-    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
-  )
-  const from = checkpoint?.position ?? 0
-  const oldest = log.segments[0]
-  if (oldest && oldest.base > from + SEGMENT_FOOTER_BYTES) {
-    throw new StoreError(
-      'corrupt',
-      'objectstore_checkpoint_missing',
-      `${directory}: the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
-    )
-  }
-  const state = checkpoint ? decodeState(checkpoint.pieces()) : new StoreState()
+  const start = startingPoint('objectstore', parts)
+  const state = start.checkpoint ? decodeState(start.checkpoint.pieces()) : new StoreState()
   const checkpointSequence = state.commitSequence
   for (const segment of log.segments) {
     const to = Math.min(segment.end, committed)
-    if (to <= segment.base || segment.end <= from || !files.exists(segment.recordsPath)) continue
+    if (to <= segment.base || segment.end <= start.position || !files.exists(segment.recordsPath)) continue
     replaySegment(files, segment, {
       logId: log.id,
       to,
@@ -51,5 +34,5 @@ export function recoverState(log: Log, directory: string, files: Files, logger: 
       onDamage: (range) => log.reportDamage(segment, range),
     })
   }
-  return { state, checkpointPosition: from, positionBefore: checkpoint?.positionBefore ?? 0, checkpointSequence }
+  return { ...start, state, checkpointSequence }
 }

@@ -3,8 +3,12 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Places } from '../../../src/broker/records/places.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
-import { decodeSegmentIndex, encodeSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
-import { runWriteTask } from '../../../src/broker/records/write-task.ts'
+import {
+  decodeSegmentIndex,
+  encodeSegmentIndex,
+  publishSegmentIndex,
+  readSegmentIndex,
+} from '../../../src/broker/records/segment-index.ts'
 import { MANIFEST_NAME } from '../../../src/log/sidecar.ts'
 import { SimFiles } from '../../support/sim-files.ts'
 
@@ -36,7 +40,7 @@ function published(counts: readonly number[]): SimFiles {
   files.syncDirectory('/data')
   files.syncDirectory('/data/segments')
   const bytes = encodeSegmentIndex(SEGMENT, streams(counts))
-  runWriteTask(files, { kind: 'segment-index', directory: SEGMENT.directory, bytes })
+  publishSegmentIndex(files, SEGMENT.directory, bytes)
   return files
 }
 
@@ -86,7 +90,7 @@ describe('the sidecar of a segment', () => {
     files.makeDirectory(SEGMENT.directory)
     const other = { ...SEGMENT, base: 0 }
     const bytes = encodeSegmentIndex(other, streams([10]))
-    runWriteTask(files, { kind: 'segment-index', directory: SEGMENT.directory, bytes })
+    publishSegmentIndex(files, SEGMENT.directory, bytes)
     assert.deepEqual(readSegmentIndex(files, other), { kind: 'runs', runs: [] })
     assert.equal(readSegmentIndex(files, SEGMENT).kind, 'damaged')
   })

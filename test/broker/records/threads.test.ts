@@ -11,7 +11,8 @@ import type { ReadResult, ReadTask } from '../../../src/broker/records/read-prot
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
 import { RecordReads } from '../../../src/broker/records/record-reads.ts'
 import { encodeSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
-import type { WriteTask } from '../../../src/broker/records/write-task.ts'
+import type { CheckpointTask } from '../../../src/engine/checkpoint-thread.ts'
+import type { SidecarTask } from '../../../src/broker/records/segment-index.ts'
 import { Log } from '../../../src/log/log.ts'
 import { LogWriter } from '../../../src/log/log-writer.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
@@ -28,7 +29,7 @@ it('threads read records of a real log as soon as they are written, and write si
   }
   const workerData = { segmentsDirectory: join(directory, 'segments'), logId: log.id }
   const readers = pool<ReadTask, ReadResult>('read-records', workerData)
-  const writers = pool<WriteTask, void>('write-sidecars')
+  const writers = pool<SidecarTask | CheckpointTask, void>('write-sidecars')
   context.after(async () => {
     await Promise.all([readers.close({ withinMs: 1000 }), writers.close({ withinMs: 1000 })])
     await log.close()
@@ -75,10 +76,11 @@ it('threads read records of a real log as soon as they are written, and write si
   writer.rotate()
   const segment = await sealed
   const bytes = encodeSegmentIndex(segment, [{ number: 1, index }])
-  await writers.run({ kind: 'segment-index', directory: segment.directory, bytes }, { transfer: [bytes.buffer] })
+  await writers.run({ kind: 'sidecar', directory: segment.directory, bytes }, { transfer: [bytes.buffer] })
   const state = new TextEncoder().encode('state')
-  const checkpoint = { kind: 'checkpoint', directories: [directory], position: segment.end, parts: [state] } as const
-  await writers.run(checkpoint, { transfer: [state.buffer] })
+  await writers.run({ kind: 'begin', directories: [directory], position: segment.end })
+  await writers.run({ kind: 'part', bytes: state }, { transfer: [state.buffer] })
+  await writers.run({ kind: 'end' })
   const read = readSegmentIndex(nodeFiles, segment)
   assert.ok(read.kind === 'runs' && read.runs[0]?.run.count === 3)
   assert.equal(readNewestCheckpoint(nodeFiles, [directory], log.committed)?.whole().toString(), 'state')

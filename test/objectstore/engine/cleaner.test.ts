@@ -4,6 +4,7 @@ import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { replaySegment } from '../../../src/log/read.ts'
 import { FRAME_OBJECT, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
 import { extentsOf } from '../../../src/objectstore/engine/state.ts'
+import { PAGE_BYTES } from '../../../src/objectstore/index/page-memory.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, factsOf, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
@@ -172,7 +173,7 @@ describe('cleaning', () => {
     for (let n = 0; n < 60; n += 1) await client.put(`${n}`.padEnd(900, 'k'), Buffer.alloc(0))
     await clean(world)
     world.lookAtSpace()
-    const { bytes } = world.engine.checkpoints
+    const bytes = PAGE_BYTES * world.engine.core.state.index.pages
     assert.ok(bytes > 30_000)
     const freeBytes = world.files.freeBytes('/') - RESERVE_BYTES - (1 << 15)
     assert.equal(world.log.roomFor('admit'), freeBytes - bytes)

@@ -1,0 +1,99 @@
+/**
+ * The sidecar of each segment, which says where its records are: written when it is sealed, and at a start where one is missing.
+ *
+ * K1  it is of the index as it was when the segment ended. What retention removes later must not be missing in it, as its frame may be lost
+ * K2  what fails is only missed by the next start, which reads the segment then
+ */
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { encodeSegmentIndex } from '../records/segment-index.ts'
+import type { SidecarTask, StreamRuns } from '../records/segment-index.ts'
+import type { BrokerState, StreamState } from '../state/state.ts'
+import type { Recovered } from './recovery.ts'
+
+/** K1 */
+interface Copy {
+  /** Where the segment ends. */
+  readonly position: number
+  /** Of the log. In a later one the segment may not have ended there. */
+  readonly generation: number
+  readonly streams: readonly StreamRuns[]
+}
+
+export class Sidecars {
+  readonly #log: Log
+  readonly #write: (task: SidecarTask) => Promise<void>
+  readonly #logger: Logger
+  /** Of segments that are not sealed yet. */
+  #copies: Copy[] = []
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor({
+    log,
+    write,
+    logger,
+  }: {
+    readonly log: Log
+    readonly write: (task: SidecarTask) => Promise<void>
+    readonly logger: Logger
+  }) {
+    this.#log = log
+    this.#write = write
+    this.#logger = logger
+    log.onSealed((segment) => this.#onSealed(segment))
+  }
+
+  /** K1. @param position where the segment ends: the state has seen the frames before it */
+  take(state: BrokerState, position: number): void {
+    const { generation, segments } = this.#log
+    this.#copies = this.#copies.filter((copy) => copy.generation === generation)
+    const sealed = segments.findLast((segment) => segment.sealed)
+    if (sealed?.end === position || this.#copies.at(-1)?.position === position) return
+    const from = this.#copies.at(-1)?.position ?? sealed?.end ?? 0
+    const streams = state.streams.filter((stream) => stream !== undefined).map((stream) => runsOf(stream, from))
+    this.#copies.push({ position, generation, streams })
+  }
+
+  /** Forgets copies of a state whose end was lost. */
+  forget(): void {
+    this.#copies = []
+  }
+
+  /** Writes those that were found missing. */
+  complete({ state, unindexed }: Recovered): void {
+    const streams = state.streams.filter((stream) => stream !== undefined)
+    for (const segment of unindexed) this.#queue(segment, streams)
+  }
+
+  /** Resolves when what was begun is written. */
+  idle(): Promise<void> {
+    return this.#writing
+  }
+
+  #onSealed(segment: SegmentInfo): void {
+    const copy = this.#copies.find(({ position }) => position === segment.end)
+    if (copy === undefined) return
+    this.#copies = this.#copies.filter(({ position }) => position > segment.end)
+    this.#queue(segment, copy.streams)
+  }
+
+  /** One after the other, in the order they came. */
+  #queue(segment: SegmentInfo, streams: Iterable<StreamRuns>): void {
+    const { directory } = segment
+    const bytes = encodeSegmentIndex(segment, streams)
+    this.#writing = this.#writing
+      .then(() => this.#write({ kind: 'sidecar', directory, bytes }))
+      .catch((error: unknown) => {
+        this.#logger.warn(
+          { directory, reason: String(error) },
+          'a sidecar could not be written: the next start reads more',
+        )
+      })
+  }
+}
+
+/** The runs of a stream from a position on. Those of the segment that ends do not change any more, whatever its index forgets. */
+function runsOf({ number, index }: StreamState, from: number): StreamRuns {
+  const runs = index.runsFrom(from)
+  return { number, index: { runsIn: (base) => runs.filter(({ segmentBase }) => segmentBase === base) } }
+}

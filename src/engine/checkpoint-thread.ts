@@ -1,0 +1,64 @@
+/**
+ * A checkpoint, written bit by bit by a thread of its own: begin, parts, end. Under its name it is there whole or not at all.
+ *
+ * T1  one is written at a time. A `begin` gives up what was begun before
+ * T2  of the directories of a replicated log, those that fail are left out, but for the primary one: the log leaves them out as well, and
+ *     says so
+ */
+import type { CheckpointFile } from '../log/checkpoint.ts'
+import { beginCheckpoint } from '../log/checkpoint.ts'
+import type { Files } from '../log/files.ts'
+
+export type CheckpointTask =
+  /** The first directory is the primary one. */
+  | { readonly kind: 'begin'; readonly directories: readonly string[]; readonly position: number }
+  | { readonly kind: 'part'; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'end' }
+
+/** What is handed over with a task. */
+export const memoryOf = (task: CheckpointTask): ArrayBuffer[] => (task.kind === 'part' ? [task.bytes.buffer] : [])
+
+export class CheckpointThread {
+  readonly #files: Files
+  #primary: CheckpointFile | null = null
+  #others: readonly CheckpointFile[] = []
+
+  constructor(files: Files) {
+    this.#files = files
+  }
+
+  /** @throws what the file system throws: what was there before still counts */
+  run(task: CheckpointTask): void {
+    if (task.kind === 'begin') return this.#begin(task.directories, task.position)
+    const primary = this.#primary
+    if (primary === null) throw new Error('a part of a checkpoint that was not begun: the thread died meanwhile')
+    const run = (file: CheckpointFile): void => (task.kind === 'end' ? file.publish() : file.write(task.bytes))
+    this.#primary = null // what fails is abandoned
+    this.#others = this.#others.filter((file) => succeeds(() => run(file)))
+    run(primary)
+    if (task.kind === 'part') this.#primary = primary
+  }
+
+  /** T1, T2 */
+  #begin([primary, ...others]: readonly string[], position: number): void {
+    const before = [...this.#others, ...(this.#primary === null ? [] : [this.#primary])]
+    this.#primary = null
+    this.#others = []
+    for (const file of before) file.abandon()
+    this.#primary = beginCheckpoint(this.#files, primary!, position)
+    for (const directory of others) {
+      succeeds(() => {
+        this.#others = [...this.#others, beginCheckpoint(this.#files, directory, position)]
+      })
+    }
+  }
+}
+
+function succeeds(run: () => void): boolean {
+  try {
+    run()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What makes a start fast: a checkpoint of the state as it was when a segment ended, written in the background.
+ *
+ * K1  it is of the state as it was when the segment ended: exactly what the frames before say. What goes later must not be missing in it, as
+ *     the frame that says so may be lost
+ * K2  it is written when those frames are durable; what fails is only missed by the next start, which reads more then
+ * K3  one at a time; while one is written, the state goes on
+ */
+import type { Log, SegmentInfo } from '../log/log.ts'
+import type { CheckpointTask } from './checkpoint-thread.ts'
+import type { StartingPoint } from './recovery.ts'
+
+/** The state as it is at this moment, to be written while it goes on. */
+export interface StateCopy {
+  /** The next part, whose memory goes to whoever writes it. Null: there are no more. */
+  next(): Uint8Array<ArrayBuffer> | null | Promise<Uint8Array<ArrayBuffer> | null>
+  /** The rest is not wanted any more: changes of the state cost nothing for it. */
+  abandon(): void
+  /** It is the newest checkpoint now. */
+  written?(): void
+}
+
+export interface CheckpointsParts {
+  readonly log: Pick<Log, 'generation' | 'incidents' | 'onSealed' | 'segments'>
+  /** Of the log, the primary one first: each gets the checkpoints. */
+  readonly directories: readonly string[]
+  readonly write: (task: CheckpointTask) => Promise<void>
+  readonly logger: { warn(details: object, message: string): void }
+  /** Whether a checkpoint at the position is worth it, the newest being at the other. Null: always. */
+  readonly isWorthwhile: ((position: number, newest: number) => boolean) | null
+  readonly copy: () => StateCopy
+}
+
+interface Taken {
+  readonly position: number
+  /** Of the log. In a later one the segment may not have ended there. */
+  readonly generation: number
+  readonly copy: StateCopy
+}
+
+export class Checkpoints {
+  readonly #parts: CheckpointsParts
+  #taken: Taken | null = null
+  /** The one that is, or was last, written. */
+  #begun: Taken | null = null
+  #writing: Promise<void> = Promise.resolve()
+  /** Of the newest checkpoint on disk, and of the one before, on which a start falls back. 0: there is none. */
+  #newest: number
+  #before: number
+  #isDemanded = false
+
+  constructor(
+    parts: CheckpointsParts,
+    { position, positionBefore }: Pick<StartingPoint, 'position' | 'positionBefore'>,
+  ) {
+    this.#parts = parts
+    this.#newest = position
+    this.#before = positionBefore
+    parts.log.onSealed((segment) => this.#onSealed(segment))
+  }
+
+  /** Segments that end at or below it are not needed at a start, even when the newest checkpoint is damaged. */
+  get position(): number {
+    return this.#before
+  }
+
+  /** One is due as soon as the log has grown at all. */
+  demand(): void {
+    this.#isDemanded = true
+  }
+
+  /** Whether one would be taken if the segment ended at the position. */
+  isDue(position: number): boolean {
+    const { log, isWorthwhile } = this.#parts
+    if (this.#taken?.generation === log.generation || position <= this.#newest) return false // K3
+    const holdsLossBehind = log.incidents.some(({ to }) => to > position) // the next start would count that loss once more
+    return !holdsLossBehind && (this.#isDemanded || isWorthwhile === null || isWorthwhile(position, this.#newest))
+  }
+
+  /** K1. @param position where the segment ends: the state has seen the frames before it */
+  take(position: number): void {
+    if (!this.isDue(position)) return
+    this.forget() // of an earlier generation
+    this.#isDemanded = false
+    const { log, copy } = this.#parts
+    this.#taken = { position, generation: log.generation, copy: copy() }
+    const last = log.segments.at(-1)
+    if (last?.sealed && last.end === position) this.#onSealed(last)
+  }
+
+  /** Gives up the copy of a state whose end may have been lost. */
+  forget(): void {
+    this.#taken?.copy.abandon()
+    this.#taken = null
+  }
+
+  /** Resolves when what was begun is written. */
+  idle(): Promise<void> {
+    return this.#writing
+  }
+
+  /** K2 */
+  #onSealed(segment: SegmentInfo): void {
+    const taken = this.#taken
+    if (taken === null || taken === this.#begun || taken.position > segment.end) return // K3
+    if (taken.generation !== this.#parts.log.generation) return this.forget()
+    this.#begun = taken
+    this.#writing = this.#writeOut(taken)
+  }
+
+  async #writeOut(taken: Taken): Promise<void> {
+    const { directories, write, logger } = this.#parts
+    const { position, copy } = taken
+    try {
+      await write({ kind: 'begin', directories, position })
+      for (let part = await copy.next(); part !== null; part = await copy.next()) {
+        if (this.#taken !== taken) return // another one may have begun
+        await write({ kind: 'part', bytes: part })
+      }
+      if (this.#taken !== taken) return
+      await write({ kind: 'end' })
+      this.#before = this.#newest
+      this.#newest = position
+      copy.written?.()
+    } catch (error) {
+      copy.abandon()
+      logger.warn({ position, reason: String(error) }, 'a checkpoint could not be written: the next start reads more')
+    }
+    if (this.#taken === taken) this.#taken = null
+  }
+}

@@ -1,0 +1,45 @@
+/** Where a start begins: at the newest checkpoint that reads. What is behind it is applied frame by frame. */
+import { StoreError } from '../errors.ts'
+import { readNewestCheckpoint } from '../log/checkpoint.ts'
+import type { Files } from '../log/files.ts'
+import type { Log } from '../log/log.ts'
+import { SEGMENT_FOOTER_BYTES, segmentName } from '../log/segment-format.ts'
+
+export interface RecoveryParts {
+  readonly log: Log
+  /** Of the log, the primary one first. */
+  readonly directories: readonly string[]
+  readonly files: Files
+  readonly logger: { warn(details: object, message: string): void }
+}
+
+export interface StartingPoint {
+  /** Null: the log is read from its beginning. */
+  readonly checkpoint: ReturnType<typeof readNewestCheckpoint>
+  /** Of it; 0 without one. Checkpoints are of the ends of segments. */
+  readonly position: number
+  /** Of the checkpoint before it; 0: there is none. */
+  readonly positionBefore: number
+}
+
+/**
+ * @param service begins the code of the refusal
+ * @throws StoreError when segments are gone that no checkpoint stands for, and what the file system throws
+ */
+export function startingPoint(service: string, { log, directories, files, logger }: RecoveryParts): StartingPoint {
+  const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+  const usable = directories.filter((directory) => !lost.has(directory))
+  const checkpoint = readNewestCheckpoint(files, usable, log.committed, (name) =>
+    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
+  )
+  const position = checkpoint?.position ?? 0
+  const oldest = log.segments[0]
+  if (oldest && oldest.base > position + SEGMENT_FOOTER_BYTES) {
+    throw new StoreError(
+      'corrupt',
+      `${service}_checkpoint_missing`,
+      `the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+    )
+  }
+  return { checkpoint, position, positionBefore: checkpoint?.positionBefore ?? 0 }
+}
