@@ -55,7 +55,7 @@ export const STEP_KINDS = [
   ['failSync', 1],
   ['fillDisk', 1],
   ['freeDisk', 1],
-  ['time', 2],
+  ['time', 4],
   ['wallClock', 1],
   ['reopen', 3],
   ['quiesce', 1],
@@ -73,7 +73,7 @@ const COMPLETED_KEPT_MS = 24 * HOUR_MS
 export class History extends RandomHistory<StepKind> {
   readonly world: StoreWorld
   readonly trace: Trace
-  protected readonly timeSteps = [1, 100, 5000, UPLOAD_TTL_MS, 3 * HOUR_MS]
+  protected readonly timeSteps = [1, 100, 5000, 0.6 * UPLOAD_TTL_MS, UPLOAD_TTL_MS, 3 * HOUR_MS]
   protected override readonly wallSteps = [HOUR_MS, -HOUR_MS, 1000, -1000, 25 * HOUR_MS]
   readonly #bodies = new SentBodies()
   readonly #asking: Asking
@@ -215,6 +215,7 @@ export class History extends RandomHistory<StepKind> {
   }
 
   protected override onRoom(): void {
+    if (this.#asking.diskIsLimited) this.#asking.troubles += 1 // of those who were refused and do not know yet
     this.#asking.diskIsLimited = false
   }
 
