@@ -28,10 +28,13 @@ for (const name of asked.names) if (!(await run(name, asked.first, asked.count))
 async function run(name: keyof typeof WORKLOADS, first: number, count: number): Promise<boolean> {
   const workload = WORKLOADS[name]
   const beganMs = performance.now()
+  const usedBefore = process.cpuUsage()
   let reportedMs = beganMs
   const said = (lives: number, steps: number): string => {
     const seconds = (performance.now() - beganMs) / 1000
-    return `${name}: ${lives} lives, ${steps} steps in ${seconds.toFixed(1)} s, ${Math.round(steps / seconds)} a second`
+    const { user, system } = process.cpuUsage(usedBefore)
+    const perSecond = Math.round(steps / ((user + system) / 1e6))
+    return `${name}: ${lives} lives, ${steps} steps in ${seconds.toFixed(1)} s, ${perSecond} a second of processor time`
   }
   try {
     const seeds = Array.from({ length: count }, (_, i) => first + i)

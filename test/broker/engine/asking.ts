@@ -58,7 +58,8 @@ export class Asking {
     trace.changed = (isLoss) => {
       for (const asked of this.#pending) {
         if (isLoss) asked.isTroubled = true
-        if (isLoss && asked.before.some(({ state }) => state === 'lost')) asked.possible = [] // it is decided again
+        const isAgain = isLoss && asked.before.some(({ state, wasStored }) => state === 'lost' && !wasStored)
+        if (isAgain) asked.possible = [] // what it had decided is told to nobody
         if (asked.isTroubled) asked.possible.push(asked.expected())
       }
     }
