@@ -7,7 +7,9 @@ import { GROUPS, allTestFiles, inGroup } from '../scripts/tests/files.ts'
 import type { Group } from '../scripts/tests/files.ts'
 
 /** Folders of `test` that no folder of the code is like: about documents, and what several folders use. */
-const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/support'])
+const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/simulation', 'test/support'])
+/** Moves the services through their lives: imports the histories, wherever they stand. */
+const SIMULATION = 'test/simulation/'
 /** A whole service, route by route, with parts that fail, and killed. */
 const OF_A_SERVICE = /^test\/(logstore|objectstore|broker)\/(conformance|conformance\/suites|faults|crash)$/
 /** What the tests beside it load: workers that they start, tests that fail on purpose. */
@@ -114,7 +116,8 @@ test('a folder of tests stands where the folder stands that it tests', () => {
 
 test('a file of test is imported by files of its folder only, or stands in test/support', () => {
   const misplaced = names.flatMap((path) => {
-    const allowed = [`${dirname(path)}/`, 'test/support/']
+    if (path.startsWith(SIMULATION)) return []
+    const allowed = [`${dirname(path)}/`, 'test/support/', ...(path === 'scripts/simulate.ts' ? [SIMULATION] : [])]
     const strange = files
       .get(path)!
       .imports.filter(({ to }) => to.startsWith('test/') && !allowed.some((folder) => to.startsWith(folder)))

@@ -3,6 +3,7 @@
  *
  * W1  each leaves once: it decided something else than to wait, its time is over, or nobody waits for its answer any more
  * W2  who came first decides first; nobody decides again when there is nothing new
+ * W3  who is deciding, and thereby wakes its own queue, is not asked meanwhile: those before it are, those behind it have their turn after it
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
@@ -23,6 +24,7 @@ interface Parking {
   readonly place: WaitingPlace
   readonly run: Parkable
   readonly slot: number
+  isDeciding: boolean
 }
 
 const SLOTS_FIRST = 64
@@ -55,7 +57,7 @@ export class Parked {
   park({ place, waitMs, onAbandoned }: Waiting, run: Parkable): void {
     if (this.#isClosed) return run.decide('last')
     const slot = this.#takeSlot()
-    const parking: Parking = { place, run, slot }
+    const parking: Parking = { place, run, slot, isDeciding: false }
     this.#slots[slot] = parking
     this.#due.add(slot, this.#nowMs() + waitMs)
     this.#queueOf(place).add(parking)
@@ -83,10 +85,13 @@ export class Parked {
     for (const parking of this.#slots) if (parking) this.#end(parking)
   }
 
-  /** W2 */
+  /** W2, W3 */
   #askAll(waiting: Set<Parking> | undefined): void {
     for (const parking of waiting ?? []) {
+      if (parking.isDeciding) return
+      parking.isDeciding = true
       const still = parking.run.decideAgain(() => this.#leave(parking))
+      parking.isDeciding = false
       if (still?.takesAny) return
     }
   }

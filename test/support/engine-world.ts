@@ -101,7 +101,7 @@ export abstract class EngineWorld {
 
   /** Written and synced, and main does not know. */
   stepUnheard(): void {
-    this.world.lanes[0]?.journal.runGroup()
+    this.world.lanes[0]?.stepUnheard()
   }
 
   /** The journal's thread ends; with `unheard` what it said last does not arrive. */

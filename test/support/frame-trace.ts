@@ -8,6 +8,7 @@
  */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Decision } from '../../src/engine/decision.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { Log } from '../../src/log/log.ts'
 import { replay } from './log-harness.ts'
@@ -46,6 +47,8 @@ export abstract class FrameTrace<About, Reference> {
   readonly failures: unknown[] = []
   readonly #world: Followed
   readonly #causes = new AsyncLocalStorage<CauseOf<About>>()
+  /** What was decided in somebody else's turn has its own cause. */
+  readonly #causeOf = new WeakMap<object, CauseOf<About>>()
   /** Lost by a log that writes no more: the next start may find them. */
   #ghosts: TracedFrame<About>[] = []
 
@@ -119,6 +122,22 @@ export abstract class FrameTrace<About, Reference> {
   /** Follows an engine that was just opened. @param certain as for `takeOver` */
   protected follow<State, Change>(engine: Engine<State, Change>, certain: number): void {
     this.takeOver(certain)
+    const run = engine.run.bind(engine)
+    engine.run = (decide, answer, notStored) => {
+      const cause = this.#causes.getStore()
+      const decided = <Reply>(decision: Decision<Reply, Change>): Decision<Reply, Change> => {
+        if (cause === undefined) return decision
+        if (decision.kind === 'read') {
+          const { read } = decision
+          return { kind: 'read', read: () => read().then((later) => () => decided(later())) }
+        }
+        if (decision.kind !== 'change') return decision
+        for (const frame of decision.before ?? []) this.#causeOf.set(frame, cause)
+        this.#causeOf.set(decision.frame, cause)
+        return decision
+      }
+      run((turnOfIt) => decided(decide(turnOfIt)), answer, notStored)
+    }
     const append = engine.append.bind(engine)
     engine.append = (frame, waiter) => {
       const payload = Buffer.alloc(frame.payloadBytes)
@@ -126,7 +145,8 @@ export abstract class FrameTrace<About, Reference> {
       const traced = { current: null as TracedFrame<About> | null }
       const onTaken = (position: number): void => {
         const { end } = engine.appender
-        traced.current = this.onAppended({ type: frame.type, position, end, payload })
+        const cause = this.#causeOf.get(frame) ?? this.#causes.getStore() ?? null
+        traced.current = this.onAppended({ type: frame.type, position, end, payload }, cause)
         frame.onTaken?.(position)
       }
       const onStored = (): void => {
@@ -147,8 +167,7 @@ export abstract class FrameTrace<About, Reference> {
     }
   }
 
-  protected onAppended({ type, position, end, payload }: Appended): TracedFrame<About> {
-    const cause = this.#causes.getStore() ?? null
+  protected onAppended({ type, position, end, payload }: Appended, cause: CauseOf<About> | null): TracedFrame<About> {
     const { generation } = this.#world.log
     const frame: TracedFrame<About> = {
       type,

@@ -37,9 +37,13 @@ class SteppedLane implements JournalLane {
 
   /** All that waits, as one group, then what it told main. */
   step(): void {
-    if (this.#ended || this.stalled) return
-    this.journal.runGroup()
-    this.#deliver()
+    this.stepUnheard()
+    if (!this.#ended && !this.stalled) this.#deliver()
+  }
+
+  /** What it has to say of the group waits for the next step. */
+  stepUnheard(): void {
+    if (!this.#ended && !this.stalled) this.journal.runGroup()
   }
 
   idle(): void {

@@ -155,6 +155,11 @@ export class NaiveGroup {
       .length
   }
 
+  /** Expired, and up to the failure policy. */
+  get reportedCount(): number {
+    return [...this.deliveries.values()].filter(({ status }) => status === 'reported').length
+  }
+
   delayed(): { offset: number; attempt: number; availableAtMs: number }[] {
     return [...this.deliveries]
       .filter(([, { status }]) => status === 'delayed')

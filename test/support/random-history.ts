@@ -2,9 +2,7 @@
  * One life after the other of an engine, in random steps: what its clients ask for, and what happens to its disk, its threads and its
  * clocks meanwhile. A service says what its steps are and what holds after each.
  */
-import fc from 'fast-check'
 import type { EngineWorld } from './engine-world.ts'
-import { modelRuns, testSeed } from './seed.ts'
 import { turn } from './turn.ts'
 
 /** Kinds of steps, and how often each is taken. */
@@ -40,16 +38,24 @@ const HOUR_MS = 3_600_000
 
 export const pick = <T>(from: readonly T[], choice: number): T => from[choice % from.length]!
 
-export function stepsOf<Kind extends string>(kinds: Weights<Kind>, maxLength: number): fc.Arbitrary<Step<Kind>[]> {
-  const number = fc.nat(999)
-  const step = fc.record({
-    kind: fc.oneof(...kinds.map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind) }))),
-    a: number,
-    b: number,
-    c: number,
-    yes: fc.boolean(),
-  })
-  return fc.array(step, { maxLength, size: 'max' })
+export function stepsOf<Kind extends string>(
+  kinds: Weights<Kind>,
+  random: () => number,
+  count: number,
+): readonly Step<Kind>[] {
+  const total = kinds.reduce((sum, [, weight]) => sum + weight, 0)
+  const kind = (): Kind => {
+    let left = random() * total
+    return kinds.find(([, weight]) => (left -= weight) < 0)![0]
+  }
+  const number = (): number => Math.floor(random() * 1000)
+  return Array.from({ length: Math.floor(count) }, () => ({
+    kind: kind(),
+    a: number(),
+    b: number(),
+    c: number(),
+    yes: random() < 0.5,
+  }))
 }
 
 export abstract class RandomHistory<Kind extends string> {
@@ -148,22 +154,4 @@ export abstract class RandomHistory<Kind extends string> {
         return false
     }
   }
-}
-
-/** Holds for every life, from its first step to an end with nothing left over. */
-export function assertLives<Kind extends string, Setting>(
-  kinds: Weights<Kind>,
-  settings: fc.Arbitrary<Setting>,
-  begin: (seed: number, setting: Setting) => Promise<Pick<RandomHistory<Kind>, 'run' | 'reopen' | 'quiesce' | 'drain'>>,
-): Promise<void> {
-  return fc.assert(
-    fc.asyncProperty(fc.integer(), settings, stepsOf(kinds, 150), async (seed, setting, steps) => {
-      const history = await begin(seed, setting)
-      for (const step of steps) await history.run(step)
-      await history.reopen('crash')
-      await history.quiesce()
-      await history.drain()
-    }),
-    { seed: testSeed(), numRuns: modelRuns(40), includeErrorInReport: true },
-  )
 }

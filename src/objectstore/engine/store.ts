@@ -83,9 +83,10 @@ export class Store implements ObjectStore {
         throw refuse(code, undefined, { fields: { BucketName: name } })
       }
       const number = core.state.nextBucketNumber
-      const created = { kind: 'bucket_created', number, name, owner, at_ms: core.wallMs() } as const
-      const reply = (): Bucket => this.#present(core.state.bucketOf(number))
-      return { kind: 'change', frame: core.changeFrame(created, 'admit'), reply }
+      const createdMs = core.wallMs()
+      const created = { kind: 'bucket_created', number, name, owner, at_ms: createdMs } as const
+      const bucket = { number, name, owner, createdMs, cors: null, policy: null } // by the time it is told, it may be gone
+      return { kind: 'change', frame: core.changeFrame(created, 'admit'), reply: () => bucket }
     })
   }
 

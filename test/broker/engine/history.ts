@@ -3,6 +3,7 @@
  * quiescent point whether the broker is what its frames say.
  *
  * H3  the same at once, whatever the order in which disks, readers and clients move
+ * H4  of what was published and is kept, each record is to be had, leased, delayed or finished for a group, and only one of these
  */
 import assert from 'node:assert/strict'
 import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
@@ -134,6 +135,7 @@ export class History extends RandomHistory<StepKind> {
     this.#deliveries.checkWaiting()
     const nowMs = world.nowMs
     for (const group of this.trace.reference.groups) group.meet(nowMs)
+    this.#checkCounts()
     const dump = await dumpOf(world, GROUPS)
     assert.deepEqual(dump, expectedDump(this.trace.reference, nowMs, GROUPS))
     await this.#checkTimes(dump)
@@ -250,6 +252,20 @@ export class History extends RandomHistory<StepKind> {
     world.holdsWrites = false
     world.serveReads()
     world.serveWrites()
+  }
+
+  /** H4 */
+  #checkCounts(): void {
+    for (const group of this.world.core.state.groups) {
+      if (group === undefined) continue
+      const { queue, stream } = group
+      const runs = queue.plan(0, stream.nextOffset, Infinity, null)
+      const available = runs.reduce((sum, { count }) => sum + count, 0)
+      const finished = queue.finishedBetween(0, stream.nextOffset)
+      const reported = this.trace.reference.groups[group.number]!.queue.reportedCount
+      const sum = available + queue.leasedCount + queue.delayedCount + finished + reported
+      assert.equal(sum, stream.nextOffset - stream.floor, `H4: of ${group.name} of ${stream.name}`)
+    }
   }
 
   /** H3: by event time and by ingest time the same records are found as by offset. */

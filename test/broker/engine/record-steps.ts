@@ -37,13 +37,15 @@ export class RecordSteps extends Steps {
 
   createStream(name: string, body: CreateStreamBody, elsewhere = false): void {
     const caller = elsewhere ? { ...CALLER, tenant: 'acme' } : CALLER
-    const exists = this.reference.stream(caller.tenant, name) !== undefined
     const isOwnTarget = body.failure_policy?.dead_letter_stream === name
     this.ask({
       name: `create ${name}`,
       failure: 'internal_error',
       run: () => this.world.broker.createStream(caller, name, body),
-      expected: exists ? { code: 'stream_already_exists' } : isOwnTarget ? { code: 'invalid_request' } : 'effect',
+      expected: () => {
+        if (this.reference.stream(caller.tenant, name) !== undefined) return { code: 'stream_already_exists' }
+        return isOwnTarget ? { code: 'invalid_request' } : 'effect'
+      },
       check: (reply, frames) => {
         assert.equal(reply.created, true)
         assert.equal(this.auditedBy(frames), 1)
@@ -61,7 +63,7 @@ export class RecordSteps extends Steps {
       name: `publish ${name}`,
       failure: 'internal_error',
       run: () => this.world.broker.publish(CALLER, name, input),
-      expected: this.#publishable(name, [input]),
+      expected: () => this.#publishable(name, [input]),
       unconfirmed: isVolatile || isMemory,
       check: (reply, frames) => {
         assert.deepEqual([reply.offset, reply.next_offset, reply.message_id], [offset, offset + 1, input.messageId])
@@ -86,7 +88,7 @@ export class RecordSteps extends Steps {
       name: `publish batch ${name}`,
       failure: 'internal_error',
       run: () => this.world.broker.publishBatch(CALLER, name, [inputs[0]!, bad, ...inputs.slice(1)]),
-      expected: good.length === 0 ? 'either' : this.#publishable(name, good),
+      expected: () => (good.length === 0 ? 'either' : this.#publishable(name, good)),
       unconfirmed: !waits,
       check: (reply, frames) => {
         assert.equal(reply.published_count, good.length)
@@ -121,7 +123,7 @@ export class RecordSteps extends Steps {
       name: `replay ${name}`,
       failure: 'internal_error',
       run: () => this.world.broker.replay(CALLER, name, request),
-      expected: stream ? 'either' : { code: 'stream_not_found' },
+      expected: () => this.#eitherOf(name),
       unconfirmed: stream !== undefined,
       check: (reply) => {
         this.#checkTold(stream!, jsonOf<ReplayPage>(reply).diagnostics.first_offset)
@@ -180,7 +182,7 @@ export class RecordSteps extends Steps {
       name: 'audit',
       failure: 'internal_error',
       run: () => this.world.broker.audit(CALLER, request),
-      expected: 'either',
+      expected: () => 'either',
       unconfirmed: true,
       check: (reply) => {
         const { events } = this.stream(AUDIT_STREAM)!
@@ -197,7 +199,7 @@ export class RecordSteps extends Steps {
   describe(name: string, group: string, c: number): void {
     const { broker } = this.world
     const stream = this.stream(name)
-    const expected = stream ? 'either' : ({ code: 'stream_not_found' } as const)
+    const expected = (): Expected => this.#eitherOf(name)
     const failure = 'internal_error'
     const path = { stream: name, group }
     const next = stream?.nextOffset
@@ -235,6 +237,10 @@ export class RecordSteps extends Steps {
         }),
     ]
     pick(questions, c)()
+  }
+
+  #eitherOf(name: string): Expected {
+    return this.stream(name) ? 'either' : { code: 'stream_not_found' }
   }
 
   #publishable(name: string, inputs: readonly PublishInput[]): Expected {

@@ -15,6 +15,8 @@ export type TracedFrame = Traced<Intent>
 export class Trace extends FrameTrace<Intent, Reference> {
   /** What claims asked for that are served when somebody else's frame is stored. */
   claimsAsked: NonNullable<Intent['claim']> = () => undefined
+  /** Called when the reference has changed. */
+  changed: (isLoss: boolean) => void = () => {}
   readonly #world: BrokerWorld
 
   constructor(world: BrokerWorld) {
@@ -27,10 +29,18 @@ export class Trace extends FrameTrace<Intent, Reference> {
     this.follow(this.#world.core.engine, certain)
   }
 
-  protected override onAppended(appended: Pick<TracedFrame, 'type' | 'position' | 'end' | 'payload'>): TracedFrame {
-    const frame = super.onAppended(appended)
+  protected override onAppended(
+    ...[appended, cause]: Parameters<FrameTrace<Intent, Reference>['onAppended']>
+  ): TracedFrame {
+    const frame = super.onAppended(appended, cause)
     this.attempt(() => this.reference.apply(frame, { claim: this.claimsAsked, ...frame.cause }))
+    this.attempt(() => this.changed(false))
     return frame
+  }
+
+  protected override onLost(): void {
+    super.onLost()
+    this.attempt(() => this.changed(true))
   }
 
   protected referenceOf(frames: readonly TracedFrame[]): Reference {

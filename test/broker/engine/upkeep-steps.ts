@@ -23,7 +23,7 @@ export class UpkeepSteps extends Steps {
       name: `retention plan ${name}`,
       failure: 'internal_error',
       run: () => this.world.broker.retentionPlan(CALLER, name, limits),
-      expected: stream ? 'either' : { code: 'missing_stream' },
+      expected: () => (this.stream(name) ? 'either' : { code: 'missing_stream' }),
       check: (reply) => {
         if (!isQuiet) return // something else may have come between
         const { planned_first_offset, removable_bytes, retained_bytes, removable_records } = reply
@@ -48,7 +48,8 @@ export class UpkeepSteps extends Steps {
   applyReplica(name: string, link: string, b: number, c: number): void {
     const stream = this.stream(name)
     const key = JSON.stringify([stream?.number, 'a', 'b', link])
-    const next = this.reference.links.get(key)?.next ?? 0
+    const nextNow = (): number => this.reference.links.get(key)?.next ?? 0
+    const next = nextNow()
     const first = Math.max(0, next + (b % 4) - 2)
     const count = 1 + (c % 4)
     const records = Array.from({ length: count }, (_, i) => ({
@@ -70,7 +71,10 @@ export class UpkeepSteps extends Steps {
           stream: name,
           records,
         }),
-      expected: first > next ? { code: 'replica_apply_gap' } : fresh > 0 ? 'effect' : 'either',
+      expected: () => {
+        if (first > nextNow()) return { code: 'replica_apply_gap' }
+        return first + count > nextNow() ? 'effect' : 'either'
+      },
       check: (reply) => {
         assert.deepEqual([reply.applied, reply.skipped], [Math.min(count, fresh), count - Math.min(count, fresh)])
         assert.equal(reply.next_expected_offset, Math.max(next, first + count))
@@ -89,16 +93,14 @@ export class UpkeepSteps extends Steps {
     }
     const incident = log.incidents.at(a % (log.incidents.length + 1))
     const id = incident ? `inc-${incident.from.toString(16).padStart(12, '0')}` : 'inc-none'
-    const refusal = !incident
-      ? 'quarantine_not_found'
-      : this.reference.acknowledgedIncidents.has(id)
-        ? 'write_not_allowed'
-        : null
     this.ask({
       name: `acknowledge ${id}`,
       failure: 'internal_error',
       run: () => broker.acknowledgeQuarantine(CALLER, AUDIT_STREAM, id, { note: 'seen' }),
-      expected: refusal === null ? 'effect' : { code: refusal },
+      expected: () => {
+        if (!incident) return { code: 'quarantine_not_found' }
+        return this.reference.acknowledgedIncidents.has(id) ? { code: 'write_not_allowed' } : 'effect'
+      },
       check: (reply, frames) => {
         assert.deepEqual([reply.incident_id, reply.state, reply.note], [id, 'acknowledged', 'seen'])
         assert.equal(this.auditedBy(frames), 1)

@@ -54,6 +54,19 @@ describe('a claim that waits', () => {
     assert.equal(delivery!.attempt, 2)
   })
 
+  it('is answered when it finds out itself, woken by something else, that a lease is over', async () => {
+    const { world, client } = await opened()
+    await client.now(client.publish('orders', 'm-1'))
+    await client.now(client.claim('orders', { lease_timeout_millis: 1000 }))
+    const claim = client.claim('orders', WAIT)
+    await world.flush()
+    await world.advance(999)
+    await world.advance(1) // less than the broker's timer has to look for what is due
+    await client.now(client.publish('orders', 'm-2'))
+    const given = (await client.now(claim)).map(({ record, attempt }) => [record.message_id, attempt])
+    assert.deepEqual(given, [['m-1', 2]])
+  })
+
   it('is answered with what is retried at once, and with what is retried later when its time has come', async () => {
     const { world, client } = await opened()
     await client.now(client.publish('orders', 'm-1'))

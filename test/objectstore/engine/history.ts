@@ -55,7 +55,7 @@ export const STEP_KINDS = [
   ['failSync', 1],
   ['fillDisk', 1],
   ['freeDisk', 1],
-  ['time', 2],
+  ['time', 4],
   ['wallClock', 1],
   ['reopen', 3],
   ['quiesce', 1],
@@ -73,13 +73,15 @@ const COMPLETED_KEPT_MS = 24 * HOUR_MS
 export class History extends RandomHistory<StepKind> {
   readonly world: StoreWorld
   readonly trace: Trace
-  protected readonly timeSteps = [1, 100, 5000, UPLOAD_TTL_MS, 3 * HOUR_MS]
+  protected readonly timeSteps = [1, 100, 5000, 0.6 * UPLOAD_TTL_MS, UPLOAD_TTL_MS, 3 * HOUR_MS]
   protected override readonly wallSteps = [HOUR_MS, -HOUR_MS, 1000, -1000, 25 * HOUR_MS]
   readonly #bodies = new SentBodies()
   readonly #asking: Asking
   readonly #buckets: BucketSteps
   readonly #objects: ObjectSteps
   readonly #uploads: UploadSteps
+  /** The latest that the wall clock showed since cleaning began that is under way. */
+  #latestMs = 0
   /** Of uploads completed before, the store may know nothing more. */
   #forgottenBeforeMs = 0
 
@@ -118,6 +120,8 @@ export class History extends RandomHistory<StepKind> {
   /** Of the state as it is, with frames on their way. */
   check(): void {
     this.trace.check()
+    const isCleaning = this.#asking.pending.includes('clean')
+    this.#latestMs = isCleaning ? Math.max(this.#latestMs, this.world.wallMs) : this.world.wallMs
     const { core, store, log } = this.world
     const { state } = core
     const reference = this.trace.reference
@@ -215,6 +219,7 @@ export class History extends RandomHistory<StepKind> {
   }
 
   protected override onRoom(): void {
+    if (this.#asking.diskIsLimited) this.#asking.troubles += 1 // of those who were refused and do not know yet
     this.#asking.diskIsLimited = false
   }
 
@@ -320,7 +325,8 @@ export class History extends RandomHistory<StepKind> {
       const change = decodeChange(payload)
       assert.ok(change.kind === 'upload_aborted', 'cleaning only gives up uploads')
       const { created } = this.trace.reference.uploads.get(change.upload_id)!
-      assert.ok(created.at_ms <= this.world.wallMs - UPLOAD_TTL_MS, 'an upload is given up when its time is over')
+      const latestMs = Math.max(this.#latestMs, this.world.wallMs)
+      assert.ok(created.at_ms <= latestMs - UPLOAD_TTL_MS, 'an upload is given up when its time is over')
     }
   }
 }

@@ -35,8 +35,10 @@ export class Trace extends FrameTrace<Purpose, Reference> {
     this.changed()
   }
 
-  protected override onAppended(appended: Pick<TracedFrame, 'type' | 'position' | 'end' | 'payload'>): TracedFrame {
-    const frame = super.onAppended(appended)
+  protected override onAppended(
+    ...[appended, cause]: Parameters<FrameTrace<Purpose, Reference>['onAppended']>
+  ): TracedFrame {
+    const frame = super.onAppended(appended, cause)
     this.attempt(() => {
       this.judge(frame)
       this.reference.apply(frame)
