@@ -46,7 +46,7 @@ export class Retainer {
   async #round(signal: AbortSignal): Promise<void> {
     try {
       if (this.#areFloorsDue) await this.#raiseFloors(signal)
-      this.#dropSegments()
+      await this.#dropSegments()
       await this.#clean(signal)
     } catch (error) {
       this.#core.logger.warn({ reason: String(error) }, 'retention could not be enforced, and is tried again')
@@ -55,9 +55,10 @@ export class Retainer {
 
   async #raiseFloors(signal: AbortSignal): Promise<void> {
     this.#areFloorsDue = false
-    for (const stream of this.#core.state.streams) {
+    const core = this.#core
+    for (const stream of core.state.streams) {
       if (signal.aborted) return
-      if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
+      if (stream && hasLimits(core, stream)) await this.#raiseFloor(stream)
     }
   }
 
@@ -86,7 +87,7 @@ export class Retainer {
       if (!oldest.sealed || oldest.end > this.#checkpoints.position) return this.#demandCheckpoint()
       cleaning.begin(liveBytesOf(core.state))
       await moveOut(core, oldest, cleaning, signal)
-      this.#dropSegments()
+      await this.#dropSegments()
       if (core.log.segments[0] === oldest) return cleaning.giveUp() // something of it could not be moved, or was not any more
       cleaning.movedTo(oldest.end)
     }
@@ -104,10 +105,12 @@ export class Retainer {
     if (this.#checkpoints.isDue(appender.tail)) appender.rotate()
   }
 
-  #dropSegments(): void {
+  /** What frames say that are on their way may be lost: nothing goes because of them before they are stored. */
+  async #dropSegments(): Promise<void> {
     const core = this.#core
     let position = this.#checkpoints.position
     for (const stream of core.state.streams) position = Math.min(position, stream?.index.oldestSegment ?? Infinity)
+    if (core.appender.inFlight > 0) await core.appender.settled()
     core.log.dropBefore(position)
   }
 }
