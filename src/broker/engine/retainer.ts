@@ -64,10 +64,12 @@ export class Retainer {
 
   async #raiseFloor(stream: StreamState): Promise<void> {
     const core = this.#core
+    const { config, floor } = stream
     const { plannedFloor } = await planRetention(core, stream, NO_OVERRIDES)
-    if (plannedFloor <= stream.floor) return
-    const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
-    if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
+    if (plannedFloor <= floor) return
+    const removedBytes = await core.reads.payloadBytesBetween(stream.index, floor, plannedFloor)
+    const isSame = core.isCurrent(stream) && stream.config === config && stream.floor === floor
+    if (!isSame || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
     const retained = {
       kind: 'retained',
       stream_number: stream.number,

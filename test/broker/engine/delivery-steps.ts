@@ -18,6 +18,8 @@ interface Held {
   readonly deliveryId: string
   readonly offset: number
   readonly attempt: number
+  readonly groupNumber: number
+  readonly claimNumber: number
 }
 
 export interface ClaimAnswer {
@@ -111,8 +113,9 @@ export class DeliverySteps extends Steps {
       })),
     )
     for (const { delivery_id, offset, attempt } of answer.deliveries) {
-      const held = { stream, group, subscriptionId: answer.subscription_id, deliveryId: delivery_id, offset, attempt }
-      this.#deliveries.push(held)
+      const { groupNumber, claimNumber } = claim
+      const ids = { subscriptionId: answer.subscription_id, deliveryId: delivery_id, groupNumber, claimNumber }
+      this.#deliveries.push({ stream, group, ...ids, offset, attempt })
     }
   }
 
@@ -130,11 +133,13 @@ export class DeliverySteps extends Steps {
   }
 
   /** What the broker is to say to a client that names a delivery. */
-  #standing({ stream, group, offset, attempt }: Held): Expected {
-    const found = this.group(stream, group)?.queue.find(offset, attempt, this.world.nowMs)
-    switch (found?.kind) {
+  #standing({ stream, group: name, offset, attempt, groupNumber, claimNumber }: Held): Expected {
+    const group = this.group(stream, name)
+    if (group?.number !== groupNumber) return { code: 'delivery_not_found' } // it is another one now
+    const found = group.queue.find(offset, attempt, this.world.nowMs)
+    switch (found.kind) {
       case 'active':
-        return 'effect'
+        return found.claimNumber === claimNumber ? 'effect' : { code: 'delivery_not_found' }
       case 'expired':
         return { code: 'lease_expired' }
       case 'resolved':
@@ -151,7 +156,12 @@ export class DeliverySteps extends Steps {
     const elsewhere = a % 17 === 0 // another stream than the delivery's
     const path = { stream: held.stream, subscriptionId: held.subscriptionId, deliveryId: held.deliveryId }
     if (elsewhere) path.stream = held.stream === 'dead' ? 'orders' : 'dead'
-    const standing: Expected = elsewhere ? { code: 'delivery_not_found' } : this.#standing(held)
+    const standing: Expected =
+      this.stream(path.stream) === undefined
+        ? { code: 'missing_stream' }
+        : elsewhere
+          ? { code: 'delivery_not_found' }
+          : this.#standing(held)
     const reason = `reason ${this.operations}`
     const common = { name: `${verb} ${held.offset}`, failure: 'queue_state_persistence_failed' } as const
     const sameDelivery = (reply: { offset: number; attempt: number }): void =>
@@ -206,8 +216,7 @@ export class DeliverySteps extends Steps {
     reason: string,
     requeue: boolean,
   ): void {
-    const stream = this.stream(held.stream)!
-    const policy = stream.config.failure_policy
+    const policy = this.stream(held.stream)?.config.failure_policy ?? null
     const isLast = requeue && policy !== null && held.attempt >= policy.max_attempts
     const target = policy?.dead_letter_stream ?? null
     const copies = isLast && target !== null && this.stream(target) !== undefined
@@ -266,7 +275,7 @@ export class DeliverySteps extends Steps {
         this.world.broker.batchAck(CALLER, last.stream, last.subscriptionId, {
           delivery_ids: named.map(({ deliveryId }) => deliveryId),
         }),
-      expected: good > 0 ? 'effect' : 'either',
+      expected: this.stream(last.stream) === undefined ? { code: 'missing_stream' } : good > 0 ? 'effect' : 'either',
       check: (reply) => {
         assert.equal(reply.acknowledged_count, good)
         const codes = reply.results.map(({ error }) => (error ? { code: error.code } : 'effect'))
