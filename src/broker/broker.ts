@@ -15,8 +15,10 @@ import type { Core } from './engine/core.ts'
 import { Cursors } from './operations/cursors.ts'
 import { Endings } from './operations/endings.ts'
 import { Inspection } from './operations/inspection.ts'
+import { LifeCycle } from './operations/life-cycle.ts'
 import { Queue } from './operations/queue.ts'
 import { Reading } from './operations/reading.ts'
+import { Redriving } from './operations/redrive.ts'
 import { Replication } from './operations/replication.ts'
 import { Storage } from './operations/storage.ts'
 import { Streams } from './operations/streams.ts'
@@ -42,6 +44,8 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
   const reading = new Reading(core)
   const inspection = new Inspection(core)
   const cursors = new Cursors(core)
+  const lifeCycle = new LifeCycle(core)
+  const redriving = new Redriving(core)
   const storage = new Storage(core)
   const replication = new Replication(core, streams, nodeId)
   const deciding =
@@ -78,9 +82,13 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     createStream: changing((...call) => streams.create(...call)),
     listStreams: looking((...call) => streams.list(...call)),
     describeStream: changing((...call) => streams.describe(...call)),
+    updateStream: changing((...call) => lifeCycle.update(...call)),
+    deleteStream: changing((...call) => lifeCycle.delete(...call)),
+    purgeStream: changing((...call) => lifeCycle.purge(...call)),
+    redrive: changing((...call) => redriving.redrive(...call)),
     publish: once((...call) => streams.publish(...call)),
     publishBatch: changing((...call) => streams.publishBatch(...call)),
-    replay: changing((...call) => reading.replay(...call)),
+    replay: (...call) => reading.replay(...call),
 
     claim: (...call) => claims.claim(...call),
     ack: queueing((...call) => queue.ack(...call)),
@@ -90,6 +98,10 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     retry: queueing((...call) => queue.retry(...call)),
     deadLetter: queueing((...call) => queue.deadLetter(...call)),
 
+    listGroups: looking((...call) => inspection.groups(...call)),
+    deleteGroup: changing((...call) => lifeCycle.deleteGroup(...call)),
+    seekGroup: changing((...call) => lifeCycle.seek(...call)),
+    deleteCursor: changing((...call) => lifeCycle.deleteCursor(...call)),
     describeGroup: changing((...call) => inspection.describeGroup(...call)),
     leases: looking((...call) => inspection.leases(...call)),
     delayed: changing((...call) => inspection.delayed(...call)),

@@ -16,6 +16,7 @@ export class BrokerCounters {
   renewals = 0
   retries = 0
   deadLetters = 0
+  redrivenDeadLetters = 0
   expiredLeases = 0
   /** Requests refused, by code. */
   readonly refusals = new Map<RefusalCode, number>()
@@ -53,6 +54,10 @@ export class BrokerCounters {
 
   deadLettered(): void {
     this.deadLetters++
+  }
+
+  redriven(records: number): void {
+    this.redrivenDeadLetters += records
   }
 
   expired(leases: number): void {

@@ -34,6 +34,7 @@ import type { SidecarTask } from './records/segment-index.ts'
 
 const SEGMENTS_NAME = 'segments'
 const RETENTION_EVERY_MS = 5000
+const DAY_MS = 86_400_000
 /** Longer ones are a thread's work. */
 const CACHED_FRAME_BYTES_MAX = 1 << 20
 /** Everybody, in insecure-local and in the broker's own process. */
@@ -164,6 +165,7 @@ async function openStorage(
     localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
     writeQuorum: config.writeQuorum,
     hasReplicas: config.replicaDirectories.length > 0,
+    auditMaxAgeMs: config.auditRetentionDays === null ? null : config.auditRetentionDays * DAY_MS,
     setsClock: config.clock === 'reset',
     inMemory: { cached },
     tenants: [LOCAL_CALLER.tenant],

@@ -30,6 +30,11 @@ export class BrokerMetrics {
     this.#counter('mq.queue.renewals', 'Leases extended', () => counters.renewals)
     this.#counter('mq.queue.retries', 'Deliveries given back for a retry', () => counters.retries)
     this.#counter('mq.queue.dead_letters', 'Records copied to a dead-letter stream', () => counters.deadLetters)
+    this.#counter(
+      'mq.queue.redriven_dead_letters',
+      'Dead letters put back into their source',
+      () => counters.redrivenDeadLetters,
+    )
     this.#counter('mq.queue.expired_leases', 'Leases that ended by time', () => counters.expiredLeases)
     this.#counterBy('mq.refusals', 'Requests refused', 'code', () => counters.refusals)
     this.#counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)

@@ -10,10 +10,14 @@ import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
 import type {
   CursorCommitReply,
+  CursorDeleteReply,
   CursorListReply,
   CursorRewindReply,
   DelayedListReply,
+  GroupDeleteReply,
+  GroupListReply,
   GroupReply,
+  GroupSeekReply,
   LeaseListReply,
   ReplayConsumerListReply,
 } from './wire/group-answers.ts'
@@ -28,10 +32,14 @@ import type {
 } from './wire/queue-answers.ts'
 import type {
   CreateStreamReply,
+  DeleteStreamReply,
   PublishBatchReply,
   PublishReply,
+  PurgeStreamReply,
+  RedriveReply,
   StreamListReply,
   StreamReply,
+  UpdateStreamReply,
 } from './wire/record-answers.ts'
 import type {
   BatchAckBody,
@@ -40,10 +48,14 @@ import type {
   CursorRewindBody,
   DeadLetterBody,
   NackBody,
+  PurgeStreamBody,
+  RedriveBody,
   QuarantineAcknowledgeBody,
   RenewBody,
   ReplicaApply,
   RetryBody,
+  SeekBody,
+  UpdateStreamBody,
 } from './wire/requests.ts'
 import type {
   ArchiveManifestReply,
@@ -70,6 +82,8 @@ export interface ReplayRequest {
   readonly maxPayloadBytes: number | null
   /** Who reads, for the replay-consumer observation. */
   readonly consumer: { readonly group: string; readonly id: string } | null
+  /** How long a page of nothing waits for a record; default: it does not. */
+  readonly waitMs?: number
   /** The unversioned route leaves `api_version` out. */
   readonly legacy: boolean
 }
@@ -98,7 +112,7 @@ export interface GroupPath {
   readonly group: string
 }
 
-/** Gives up a claim that waits: its client is gone. */
+/** Gives up what waits for a record: its client is gone. */
 export interface Patience {
   onAbandoned(listener: () => void): void
 }
@@ -107,6 +121,17 @@ export interface BrokerOperations {
   readonly createStream: Operation<[caller: Caller, stream: string, body: CreateStreamBody], CreateStreamReply>
   readonly listStreams: Operation<[caller: Caller], StreamListReply>
   readonly describeStream: Operation<[caller: Caller, stream: string], StreamReply>
+  readonly updateStream: Operation<
+    [caller: Caller, stream: string, body: UpdateStreamBody, force: boolean],
+    UpdateStreamReply
+  >
+  /** @param force even if a promise breaks: see life-cycle.ts, Y1 */
+  readonly deleteStream: Operation<[caller: Caller, stream: string, force: boolean], DeleteStreamReply>
+  readonly purgeStream: Operation<
+    [caller: Caller, stream: string, body: PurgeStreamBody, force: boolean],
+    PurgeStreamReply
+  >
+  readonly redrive: Operation<[caller: Caller, stream: string, body: RedriveBody], RedriveReply>
 
   readonly publish: Operation<[caller: Caller, stream: string, input: PublishInput], PublishReply>
   /** @param inputs a refused one becomes the `error` of its result */
@@ -114,7 +139,10 @@ export interface BrokerOperations {
     [caller: Caller, stream: string, inputs: readonly (PublishInput | BrokerError)[]],
     PublishBatchReply
   >
-  readonly replay: Operation<[caller: Caller, stream: string, request: ReplayRequest], RenderedJson>
+  readonly replay: Operation<
+    [caller: Caller, stream: string, request: ReplayRequest, patience?: Patience],
+    RenderedJson
+  >
 
   readonly claim: Operation<[caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience], RenderedJson>
   readonly ack: Operation<[caller: Caller, path: DeliveryPath], AckReply>
@@ -127,6 +155,10 @@ export interface BrokerOperations {
   readonly retry: Operation<[caller: Caller, path: DeliveryPath, body: RetryBody], RetryReply>
   readonly deadLetter: Operation<[caller: Caller, path: DeliveryPath, body: DeadLetterBody], DeadLetterReply>
 
+  readonly listGroups: Operation<[caller: Caller, stream: string], GroupListReply>
+  readonly deleteGroup: Operation<[caller: Caller, path: GroupPath, force: boolean], GroupDeleteReply>
+  readonly seekGroup: Operation<[caller: Caller, path: GroupPath, body: SeekBody], GroupSeekReply>
+  readonly deleteCursor: Operation<[caller: Caller, path: GroupPath, cursor: string, force: boolean], CursorDeleteReply>
   readonly describeGroup: Operation<[caller: Caller, path: GroupPath], GroupReply>
   readonly leases: Operation<[caller: Caller, path: GroupPath, includeCompleted: boolean], LeaseListReply>
   readonly delayed: Operation<[caller: Caller, path: GroupPath], DelayedListReply>
@@ -160,6 +192,10 @@ export const askedBroker = (operations: BrokerOperations): AskedBroker => ({
   createStream: ask(operations.createStream),
   listStreams: ask(operations.listStreams),
   describeStream: ask(operations.describeStream),
+  updateStream: ask(operations.updateStream),
+  deleteStream: ask(operations.deleteStream),
+  purgeStream: ask(operations.purgeStream),
+  redrive: ask(operations.redrive),
   publish: ask(operations.publish),
   publishBatch: ask(operations.publishBatch),
   replay: ask(operations.replay),
@@ -170,6 +206,10 @@ export const askedBroker = (operations: BrokerOperations): AskedBroker => ({
   renew: ask(operations.renew),
   retry: ask(operations.retry),
   deadLetter: ask(operations.deadLetter),
+  listGroups: ask(operations.listGroups),
+  deleteGroup: ask(operations.deleteGroup),
+  seekGroup: ask(operations.seekGroup),
+  deleteCursor: ask(operations.deleteCursor),
   describeGroup: ask(operations.describeGroup),
   leases: ask(operations.leases),
   delayed: ask(operations.delayed),

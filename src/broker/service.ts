@@ -66,10 +66,10 @@ async function openFront(
   health.addDegradations(() => readErrors.degradations())
   const gauges = {
     get streams() {
-      return core.state.streams.length
+      return core.state.streamCount
     },
     get groups() {
-      return core.state.groups.length
+      return core.state.groupCount
     },
     get activeLeases() {
       return core.state.totals.leased

@@ -7,8 +7,12 @@
 import type { Static } from 'typebox'
 import type {
   CursorCommitReply,
+  CursorDeleteReply,
   DelayedListReply,
+  GroupDeleteReply,
+  GroupListReply,
   GroupReply,
+  GroupSeekReply,
   LeaseListReply,
   ReplayConsumerListReply,
 } from '../broker/wire/group-answers.ts'
@@ -20,14 +24,27 @@ import type {
   RenewReply,
   RetryReply,
 } from '../broker/wire/queue-answers.ts'
-import type { CreateStreamReply, PublishReply, ReplayReply, StreamReply } from '../broker/wire/record-answers.ts'
+import type {
+  CreateStreamReply,
+  DeleteStreamReply,
+  PublishReply,
+  PurgeStreamReply,
+  RedriveReply,
+  ReplayReply,
+  StreamReply,
+  UpdateStreamReply,
+} from '../broker/wire/record-answers.ts'
 import type {
   ClaimBody,
   CreateStreamBody,
   DeadLetterBody,
   NackBody,
+  PurgeStreamBody,
+  RedriveBody,
   RenewBody,
   RetryBody,
+  SeekBody,
+  UpdateStreamBody,
 } from '../broker/wire/requests.ts'
 import type { RecordDurability } from '../broker/durability.ts'
 import type { Headers } from './client-config.ts'
@@ -65,6 +82,8 @@ export interface FetchOptions {
   readonly ingest_time_ms?: number | null | undefined
   readonly max_records?: number | null | undefined
   readonly max_payload_bytes?: number | null | undefined
+  /** A page that would be empty waits for a record. */
+  readonly wait_millis?: number | null | undefined
   /** With `consumer_id`: noted, and shown by `inspectReplayConsumers`. */
   readonly consumer_group?: string | null | undefined
   readonly consumer_id?: string | null | undefined
@@ -84,6 +103,11 @@ export interface ClaimedDeliveries extends Omit<WireClaim, 'deliveries'> {
   readonly deliveries: readonly Delivery[]
 }
 
+/** Does what breaks a promise: without, it is refused with what holds on to it. */
+export interface Forcible {
+  readonly force?: boolean | undefined
+}
+
 /** Ends what waits. */
 export interface Stoppable {
   readonly signal?: AbortSignal | undefined
@@ -96,6 +120,13 @@ export type Subscription<T> = AsyncGenerator<T, void, undefined>
 export interface BrokerClient {
   createStream(stream: string, body?: CreateStreamBody): Promise<CreateStreamReply>
   describeStream(stream: string): Promise<StreamReply>
+  /** What is absent stays, what is null becomes the default. */
+  updateStream(stream: string, body: UpdateStreamBody, options?: Forcible): Promise<UpdateStreamReply>
+  deleteStream(stream: string, options?: Forcible): Promise<DeleteStreamReply>
+  /** Removes what is below an offset. */
+  purgeStream(stream: string, body: PurgeStreamBody, options?: Forcible): Promise<PurgeStreamReply>
+  /** Dead letters of the stream go back where they came from, each once. Go on with `start_offset` set to `next_offset`. */
+  redriveDeadLetters(stream: string, body?: RedriveBody): Promise<RedriveReply>
 
   /** Resolves when the record is as durable as asked. */
   publish(stream: string, record: RecordToPublish): Promise<PublishReply>
@@ -103,7 +134,7 @@ export interface BrokerClient {
   publishWithRetry(stream: string, record: RecordToPublish, policy?: RetryPolicy): Promise<PublishReply>
 
   /** One page. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. */
-  fetch(stream: string, options?: FetchOptions): Promise<ReplayPage>
+  fetch(stream: string, options?: FetchOptions, wait?: Stoppable): Promise<ReplayPage>
   fetchFromOffset(
     stream: string,
     startOffset: number,
@@ -112,6 +143,7 @@ export interface BrokerClient {
   /** All records from a start on, and those to come, until the loop over them is left or the signal says stop. Claims nothing. */
   subscribeReplay(stream: string, options?: ReplaySubscriptionOptions): Subscription<StoredRecord>
   commitCursor(stream: string, group: string, cursor: string, offset: number): Promise<CursorCommitReply>
+  deleteCursor(stream: string, group: string, cursor: string, options?: Forcible): Promise<CursorDeleteReply>
 
   /** With `wait_millis` the answer waits for a record; a signal ends that wait, and takes nothing. */
   claimQueue(stream: string, group: string, body?: ClaimBody, options?: Stoppable): Promise<ClaimedDeliveries>
@@ -133,5 +165,9 @@ export interface BrokerClient {
   ): Promise<LeaseListReply>
   inspectDelayedMessages(stream: string, group: string): Promise<DelayedListReply>
   inspectReplayConsumers(stream: string, group: string): Promise<ReplayConsumerListReply>
+  listConsumerGroups(stream: string): Promise<GroupListReply>
+  deleteConsumerGroup(stream: string, group: string, options?: Forcible): Promise<GroupDeleteReply>
+  /** The group is given everything again from an offset or a time on. */
+  seekConsumerGroup(stream: string, group: string, body: SeekBody): Promise<GroupSeekReply>
   describeConsumerGroup(stream: string, group: string): Promise<GroupReply>
 }

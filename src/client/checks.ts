@@ -11,7 +11,7 @@ import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
 import { describeProblem } from '../validation.ts'
-import type { DeliveryName, FetchOptions, RecordToPublish } from './broker-client.ts'
+import type { DeliveryName, FetchOptions, Forcible, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
 
 export function streamOf(name: string): string {
@@ -39,6 +39,12 @@ export function tokenOf(token: string, what: string): string {
 }
 
 export const optionsOf = <Options extends object>(options: Options): Options => objectOf(options, 'the options')
+
+export function forceOf(options: Forcible): boolean {
+  const { force = false } = optionsOf(options)
+  if (typeof force === 'boolean') return force
+  throw refuse('invalid_query', 'force must be true or false')
+}
 
 /** For what has no schema, in the words of what has one. */
 function objectOf<Given extends object>(value: Given, what: string): Given {

@@ -9,24 +9,41 @@ import {
   CreateStreamBody,
   DeadLetterBody,
   NackBody,
+  PurgeStreamBody,
+  RedriveBody,
   RenewBody,
   RetryBody,
+  SeekBody,
+  UpdateStreamBody,
 } from '../broker/wire/requests.ts'
 import type {
   CursorCommitReply,
+  CursorDeleteReply,
   DelayedListReply,
+  GroupDeleteReply,
+  GroupListReply,
   GroupReply,
+  GroupSeekReply,
   LeaseListReply,
   ReplayConsumerListReply,
 } from '../broker/wire/group-answers.ts'
 import type { AckReply, DeadLetterReply, NackReply, RenewReply, RetryReply } from '../broker/wire/queue-answers.ts'
-import type { CreateStreamReply, PublishReply, StreamReply } from '../broker/wire/record-answers.ts'
+import type {
+  CreateStreamReply,
+  DeleteStreamReply,
+  PublishReply,
+  PurgeStreamReply,
+  RedriveReply,
+  StreamReply,
+  UpdateStreamReply,
+} from '../broker/wire/record-answers.ts'
 import type {
   BrokerClient,
   ClaimedDeliveries,
   Delivery,
   DeliveryName,
   FetchOptions,
+  Forcible,
   QueueSubscriptionOptions,
   RecordToPublish,
   ReplayPage,
@@ -35,7 +52,17 @@ import type {
   StoredRecord,
   Subscription,
 } from './broker-client.ts'
-import { bodyCheck, deliveryOf, groupOf, optionsOf, publishInputOf, replayOf, streamOf, tokenOf } from './checks.ts'
+import {
+  bodyCheck,
+  deliveryOf,
+  forceOf,
+  groupOf,
+  optionsOf,
+  publishInputOf,
+  replayOf,
+  streamOf,
+  tokenOf,
+} from './checks.ts'
 import { ClientConfig } from './client-config.ts'
 import type { ClientSettings } from './client-config.ts'
 import { claimFrom, pageFrom } from './decode.ts'
@@ -51,6 +78,10 @@ const checkClaim = bodyCheck(ClaimBody)
 const checkNack = bodyCheck(NackBody)
 const checkRenew = bodyCheck(RenewBody)
 const checkRetry = bodyCheck(RetryBody)
+const checkUpdate = bodyCheck(UpdateStreamBody)
+const checkPurge = bodyCheck(PurgeStreamBody)
+const checkRedrive = bodyCheck(RedriveBody)
+const checkSeek = bodyCheck(SeekBody)
 const checkDeadLetter = bodyCheck(DeadLetterBody)
 
 export class NativeClient implements BrokerClient {
@@ -73,6 +104,26 @@ export class NativeClient implements BrokerClient {
     return this.#call((broker, caller) => broker.describeStream(caller, streamOf(stream)))
   }
 
+  updateStream(stream: string, body: UpdateStreamBody, options: Forcible = {}): Promise<UpdateStreamReply> {
+    return this.#call((broker, caller) =>
+      broker.updateStream(caller, streamOf(stream), checkUpdate(body), forceOf(options)),
+    )
+  }
+
+  deleteStream(stream: string, options: Forcible = {}): Promise<DeleteStreamReply> {
+    return this.#call((broker, caller) => broker.deleteStream(caller, streamOf(stream), forceOf(options)))
+  }
+
+  purgeStream(stream: string, body: PurgeStreamBody, options: Forcible = {}): Promise<PurgeStreamReply> {
+    return this.#call((broker, caller) =>
+      broker.purgeStream(caller, streamOf(stream), checkPurge(body), forceOf(options)),
+    )
+  }
+
+  redriveDeadLetters(stream: string, body: RedriveBody = {}): Promise<RedriveReply> {
+    return this.#call((broker, caller) => broker.redrive(caller, streamOf(stream), checkRedrive(body)))
+  }
+
   publish(stream: string, record: RecordToPublish): Promise<PublishReply> {
     return this.#call((broker, caller) => broker.publish(caller, streamOf(stream), publishInputOf(record, this.config)))
   }
@@ -88,8 +139,10 @@ export class NativeClient implements BrokerClient {
     return withRetry(publish, policy, this.#connection, this.#connection.closing)
   }
 
-  async fetch(stream: string, options: FetchOptions = {}): Promise<ReplayPage> {
-    const page = await this.#call((broker, caller) => broker.replay(caller, streamOf(stream), replayOf(options)))
+  async fetch(stream: string, options: FetchOptions = {}, wait: Stoppable = {}): Promise<ReplayPage> {
+    const page = await this.#waiting(wait, (broker, caller, patience) =>
+      broker.replay(caller, streamOf(stream), replayOf(options), patience),
+    )
     return pageFrom(page)
   }
 
@@ -113,6 +166,12 @@ export class NativeClient implements BrokerClient {
     )
   }
 
+  deleteCursor(stream: string, group: string, cursor: string, options: Forcible = {}): Promise<CursorDeleteReply> {
+    return this.#call((broker, caller) =>
+      broker.deleteCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), forceOf(options)),
+    )
+  }
+
   // Shared queue
 
   async claimQueue(
@@ -121,16 +180,10 @@ export class NativeClient implements BrokerClient {
     body: ClaimBody = {},
     options: Stoppable = {},
   ): Promise<ClaimedDeliveries> {
-    const { signal } = this.#optionsOf(options)
-    const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
-    try {
-      const claimed = await this.#call((broker, caller) =>
-        broker.claim(caller, groupOf(stream, group), checkClaim(body), patience),
-      )
-      return claimFrom(claimed)
-    } finally {
-      patience.end()
-    }
+    const claimed = await this.#waiting(options, (broker, caller, patience) =>
+      broker.claim(caller, groupOf(stream, group), checkClaim(body), patience),
+    )
+    return claimFrom(claimed)
   }
 
   async *subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): Subscription<Delivery> {
@@ -177,12 +230,38 @@ export class NativeClient implements BrokerClient {
     return this.#call((broker, caller) => broker.replayConsumers(caller, groupOf(stream, group)))
   }
 
+  listConsumerGroups(stream: string): Promise<GroupListReply> {
+    return this.#call((broker, caller) => broker.listGroups(caller, streamOf(stream)))
+  }
+
+  deleteConsumerGroup(stream: string, group: string, options: Forcible = {}): Promise<GroupDeleteReply> {
+    return this.#call((broker, caller) => broker.deleteGroup(caller, groupOf(stream, group), forceOf(options)))
+  }
+
+  seekConsumerGroup(stream: string, group: string, body: SeekBody): Promise<GroupSeekReply> {
+    return this.#call((broker, caller) => broker.seekGroup(caller, groupOf(stream, group), checkSeek(body)))
+  }
+
   describeConsumerGroup(stream: string, group: string): Promise<GroupReply> {
     return this.#call((broker, caller) => broker.describeGroup(caller, groupOf(stream, group)))
   }
 
   #call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
     return this.#connection.call(operation)
+  }
+
+  /** What may take long, and ends when the signal says so. */
+  async #waiting<T>(
+    options: Stoppable,
+    operation: (broker: AskedBroker, caller: Caller, patience: Patience) => Promise<T>,
+  ): Promise<T> {
+    const { signal } = this.#optionsOf(options)
+    const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
+    try {
+      return await this.#call((broker, caller) => operation(broker, caller, patience))
+    } finally {
+      patience.end()
+    }
   }
 
   #optionsOf<Options extends object>(options: Options): Options {

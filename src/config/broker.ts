@@ -7,6 +7,7 @@
 import { isLoopback } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 import {
+  AUDIT_RETENTION_DAYS_MAX,
   BROKER_BODY_BYTES_CEILING,
   BROKER_BODY_BYTES_DEFAULT,
   BROKER_BODY_BYTES_FLOOR,
@@ -131,6 +132,16 @@ export const brokerSettings = {
         'Broker time when the log is ahead of the wall clock, as after a start with a wrong one. `slew`: it draws near by 43 s a day; `reset`: it is set at this start, audited, and leases and delays keep what is left of them',
     }),
   ),
+  MQ_AUDIT_RETENTION_DAYS: flagged(
+    '--audit-retention-days <N>',
+    optional(
+      integer({
+        min: 1,
+        max: AUDIT_RETENTION_DAYS_MAX,
+        description: 'Audit events that are older are removed; unset: all are kept',
+      }),
+    ),
+  ),
   MQ_QUOTAS_FILE: flagged(
     '--quotas-file <PATH>',
     optional(path({ description: 'JSON file of limits by tenant; unset: no limits. SIGHUP reads it again' })),
@@ -157,6 +168,8 @@ export interface BrokerConfig {
   readonly segmentBytes: number
   /** What happens to broker time that is ahead of the wall clock at the start. */
   readonly clock: 'slew' | 'reset'
+  /** Null: audit events are kept. */
+  readonly auditRetentionDays: number | null
   readonly quotas: Quotas
   /** Where the quotas came from; null: nowhere. */
   readonly quotasFile: string | null
@@ -203,6 +216,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     bodyBytesMax: settings.MQ_MAX_BODY_BYTES,
     segmentBytes: settings.MQ_SEGMENT_BYTES,
     clock: settings.MQ_CLOCK,
+    auditRetentionDays: settings.MQ_AUDIT_RETENTION_DAYS,
     quotas,
     quotasFile: settings.MQ_QUOTAS_FILE,
     names,

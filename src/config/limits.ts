@@ -66,3 +66,6 @@ assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
 // With the defaults, one of the largest batches never fills the gateway alone.
 assert(2 * LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_GATEWAY_BYTES_DEFAULT)
 assert(2 * RECORDS_PER_BATCH_MAX <= LOGSTORE_GATEWAY_RECORDS_DEFAULT)
+
+/** A hundred years. */
+export const AUDIT_RETENTION_DAYS_MAX = 36_525

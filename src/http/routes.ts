@@ -4,7 +4,7 @@
 import type { OwnIds } from './request-ids.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 
-export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS'
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
 export interface Route {
   readonly method: Method

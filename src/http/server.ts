@@ -106,11 +106,12 @@ function cannotBind({ setting, host, port }: HttpBind, why: string): StoreError 
   return new StoreError('invalid', 'http_bind_failed', `${setting}: cannot listen on ${host}:${port}, ${why}`)
 }
 
-const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'del' | 'options'> = {
+const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'patch' | 'del' | 'options'> = {
   GET: 'get',
   HEAD: 'head',
   POST: 'post',
   PUT: 'put',
+  PATCH: 'patch',
   DELETE: 'del',
   OPTIONS: 'options',
 }

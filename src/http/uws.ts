@@ -55,6 +55,7 @@ export interface UwsApp {
   head(pattern: string, handler: UwsHandler): void
   post(pattern: string, handler: UwsHandler): void
   put(pattern: string, handler: UwsHandler): void
+  patch(pattern: string, handler: UwsHandler): void
   del(pattern: string, handler: UwsHandler): void
   options(pattern: string, handler: UwsHandler): void
   any(pattern: string, handler: UwsHandler): void

@@ -216,6 +216,37 @@ describe('the client of an embedded broker', () => {
     })
   })
 
+  describe('the life cycle', () => {
+    it('is that of the routes: change, purge, seek, redrive, delete', async () => {
+      const [stream, dead] = [await newStream(client, 'a', 'b'), await newStream(client)]
+      const policy = { max_attempts: 1, dead_letter_stream: dead }
+      const updated = await client.updateStream(stream, { failure_policy: policy })
+      assert.equal(updated.failure_policy?.max_attempts, 1)
+      const [delivery] = (await client.claimQueue(stream, 'g', { claim_id: 'mine' })).deliveries
+      const [again] = (await client.claimQueue(stream, 'g', { claim_id: 'mine' })).deliveries
+      assert.deepEqual([again!.delivery_id, again!.fencing_token], [delivery!.delivery_id, 1])
+      await client.nack(delivery!, { reason: 'no', requeue: true })
+      assert.deepEqual((await client.redriveDeadLetters(dead)).results, [{ dead_letter_offset: 0, stream, offset: 2 }])
+      const held = await refusalOf(client.deleteStream(dead))
+      assert(held instanceof HttpBrokerError)
+      assert.equal(held.code, 'write_not_allowed')
+      assert.equal((await client.deleteStream(dead, { force: true })).removed_records, 1)
+      assert.equal((await client.seekConsumerGroup(stream, 'g', { offset: 0, reason: 'again' })).offset, 0)
+      assert.equal((await client.listConsumerGroups(stream)).group_count, 1)
+      await client.commitCursor(stream, 'g', 'c', 1)
+      assert.equal((await client.deleteCursor(stream, 'g', 'c')).offset, 1)
+      assert.equal((await client.deleteConsumerGroup(stream, 'g')).deleted, true)
+      assert.equal((await client.purgeStream(stream, { offset: 2 })).removed_records, 2)
+      const waiting = client.fetch(stream, { start_offset: 3, wait_millis: 30_000 })
+      await client.publish(stream, { message_id: 'late', payload: '' })
+      assert.equal((await waiting).records.length, 1)
+      const stop = new AbortController()
+      const abandoned = client.fetch(stream, { start_offset: 4, wait_millis: 30_000 }, stop)
+      stop.abort()
+      assert.deepEqual((await abandoned).records, [])
+    })
+  })
+
   describe('a subscription to a stream', () => {
     it('gives what is there and what comes, until its loop is left', async () => {
       const stream = await newStream(client, 'a', 'b')

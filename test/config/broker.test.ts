@@ -37,6 +37,7 @@ describe('the broker’s settings', () => {
       bodyBytesMax: 16_777_216,
       segmentBytes: 67_108_864,
       clock: 'slew',
+      auditRetentionDays: null,
       quotasFile: null,
       unknownSettings: [],
     })

@@ -45,6 +45,8 @@ export interface BrokerWorldOptions {
   readonly readsRecent?: boolean
   /** More directories, all of which must have synced a frame. */
   readonly replicas?: readonly string[]
+  /** Default: all events are kept. */
+  readonly auditMaxAgeMs?: number
 }
 
 interface Timer {
@@ -171,6 +173,7 @@ export class BrokerWorld extends EngineWorld {
       localDisk: this.options.localDisk ?? 'sync',
       writeQuorum: 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
+      auditMaxAgeMs: this.options.auditMaxAgeMs ?? null,
       setsClock: this.setsClock,
       inMemory: this.options.readsRecent ? { cached: null } : null,
       tenants: [CALLER.tenant],

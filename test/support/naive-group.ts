@@ -129,6 +129,10 @@ export class NaiveGroup {
     for (const offset of this.deliveries.keys()) if (offset < floor) this.deliveries.delete(offset)
   }
 
+  reopenFrom(from: number): void {
+    for (const offset of this.deliveries.keys()) if (offset >= from) this.deliveries.delete(offset)
+  }
+
   // Questions
 
   find(offset: number, attempt: number, nowMs: number): DeliveryState {

@@ -1,22 +1,26 @@
 /** Routes that look into a consumer group, and those of its cursors. */
 import { Type } from 'typebox'
 import type { Endpoint } from '../../http/routes.ts'
-import { refuse } from '../refusals.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {
   CursorCommitReply,
+  CursorDeleteReply,
   CursorListReply,
   CursorRewindReply,
   DelayedListReply,
+  GroupDeleteReply,
+  GroupListReply,
   GroupReply,
+  GroupSeekReply,
   LeaseListReply,
   ReplayConsumerListReply,
 } from '../wire/group-answers.ts'
-import { CursorCommitBody, CursorRewindBody } from '../wire/requests.ts'
+import { CursorCommitBody, CursorRewindBody, SeekBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
+import { booleanOf, forceRules } from './query.ts'
 import type { QueryRules } from './query.ts'
-import { cursorOf, groupOf } from './request.ts'
+import { cursorOf, groupOf, streamOf } from './request.ts'
 import { inSlices } from './sliced-json.ts'
 
 const INSPECTION_ERRORS: readonly RefusalCode[] = ['invalid_request', 'invalid_query', 'stream_not_found']
@@ -50,11 +54,7 @@ export const leases = (parts: BrokerHttpParts): Endpoint =>
 
 const leaseRules: QueryRules<{ readonly includeCompleted: boolean }> = {
   parameters: { include_completed: Type.Boolean({ default: false }) },
-  take(query) {
-    const value = query.get('include_completed') ?? 'false'
-    if (value === 'true' || value === 'false') return { includeCompleted: value === 'true' }
-    throw refuse('invalid_query', 'include_completed must be true or false')
-  },
+  take: (query) => ({ includeCompleted: booleanOf(query, 'include_completed') }),
 }
 
 export const delayed = (parts: BrokerHttpParts): Endpoint =>
@@ -107,4 +107,48 @@ export const rewindCursor = (parts: BrokerHttpParts): Endpoint =>
     errors: CURSOR_ERRORS,
     handle: ({ admitted: { caller, path }, body }, answer) =>
       parts.operations.rewindCursor(answer, caller, path.group, path.cursor, body),
+  })
+
+export const deleteCursor = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: delete a cursor; audited',
+    path: cursorOf,
+    query: forceRules,
+    reply: CursorDeleteReply,
+    errors: DELETE_ERRORS,
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.deleteCursor(answer, caller, path.group, path.cursor, query),
+  })
+
+const DELETE_ERRORS: readonly RefusalCode[] = [...CURSOR_ERRORS, 'invalid_query', 'not_found']
+
+export const listGroups = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: the consumer groups of a stream',
+    path: streamOf,
+    reply: GroupListReply,
+    errors: INSPECTION_ERRORS,
+    handle: ({ admitted: { caller, path } }, answer) =>
+      parts.operations.listGroups(inSlices(answer, 'consumer_groups', parts.turn), caller, path),
+  })
+
+export const deleteGroup = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: delete a consumer group with its cursors; its ids name nothing from then on; audited',
+    path: groupOf,
+    query: forceRules,
+    reply: GroupDeleteReply,
+    errors: DELETE_ERRORS,
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.deleteGroup(answer, caller, path, query),
+  })
+
+export const seekGroup = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: give out all records again from an offset or a time on; audited',
+    path: groupOf,
+    body: SeekBody,
+    reply: GroupSeekReply,
+    errors: CURSOR_ERRORS,
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.seekGroup(answer, caller, path, body),
   })

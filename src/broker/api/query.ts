@@ -61,6 +61,19 @@ function decoded(raw: string): string | null {
   }
 }
 
+/** Whether the caller wants it whatever it breaks. */
+export const forceRules: QueryRules<boolean> = {
+  parameters: { force: Type.Boolean({ default: false, description: 'even if it breaks what something holds on to' }) },
+  take: (query) => booleanOf(query, 'force'),
+}
+
+/** Absent: false. */
+export function booleanOf(query: Query, name: string): boolean {
+  const value = query.get(name) ?? 'false'
+  if (value === 'true' || value === 'false') return value === 'true'
+  throw refuse('invalid_query', `${name} must be true or false`)
+}
+
 interface Bounds {
   readonly min: number
   readonly max: number

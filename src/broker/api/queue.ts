@@ -1,7 +1,5 @@
 /** Routes of the shared queue: claims, and what becomes of their deliveries. */
-import type { Exchange } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
-import type { Patience } from '../operations.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {
   AckReply,
@@ -15,7 +13,7 @@ import {
 import { AckBody, BatchAckBody, ClaimBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
-import { deliveryOf, groupOf, subscriptionOf } from './request.ts'
+import { deliveryOf, groupOf, patienceOf, subscriptionOf } from './request.ts'
 
 const DELIVERY_ERRORS: readonly RefusalCode[] = [
   'invalid_request',
@@ -43,10 +41,6 @@ export const claim = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body, exchange }, answer) =>
       parts.operations.claim(answer, caller, path, body, patienceOf(exchange)),
   })
-
-const patienceOf = (exchange: Exchange): Patience => ({
-  onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
-})
 
 export const ack = (parts: BrokerHttpParts): Endpoint =>
   brokerEndpoint(parts, {

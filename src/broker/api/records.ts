@@ -13,7 +13,7 @@ import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { replayRules } from './replay-query.ts'
-import { streamOf } from './request.ts'
+import { patienceOf, streamOf } from './request.ts'
 
 const PUBLISH_ERRORS: readonly RefusalCode[] = [
   'invalid_request',
@@ -81,6 +81,8 @@ const replaying = (parts: BrokerHttpParts, summary: string, legacy: boolean): En
       'stream_not_found',
       'internal_error',
     ],
-    handle: ({ admitted: { caller, path, query } }, answer) =>
-      parts.operations.replay(answer, caller, path, { ...query, legacy }),
+    handle({ admitted: { caller, path, query }, exchange }, answer) {
+      const patience = query.waitMs === undefined ? [] : ([patienceOf(exchange)] as const)
+      parts.operations.replay(answer, caller, path, { ...query, legacy }, ...patience)
+    },
   })

@@ -1,11 +1,13 @@
 /** The query of a replay: where it begins, how much it takes, who reads. The client library asks by the same rules. */
 import { Type } from 'typebox'
-import { PAGE_RECORDS_DEFAULT } from '../limits.ts'
+import { PAGE_RECORDS_DEFAULT, REPLAY_WAIT_MS_MAX } from '../limits.ts'
 import { TOKEN_RULE, isToken } from '../names.ts'
 import type { ReplayRequest } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import { PAGE_RECORDS, POSITIVE, UNSIGNED, integerOf, integerSchema } from './query.ts'
 import type { Query, QueryRules } from './query.ts'
+
+const WAIT_MS = { min: 0, max: REPLAY_WAIT_MS_MAX }
 
 export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
   parameters: {
@@ -14,6 +16,7 @@ export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
     ingest_time_ms: integerSchema(UNSIGNED),
     max_records: integerSchema(PAGE_RECORDS, { default: PAGE_RECORDS_DEFAULT }),
     max_payload_bytes: integerSchema(POSITIVE),
+    wait_millis: integerSchema(WAIT_MS, { default: 0, description: 'extension: a page of nothing waits for a record' }),
     consumer_group: Type.String(),
     consumer_id: Type.String(),
   },
@@ -21,6 +24,7 @@ export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
     start: startOf(query),
     maxRecords: integerOf(query, 'max_records', PAGE_RECORDS, 'invalid_page_size') ?? PAGE_RECORDS_DEFAULT,
     maxPayloadBytes: integerOf(query, 'max_payload_bytes', POSITIVE, 'invalid_page_size'),
+    ...waitOf(query),
     consumer: consumerOf(query),
   }),
 }
@@ -47,4 +51,9 @@ function consumerOf(query: Query): ReplayRequest['consumer'] {
   if (!isToken(group)) throw refuse('invalid_query', `consumer_group ${TOKEN_RULE}`)
   if (!isToken(id)) throw refuse('invalid_query', `consumer_id ${TOKEN_RULE}`)
   return { group, id }
+}
+
+function waitOf(query: Query): Pick<ReplayRequest, 'waitMs'> {
+  const waitMs = integerOf(query, 'wait_millis', WAIT_MS, 'invalid_query') ?? 0
+  return waitMs === 0 ? {} : { waitMs }
 }

@@ -1,8 +1,8 @@
 /** What the head of a request says, checked. */
-import type { RequestHead } from '../../http/exchange.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { PATH_TOKEN_BYTES_MAX } from '../limits.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../names.ts'
-import type { DeliveryPath, GroupPath } from '../operations.ts'
+import type { DeliveryPath, GroupPath, Patience } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 
 // Paths. Every route with parameters begins with the stream.
@@ -63,6 +63,11 @@ function tokenOf(head: RequestHead, index: number, what: string): string {
   if (token === null || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
   return token
 }
+
+/** Until the client leaves. */
+export const patienceOf = (exchange: Exchange): Patience => ({
+  onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
+})
 
 // Bodies
 

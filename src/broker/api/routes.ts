@@ -12,7 +12,19 @@ import { internalError, refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import { answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
-import { commitCursor, cursors, delayed, describeGroup, leases, replayConsumers, rewindCursor } from './groups.ts'
+import {
+  commitCursor,
+  cursors,
+  delayed,
+  deleteCursor,
+  deleteGroup,
+  describeGroup,
+  leases,
+  listGroups,
+  replayConsumers,
+  rewindCursor,
+  seekGroup,
+} from './groups.ts'
 import { health, metrics } from './node.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
@@ -20,7 +32,15 @@ import { legacyFetch, publish, publishBatch, replay } from './records.ts'
 import { applyReplica, pauseWorker, pollWorkers, replicationStatus, resumeWorker } from './replication.ts'
 import { PATH_PARAMETERS } from './request.ts'
 import { acknowledgeQuarantine, archiveManifest, quarantine, retentionDryRun, tieringReadiness } from './storage.ts'
-import { createStream, describeStream, listStreams } from './streams.ts'
+import {
+  createStream,
+  deleteStream,
+  describeStream,
+  listStreams,
+  purgeStream,
+  redrive,
+  updateStream,
+} from './streams.ts'
 
 type Permission =
   | 'public'
@@ -47,11 +67,19 @@ export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] => 
   ['PUT',  '/v1/streams/:stream',                               'create_stream',     createStream(parts)],
   ['GET',  '/v1/streams',                                       'tenant.inspect',    listStreams(parts)],
   ['GET',  '/v1/streams/:stream',                               'stream.inspect',    describeStream(parts)],
+  ['PATCH', '/v1/streams/:stream',                              'tenant.administer', updateStream(parts)],
+  ['DELETE', '/v1/streams/:stream',                             'tenant.administer', deleteStream(parts)],
+  ['POST', '/v1/streams/:stream/purge',                         'tenant.administer', purgeStream(parts)],
+  ['POST', '/v1/streams/:stream/dead-letters/redrive',          'tenant.administer', redrive(parts)],
   ['POST', '/v1/streams/:stream/records',                       'stream.publish',    publish(parts)],
   ['POST', '/v1/streams/:stream/records/batch',                 'stream.publish',    publishBatch(parts)],
   ['GET',  '/v1/streams/:stream/records',                       'stream.consume',    replay(parts)],
   ['GET',  '/streams/:stream/records',                          'stream.consume',    legacyFetch(parts)],
 
+  ['GET',  '/v1/streams/:stream/consumer-groups',               'stream.consume',    listGroups(parts)],
+  ['DELETE', GROUP,                                             'tenant.administer', deleteGroup(parts)],
+  ['POST', `${GROUP}/seek`,                                     'tenant.administer', seekGroup(parts)],
+  ['DELETE', CURSOR,                                            'tenant.administer', deleteCursor(parts)],
   ['GET',  GROUP,                                               'stream.consume',    describeGroup(parts)],
   ['GET',  `${GROUP}/leases`,                                   'stream.consume',    leases(parts)],
   ['GET',  `${GROUP}/delayed`,                                  'stream.consume',    delayed(parts)],

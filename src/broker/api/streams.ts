@@ -1,9 +1,19 @@
 /** Routes of streams themselves. */
 import type { Endpoint } from '../../http/routes.ts'
-import { CreateStreamReply, StreamListReply, StreamReply } from '../wire/record-answers.ts'
-import { CreateStreamBody } from '../wire/requests.ts'
+import type { RefusalCode } from '../refusals.ts'
+import {
+  CreateStreamReply,
+  DeleteStreamReply,
+  PurgeStreamReply,
+  RedriveReply,
+  StreamListReply,
+  StreamReply,
+  UpdateStreamReply,
+} from '../wire/record-answers.ts'
+import { CreateStreamBody, PurgeStreamBody, RedriveBody, UpdateStreamBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { BrokerHttpParts } from './parts.ts'
+import { forceRules } from './query.ts'
 import { noPath, streamOf } from './request.ts'
 import { inSlices } from './sliced-json.ts'
 
@@ -36,4 +46,57 @@ export const describeStream = (parts: BrokerHttpParts): Endpoint =>
     reply: StreamReply,
     errors: ['invalid_request', 'invalid_query', 'stream_not_found'],
     handle: ({ admitted: { caller, path } }, answer) => parts.operations.describeStream(answer, caller, path),
+  })
+
+const LIFE_CYCLE_ERRORS: readonly RefusalCode[] = [
+  'invalid_request',
+  'stream_not_found',
+  'write_not_allowed',
+  'internal_error',
+]
+
+export const updateStream = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: change retention, failure policy and default durability; audited',
+    path: streamOf,
+    query: forceRules,
+    body: UpdateStreamBody,
+    reply: UpdateStreamReply,
+    errors: LIFE_CYCLE_ERRORS,
+    handle: ({ admitted: { caller, path, query }, body }, answer) =>
+      parts.operations.updateStream(answer, caller, path, body, query),
+  })
+
+export const deleteStream = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: delete a stream with its records, consumer groups and cursors; audited',
+    path: streamOf,
+    query: forceRules,
+    reply: DeleteStreamReply,
+    errors: [...LIFE_CYCLE_ERRORS, 'invalid_query'],
+    handle: ({ admitted: { caller, path, query } }, answer) =>
+      parts.operations.deleteStream(answer, caller, path, query),
+  })
+
+export const purgeStream = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: remove the records below an offset; audited',
+    path: streamOf,
+    query: forceRules,
+    body: PurgeStreamBody,
+    reply: PurgeStreamReply,
+    errors: LIFE_CYCLE_ERRORS,
+    handle: ({ admitted: { caller, path, query }, body }, answer) =>
+      parts.operations.purgeStream(answer, caller, path, body, query),
+  })
+
+export const redrive = (parts: BrokerHttpParts): Endpoint =>
+  brokerEndpoint(parts, {
+    summary: 'Extension: put dead letters back into the streams they came from, each once; audited',
+    path: streamOf,
+    body: RedriveBody,
+    bodyOptional: true,
+    reply: RedriveReply,
+    errors: LIFE_CYCLE_ERRORS,
+    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.redrive(answer, caller, path, body),
   })

@@ -12,6 +12,7 @@
  *     turn is copied first. So a state of many groups holds main no longer than its largest group does
  */
 import { StoreError } from '../../errors.ts'
+import type { ClaimWithId } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { BrokerState, Group } from '../state/state.ts'
@@ -23,6 +24,10 @@ interface Content {
   readonly last_at_ms: number
   /** Checkpoints of older versions do not say it. */
   readonly events_lost?: number
+  /** The next numbers. Older checkpoints do not say them: nothing was ever deleted. */
+  readonly stream_numbers?: number
+  readonly group_numbers?: number
+  readonly claim_numbers_used?: number
   readonly streams: readonly {
     readonly number: number
     readonly tenant: string
@@ -34,6 +39,8 @@ interface Content {
     readonly payload_bytes: number
     /** Bounds of intervals. */
     readonly holes: readonly number[]
+    /** Likewise; absent: none. */
+    readonly redriven?: readonly number[]
   }[]
   readonly groups: readonly {
     readonly number: number
@@ -42,6 +49,8 @@ interface Content {
     readonly next_claim_number: number
     readonly cursors: readonly (readonly [string, Cursor])[]
     readonly observations: readonly (readonly [string, Observation])[]
+    /** Absent: none. */
+    readonly claim_ids?: readonly (readonly [string, ClaimWithId])[]
   }[]
   readonly acknowledged_incidents: readonly (readonly [string, AcknowledgedIncident])[]
   readonly links: readonly { readonly stream_number: number; readonly link: Link; readonly next: number }[]
@@ -67,6 +76,9 @@ export class StateCopy implements GroupCopier {
   readonly #state: BrokerState
   readonly #streams: readonly StreamState[]
   readonly #streamNumbers: Float64Array
+  /** They are replaced as a whole when one changes. */
+  readonly #configs: readonly StreamConfig[]
+  readonly #redriven = new Map<StreamState, readonly number[]>()
   readonly #holes = new Map<StreamState, readonly number[]>()
   /** By number. Below `#next` they had their turn; of the others, copies of those that changed before it. */
   readonly #groups: readonly (Group | undefined)[]
@@ -77,18 +89,23 @@ export class StateCopy implements GroupCopier {
   constructor(state: BrokerState) {
     this.#state = state
     this.#streams = state.streams.filter((stream) => stream !== undefined)
+    this.#configs = this.#streams.map(({ config }) => config)
     this.#streamNumbers = new Float64Array(STREAM_NUMBERS * this.#streams.length)
     for (const [i, stream] of this.#streams.entries()) {
       this.#streamNumbers[STREAM_NUMBERS * i] = stream.nextOffset
       this.#streamNumbers[STREAM_NUMBERS * i + 1] = stream.floor
       this.#streamNumbers[STREAM_NUMBERS * i + 2] = stream.payloadBytes
       if (stream.holes.size > 0) this.#holes.set(stream, [...stream.holes.encode()])
+      if (stream.redriven.size > 0) this.#redriven.set(stream, [...stream.redriven.encode()])
     }
     this.#groups = state.groups.slice()
     const head: Omit<Content, 'streams' | 'groups'> = {
       secret: Buffer.from(state.secret).toString('hex'),
       last_at_ms: state.lastAtMs,
       events_lost: state.eventsLost,
+      stream_numbers: state.streams.length,
+      group_numbers: state.groups.length,
+      claim_numbers_used: state.claimNumbersUsed,
       acknowledged_incidents: [...state.acknowledgedIncidents],
       links: Array.from(state.links.values(), ({ stream, link, nextExpectedOffset }) => ({
         stream_number: stream.number,
@@ -135,18 +152,19 @@ export class StateCopy implements GroupCopier {
   }
 
   #streamText(stream: StreamState, index: number): string {
-    const { number, tenant, name, config, createdAtMs } = stream
+    const { number, tenant, name, createdAtMs } = stream
     const [next_offset, floor, payload_bytes] = this.#streamNumbers.subarray(STREAM_NUMBERS * index)
     const content: Content['streams'][number] = {
       number,
       tenant,
       name,
-      config,
+      config: this.#configs[index]!,
       created_at_ms: createdAtMs,
       next_offset: next_offset!,
       floor: floor!,
       payload_bytes: payload_bytes!,
       holes: this.#holes.get(stream) ?? [],
+      redriven: this.#redriven.get(stream) ?? [],
     }
     return JSON.stringify(content)
   }
@@ -167,7 +185,7 @@ export class StateCopy implements GroupCopier {
   }
 }
 
-function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, queue }: Group): GroupCopy {
+function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, claimIds, queue }: Group): GroupCopy {
   const content: Content['groups'][number] = {
     number,
     stream_number: stream.number,
@@ -175,6 +193,7 @@ function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, 
     next_claim_number: nextClaimNumber,
     cursors: [...cursors],
     observations: [...observations],
+    ...(claimIds.size > 0 && { claim_ids: [...claimIds] }),
   }
   const encoded = queue.encode()
   const bytes = encoded.reduce((sum, part) => sum + part.byteLength, 0)
@@ -204,6 +223,7 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     stream.payloadBytes = each.payload_bytes
     stream.index.dropBelow(each.floor)
     stream.holes = IntervalSet.decode(Float64Array.from(each.holes))
+    stream.redriven = IntervalSet.decode(Float64Array.from(each.redriven ?? []))
   }
   let at = HEAD_BYTES + aligned(jsonBytes)
   for (const each of content.groups) {
@@ -216,12 +236,16 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     group.nextClaimNumber = each.next_claim_number
     for (const [name, cursor] of each.cursors) group.cursors.set(name, cursor)
     for (const [id, observation] of each.observations) group.observations.set(id, observation)
+    for (const [id, claim] of each.claim_ids ?? []) group.claimIds.set(id, claim)
     state.adopt(group)
   }
   for (const [id, acknowledged] of content.acknowledged_incidents) state.acknowledgedIncidents.set(id, acknowledged)
   for (const { stream_number, link, next } of content.links) {
     state.applyReplicated(state.streams[stream_number]!, link, next)
   }
+  state.streams.length = content.stream_numbers ?? state.streams.length
+  state.groups.length = content.group_numbers ?? state.groups.length
+  state.claimNumbersUsed = content.claim_numbers_used ?? 0
   state.lastAtMs = content.last_at_ms
   state.eventsLost = content.events_lost ?? 0
   return state

@@ -46,6 +46,8 @@ export interface CoreParts {
   /** Directories that must have synced a frame; 1 without replicas. */
   readonly writeQuorum: number
   readonly hasReplicas: boolean
+  /** Events that are older go. Null: all are kept. */
+  readonly auditMaxAgeMs: number | null
 }
 
 export type PersistFailure = 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
@@ -62,6 +64,7 @@ export class Core {
   readonly turn: () => Promise<void>
   readonly writeQuorum: number
   readonly hasReplicas: boolean
+  readonly auditMaxAgeMs: number | null
   /** What `local-disk` means: 'sync', or 'append' with the flush policy append-only. */
   readonly localDisk: 'sync' | 'append'
   readonly #visibleListeners: ((stream: StreamState) => void)[] = []
@@ -79,6 +82,7 @@ export class Core {
     this.turn = parts.turn
     this.writeQuorum = parts.writeQuorum
     this.hasReplicas = parts.hasReplicas
+    this.auditMaxAgeMs = parts.auditMaxAgeMs
     this.localDisk = parts.localDisk
     this.log.onStateChange(({ kind }) => {
       if (kind === 'ok') this.#tellAllVisible() // what could not be given out meanwhile

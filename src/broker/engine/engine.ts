@@ -47,6 +47,8 @@ export interface EngineParts {
   readonly localDisk: 'sync' | 'append'
   readonly writeQuorum: number
   readonly hasReplicas: boolean
+  /** Events that are older go. Null: all are kept. */
+  readonly auditMaxAgeMs: number | null
   /** An operator wants broker time to be the wall clock, whatever the log says. */
   readonly setsClock: boolean
   /** Main renders what is in memory: in the log's ring, and in the page cache where that is not null. Null: threads read everything. */

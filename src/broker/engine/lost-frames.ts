@@ -13,6 +13,7 @@ import {
   FRAME_DEAD_LETTER,
   FRAME_RECORDS,
   FRAME_RECORDS_REPLICATED,
+  FRAME_REDRIVE,
   RECORDS_HEAD_BYTES,
   RECORD_BYTES_MIN,
   decodeDeadLetterHead,
@@ -40,6 +41,7 @@ export class LostFrames {
   /** In the order of the log, as `range`. @param head of the payload, or more of it */
   frame(type: number, payloadBytes: number, head: Uint8Array): void {
     if (type === FRAME_RECORDS || type === FRAME_RECORDS_REPLICATED) this.#records(payloadBytes, head)
+    else if (type === FRAME_REDRIVE) this.#redrive(payloadBytes, head)
     else if (type === FRAME_DEAD_LETTER) this.#deadLetter(head)
     else if (type === FRAME_CHANGE) this.#change()
   }
@@ -67,6 +69,12 @@ export class LostFrames {
     else if (!records.relocated) {
       this.#state.streams[records.streamNumber]?.advance(records.firstOffset, records.count)
     }
+  }
+
+  /** The records are gone, so their copies are not used up. */
+  #redrive(payloadBytes: number, head: Uint8Array): void {
+    this.#records(payloadBytes, head)
+    this.#mayHaveGiven(1, ({ name }) => name === AUDIT_STREAM)
   }
 
   /** F2 */

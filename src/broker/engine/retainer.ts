@@ -47,7 +47,7 @@ export class Retainer implements Upkeep {
   async #round(signal: AbortSignal): Promise<void> {
     try {
       if (this.#areFloorsDue) await this.#raiseFloors(signal)
-      this.#dropSegments()
+      await this.#dropSegments()
       await this.#clean(signal)
     } catch (error) {
       this.#core.logger.warn({ reason: String(error) }, 'retention could not be enforced, and is tried again')
@@ -56,18 +56,21 @@ export class Retainer implements Upkeep {
 
   async #raiseFloors(signal: AbortSignal): Promise<void> {
     this.#areFloorsDue = false
-    for (const stream of this.#core.state.streams) {
+    const core = this.#core
+    for (const stream of core.state.streams) {
       if (signal.aborted) return
-      if (stream && hasLimits(stream)) await this.#raiseFloor(stream)
+      if (stream && hasLimits(core, stream)) await this.#raiseFloor(stream)
     }
   }
 
   async #raiseFloor(stream: StreamState): Promise<void> {
     const core = this.#core
+    const { config, floor } = stream
     const { plannedFloor } = await planRetention(core, stream, NO_OVERRIDES)
-    if (plannedFloor <= stream.floor) return
-    const removedBytes = await core.reads.payloadBytesBetween(stream.index, stream.floor, plannedFloor)
-    if (!core.isCurrent(stream) || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
+    if (plannedFloor <= floor) return
+    const removedBytes = await core.reads.payloadBytesBetween(stream.index, floor, plannedFloor)
+    const isSame = core.isCurrent(stream) && stream.config === config && stream.floor === floor
+    if (!isSame || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
     const retained = {
       kind: 'retained',
       stream_number: stream.number,
@@ -87,7 +90,7 @@ export class Retainer implements Upkeep {
       if (!oldest.sealed || oldest.end > this.#checkpoints.position) return this.#demandCheckpoint()
       cleaning.begin(liveBytesOf(core.state))
       await moveOut(core, oldest, cleaning, signal)
-      this.#dropSegments()
+      await this.#dropSegments()
       if (core.log.segments[0] === oldest) return cleaning.giveUp() // something of it could not be moved, or was not any more
       cleaning.movedTo(oldest.end)
     }
@@ -105,10 +108,12 @@ export class Retainer implements Upkeep {
     if (this.#checkpoints.isDue(appender.tail)) appender.rotate()
   }
 
-  #dropSegments(): void {
+  /** What frames say that are on their way may be lost: nothing goes because of them before they are stored. */
+  async #dropSegments(): Promise<void> {
     const core = this.#core
     let position = this.#checkpoints.position
     for (const stream of core.state.streams) position = Math.min(position, stream?.index.oldestSegment ?? Infinity)
+    if (core.appender.inFlight > 0) await core.appender.settled()
     core.log.dropBefore(position)
   }
 }

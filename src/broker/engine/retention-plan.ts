@@ -22,8 +22,12 @@ export interface RetentionPlan {
   readonly end: number
 }
 
-export const hasLimits = ({ config: { retention } }: StreamState): boolean =>
-  retention.max_age_millis !== null || retention.max_bytes !== null
+export const hasLimits = (core: Core, stream: StreamState): boolean =>
+  maxAgeMsOf(core, stream) !== null || stream.config.retention.max_bytes !== null
+
+/** Of events it is a setting of the node. */
+const maxAgeMsOf = (core: Core, { name, config: { retention } }: StreamState): number | null =>
+  name === AUDIT_STREAM ? core.auditMaxAgeMs : retention.max_age_millis
 
 /** @param overrides take the place of the stream's own limits */
 export async function planRetention(
@@ -32,7 +36,7 @@ export async function planRetention(
   overrides: RetentionLimits,
 ): Promise<RetentionPlan> {
   const { retention } = stream.config
-  const maxAgeMs = overrides.maxAgeMs ?? retention.max_age_millis
+  const maxAgeMs = overrides.maxAgeMs ?? maxAgeMsOf(core, stream)
   const maxBytes = overrides.maxBytes ?? retention.max_bytes
   const minCursorName = retention.min_cursor_name
   await core.readable(stream)

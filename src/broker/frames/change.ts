@@ -19,6 +19,20 @@ const change = <Kind extends string, Fields extends TProperties>(kind: Kind, fie
 /** Of an audited change (H1). */
 const audited = { tenant: Text, principal: Text, audit_offset: Integer }
 
+const Retention = Type.Object({
+  max_age_millis: nullable(Integer),
+  max_bytes: nullable(Integer),
+  min_cursor_name: nullable(Text),
+})
+const FailurePolicy = nullable(
+  Type.Object({
+    max_attempts: Integer,
+    retry_delay_millis: Integer,
+    dead_letter_stream: nullable(Text),
+    apply_on_expiry: Type.Boolean(),
+  }),
+)
+
 const Change = Type.Union([
   /** The first frame of a log. */
   change('init', { secret: Text }),
@@ -29,19 +43,60 @@ const Change = Type.Union([
     stream_number: Integer,
     stream: Text,
     default_durability: Text,
-    retention: Type.Object({
-      max_age_millis: nullable(Integer),
-      max_bytes: nullable(Integer),
-      min_cursor_name: nullable(Text),
-    }),
-    failure_policy: nullable(
-      Type.Object({
-        max_attempts: Integer,
-        retry_delay_millis: Integer,
-        dead_letter_stream: nullable(Text),
-        apply_on_expiry: Type.Boolean(),
-      }),
-    ),
+    retention: Retention,
+    failure_policy: FailurePolicy,
+  }),
+  /** The whole configuration from here on. */
+  change('stream_updated', {
+    ...audited,
+    stream_number: Integer,
+    stream: Text,
+    default_durability: Text,
+    retention: Retention,
+    failure_policy: FailurePolicy,
+  }),
+  /** With its records, groups and cursors. Neither its number nor those of its groups are given again. */
+  change('stream_deleted', {
+    ...audited,
+    stream_number: Integer,
+    stream: Text,
+    next_offset: Integer,
+    removed_records: Integer,
+    removed_bytes: Integer,
+    forced: Type.Boolean(),
+  }),
+  /** An operator removed what is below `floor`. */
+  change('stream_purged', {
+    ...audited,
+    stream_number: Integer,
+    stream: Text,
+    floor: Integer,
+    previous_floor: Integer,
+    removed_bytes: Integer,
+    reason: nullable(Text),
+    forced: Type.Boolean(),
+  }),
+  change('group_deleted', { ...audited, group_number: Integer, stream: Text, group: Text, forced: Type.Boolean() }),
+  /** The group processes its stream again from an offset on. */
+  change('group_sought', {
+    ...audited,
+    group_number: Integer,
+    stream: Text,
+    group: Text,
+    offset: Integer,
+    /** First offset that was not finished. */
+    previous_offset: Integer,
+    reason: Text,
+  }),
+  change('cursor_deleted', {
+    ...audited,
+    group_number: Integer,
+    stream: Text,
+    group: Text,
+    cursor: Text,
+    /** Where it was. */
+    offset: Integer,
+    forced: Type.Boolean(),
   }),
   change('group_created', { group_number: Integer, stream_number: Integer, group: Text }),
   change('cursor_committed', { group_number: Integer, cursor: Text, offset: Integer }),

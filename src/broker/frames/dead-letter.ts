@@ -131,6 +131,19 @@ const ORIGIN_STREAM = 'x-dead-letter-origin-stream'
 const ORIGIN_OFFSET = 'x-dead-letter-origin-offset'
 const COUNT = 'x-dead-letter-count'
 
+/** All that a copy got. */
+export const DEAD_LETTER_HEADERS: ReadonlySet<string> = new Set([
+  SOURCE_STREAM,
+  SOURCE_OFFSET,
+  REASON,
+  ORIGIN_STREAM,
+  ORIGIN_OFFSET,
+  COUNT,
+])
+
+/** The stream that a copy is from; null when the record is none. @param raw one whole record */
+export const deadLetterSourceOf = (raw: Buffer): string | null => headersOf(raw)?.get(SOURCE_STREAM) ?? null
+
 /** D1 */
 function copyOf({ record, sourceStream, offset, reason }: DeadLetter): Buffer {
   const origin = deadLetterOriginOf(record.bytes)

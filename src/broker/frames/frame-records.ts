@@ -1,12 +1,13 @@
 /**
- * The records that a frame brings into a stream, whatever its type: all of RECORDS and RECORDS_REPLICATED, the copy of DEAD_LETTER.
+ * The records that a frame brings into a stream, whatever its type: all of RECORDS, RECORDS_REPLICATED and REDRIVE, the copy of DEAD_LETTER.
  * Pointed at one frame after the other, and in it at one record after the other: going forward costs one step a record.
  */
 import { readU32, readU64 } from '../../../native-free-codecs/frame.ts'
 import { decodeDeadLetterHead } from './dead-letter.ts'
-import { FRAME_DEAD_LETTER, FRAME_RECORDS, FRAME_RECORDS_REPLICATED } from './frame-types.ts'
+import { FRAME_DEAD_LETTER, FRAME_RECORDS, FRAME_RECORDS_REPLICATED, FRAME_REDRIVE } from './frame-types.ts'
 import { RECORD_BYTES_MIN, RecordCursor } from './record.ts'
 import { recordsBegin } from './records-frame.ts'
+import { redriveRecordsBegin } from './redrive.ts'
 
 export class FrameRecords {
   streamNumber = 0
@@ -29,7 +30,9 @@ export class FrameRecords {
     this.#number = -1
     this.#firstAt = -1
     if (type === FRAME_DEAD_LETTER) this.#openCopy(payload)
-    else if (type === FRAME_RECORDS || type === FRAME_RECORDS_REPLICATED) this.#openRecords(type, payload)
+    else if (type === FRAME_RECORDS || type === FRAME_RECORDS_REPLICATED)
+      this.#openRecords(recordsBegin(type, payload), payload)
+    else if (type === FRAME_REDRIVE) this.#openRecords(redriveRecordsBegin(payload), payload)
     return (
       this.#firstAt >= 0 &&
       this.firstOffset <= Number.MAX_SAFE_INTEGER &&
@@ -54,8 +57,8 @@ export class FrameRecords {
     return true
   }
 
-  #openRecords(type: typeof FRAME_RECORDS | typeof FRAME_RECORDS_REPLICATED, payload: Uint8Array): void {
-    this.#firstAt = recordsBegin(type, payload)
+  #openRecords(firstAt: number, payload: Uint8Array): void {
+    this.#firstAt = firstAt
     if (this.#firstAt < 0) return
     this.streamNumber = readU32(payload, 4)
     this.firstOffset = readU64(payload, 8)

@@ -175,14 +175,20 @@ export function headersOf(raw: Buffer): Map<string, string> | null {
 }
 
 /** The same record with more headers; one of its own gives way to one of the same name. Null when `raw` is not one whole record. */
-export function withHeaders(raw: Buffer, added: RecordHeaders): Buffer | null {
+export const withHeaders = (raw: Buffer, added: RecordHeaders): Buffer | null =>
+  rewritten(raw, (name) => Object.hasOwn(added, name), added)
+
+/** The same record without headers of these names. Null when `raw` is not one whole record. */
+export const withoutHeaders = (raw: Buffer, names: ReadonlySet<string>): Buffer | null =>
+  rewritten(raw, (name) => names.has(name), {})
+
+function rewritten(raw: Buffer, drops: (name: string) => boolean, added: RecordHeaders): Buffer | null {
   const record = new RecordCursor()
   if (!record.read(raw, 0) || record.end !== raw.byteLength) return null
   const kept: Buffer[] = []
   for (let at = record.headersAt; at < record.headersEnd; at = record.headerEnd) {
     record.readHeader(raw, at)
-    const name = raw.toString('utf8', record.nameAt, record.valueAt)
-    if (!Object.hasOwn(added, name)) kept.push(raw.subarray(at, record.headerEnd))
+    if (!drops(raw.toString('utf8', record.nameAt, record.valueAt))) kept.push(raw.subarray(at, record.headerEnd))
   }
   const more = Buffer.allocUnsafe(headersBytes(added))
   writeHeaders(more, 0, added)

@@ -71,7 +71,7 @@ export function recordsBytes(records: readonly RecordSource[]): number {
 
 /** @returns the position behind the payload, `recordsBytes` further */
 export function encodeRecords(into: Buffer, at: number, frame: Records): number {
-  writeHead(into, at, frame, frame.records.length, frame.relocated ? FLAG_RELOCATED : 0)
+  writeRecordsHead(into, at, frame, frame.records.length, frame.relocated ? FLAG_RELOCATED : 0)
   let to = at + RECORDS_HEAD_BYTES
   for (const record of frame.records) to = encodeRecord(into, to, record)
   return to
@@ -84,7 +84,7 @@ export function replicatedRecordsBytes(frame: ReplicatedRecords): number {
 
 /** @returns the position behind the payload, `replicatedRecordsBytes` further */
 export function encodeReplicatedRecords(into: Buffer, at: number, frame: ReplicatedRecords): number {
-  writeHead(into, at, frame, frame.records.length, 0)
+  writeRecordsHead(into, at, frame, frame.records.length, 0)
   writeU64(into, at + 32, frame.firstOriginOffset)
   const namesAt = at + LINK_AT
   let to = writeTextField(into, namesAt, frame.sourceSite)
@@ -104,7 +104,8 @@ function linkBytes({ sourceSite, targetSite, policy }: Link): number {
   return textFieldBytes(sourceSite) + textFieldBytes(targetSite) + textFieldBytes(policy)
 }
 
-function writeHead(into: Buffer, at: number, head: RecordsHead, count: number, flags: number): void {
+/** Of RECORDS, and of what begins like it. */
+export function writeRecordsHead(into: Buffer, at: number, head: RecordsHead, count: number, flags: number): void {
   into[at] = RECORDS_VERSION
   into[at + 1] = flags
   into[at + 2] = 0
@@ -119,7 +120,7 @@ function writeHead(into: Buffer, at: number, head: RecordsHead, count: number, f
 /**
  * The head alone.
  *
- * @param payload of a frame of either type; it may be damaged or cut behind RECORDS_HEAD_BYTES
+ * @param payload of a frame that begins so; it may be damaged or cut behind RECORDS_HEAD_BYTES
  */
 export function decodeRecordsHead(
   payload: Uint8Array,

@@ -8,20 +8,23 @@ export interface Claimed {
   readonly group: string
   readonly ids: ClaimIds
   readonly leasedAtMs: number
+  /** Of deliveries that say nothing else. */
   readonly expiresAtMs: number
   /** Of the lease, when the answer is given. */
   readonly remainingMs: number
-  readonly deliveries: readonly Leased[]
+  /** Grows over the whole group. */
+  readonly fencingToken: number
+  readonly deliveries: readonly (Leased & { readonly expiresAtMs?: number })[]
   /** One for each delivery, in the same order; null where the record cannot be read: it is left out. */
   readonly records: RenderedRecords
   readonly nextOffset: number
 }
 
 /** Ids and numbers are ASCII. */
-const ENVELOPE_BYTES_MAX = 320
+const ENVELOPE_BYTES_MAX = 360
 
 export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
-  const { deliveries, records, leasedAtMs, expiresAtMs, remainingMs } = claimed
+  const { deliveries, records, leasedAtMs, fencingToken } = claimed
   const { subscriptionId, deliveryIds } = claimed.ids
   const head = Buffer.from(
     `{"api_version":"v1","stream":${JSON.stringify(claimed.stream)},"consumer_group":${JSON.stringify(claimed.group)},` +
@@ -32,14 +35,15 @@ export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
   )
   let at = head.copy(body)
   let count = 0
-  for (const [i, { offset, attempt }] of deliveries.entries()) {
+  for (const [i, { offset, attempt, expiresAtMs = claimed.expiresAtMs }] of deliveries.entries()) {
     const from = records.start(i)
     const to = records.end(i)
     if (from === to) continue
+    const remainingMs = Math.max(0, claimed.remainingMs + expiresAtMs - claimed.expiresAtMs)
     const envelope =
       `${count === 0 ? '' : ','}{"delivery_id":"${deliveryIds[i]}","subscription_id":"${subscriptionId}","offset":${offset},` +
       `"attempt":${attempt},"leased_at_ms":${leasedAtMs},"lease_expires_at_ms":${expiresAtMs},` +
-      `"lease_remaining_millis":${remainingMs},"record":`
+      `"lease_remaining_millis":${remainingMs},"fencing_token":${fencingToken},"record":`
     at += body.write(envelope, at, 'latin1')
     at += records.bytes.copy(body, at, from, to)
     body[at++] = CLOSE_BRACE

@@ -4,6 +4,7 @@
  * L1  a record has at most one active lease: it is judged on the state after everything appended before it
  * L2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
  * L3  what one answer cannot hold is not leased for it: it keeps its attempt
+ * L4  a claim with an id that its client used before is given what is still leased of that claim, and leases nothing (claim-ids.ts)
  */
 import { LATER, replied } from '../../engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
@@ -17,6 +18,7 @@ import { PayloadBound } from '../records/payload-bound.ts'
 import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
 import { refuse } from '../refusals.ts'
 import { planWithin } from '../state/claim-plan.ts'
+import { livingOf } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
 import type { ClaimBody } from '../wire/requests.ts'
@@ -40,18 +42,20 @@ interface ClaimRequest {
   readonly timeoutMs: number
   readonly waitMs: number
   readonly patience: Patience
+  readonly id: string | null
 }
 
 interface Delivery {
   readonly offset: number
   readonly attempt: number
+  /** Where it is another one than that of the claim: it was renewed. */
+  readonly expiresAtMs?: number
 }
 
 /** What a claim leased. */
 interface Lease {
   readonly groupNumber: number
   readonly claimNumber: number
-  readonly runs: readonly LeaseRun[]
   readonly leasedAtMs: number
   readonly expiresAtMs: number
 }
@@ -80,18 +84,29 @@ export class Claims {
       timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
       waitMs: body.wait_millis ?? 0,
       patience,
+      id: body.claim_id ?? null,
     }
+    let streamNumber: number | null = null
     const giving = new Giving(this.#parts, request, answer)
-    this.#parts.core.engine.run((turn) => this.#decide(turn, request, giving), giving, NOT_STORED[FAILURE])
+    const decide = (turn: Turn): Decision<Lease | null, Change> => {
+      const stream = this.#stream(request)
+      streamNumber ??= stream.number
+      if (stream.number !== streamNumber) throw refuse('missing_stream', 'the stream was deleted')
+      return this.#decide(turn, stream, request, giving)
+    }
+    this.#parts.core.engine.run(decide, giving, NOT_STORED[FAILURE])
   }
 
-  #decide(turn: Turn, request: ClaimRequest, giving: Giving): Decision<Lease | null, Change> {
-    const { core, expire } = this.#parts
-    const { caller, path, startOffset, waitMs, patience } = request
+  #stream({ caller, path }: ClaimRequest): StreamState {
     if (path.stream === AUDIT_STREAM) {
       throw refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
     }
-    const stream = core.stream(caller, path.stream, 'missing_stream')
+    return this.#parts.core.stream(caller, path.stream, 'missing_stream')
+  }
+
+  #decide(turn: Turn, stream: StreamState, request: ClaimRequest, giving: Giving): Decision<Lease | null, Change> {
+    const { core, expire } = this.#parts
+    const { path, startOffset, waitMs, patience, id } = request
     if (turn === 'last') return replied(null)
     if (turn === 'first') {
       if (startOffset > stream.nextOffset) {
@@ -100,6 +115,8 @@ export class Claims {
       if (!core.isReadable(stream)) return LATER
     }
     const group = stream.groups.get(path.group)
+    const repeated = group && id !== null ? this.#repeat(stream, group, id, request, giving) : null
+    if (repeated !== null) return repeated
     const place = { number: stream.number, queue: path.group }
     // What time has just made available is theirs who came before.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
@@ -112,10 +129,42 @@ export class Claims {
     return { kind: 'wait', place, waitMs, takesAny: startOffset === 0, onAbandoned }
   }
 
+  /** L4. Null: nothing of such a claim is leased. */
+  #repeat(
+    stream: StreamState,
+    group: Group,
+    id: string,
+    request: ClaimRequest,
+    giving: Giving,
+  ): Decision<Lease | null, Change> | null {
+    const { core } = this.#parts
+    const claim = group.claimIds.get(id)
+    if (claim === undefined) return null
+    const { number: groupNumber } = group
+    const { claimNumber } = claim
+    const living = Array.from(livingOf(group.queue, claim, core.time.nowMs()))
+    const [first] = living
+    if (first === undefined) return null
+    return {
+      kind: 'read',
+      read: async () => {
+        await core.readable(stream)
+        await giving.readAgain(stream, living)
+        return () => {
+          const isCurrent = core.state.groups[groupNumber] === group
+          const still = isCurrent ? Array.from(livingOf(group.queue, claim, core.time.nowMs())).length : 0
+          if (still < living.length) return this.#decide('again', this.#stream(request), request, giving)
+          const { leasedAtMs, expiresAtMs } = first
+          return replied({ groupNumber, claimNumber, leasedAtMs, expiresAtMs })
+        }
+      },
+    }
+  }
+
   /** L1, L3. Null: there is nothing to lease. */
   #lease(stream: StreamState, request: ClaimRequest, giving: Giving): Decision<Lease, Change> | null {
     const { core, quotas } = this.#parts
-    const { caller, path, startOffset, max, timeoutMs } = request
+    const { caller, path, startOffset, max, timeoutMs, id } = request
     const queue = stream.groups.get(path.group)?.queue ?? GroupState.create()
     const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
     if (available.length === 0) return null
@@ -124,9 +173,9 @@ export class Claims {
     const leasedAtMs = core.time.nowMs()
     quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
     const { number: groupNumber, before } = groupOf(core, stream, path.group)
-    const claimNumber = core.state.groups[groupNumber]?.nextClaimNumber ?? 0
+    const claimNumber = core.state.groups[groupNumber]?.nextClaimNumber ?? core.state.claimNumbersUsed
     const expiresAtMs = leasedAtMs + timeoutMs
-    const claim = { groupNumber, claimNumber, atMs: leasedAtMs, expiresAtMs, runs }
+    const claim = { groupNumber, claimNumber, atMs: leasedAtMs, expiresAtMs, runs, id: id ?? undefined }
     const frame: NewFrame<Change> = {
       type: FRAME_CLAIM,
       payloadBytes: claimBytes(claim),
@@ -135,7 +184,7 @@ export class Claims {
       durability: core.localDisk,
       onTaken: () => giving.read(stream, runs),
     }
-    const lease: Lease = { groupNumber, claimNumber, runs, leasedAtMs, expiresAtMs }
+    const lease: Lease = { groupNumber, claimNumber, leasedAtMs, expiresAtMs }
     return { kind: 'change', before, frame, reply: () => lease }
   }
 
@@ -163,10 +212,23 @@ class Giving implements Answer<Lease | null> {
   }
 
   read(stream: StreamState, runs: readonly LeaseRun[]): void {
-    this.#stream = stream
-    this.#deliveries = runs.flatMap(({ offset: first, count, attempt }) =>
+    const deliveries = runs.flatMap(({ offset: first, count, attempt }) =>
       Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),
     )
+    this.#read(stream, deliveries)
+  }
+
+  /** Resolves when it is done. */
+  async readAgain(stream: StreamState, deliveries: readonly Delivery[]): Promise<void> {
+    if (this.#records !== null && !(this.#records instanceof Promise)) this.#records.bytesDone() // of a read before
+    this.#read(stream, deliveries)
+    const records = await this.#records!
+    if (!(records instanceof Error)) this.#records = records
+  }
+
+  #read(stream: StreamState, deliveries: readonly Delivery[]): void {
+    this.#stream = stream
+    this.#deliveries = deliveries
     const read = this.#parts.core.reads.deliveries(
       stream.index,
       this.#deliveries.map(({ offset }) => offset),
@@ -181,6 +243,7 @@ class Giving implements Answer<Lease | null> {
     if (lease === null) return this.#giveNothing()
     const records = this.#records!
     if (records instanceof Promise) void this.#giveLater(lease, records)
+    else if (records.unreadable.length > 0) void this.#giveLater(lease, Promise.resolve(records))
     else this.#answer.answered(this.#replyOf(lease, records))
   }
 
@@ -196,14 +259,13 @@ class Giving implements Answer<Lease | null> {
   }
 
   async #giveLater(lease: Lease, reading: Promise<RenderedRecords | Error>): Promise<void> {
-    const { groupNumber } = lease
     try {
       const records = await reading
       if (records instanceof Error) {
-        await this.#release(groupNumber, this.#deliveries)
+        await this.#release(lease, this.#deliveries)
         throw records
       }
-      if (records.unreadable.length > 0) await this.#giveBack(groupNumber, records.unreadable)
+      if (records.unreadable.length > 0) await this.#giveBack(lease, records.unreadable)
       this.#answer.answered(this.#replyOf(lease, records))
     } catch (error) {
       this.#answer.refused(error)
@@ -220,6 +282,7 @@ class Giving implements Answer<Lease | null> {
       stream: path.stream,
       group: path.group,
       ids: core.tokens.claim(groupNumber, claimNumber, deliveries),
+      fencingToken: claimNumber + 1, // so that 0 is free for whoever has seen none
       leasedAtMs,
       expiresAtMs,
       remainingMs: Math.max(0, expiresAtMs - core.time.nowMs()),
@@ -232,28 +295,28 @@ class Giving implements Answer<Lease | null> {
   }
 
   /** L2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
-  async #giveBack(groupNumber: number, unreadable: readonly Unreadable[]): Promise<void> {
+  async #giveBack(lease: Lease, unreadable: readonly Unreadable[]): Promise<void> {
     this.#parts.core.reportUnreadable(this.#stream!, unreadable)
     const { holes } = this.#stream!
     const given = new Set(
       unreadable.filter(({ cause, offset }) => cause !== 'damaged' || holes.has(offset)).map(({ offset }) => offset),
     )
     await this.#release(
-      groupNumber,
+      lease,
       this.#deliveries.filter(({ offset }) => given.has(offset)),
     )
   }
 
   /** Ends leases that no client hears of, as far as nothing else has become of them while their records were read. */
-  async #release(groupNumber: number, deliveries: readonly Delivery[]): Promise<void> {
+  async #release({ groupNumber, claimNumber }: Lease, deliveries: readonly Delivery[]): Promise<void> {
     const { core, endings } = this.#parts
     const group = core.state.groups[groupNumber]
     const atMs = core.time.nowMs()
-    const released = deliveries.flatMap(({ offset, attempt }) =>
-      group?.queue.find(offset, attempt, atMs).kind === 'active'
-        ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }]
-        : [],
-    )
+    const released = deliveries.flatMap(({ offset, attempt }) => {
+      const found = group?.queue.find(offset, attempt, atMs)
+      const isOurs = found?.kind === 'active' && found.claimNumber === claimNumber
+      return group && isOurs ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }] : []
+    })
     if (group === undefined || released.length === 0) return
     await core.store(endings.resolution(released), FAILURE)
     core.engine.parked.wake(group.stream.number, group.name)

@@ -6,8 +6,7 @@ import { refuse } from '../refusals.ts'
 import type { CursorCommitReply, CursorRewindReply } from '../wire/group-answers.ts'
 import type { CursorRewindBody } from '../wire/requests.ts'
 import type { Core } from '../engine/core.ts'
-import { groupOf, refuseAuditStream } from './groups.ts'
-import type { StreamState } from '../state/state.ts'
+import { groupOf, settableStream } from './groups.ts'
 
 export class Cursors {
   readonly #core: Core
@@ -18,7 +17,7 @@ export class Cursors {
 
   commit(caller: Caller, path: GroupPath, cursor: string, offset: number): Decision<CursorCommitReply, Change> {
     const core = this.#core
-    const stream = this.#settable(caller, path, offset)
+    const stream = settableStream(core, caller, path, offset)
     const present = stream.groups.get(path.group)?.cursors.get(cursor)
     if (present && offset < present.offset) {
       throw refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
@@ -49,7 +48,7 @@ export class Cursors {
     { offset, reason }: CursorRewindBody,
   ): Decision<CursorRewindReply, Change> {
     const core = this.#core
-    const stream = this.#settable(caller, path, offset)
+    const stream = settableStream(core, caller, path, offset)
     const { tenant, principal } = caller
     const group = groupOf(core, stream, path.group)
     const audit = core.auditOf(tenant)
@@ -85,17 +84,5 @@ export class Cursors {
         acknowledgement: core.acknowledgement,
       }),
     }
-  }
-
-  #settable(caller: Caller, path: GroupPath, offset: number): StreamState {
-    refuseAuditStream(path.stream)
-    const stream = this.#core.stream(caller, path.stream, 'stream_not_found')
-    if (offset > stream.nextOffset) {
-      throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
-    }
-    if (offset < stream.floor) {
-      throw refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
-    }
-    return stream
   }
 }

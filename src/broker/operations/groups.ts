@@ -33,6 +33,19 @@ export function streamOfGroup(core: Core, caller: Caller, { stream }: GroupPath)
   return stream === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, stream, 'stream_not_found')
 }
 
+/** The stream of a group whose place is to be set. @throws BrokerError unless records from `offset` on can be there */
+export function settableStream(core: Core, caller: Caller, path: GroupPath, offset: number): StreamState {
+  refuseAuditStream(path.stream)
+  const stream = core.stream(caller, path.stream, 'stream_not_found')
+  if (offset > stream.nextOffset) {
+    throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
+  }
+  if (offset < stream.floor) {
+    throw refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
+  }
+  return stream
+}
+
 export function refuseAuditStream(name: string): void {
   if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
 }

@@ -10,12 +10,14 @@ import type { DelayedEntry } from '../state/group-listing.ts'
 import type {
   CursorListReply,
   DelayedListReply,
+  GroupListReply,
   GroupReply,
   LeaseListReply,
   ReplayConsumerListReply,
 } from '../wire/group-answers.ts'
 import type { Core } from '../engine/core.ts'
 import { streamOfGroup } from './groups.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 export class Inspection {
@@ -25,17 +27,42 @@ export class Inspection {
     this.#core = core
   }
 
+  /** Made in slices: a group that comes into being meanwhile may be in the list or not. */
+  async groups(caller: Caller, name: string): Promise<GroupListReply> {
+    const core = this.#core
+    const stream =
+      name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
+    const groups = Array.from(stream.groups.values())
+    const listed: GroupListReply['consumer_groups'] = []
+    for (let from = 0; from < groups.length; from += SLICE_ENTRIES) {
+      if (from > 0) await core.turn()
+      for (const group of groups.slice(from, from + SLICE_ENTRIES)) {
+        listed.push({
+          consumer_group: group.name,
+          ...this.#progressOf(stream, group.queue),
+          cursor_count: group.cursors.size,
+        })
+      }
+    }
+    return { api_version: 'v1', stream: name, group_count: listed.length, consumer_groups: listed }
+  }
+
+  #progressOf(stream: StreamState, queue: GroupState) {
+    return {
+      progress_offset: progressOf(stream, queue),
+      lag_messages: stream.readableBetween(stream.floor, stream.nextOffset) - finishedOf(stream, queue),
+      in_flight_count: queue.inFlight(this.#core.time.nowMs()),
+      delayed_count: queue.delayedCount,
+    }
+  }
+
   describeGroup(caller: Caller, path: GroupPath): Decision<GroupReply, Change> {
     return this.#of(caller, path, (stream, group) => {
       const queue = group?.queue ?? GroupState.create()
-      const next = stream.nextOffset
       return {
         mode: 'shared_queue',
-        highest_next_offset: next,
-        progress_offset: progressOf(stream, queue),
-        lag_messages: stream.readableBetween(stream.floor, next) - finishedOf(stream, queue),
-        in_flight_count: queue.inFlight(this.#core.time.nowMs()),
-        delayed_count: queue.delayedCount,
+        highest_next_offset: stream.nextOffset,
+        ...this.#progressOf(stream, queue),
         cursors: cursorsOf(group),
         delayed_retries: queue.delayed(DESCRIPTION_ENTRIES_MAX).entries.map(delayedEntry),
       }

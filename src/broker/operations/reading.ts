@@ -4,14 +4,16 @@
  * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
  * in its class and stays.
  */
-import type { Decision } from '../../engine/decision.ts'
+import type { Answer, Decision, Waiting } from '../../engine/decision.ts'
+import type { Turn } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import { FrameNotTaken } from '../../engine/appender.ts'
 import type { Change } from '../frames/change.ts'
-import type { AuditRequest, Caller, RenderedJson, ReplayRequest } from '../operations.ts'
+import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import type { ReplayDiagnostics } from '../wire/record-answers.ts'
+import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { groupOf } from './groups.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
@@ -29,14 +31,53 @@ export class Reading {
     this.#core = core
   }
 
-  replay(caller: Caller, name: string, request: ReplayRequest): Decision<RenderedJson, Change> {
+  /** With `waitMs` a page of nothing waits for a record, as a claim does; when too much waits, it is given as it is. */
+  replay(
+    answer: Answer<RenderedJson>,
+    caller: Caller,
+    name: string,
+    request: ReplayRequest,
+    patience: Patience = PATIENT,
+  ): void {
+    const { engine, time } = this.#core
+    const untilMs = time.nowMs() + (request.waitMs ?? 0)
+    const waitFor = ({ number }: StreamState): Waiting => ({
+      kind: 'wait',
+      place: { number, queue: REPLAYS },
+      waitMs: Math.max(0, untilMs - time.nowMs()),
+      takesAny: false, // each has its own start
+      onAbandoned: (listener) => patience.onAbandoned(listener),
+    })
+    const decide = (turn: Turn): Decision<RenderedJson, Change> => {
+      const mayWait = turn !== 'last' && untilMs > time.nowMs() && !engine.parked.isFull
+      return this.#page(caller, name, request, turn === 'again', mayWait ? waitFor : null)
+    }
+    engine.run(decide, answer, NOT_STORED.internal_error)
+  }
+
+  /** @param waitFor null: the page is given as it is */
+  #page(
+    caller: Caller,
+    name: string,
+    request: ReplayRequest,
+    isAgain: boolean,
+    waitFor: ((stream: StreamState) => Waiting) | null,
+  ): Decision<RenderedJson, Change> {
+    const core = this.#core
+    const from = request.start.by === 'offset' ? request.start.offset : 0
+    const known = isAgain && waitFor ? core.state.stream(caller.tenant, name) : undefined
+    if (waitFor && known && request.start.by === 'offset' && from >= known.visibleNext) return waitFor(known)
     return {
       kind: 'read',
       read: async () => {
-        const { body, seen } = await this.#replay(caller, name, request)
+        const { body, seen, stream } = await this.#replay(caller, name, request)
         return () => {
-          this.#core.counters.replayed(seen.returnedRecords)
-          if (request.consumer && name !== AUDIT_STREAM) this.#observe(caller, name, request.consumer, seen)
+          if (waitFor && seen.returnedRecords === 0 && seen.endOfStream && core.isCurrent(stream)) {
+            const isMore = stream.visibleNext > Math.max(seen.nextOffset, from)
+            return isMore ? this.#page(caller, name, request, isAgain, waitFor) : waitFor(stream)
+          }
+          core.counters.replayed(seen.returnedRecords)
+          if (request.consumer && name !== AUDIT_STREAM) this.#observe(stream, request.consumer, seen)
           return shown(body)
         }
       },
@@ -47,7 +88,7 @@ export class Reading {
     caller: Caller,
     name: string,
     request: ReplayRequest,
-  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen }> {
+  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen; readonly stream: StreamState }> {
     const core = this.#core
     const stream =
       name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
@@ -55,7 +96,7 @@ export class Reading {
     const end = stream.visibleNext
     const asked = await this.#startOf(stream, request.start, end)
     const start = Math.max(asked, stream.floor)
-    const page = await this.#page(stream, start, end, request)
+    const page = await this.#records(stream, start, end, request)
     const nextOffset = nextOf(page, start, end)
     const endOfStream = nextOffset >= end
     const diagnostics: ReplayDiagnostics = {
@@ -80,7 +121,7 @@ export class Reading {
     ])
     page.bytesDone()
     await core.tellable(stream)
-    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
+    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream }, stream }
   }
 
   audit(caller: Caller, request: AuditRequest): Decision<RenderedJson, Change> {
@@ -111,7 +152,7 @@ export class Reading {
     return body
   }
 
-  async #page(stream: StreamState, start: number, end: number, request: ReplayRequest): Promise<Page> {
+  async #records(stream: StreamState, start: number, end: number, request: ReplayRequest): Promise<Page> {
     const limits = { maxRecords: request.maxRecords, maxPayloadBytes: request.maxPayloadBytes }
     return this.#readable(stream, () =>
       this.#core.reads.page(
@@ -158,10 +199,9 @@ export class Reading {
   }
 
   /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
-  #observe(caller: Caller, name: string, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
+  #observe(stream: StreamState, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
     const core = this.#core
-    const stream = core.state.stream(caller.tenant, name)
-    if (stream === undefined) return
+    if (!core.isCurrent(stream)) return
     const { number, before } = groupOf(core, stream, consumer.group)
     const change = {
       kind: 'observation',
@@ -180,6 +220,11 @@ export class Reading {
     }
   }
 }
+
+/** No group has this name. */
+const REPLAYS = ''
+
+const PATIENT: Patience = { onAbandoned: () => {} }
 
 /** What is visible is stored in its class: the page need not wait for what was appended meanwhile. */
 const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({

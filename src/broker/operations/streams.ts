@@ -23,7 +23,8 @@ import type { CreateStreamBody } from '../wire/requests.ts'
 import type { RecordDurability } from '../durability.ts'
 import { VOLATILE } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
-import { AUDIT_STREAM } from '../state/state.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
+import { configOf } from './stream-config.ts'
 import type { StreamConfig, StreamState } from '../state/state.ts'
 
 /** How a record is stored, and what its publisher is told. */
@@ -54,12 +55,9 @@ export class Streams {
     if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
       throw refuse('stream_already_exists', 'a stream of this name exists')
     }
-    if (body.failure_policy?.dead_letter_stream === name) {
-      throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
-    }
     return {
       kind: 'change',
-      ...this.creation(caller, name, configOf(body)),
+      ...this.creation(caller, name, configOf(name, body, DEFAULT_STREAM_CONFIG)),
       reply: () => ({ api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }),
     }
   }
@@ -254,25 +252,6 @@ const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VO
 
 const rank = ({ durability, waits, acknowledgement }: Class): number =>
   durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0
-
-function configOf({ default_durability, retention, failure_policy: policy }: CreateStreamBody): StreamConfig {
-  return {
-    default_durability: default_durability ?? 'local-disk',
-    retention: {
-      max_age_millis: retention?.max_age_millis ?? null,
-      max_bytes: retention?.max_bytes ?? null,
-      min_cursor_name: retention?.min_cursor_name ?? null,
-    },
-    failure_policy: policy
-      ? {
-          max_attempts: policy.max_attempts,
-          retry_delay_millis: policy.retry_delay_millis ?? 0,
-          dead_letter_stream: policy.dead_letter_stream ?? null,
-          apply_on_expiry: policy.apply_on_expiry ?? false,
-        }
-      : null,
-  }
-}
 
 function summaryOf(stream: StreamState): StreamSummary {
   return {

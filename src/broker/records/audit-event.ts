@@ -4,7 +4,7 @@
  * U1  an event is named by the position of the frame it was first in; one that is written again brings its name along
  * U2  no event holds a payload, a key or a header
  */
-import { FRAME_CHANGE, FRAME_DEAD_LETTER, decodeDeadLetter } from '../frames.ts'
+import { FRAME_CHANGE, FRAME_DEAD_LETTER, FRAME_REDRIVE, decodeDeadLetter, decodeRedrive } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 
 export interface AuditEvent {
@@ -23,6 +23,7 @@ type EventFacts = Omit<AuditEvent, 'event_id'>
 /** Null when the frame is not an audited one. */
 export function auditEventOf(type: number, position: number, payload: Buffer): AuditEvent | null {
   if (type === FRAME_DEAD_LETTER) return named(position, deadLettered(payload))
+  if (type === FRAME_REDRIVE) return named(position, redriven(payload))
   if (type !== FRAME_CHANGE) return null
   const change = JSON.parse(payload.toString()) as Change // checked before its place was taken down
   const eventId = change.kind === 'audit' ? change.event_id : null
@@ -56,6 +57,26 @@ function deadLettered(payload: Buffer): EventFacts | null {
   }
 }
 
+function redriven(payload: Buffer): EventFacts | null {
+  const redrive = decodeRedrive(payload)
+  if (redrive === null) return null
+  const { ingestTimeMs: at_ms, tenant, principal, dead_letter_stream: stream, auditOffset: offset } = redrive
+  return {
+    kind: 'dead_letters_redriven',
+    at_ms,
+    tenant,
+    principal,
+    stream,
+    detail: {
+      dead_letter_offsets: redrive.offsets,
+      source_stream: redrive.stream,
+      first_source_offset: redrive.firstOffset,
+      reason: redrive.reason,
+    },
+    offset,
+  }
+}
+
 function factsOf(change: Change): EventFacts | null {
   switch (change.kind) {
     case 'stream_created': {
@@ -66,6 +87,30 @@ function factsOf(change: Change): EventFacts | null {
         retention,
         failure_policy,
       })
+    }
+    case 'stream_updated': {
+      const { default_durability, retention, failure_policy } = change
+      return facts(change, change.kind, { default_durability, retention, failure_policy })
+    }
+    case 'stream_deleted': {
+      const { next_offset, removed_records, removed_bytes, forced } = change
+      return facts(change, change.kind, { next_offset, removed_records, removed_bytes, forced })
+    }
+    case 'stream_purged': {
+      const { floor: first_offset, previous_floor: previous_first_offset, removed_bytes, reason, forced } = change
+      return facts(change, change.kind, { first_offset, previous_first_offset, removed_bytes, reason, forced })
+    }
+    case 'group_deleted': {
+      const { group: consumer_group, forced } = change
+      return facts(change, change.kind, { consumer_group, forced })
+    }
+    case 'group_sought': {
+      const { group: consumer_group, offset, previous_offset, reason } = change
+      return facts(change, change.kind, { consumer_group, offset, previous_offset, reason })
+    }
+    case 'cursor_deleted': {
+      const { group: consumer_group, cursor, offset, forced } = change
+      return facts(change, change.kind, { consumer_group, cursor, offset, forced })
     }
     case 'cursor_rewound': {
       const { group: consumer_group, cursor, offset, previous_offset, reason } = change

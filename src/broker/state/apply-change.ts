@@ -2,7 +2,7 @@
 import type { Change } from '../frames/change.ts'
 import { eventTimeOf } from '../records/audit-event.ts'
 import { AUDIT_STREAM } from './state.ts'
-import type { BrokerState, Group, Place } from './state.ts'
+import type { BrokerState, Group, Place, StreamState } from './state.ts'
 
 /** @returns false when it is about a stream or group whose creation was lost to damage */
 export function applyChange(state: BrokerState, change: Change, place: Place): boolean {
@@ -24,6 +24,21 @@ function applyFacts(state: BrokerState, change: Change): boolean {
       state.applyStreamCreated(stream_number, tenant, stream, config, at_ms)
       return true
     }
+    case 'stream_updated': {
+      const { default_durability, retention, failure_policy } = change
+      const config = { default_durability, retention, failure_policy }
+      return withStream(state, change, (stream) => (stream.config = config))
+    }
+    case 'stream_deleted':
+      return withStream(state, change, (stream) => state.applyStreamDeleted(stream))
+    case 'stream_purged':
+      return withStream(state, change, (stream) => state.applyRetained(stream, change.floor, change.removed_bytes))
+    case 'group_deleted':
+      return withGroup(state, change, (group) => state.applyGroupDeleted(group))
+    case 'group_sought':
+      return withGroup(state, change, (group) => state.applySought(group, change.offset))
+    case 'cursor_deleted':
+      return withGroup(state, change, (group) => state.applyCursorDeleted(group, change.cursor))
     case 'group_created': {
       const stream = state.streams[change.stream_number]
       if (stream) state.applyGroupCreated(change.group_number, stream, change.group)
@@ -41,11 +56,8 @@ function applyFacts(state: BrokerState, change: Change): boolean {
           observedAtMs: change.at_ms,
         }),
       )
-    case 'retained': {
-      const stream = state.streams[change.stream_number]
-      if (stream) state.applyRetained(stream, change.floor, change.removed_bytes)
-      return stream !== undefined
-    }
+    case 'retained':
+      return withStream(state, change, (stream) => state.applyRetained(stream, change.floor, change.removed_bytes))
     case 'quarantine_acknowledged':
       state.applyIncidentAcknowledged(change.incident_id, {
         atMs: change.at_ms,
@@ -63,6 +75,16 @@ function applyFacts(state: BrokerState, change: Change): boolean {
     case 'audit':
       return true
   }
+}
+
+function withStream(
+  state: BrokerState,
+  change: { readonly stream_number: number },
+  apply: (stream: StreamState) => void,
+): boolean {
+  const stream = state.streams[change.stream_number]
+  if (stream) apply(stream)
+  return stream !== undefined
 }
 
 function withGroup(

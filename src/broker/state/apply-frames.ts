@@ -5,14 +5,16 @@ import {
   FRAME_DEAD_LETTER,
   FRAME_RECORDS,
   FRAME_RECORDS_REPLICATED,
+  FRAME_REDRIVE,
   FRAME_RESOLVE,
   FrameRecords,
   decodeClaim,
   decodeDeadLetter,
   decodeOrigin,
+  decodeRedrive,
   decodeResolve,
 } from '../frames.ts'
-import type { DecodedDeadLetter } from '../frames.ts'
+import type { DecodedDeadLetter, DecodedRedrive } from '../frames.ts'
 import { decodeChange } from '../frames/change.ts'
 import { eventTimeOf } from '../records/audit-event.ts'
 import { applyChange } from './apply-change.ts'
@@ -36,6 +38,8 @@ export function applyFrame(state: BrokerState, frame: Frame, place: Place): bool
       return applyResolutions(state, frame.payload)
     case FRAME_DEAD_LETTER:
       return applyDeadLetter(state, frame, place)
+    case FRAME_REDRIVE:
+      return applyRedrive(state, frame, place)
     case FRAME_CHANGE:
       return applyChangeFrame(state, frame.payload, place)
     default:
@@ -49,6 +53,9 @@ export function indexFrame(state: BrokerState, frame: Frame, place: Place): void
   if (frame.type === FRAME_DEAD_LETTER) {
     const deadLetter = decodeDeadLetter(frame.payload)
     if (deadLetter) applyEventOf(state, deadLetter, place)
+  } else if (frame.type === FRAME_REDRIVE) {
+    const redrive = decodeRedrive(frame.payload)
+    if (redrive) applyRedriveEvent(state, redrive, place)
   } else if (frame.type === FRAME_CHANGE) {
     const change = decodeChange(frame.payload)
     if (change && 'audit_offset' in change && change.audit_offset !== null) {
@@ -92,7 +99,7 @@ function applyClaim(state: BrokerState, payload: Buffer): boolean {
   const claim = decodeClaim(payload)
   const group = claim && state.groups[claim.groupNumber]
   if (!claim || !group) return false
-  state.applyClaim(group, claim.claimNumber, claim.atMs, claim.expiresAtMs, claim.runs)
+  state.applyClaim(group, claim.claimNumber, claim.atMs, claim.expiresAtMs, claim.runs, claim.id)
   return true
 }
 
@@ -122,6 +129,20 @@ const applyEventOf = (
   { tenant, auditOffset, eventAtMs }: Pick<DecodedDeadLetter, 'tenant' | 'auditOffset' | 'eventAtMs'>,
   place: Place,
 ): boolean => state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, eventAtMs)
+
+function applyRedrive(state: BrokerState, frame: Frame, place: Place): boolean {
+  const redrive = decodeRedrive(frame.payload)
+  if (redrive === null) return false
+  const from = state.streams[redrive.fromNumber]
+  if (from) state.applyRedriven(from, redrive.offsets)
+  const source = applyRecords(state, frame, place)
+  const isAudited = applyRedriveEvent(state, redrive, place)
+  return from !== undefined && source !== null && isAudited
+}
+
+/** The frame counts for the records. */
+const applyRedriveEvent = (state: BrokerState, { tenant, auditOffset, ingestTimeMs }: DecodedRedrive, place: Place) =>
+  state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, ingestTimeMs)
 
 function applyChangeFrame(state: BrokerState, payload: Buffer, place: Place): boolean {
   const change = decodeChange(payload)

@@ -2,7 +2,7 @@
  * The offsets a group is done with: by which outcome, at which attempt. A group that acknowledged everything at its first attempt is one
  * interval, whatever its length.
  *
- * N1  an offset that was added stays, with its outcome and attempt, until retention drops it
+ * N1  an offset that was added stays, with its outcome and attempt, until retention drops it or it is to be processed again
  * N2  which of its attempts ended by expiry is remembered for the newest EXPIRIES_MAX of the offsets where any did
  */
 import { TaggedIntervals } from './tagged-intervals.ts'
@@ -82,7 +82,13 @@ export class FinishedOffsets {
     this.#firstUnfinished = Math.max(this.#firstUnfinished, floor)
   }
 
-  /** First offset that is not finished, from the floor on. It only grows (N1), so each interval is passed once. */
+  reopenFrom(from: number): void {
+    this.#intervals.remove(from, Infinity)
+    for (const offset of this.#expiredAttempts.keys()) if (offset >= from) this.#expiredAttempts.delete(offset)
+    this.#firstUnfinished = Math.min(this.#firstUnfinished, from)
+  }
+
+  /** First offset that is not finished, from the floor on. It grows but for `reopenFrom`, so each interval is passed once. */
   firstUnfinished(): number {
     this.#firstUnfinished = this.#intervals.firstGap(this.#firstUnfinished)
     return this.#firstUnfinished

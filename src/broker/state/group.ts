@@ -15,7 +15,8 @@
  *
  * The `apply…` methods are the effects of frames, live and in recovery alike.
  *
- * P1  an offset has one active lease at most; its attempts only grow; finished is for ever, until retention drops it
+ * P1  an offset has one active lease at most; its attempts only grow; finished is for ever, until retention drops it or the group is made
+ *     to process it again (`reopenFrom`): then its attempts begin anew, and only the claim tells an old delivery from a new one
  * P2  `#unavailable` is exactly what is leased (expired and reported included), delayed or finished: what is available is in its gaps, and
  *     what is fresh costs nothing
  * P3  the order of `apply…` calls decides. Of the rest time decides: an expired lease is one whether `expire` has met it or not. Only for
@@ -237,6 +238,20 @@ export class GroupState {
     this.#reasons.dropBelow(floor)
     this.#unavailable.remove(0, floor)
     this.#floor = floor
+  }
+
+  /** Everything about offsets from `from` on is forgotten: they are fresh again. Looks at every slot of the table. */
+  reopenFrom(from: number): void {
+    const table = this.#table
+    for (let slot = 0; slot < table.slotsUsed; slot++) {
+      const status = table.status(slot)
+      if (status === FREE || table.offset[slot]! < from) continue
+      if (status === LEASED) this.#claims.leaseEnds(slot)
+      table.remove(slot)
+    }
+    this.#finished.reopenFrom(from)
+    this.#reasons.reopenFrom(from)
+    this.#unavailable.remove(from, Infinity)
   }
 
   // Questions

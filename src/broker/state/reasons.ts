@@ -51,6 +51,10 @@ export class Reasons {
     this.#byOffset.delete(offset)
   }
 
+  reopenFrom(from: number): void {
+    for (const offset of this.#byOffset.keys()) if (offset >= from) this.#byOffset.delete(offset)
+  }
+
   dropBelow(floor: number): void {
     for (const offset of this.#byOffset.keys()) if (offset < floor) this.#byOffset.delete(offset)
   }

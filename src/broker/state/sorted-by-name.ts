@@ -16,6 +16,16 @@ export class SortedByName<T extends { readonly name: string }> {
     if (chunk.length > CHUNK_MAX) this.#chunks.splice(index + 1, 0, chunk.splice(CHUNK_MAX / 2))
   }
 
+  /** Nothing happens when none has the name. */
+  remove(name: string): void {
+    const index = Math.max(0, this.#chunkBehind(name) - 1)
+    const chunk = this.#chunks[index] ?? []
+    const at = firstBehind(chunk, name) - 1
+    if (chunk[at]?.name !== name) return
+    chunk.splice(at, 1)
+    if (chunk.length === 0) this.#chunks.splice(index, 1)
+  }
+
   /** The first `max` behind a name; null: from the first one on. */
   after(name: string | null, max: number): T[] {
     const found: T[] = []

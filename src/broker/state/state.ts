@@ -6,6 +6,8 @@
  * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
  * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
  * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after
+ * S5  numbers of streams and groups are given once: what is deleted leaves its place empty, so that no frame and no id of it is taken for
+ *     one of what has its name later. Claim numbers, too, go on above those of deleted groups
  */
 import type { Position } from '../../log/log-writer.ts'
 import { LIST_ENTRIES_MAX } from '../limits.ts'
@@ -13,7 +15,10 @@ import type { Resolution } from '../frames.ts'
 import { RecordIndex } from '../records/record-index.ts'
 import type { Change } from '../frames/change.ts'
 import { DueGroups } from './due-groups.ts'
+import { rememberClaim } from './claim-ids.ts'
+import type { ClaimIds } from './claim-ids.ts'
 import { GroupState } from './group.ts'
+import type { LeaseRun } from './group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { keptReason } from './reasons.ts'
 import { SortedByName } from './sorted-by-name.ts'
@@ -90,6 +95,7 @@ export class Group {
   readonly cursors = new Map<string, Cursor>()
   readonly observations = new Map<string, Observation>()
   nextClaimNumber = 0
+  readonly claimIds: ClaimIds = new Map()
   /** What the totals of the state count of it (S4). */
   counted = { leased: 0, delayed: 0 }
 
@@ -105,12 +111,14 @@ export class StreamState {
   readonly number: number
   readonly tenant: string
   readonly name: string
-  readonly config: StreamConfig
+  config: StreamConfig
   readonly createdAtMs: number
   readonly index = new RecordIndex()
   readonly groups = new Map<string, Group>()
   /** Offsets whose frames are damaged or missing. */
   holes = new IntervalSet()
+  /** Dead letters that were put back into their source. */
+  redriven = new IntervalSet()
   nextOffset = 0
   visibleNext = 0
   /** What is below was removed by retention. */
@@ -167,8 +175,14 @@ export class BrokerState {
   secret: Uint8Array = new Uint8Array()
   /** Highest broker time in any frame, which it never falls below. What says when something happened is of the wall clock. */
   lastAtMs = 0
-  readonly streams: StreamState[] = []
-  readonly groups: Group[] = []
+  /** By number; empty where one was deleted, so that the length is the next number (S5). */
+  readonly streams: (StreamState | undefined)[] = []
+  /** Likewise. */
+  readonly groups: (Group | undefined)[] = []
+  streamCount = 0
+  groupCount = 0
+  /** Claims of groups that come into being are numbered from here on: above those of all that were deleted. */
+  claimNumbersUsed = 0
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
   readonly links = new Map<string, ReplicationLink>()
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
@@ -195,7 +209,7 @@ export class BrokerState {
 
   /** Groups with a lease or delay that is due. They stay so until it was met. */
   dueGroups(nowMs: number): Group[] {
-    const groups = this.#due.take(nowMs).flatMap((number) => this.groups[number] ?? [])
+    const groups = this.#due.take(nowMs).flatMap((number) => this.groups[number] ?? []) // a deleted one may stand in the heap
     for (const { number, queue } of groups) this.#due.note(number, queue.nextDueMs)
     return groups.filter(({ queue }) => queue.nextDueMs <= nowMs)
   }
@@ -207,12 +221,15 @@ export class BrokerState {
   // Frames
 
   applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
+    const before = this.stream(tenant, name)
+    if (before) this.applyStreamDeleted(before) // the frame that says so is damaged
     const stream = new StreamState(number, tenant, name, config, atMs)
     if (name === AUDIT_STREAM) {
       stream.advance(this.eventsLost, 0)
       stream.visibleNext = stream.nextOffset
     }
     this.streams[number] = stream
+    this.streamCount += 1
     const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
     this.#byTenant.set(tenant, ofTenant.set(name, stream))
     const sorted = this.#sorted.get(tenant) ?? new SortedByName<StreamState>()
@@ -221,8 +238,22 @@ export class BrokerState {
     return stream
   }
 
+  /** S5. With all that is kept for it. */
+  applyStreamDeleted(stream: StreamState): void {
+    const { number, tenant, name } = stream
+    for (const group of stream.groups.values()) this.applyGroupDeleted(group)
+    for (const [key, link] of this.links) if (link.stream === stream) this.links.delete(key)
+    this.streams[number] = undefined
+    this.streamCount -= 1
+    this.#byTenant.get(tenant)?.delete(name)
+    this.#sorted.get(tenant)?.remove(name)
+  }
+
   applyGroupCreated(number: number, stream: StreamState, name: string): Group {
+    const before = stream.groups.get(name)
+    if (before) this.applyGroupDeleted(before) // the frame that says so is damaged
     const group = new Group(number, name, stream)
+    group.nextClaimNumber = this.claimNumbersUsed
     if (stream.floor > 0) group.queue.dropBelow(stream.floor)
     this.adopt(group)
     return group
@@ -231,8 +262,29 @@ export class BrokerState {
   /** A group that is not known yet, as it is. */
   adopt(group: Group): void {
     this.groups[group.number] = group
+    this.groupCount += 1
     group.stream.groups.set(group.name, group)
     this.#count(group)
+  }
+
+  /** S5 */
+  applyGroupDeleted(group: Group): void {
+    const { number, name, stream, counted, nextClaimNumber } = group
+    this.totals.leased -= counted.leased
+    this.totals.delayed -= counted.delayed
+    this.claimNumbersUsed = Math.max(this.claimNumbersUsed, nextClaimNumber)
+    this.groups[number] = undefined
+    this.groupCount -= 1
+    stream.groups.delete(name)
+  }
+
+  /** Everything from an offset on is as it was before it was first given out. */
+  applySought(group: Group, offset: number): void {
+    this.#change(group, ({ queue }) => queue.reopenFrom(offset))
+  }
+
+  applyCursorDeleted(group: Group, cursor: string): void {
+    this.#change(group, ({ cursors }) => cursors.delete(cursor))
   }
 
   /** See `GroupState.expire`. */
@@ -282,16 +334,23 @@ export class BrokerState {
     this.links.set(linkKey(stream, link), { stream, link, nextExpectedOffset })
   }
 
+  /** Copies of dead letters that are back where they came from. */
+  applyRedriven(from: StreamState, offsets: readonly number[]): void {
+    for (const offset of offsets) if (offset >= from.floor) from.redriven.add(offset, offset + 1)
+  }
+
   applyClaim(
     group: Group,
     claimNumber: number,
     atMs: number,
     expiresAtMs: number,
-    runs: Parameters<GroupState['applyClaim']>[3],
+    runs: readonly LeaseRun[],
+    id?: string,
   ): void {
     this.passed(atMs)
     this.#change(group, ({ queue }) => {
       group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
+      if (id !== undefined) rememberClaim(group.claimIds, queue, id, { claimNumber, runs }, atMs)
       queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
     })
   }
@@ -354,6 +413,7 @@ export class BrokerState {
     stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
     stream.floor = Math.max(stream.floor, floor)
     stream.index.dropBelow(stream.floor)
+    stream.redriven.remove(0, stream.floor)
     for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
   }
 

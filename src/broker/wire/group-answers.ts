@@ -50,6 +50,45 @@ export const GroupReply = Type.Object({
   delayed_retries: Type.Array(DelayedEntry, { description: 'at most 1000' }),
 })
 export type GroupReply = Static<typeof GroupReply>
+export const GroupListReply = Type.Object({
+  api_version: ApiVersion,
+  stream: Type.String(),
+  group_count: Type.Integer(),
+  consumer_groups: Type.Array(
+    Type.Object({
+      consumer_group: Type.String(),
+      progress_offset: Type.Integer({ description: 'first offset that is not finished' }),
+      lag_messages: Type.Integer({ description: 'records that are not finished' }),
+      in_flight_count: Type.Integer({ description: 'active leases' }),
+      delayed_count: Type.Integer(),
+      cursor_count: Type.Integer(),
+    }),
+  ),
+})
+export type GroupListReply = Static<typeof GroupListReply>
+const deletedFields = {
+  deleted: Type.Literal(true),
+  deleted_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+}
+export const GroupDeleteReply = Type.Object({ ...groupFields, ...deletedFields })
+export type GroupDeleteReply = Static<typeof GroupDeleteReply>
+export const CursorDeleteReply = Type.Object({
+  ...groupFields,
+  cursor: Type.String(),
+  offset: Type.Integer({ description: 'where it was' }),
+  ...deletedFields,
+})
+export type CursorDeleteReply = Static<typeof CursorDeleteReply>
+export const GroupSeekReply = Type.Object({
+  ...groupFields,
+  offset: Type.Integer({ description: 'records from here on are given out again' }),
+  previous_offset: Type.Integer({ description: 'first offset that was not finished' }),
+  reason: Type.String(),
+  sought_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type GroupSeekReply = Static<typeof GroupSeekReply>
 export const LeaseListReply = Type.Object({
   ...groupFields,
   lease_count: Type.Integer({ description: 'those of this answer' }),

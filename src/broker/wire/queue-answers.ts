@@ -26,6 +26,7 @@ export const ClaimReply = Type.Object({
       leased_at_ms: Type.Integer(),
       lease_expires_at_ms: Type.Integer(),
       lease_remaining_millis: LeaseRemaining,
+      fencing_token: Type.Integer({ description: 'extension: grows over the whole group, with each claim' }),
       record: RecordReply,
     }),
   ),

@@ -16,8 +16,7 @@ export const Retention = Type.Object({
   max_bytes: nullable(Type.Integer()),
   min_cursor_name: nullable(Type.String()),
 })
-const streamFields = {
-  stream: Type.String(),
+const configFields = {
   default_durability: Type.String(),
   retention: Retention,
   failure_policy: nullable(
@@ -28,6 +27,60 @@ const streamFields = {
       apply_on_expiry: Type.Boolean(),
     }),
   ),
+}
+export const UpdateStreamReply = Type.Object({
+  api_version: ApiVersion,
+  stream: Type.String(),
+  updated: Type.Literal(true),
+  ...configFields,
+  updated_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type UpdateStreamReply = Static<typeof UpdateStreamReply>
+export const DeleteStreamReply = Type.Object({
+  api_version: ApiVersion,
+  stream: Type.String(),
+  deleted: Type.Literal(true),
+  removed_records: Type.Integer(),
+  removed_bytes: Type.Integer(),
+  deleted_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type DeleteStreamReply = Static<typeof DeleteStreamReply>
+export const PurgeStreamReply = Type.Object({
+  api_version: ApiVersion,
+  stream: Type.String(),
+  first_offset: Type.Integer({ description: 'the lowest offset that is left' }),
+  previous_first_offset: Type.Integer(),
+  removed_records: Type.Integer(),
+  removed_bytes: Type.Integer(),
+  purged_at_ms: Type.Integer(),
+  acknowledgement: Acknowledgement,
+})
+export type PurgeStreamReply = Static<typeof PurgeStreamReply>
+
+export const RedriveReply = Type.Object({
+  api_version: ApiVersion,
+  stream: Type.String({ description: 'of dead letters' }),
+  redriven_count: Type.Integer(),
+  results: Type.Array(
+    Type.Object({
+      dead_letter_offset: Type.Integer(),
+      stream: Type.Optional(Type.String({ description: 'where the record is again' })),
+      offset: Type.Optional(Type.Integer({ description: 'and at which offset' })),
+      error: Type.Optional(ErrorDetail),
+    }),
+    { description: 'by ascending offset' },
+  ),
+  next_offset: Type.Integer({ description: 'dead letters below it were looked at: go on with it as start_offset' }),
+  end_of_stream: Type.Boolean(),
+  acknowledgement: Acknowledgement,
+})
+export type RedriveReply = Static<typeof RedriveReply>
+
+const streamFields = {
+  stream: Type.String(),
+  ...configFields,
   first_offset: Type.Integer({ description: 'the lowest offset that retention left' }),
   next_offset: Type.Integer(),
   record_count: Type.Integer(),

@@ -17,6 +17,7 @@ import {
   HEADERS_BYTES_MAX,
   HEADERS_MAX,
   OFFSET_MAX,
+  REDRIVE_RECORDS_MAX,
   REPLICA_APPLY_RECORDS_MAX,
 } from '../limits.ts'
 import {
@@ -25,12 +26,14 @@ import {
   REASON_RULE,
   REMARK_RULE,
   STREAM_NAME_RULE,
+  TOKEN_RULE,
   fitHeaders,
   isHex,
   isName,
   isRemark,
   isStreamName,
   isText,
+  isToken,
 } from '../names.ts'
 
 const closed = { additionalProperties: false }
@@ -97,6 +100,44 @@ export const CreateStreamBody = Type.Object(
 )
 export type CreateStreamBody = Static<typeof CreateStreamBody>
 
+/** Absent stays as it is, null is the default. A new policy needs `max_attempts`. */
+export const UpdateStreamBody = Type.Object(
+  {
+    default_durability: CreateStreamBody.properties.default_durability,
+    retention: CreateStreamBody.properties.retention,
+    failure_policy: optional(
+      Type.Object(
+        {
+          ...FailurePolicyBody.properties,
+          max_attempts: Type.Optional(FailurePolicyBody.properties.max_attempts),
+        },
+        closed,
+      ),
+    ),
+  },
+  { ...closed, minProperties: 1 },
+)
+export type UpdateStreamBody = Static<typeof UpdateStreamBody>
+export const PurgeStreamBody = Type.Object({ offset: Offset, reason: optional(Reason) }, closed)
+export type PurgeStreamBody = Static<typeof PurgeStreamBody>
+/** Offsets, or all from `start_offset` on. */
+export const RedriveBody = Type.Object(
+  {
+    offsets: optional(Type.Array(Offset, { minItems: 1, maxItems: REDRIVE_RECORDS_MAX })),
+    start_offset: optional(Offset),
+    max_records: optional(Type.Integer({ minimum: 1, maximum: REDRIVE_RECORDS_MAX })),
+    reason: optional(Reason),
+  },
+  closed,
+)
+export type RedriveBody = Static<typeof RedriveBody>
+/** One of the first three. */
+export const SeekBody = Type.Object(
+  { offset: optional(Offset), event_time_ms: optional(Unsigned), ingest_time_ms: optional(Unsigned), reason: Reason },
+  closed,
+)
+export type SeekBody = Static<typeof SeekBody>
+
 export const PublishBody = Type.Object(
   {
     message_id: Name,
@@ -124,11 +165,13 @@ export type CursorCommitBody = Static<typeof CursorCommitBody>
 export const CursorRewindBody = Type.Object({ offset: Offset, reason: Reason }, closed)
 export type CursorRewindBody = Static<typeof CursorRewindBody>
 
+const ClaimId = text(TOKEN_RULE, isToken)
 export const ClaimBody = Type.Object(
   {
     start_offset: optional(Offset),
     max_messages: optional(Type.Integer({ minimum: 1, maximum: CLAIM_MESSAGES_MAX })),
     lease_timeout_millis: optional(PositiveDurationMs),
+    claim_id: optional(ClaimId),
     wait_millis: optional(Type.Integer({ minimum: 0, maximum: CLAIM_WAIT_MS_MAX })),
   },
   closed,

@@ -61,6 +61,14 @@ const rows: readonly Row[] = [
     ['orders', [published, published]],
     200,
   ],
+  ['PATCH', '/v1/streams/orders', { retention: null }, 'updateStream', ['orders', { retention: null }, false], 200],
+  ['DELETE', '/v1/streams/orders?force=true', undefined, 'deleteStream', ['orders', true], 200],
+  ['POST', '/v1/streams/orders/purge', { offset: 2 }, 'purgeStream', ['orders', { offset: 2 }, false], 200],
+  ['POST', '/v1/streams/dead/dead-letters/redrive', undefined, 'redrive', ['dead', {}], 200],
+  ['GET', '/v1/streams/orders/consumer-groups', undefined, 'listGroups', ['orders'], 200],
+  ['DELETE', GROUP, undefined, 'deleteGroup', [group, false], 200],
+  ['POST', `${GROUP}/seek`, { offset: 0, reason: 'bug' }, 'seekGroup', [group, { offset: 0, reason: 'bug' }], 200],
+  ['DELETE', `${GROUP}/cursors/main?force=false`, undefined, 'deleteCursor', [group, 'main', false], 200],
   ['GET', '/v1/streams/orders/records', undefined, 'replay', ['orders', replay], 200],
   ['GET', '/streams/orders/records', undefined, 'replay', ['orders', { ...replay, legacy: true }], 200],
   ['GET', GROUP, undefined, 'describeGroup', [group], 200],
@@ -217,11 +225,11 @@ describe('the broker’s routes', () => {
       })
 
     for (const [method, path, allow] of [
-      ['DELETE', '/v1/streams/orders', 'GET, HEAD, PUT'],
+      ['POST', '/v1/streams/orders', 'DELETE, GET, HEAD, PATCH, PUT'],
       ['POST', '/v1/streams', 'GET, HEAD'],
       ['PUT', '/v1/streams/orders/records', 'GET, HEAD, POST'],
       ['GET', `${GROUP}/claims`, 'POST'],
-      ['GET', `${GROUP}/cursors/main`, 'PUT'],
+      ['GET', `${GROUP}/cursors/main`, 'DELETE, PUT'],
       ['GET', `${DELIVERY}/ack`, 'POST'],
       ['POST', '/health', 'GET, HEAD'],
       ['GET', '/v1/replication/workers/poll', 'POST'],

@@ -18,6 +18,8 @@ interface Held {
   readonly deliveryId: string
   readonly offset: number
   readonly attempt: number
+  readonly groupNumber: number
+  readonly claimNumber: number
 }
 
 export interface ClaimAnswer {
@@ -116,8 +118,9 @@ export class DeliverySteps extends Steps {
       })),
     )
     for (const { delivery_id, offset, attempt } of answer.deliveries) {
-      const held = { stream, group, subscriptionId: answer.subscription_id, deliveryId: delivery_id, offset, attempt }
-      this.#deliveries.push(held)
+      const { groupNumber, claimNumber } = claim
+      const ids = { subscriptionId: answer.subscription_id, deliveryId: delivery_id, groupNumber, claimNumber }
+      this.#deliveries.push({ stream, group, ...ids, offset, attempt })
     }
   }
 
@@ -135,11 +138,13 @@ export class DeliverySteps extends Steps {
   }
 
   /** What the broker is to say to a client that names a delivery. */
-  #standing({ stream, group, offset, attempt }: Held): Expected {
-    const found = this.group(stream, group)?.queue.find(offset, attempt, this.world.nowMs)
-    switch (found?.kind) {
+  #standing({ stream, group: name, offset, attempt, groupNumber, claimNumber }: Held): Expected {
+    const group = this.group(stream, name)
+    if (group?.number !== groupNumber) return { code: 'delivery_not_found' } // it is another one now
+    const found = group.queue.find(offset, attempt, this.world.nowMs)
+    switch (found.kind) {
       case 'active':
-        return 'effect'
+        return found.claimNumber === claimNumber ? 'effect' : { code: 'delivery_not_found' }
       case 'expired':
         return { code: 'lease_expired' }
       case 'resolved':
@@ -268,7 +273,7 @@ export class DeliverySteps extends Steps {
         const { deliveryId } = held
         if (seen.has(deliveryId)) return { code: 'lease_not_active' }
         seen.add(deliveryId)
-        if (held.stream !== last.stream || held.group !== last.group) return { code: 'delivery_not_found' }
+        if (held.stream !== last.stream || held.groupNumber !== last.groupNumber) return { code: 'delivery_not_found' }
         const standing = this.#standing(held)
         // The subscription is looked at last: what is over is said to be over whoever asks.
         if (standing === 'effect' && held.subscriptionId !== last.subscriptionId) return { code: 'delivery_not_found' }
@@ -284,7 +289,10 @@ export class DeliverySteps extends Steps {
         this.world.broker.batchAck(CALLER, last.stream, last.subscriptionId, {
           delivery_ids: named.map(({ deliveryId }) => deliveryId),
         }),
-      expected: () => (judged().includes('effect') ? 'effect' : 'either'),
+      expected: () => {
+        if (this.stream(last.stream) === undefined) return { code: 'missing_stream' }
+        return judged().includes('effect') ? 'effect' : 'either'
+      },
       check: (reply) => {
         assert.equal(reply.acknowledged_count, good)
         const codes = reply.results.map(({ error }) => (error ? { code: error.code } : 'effect'))

@@ -95,7 +95,7 @@ export function expectedDump(reference: Reference, nowMs: number, groupNames: re
   const events: Record<string, readonly RefEvent[]> = {}
   const targets: ReplicationStatusReply['targets'] = []
   for (const tenant of TENANTS) {
-    const ofTenant = reference.streams.filter((stream) => stream.tenant === tenant)
+    const ofTenant = reference.livingStreams.filter((stream) => stream.tenant === tenant)
     ofTenant.sort((a, b) => (a.name < b.name ? -1 : 1))
     for (const stream of ofTenant) {
       if (stream.name === AUDIT_STREAM) continue
@@ -106,7 +106,7 @@ export function expectedDump(reference: Reference, nowMs: number, groupNames: re
     const audit = reference.stream(tenant, AUDIT_STREAM)
     if (audit) events[tenant] = [...audit.events.values()]
     for (const { stream, names, next } of reference.links.values()) {
-      if (stream.tenant !== tenant) continue
+      if (stream.tenant !== tenant || stream.isDeleted) continue
       const [source_site, target_site, policy] = names as [string, string, string]
       targets.push({
         tenant,

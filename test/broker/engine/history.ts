@@ -14,6 +14,7 @@ import { DeliverySteps } from './delivery-steps.ts'
 import type { ClaimAnswer } from './delivery-steps.ts'
 import { dumpOf, expectedDump, replayAll } from './dump.ts'
 import type { Dump } from './dump.ts'
+import { LifeCycleSteps } from './life-cycle-steps.ts'
 import { CONFIGS, RecordSteps } from './record-steps.ts'
 import { AUDIT_STREAM } from './reference-streams.ts'
 import { Trace } from './trace.ts'
@@ -40,6 +41,13 @@ export const STEP_KINDS = [
   ['enforceRetention', 5],
   ['applyReplica', 2],
   ['acknowledgeIncident', 1],
+  ['updateStream', 1],
+  ['deleteStream', 1],
+  ['purgeStream', 1],
+  ['seekGroup', 1],
+  ['deleteGroup', 1],
+  ['deleteCursor', 1],
+  ['redrive', 2],
   ['time', 8],
   ['wallClock', 1],
   ['step', 30],
@@ -76,6 +84,7 @@ export class History extends RandomHistory<StepKind> {
   readonly #records: RecordSteps
   readonly #deliveries: DeliverySteps
   readonly #upkeep: UpkeepSteps
+  readonly #lifeCycle: LifeCycleSteps
   /** The disk was made to fail since the start: what was written may be lost. */
   #failing = false
 
@@ -92,6 +101,7 @@ export class History extends RandomHistory<StepKind> {
     this.#records = new RecordSteps(this.#asking)
     this.#deliveries = new DeliverySteps(this.#asking)
     this.#upkeep = new UpkeepSteps(this.#asking)
+    this.#lifeCycle = new LifeCycleSteps(this.#asking)
   }
 
   async begin(firstConfig: number): Promise<void> {
@@ -107,13 +117,13 @@ export class History extends RandomHistory<StepKind> {
   check(): void {
     this.trace.check()
     const { core } = this.world
-    for (const stream of this.trace.reference.streams) {
+    for (const stream of this.trace.reference.livingStreams) {
       const { nextOffset, visibleNext, floor } = core.state.streams[stream.number]!
       const expected = [stream.nextOffset, stream.visibleNext, stream.floor]
       assert.deepEqual([nextOffset, visibleNext, floor], expected, `of ${stream.name}: next, visible, floor`)
     }
     const nowMs = core.time.nowMs()
-    for (const { number, queue } of this.trace.reference.groups) {
+    for (const { number, queue } of this.trace.reference.livingGroups) {
       const leases = core.state.groups[number]!.queue.leases(nowMs, true, Infinity).entries
       assert.deepEqual(leases, queue.leases(nowMs, true))
     }
@@ -134,7 +144,7 @@ export class History extends RandomHistory<StepKind> {
     assert.deepEqual(stuck, [], 'every operation is answered')
     this.#deliveries.checkWaiting()
     const nowMs = world.nowMs
-    for (const group of this.trace.reference.groups) group.meet(nowMs)
+    for (const group of this.trace.reference.livingGroups) group.meet(nowMs)
     this.#checkCounts()
     const dump = await dumpOf(world, GROUPS)
     assert.deepEqual(dump, expectedDump(this.trace.reference, nowMs, GROUPS))
@@ -150,7 +160,7 @@ export class History extends RandomHistory<StepKind> {
     await this.quiesce()
     await this.world.advance(HOUR_MS)
     await this.quiesce()
-    for (const group of this.trace.reference.groups.slice()) {
+    for (const group of this.trace.reference.livingGroups) {
       const path = { stream: group.stream.name, group: group.name }
       const caller = { ...CALLER, tenant: group.stream.tenant }
       const { queue, stream } = group
@@ -170,7 +180,8 @@ export class History extends RandomHistory<StepKind> {
     }
     this.check()
     await this.quiesce()
-    for (const { stream, queue } of this.trace.reference.groups) assert.equal(queue.progressOffset(), stream.nextOffset)
+    for (const { stream, queue } of this.trace.reference.livingGroups)
+      assert.equal(queue.progressOffset(), stream.nextOffset)
   }
 
   protected attach(certain: number): void {
@@ -234,6 +245,20 @@ export class History extends RandomHistory<StepKind> {
         return this.#upkeep.applyReplica(pick(STREAMS, a), pick(LINKS, b), b >> 1, c)
       case 'acknowledgeIncident':
         return this.#upkeep.acknowledgeIncident(a, yes)
+      case 'updateStream':
+        return this.#lifeCycle.update(pick(BUSY, a), b)
+      case 'deleteStream':
+        return this.#lifeCycle.delete(pick(STREAMS, a), yes)
+      case 'purgeStream':
+        return this.#lifeCycle.purge(pick(BUSY, a), b, yes)
+      case 'seekGroup':
+        return this.#lifeCycle.seek(pick(BUSY, a), pick(GROUPS, b), c)
+      case 'deleteGroup':
+        return this.#lifeCycle.deleteGroup(pick(BUSY, a), pick(GROUPS, b), yes)
+      case 'deleteCursor':
+        return this.#lifeCycle.deleteCursor(pick(BUSY, a), pick(GROUPS, b), pick(CURSORS, c), yes)
+      case 'redrive':
+        return this.#lifeCycle.redrive(b, c)
       case 'step':
         return world.step()
       case 'hold':
@@ -270,7 +295,7 @@ export class History extends RandomHistory<StepKind> {
 
   /** H3: by event time and by ingest time the same records are found as by offset. */
   async #checkTimes({ streams }: Dump): Promise<void> {
-    for (const stream of this.trace.reference.streams) {
+    for (const stream of this.trace.reference.livingStreams) {
       if (stream.name === AUDIT_STREAM || stream.tenant !== CALLER.tenant) continue
       const records = streams[`${stream.tenant}/${stream.name}`]!.records
       const middle = records[Math.floor(records.length / 2)]

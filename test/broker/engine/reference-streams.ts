@@ -63,9 +63,12 @@ export class RefGroup {
   readonly queue = new NaiveGroup()
   readonly cursors = new Map<string, RefCursor>()
   readonly observations = new Map<string, ChangeOf<'observation'>>()
-  claims = 0
+  /** Number of the next. */
+  claims: number
+  isDeleted = false
 
-  constructor(number: number, name: string, stream: RefStream) {
+  constructor(number: number, name: string, stream: RefStream, claims = 0) {
+    this.claims = claims
     this.number = number
     this.name = name
     this.stream = stream
@@ -88,12 +91,15 @@ export class RefStream {
   readonly number: number
   readonly tenant: string
   readonly name: string
-  readonly config: Pick<StreamSummary, 'default_durability' | 'retention' | 'failure_policy'>
+  config: Pick<StreamSummary, 'default_durability' | 'retention' | 'failure_policy'>
   readonly createdAtMs: number
   /** Those below the floor too. */
   readonly records = new Map<number, RefRecord>()
   readonly events = new Map<number, RefEvent>()
   readonly groups = new Map<string, RefGroup>()
+  /** Dead letters that were put back. */
+  readonly redriven = new Set<number>()
+  isDeleted = false
   floor = 0
   nextOffset = 0
   visibleNext = 0

@@ -9,12 +9,14 @@ import {
   FRAME_DEAD_LETTER,
   FRAME_RECORDS,
   FRAME_RECORDS_REPLICATED,
+  FRAME_REDRIVE,
   FRAME_RESOLVE,
   FrameRecords,
   decodeClaim,
   decodeDeadLetter,
   decodeOrigin,
   decodeRecordsHead,
+  decodeRedrive,
   decodeResolve,
 } from '../../../src/broker/frames.ts'
 import { decodeChange } from '../../../src/broker/frames/change.ts'
@@ -27,13 +29,23 @@ import type { Frame, RefRecord, RefEvent, Intent } from './reference-streams.ts'
 
 export class Reference {
   secret = ''
+  /** By number, those that were deleted too. */
   readonly streams: RefStream[] = []
   readonly groups: RefGroup[] = []
+  #claimNumbersUsed = 0
   readonly links = new Map<string, { readonly stream: RefStream; readonly names: readonly string[]; next: number }>()
   readonly acknowledgedIncidents = new Set<string>()
 
   stream(tenant: string, name: string): RefStream | undefined {
-    return this.streams.find((each) => each.tenant === tenant && each.name === name)
+    return this.livingStreams.find((each) => each.tenant === tenant && each.name === name)
+  }
+
+  get livingStreams(): RefStream[] {
+    return this.streams.filter(({ isDeleted }) => !isDeleted)
+  }
+
+  get livingGroups(): RefGroup[] {
+    return this.groups.filter(({ isDeleted }) => !isDeleted)
   }
 
   get tokens(): Tokens {
@@ -48,6 +60,8 @@ export class Reference {
         return this.#applyRecords(frame)
       case FRAME_DEAD_LETTER:
         return this.#applyDeadLetter(frame)
+      case FRAME_REDRIVE:
+        return this.#applyRedrive(frame)
       case FRAME_CLAIM:
         return this.#applyClaim(frame.payload, intent)
       case FRAME_RESOLVE:
@@ -72,6 +86,10 @@ export class Reference {
     if (records) seen(this.streams[records.streamNumber], records.records.at(-1)!.offset)
     if (frame.type === FRAME_DEAD_LETTER) {
       const { tenant, auditOffset } = decodeDeadLetter(frame.payload)!
+      seen(this.stream(tenant, AUDIT_STREAM), auditOffset)
+    }
+    if (frame.type === FRAME_REDRIVE) {
+      const { tenant, auditOffset } = decodeRedrive(frame.payload)!
       seen(this.stream(tenant, AUDIT_STREAM), auditOffset)
     }
     if (frame.type !== FRAME_CHANGE) return
@@ -114,7 +132,7 @@ export class Reference {
   #applyRecords(frame: Frame): void {
     const { streamNumber, records } = recordsOf(frame)!
     const stream = this.streams[streamNumber]
-    assert.ok(stream, 'records of a stream that is there')
+    assert.ok(stream && !stream.isDeleted, 'records of a stream that is there')
     if (decodeRecordsHead(frame.payload)?.relocated) {
       for (const record of records) {
         assert.deepEqual(record, stream.records.get(record.offset), 'what is moved stays what it is')
@@ -195,10 +213,48 @@ export class Reference {
     })
   }
 
+  #applyRedrive(frame: Frame): void {
+    const redrive = decodeRedrive(frame.payload)!
+    const { fromNumber, offsets, tenant, auditOffset, principal, reason, ingestTimeMs } = redrive
+    const from = this.streams[fromNumber]!
+    const { streamNumber, records } = recordsOf(frame)!
+    const source = this.streams[streamNumber]!
+    assert.ok(!from.isDeleted && !source.isDeleted, 'a redrive between streams that are there')
+    for (const [i, record] of records.entries()) {
+      const offset = offsets[i]!
+      assert.ok(offset >= from.floor && !from.redriven.has(offset), 'a dead letter comes back once')
+      from.redriven.add(offset)
+      const copy = from.records.get(offset)!
+      assert.equal(copy.headers['x-dead-letter-source-stream'], source.name)
+      const kept = Object.entries(copy.headers).filter(([name]) => !name.startsWith('x-dead-letter-'))
+      const headers = Object.fromEntries(kept)
+      assert.deepEqual(record, { ...copy, headers, offset: source.nextOffset + i, ingest_time_ms: ingestTimeMs })
+    }
+    this.#bring(source, records)
+    this.#audit(tenant, auditOffset, frame.position, {
+      kind: 'dead_letters_redriven',
+      at_ms: ingestTimeMs,
+      principal,
+      stream: from.name,
+      detail: {
+        dead_letter_offsets: offsets,
+        source_stream: source.name,
+        first_source_offset: records[0]!.offset,
+        reason,
+      },
+    })
+  }
+
+  #delete(group: RefGroup): void {
+    group.isDeleted = true
+    group.stream.groups.delete(group.name)
+    this.#claimNumbersUsed = Math.max(this.#claimNumbersUsed, group.claims)
+  }
+
   #applyClaim(payload: Buffer, intent: Intent): void {
     const { groupNumber, claimNumber, atMs, expiresAtMs, runs } = decodeClaim(payload)!
     const group = this.groups[groupNumber]
-    assert.ok(group, 'a claim of a group that is there')
+    assert.ok(group && !group.isDeleted, 'a claim of a group that is there')
     assert.equal(claimNumber, group.claims)
     group.meet(atMs)
     const asked = intent.claim?.(expiresAtMs - atMs)
@@ -217,6 +273,7 @@ export class Reference {
   #applyResolutions(payload: Buffer, intent: Intent): void {
     for (const { groupNumber, verb, offset, attempt, atMs, valueMs, reason } of decodeResolve(payload)!) {
       const group = this.groups[groupNumber]!
+      assert.ok(!group.isDeleted, 'a delivery of a group that is there')
       const { queue, stream } = group
       const found = queue.find(offset, attempt, atMs)
       const isExpired = found.kind === 'expired'
@@ -253,9 +310,43 @@ export class Reference {
         const stream = this.streams[change.stream_number]!
         assert.equal(change.group_number, this.groups.length)
         assert.ok(!stream.groups.has(change.group), 'a group is created once')
-        const group = new RefGroup(change.group_number, change.group, stream)
+        const group = new RefGroup(change.group_number, change.group, stream, this.#claimNumbersUsed)
         stream.groups.set(change.group, group)
         this.groups.push(group)
+        return
+      }
+      case 'stream_updated': {
+        const { default_durability, retention, failure_policy } = change
+        this.streams[change.stream_number]!.config = { default_durability, retention, failure_policy }
+        return
+      }
+      case 'stream_deleted': {
+        const stream = this.streams[change.stream_number]!
+        assert.ok(!stream.isDeleted, 'a stream is deleted once')
+        assert.equal(change.removed_records, stream.nextOffset - stream.floor)
+        stream.isDeleted = true
+        for (const group of Array.from(stream.groups.values())) this.#delete(group)
+        return
+      }
+      case 'stream_purged': {
+        const stream = this.streams[change.stream_number]!
+        assert.equal(change.previous_floor, stream.floor)
+        assert.equal(change.removed_bytes, stream.payloadBytesBetween(stream.floor, change.floor))
+        return this.#raiseFloor(stream, change.floor)
+      }
+      case 'group_deleted':
+        assert.ok(!this.groups[change.group_number]!.isDeleted, 'a group is deleted once')
+        return this.#delete(this.groups[change.group_number]!)
+      case 'group_sought': {
+        const { queue } = this.groups[change.group_number]!
+        assert.equal(change.previous_offset, queue.progressOffset())
+        queue.reopenFrom(change.offset)
+        return
+      }
+      case 'cursor_deleted': {
+        const { cursors } = this.groups[change.group_number]!
+        assert.equal(cursors.get(change.cursor)?.offset, change.offset)
+        cursors.delete(change.cursor)
         return
       }
       case 'cursor_committed':
@@ -301,12 +392,45 @@ export class Reference {
     if (retainedAtWallMs !== undefined) {
       assert.equal(floor, this.retentionFloor(stream, retainedAtWallMs, { maxAgeMs, maxBytes }))
     }
+    this.#raiseFloor(stream, floor)
+  }
+
+  #raiseFloor(stream: RefStream, floor: number): void {
     stream.floor = floor
     for (const { queue } of stream.groups.values()) queue.dropBelow(floor)
   }
 
   #applyAudited(change: Change, position: number): void {
     switch (change.kind) {
+      case 'stream_updated': {
+        const { default_durability, retention, failure_policy } = change
+        const detail = { default_durability, retention, failure_policy }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'stream_deleted': {
+        const { next_offset, removed_records, removed_bytes, forced } = change
+        const detail = { next_offset, removed_records, removed_bytes, forced }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'stream_purged': {
+        const { floor: first_offset, previous_floor: previous_first_offset, removed_bytes, reason, forced } = change
+        const detail = { first_offset, previous_first_offset, removed_bytes, reason, forced }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'group_deleted': {
+        const detail = { consumer_group: change.group, forced: change.forced }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'group_sought': {
+        const { group: consumer_group, offset, previous_offset, reason } = change
+        const detail = { consumer_group, offset, previous_offset, reason }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
+      case 'cursor_deleted': {
+        const { group: consumer_group, cursor, offset, forced } = change
+        const detail = { consumer_group, cursor, offset, forced }
+        return this.#audit(change.tenant, change.audit_offset, position, { ...change, detail })
+      }
       case 'stream_created': {
         const { default_durability, retention, failure_policy, audit_offset } = change
         if (audit_offset === null) return

@@ -34,6 +34,7 @@ test('a claim’s answer has each record that could be read in an envelope of it
         leasedAtMs: nowMs,
         expiresAtMs: nowMs,
         remainingMs: 17,
+        fencingToken: 3,
         deliveries,
         records: {
           bytes: Buffer.concat(texts),
@@ -47,7 +48,7 @@ test('a claim’s answer has each record that could be read in an envelope of it
       const expected = deliveries.flatMap(({ offset, attempt }, i) => {
         const { record } = given[i]!
         if (record === null) return []
-        const lease = { leased_at_ms: nowMs, lease_expires_at_ms: nowMs, lease_remaining_millis: 17 }
+        const lease = { leased_at_ms: nowMs, lease_expires_at_ms: nowMs, lease_remaining_millis: 17, fencing_token: 3 }
         return [
           { delivery_id: ids.deliveryIds[i], subscription_id: ids.subscriptionId, offset, attempt, ...lease, record },
         ]

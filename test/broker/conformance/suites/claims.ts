@@ -101,6 +101,7 @@ describe('POST …/claims', () => {
           leased_at_ms: first.leased_at_ms,
           lease_expires_at_ms: first.leased_at_ms + 30_000,
           lease_remaining_millis: first.lease_remaining_millis,
+          fencing_token: first.fencing_token,
           record: {
             offset: 0,
             message_id: 'm-1',

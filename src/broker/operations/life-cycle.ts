@@ -1,0 +1,380 @@
+/**
+ * What becomes of streams, groups and cursors after their creation: changed, purged, processed again, deleted. Each is one audited frame.
+ *
+ * Y1  what would break a promise is refused, with what holds it: a stream that is somebody's dead-letter target, records that a cursor keeps
+ *     from retention. `force` breaks it
+ * Y2  what is deleted is gone with all that was kept for it; what has its name later is new (state S5)
+ */
+import { LATER } from '../../engine/decision.ts'
+import type { Decision } from '../../engine/decision.ts'
+import { StoreError } from '../../errors.ts'
+import type { Change } from '../frames/change.ts'
+import type { Caller, GroupPath } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
+import type { CursorDeleteReply, GroupDeleteReply, GroupSeekReply } from '../wire/group-answers.ts'
+import type { DeleteStreamReply, PurgeStreamReply, UpdateStreamReply } from '../wire/record-answers.ts'
+import type { PurgeStreamBody, SeekBody, UpdateStreamBody } from '../wire/requests.ts'
+import type { Core } from '../engine/core.ts'
+import { cursorFloorOf } from '../engine/retention-plan.ts'
+import { groupOf, refuseAuditStream, settableStream } from './groups.ts'
+import { configOf } from './stream-config.ts'
+import type { Group, StreamState } from '../state/state.ts'
+
+const NAMED_MAX = 5
+const BY_FORCE = { action: 'Change what holds it, or repeat the request with force=true.' }
+
+type SeekTo = { readonly offset: number } | { readonly by: 'event' | 'ingest'; readonly timeMs: number }
+
+export class LifeCycle {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  // Streams
+
+  update(caller: Caller, name: string, body: UpdateStreamBody, force: boolean): Decision<UpdateStreamReply, Change> {
+    const core = this.#core
+    refuseAuditStream(name)
+    const stream = core.stream(caller, name, 'stream_not_found')
+    const config = configOf(name, body, stream.config)
+    const kept = stream.config.retention.min_cursor_name
+    if (!force && kept !== config.retention.min_cursor_name) refuseIfHeld(stream, stream.nextOffset)
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const change = {
+      kind: 'stream_updated',
+      ...eventOf(caller, auditOffset, atMs),
+      stream_number: stream.number,
+      stream: name,
+      ...config,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      frame: core.changeFrame(change, 'admit'),
+      reply: () => ({
+        api_version: 'v1',
+        stream: name,
+        updated: true,
+        ...config,
+        updated_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  delete(caller: Caller, name: string, force: boolean): Decision<DeleteStreamReply, Change> {
+    const core = this.#core
+    refuseAuditStream(name)
+    const stream = core.stream(caller, name, 'stream_not_found')
+    if (!force) {
+      this.#refuseIfTarget(stream)
+      refuseIfHeld(stream, stream.nextOffset, false)
+    }
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const removed = {
+      removed_records: stream.readableBetween(stream.floor, stream.nextOffset),
+      removed_bytes: stream.payloadBytes,
+    }
+    const change = {
+      kind: 'stream_deleted',
+      ...eventOf(caller, auditOffset, atMs),
+      stream_number: stream.number,
+      stream: name,
+      next_offset: stream.nextOffset,
+      ...removed,
+      forced: force,
+    } as const
+    // Those who wait for its records hear at once that there will be none: a stream of its name may come back.
+    const onTaken = (): void => core.engine.parked.wake(stream.number)
+    return {
+      kind: 'change',
+      before,
+      frame: { ...core.changeFrame(change, 'finish'), onTaken },
+      reply: () => ({
+        api_version: 'v1',
+        stream: name,
+        deleted: true,
+        ...removed,
+        deleted_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  /** Removes what is below an offset. */
+  purge(caller: Caller, name: string, body: PurgeStreamBody, force: boolean): Decision<PurgeStreamReply, Change> {
+    const core = this.#core
+    const stream = this.#purgeable(caller, name, body.offset, force)
+    if (body.offset > stream.visibleNext) return LATER
+    return {
+      kind: 'read',
+      read: async () => {
+        await core.readable(stream)
+        const { floor } = stream
+        const removedBytes = await readingNow(core.reads.payloadBytesBetween(stream.index, floor, body.offset))
+        return () => {
+          const found = this.#purgeable(caller, name, body.offset, force)
+          if (found !== stream || stream.floor !== floor) return this.purge(caller, name, body, force) // another one came before
+          return this.#purge(caller, stream, body, removedBytes, force)
+        }
+      },
+    }
+  }
+
+  #purge(
+    caller: Caller,
+    stream: StreamState,
+    { offset, reason }: PurgeStreamBody,
+    removedBytes: number,
+    force: boolean,
+  ): Decision<PurgeStreamReply, Change> {
+    const core = this.#core
+    const { floor, name } = stream
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const removedRecords = stream.readableBetween(floor, offset)
+    const purged = Math.max(floor, offset)
+    const change = {
+      kind: 'stream_purged',
+      ...eventOf(caller, auditOffset, atMs),
+      stream_number: stream.number,
+      stream: name,
+      floor: purged,
+      previous_floor: floor,
+      removed_bytes: removedBytes,
+      reason: reason ?? null,
+      forced: force,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      frame: { ...core.changeFrame(change, 'finish'), onTaken: () => core.tellLater(stream) },
+      reply: () => ({
+        api_version: 'v1',
+        stream: name,
+        first_offset: purged,
+        previous_first_offset: floor,
+        removed_records: removedRecords,
+        removed_bytes: removedBytes,
+        purged_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  /** Y1 */
+  #purgeable(caller: Caller, name: string, offset: number, force: boolean): StreamState {
+    refuseAuditStream(name)
+    const stream = this.#core.stream(caller, name, 'stream_not_found')
+    if (offset > stream.nextOffset) {
+      throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
+    }
+    if (!force && offset > stream.floor) refuseIfHeld(stream, offset)
+    return stream
+  }
+
+  /** Y1 */
+  #refuseIfTarget(stream: StreamState): void {
+    const users: string[] = []
+    for (const { name, config } of this.#core.state.streamsOf(stream.tenant)) {
+      if (config.failure_policy?.dead_letter_stream === stream.name) users.push(name)
+    }
+    if (users.length === 0) return
+    throw refuse('write_not_allowed', `the stream is the dead-letter stream of ${named(users)}`, BY_FORCE)
+  }
+
+  // Groups and cursors
+
+  deleteGroup(caller: Caller, path: GroupPath, force: boolean): Decision<GroupDeleteReply, Change> {
+    const core = this.#core
+    const group = this.#group(caller, path)
+    const kept = group.stream.config.retention.min_cursor_name
+    if (!force && kept !== null && group.cursors.has(kept)) throw holdsRetention([path.group], kept)
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const change = {
+      kind: 'group_deleted',
+      ...eventOf(caller, auditOffset, atMs),
+      group_number: group.number,
+      stream: path.stream,
+      group: path.group,
+      forced: force,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      // What it had leased can be had again, by whoever waits under its name.
+      frame: core.changeFrame(change, 'finish', () => core.engine.parked.wake(group.stream.number, path.group)),
+      reply: () => ({
+        api_version: 'v1',
+        stream: path.stream,
+        consumer_group: path.group,
+        deleted: true,
+        deleted_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  deleteCursor(caller: Caller, path: GroupPath, cursor: string, force: boolean): Decision<CursorDeleteReply, Change> {
+    const core = this.#core
+    const group = this.#group(caller, path)
+    const present = group.cursors.get(cursor)
+    if (present === undefined) throw refuse('not_found', 'the group has no cursor of this name', LIST_FIRST)
+    const kept = group.stream.config.retention.min_cursor_name
+    if (!force && kept === cursor) throw holdsRetention([path.group], kept)
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const change = {
+      kind: 'cursor_deleted',
+      ...eventOf(caller, auditOffset, atMs),
+      group_number: group.number,
+      stream: path.stream,
+      group: path.group,
+      cursor,
+      offset: present.offset,
+      forced: force,
+    } as const
+    return {
+      kind: 'change',
+      before,
+      frame: core.changeFrame(change, 'finish'),
+      reply: () => ({
+        api_version: 'v1',
+        stream: path.stream,
+        consumer_group: path.group,
+        cursor,
+        offset: present.offset,
+        deleted: true,
+        deleted_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  /** The group processes its stream again from an offset on, or from the first record of a time on. */
+  seek(caller: Caller, path: GroupPath, body: SeekBody): Decision<GroupSeekReply, Change> {
+    const core = this.#core
+    const to = seekTo(body)
+    if ('offset' in to) return this.#seek(caller, path, to.offset, body.reason)
+    refuseAuditStream(path.stream)
+    const stream = core.stream(caller, path.stream, 'stream_not_found')
+    return {
+      kind: 'read',
+      read: async () => {
+        await core.readable(stream)
+        const end = stream.visibleNext
+        const found = await readingNow(core.reads.firstAtOrAbove(stream.index, to.by, to.timeMs, end))
+        return () =>
+          core.isCurrent(stream)
+            ? this.#seek(caller, path, Math.max(found, stream.floor), body.reason)
+            : this.seek(caller, path, body)
+      },
+    }
+  }
+
+  #seek(caller: Caller, path: GroupPath, offset: number, reason: string): Decision<GroupSeekReply, Change> {
+    const core = this.#core
+    const stream = settableStream(core, caller, path, offset)
+    const group = groupOf(core, stream, path.group)
+    const audit = core.auditOf(caller.tenant)
+    const atMs = core.time.wallMs()
+    const previous = Math.max(stream.floor, stream.groups.get(path.group)?.queue.progressOffset() ?? 0)
+    const change = {
+      kind: 'group_sought',
+      ...eventOf(caller, audit.nextOffset, atMs),
+      group_number: group.number,
+      stream: path.stream,
+      group: path.group,
+      offset,
+      previous_offset: previous,
+      reason,
+    } as const
+    return {
+      kind: 'change',
+      before: [...group.before, ...audit.before],
+      frame: core.changeFrame(change, 'finish', () => core.engine.parked.wake(stream.number, path.group)),
+      reply: () => ({
+        api_version: 'v1',
+        stream: path.stream,
+        consumer_group: path.group,
+        offset,
+        previous_offset: previous,
+        reason,
+        sought_at_ms: atMs,
+        acknowledgement: core.acknowledgement,
+      }),
+    }
+  }
+
+  #group(caller: Caller, path: GroupPath): Group {
+    refuseAuditStream(path.stream)
+    const group = this.#core.stream(caller, path.stream, 'stream_not_found').groups.get(path.group)
+    if (group === undefined) throw refuse('not_found', 'the stream has no consumer group of this name', LIST_FIRST)
+    return group
+  }
+}
+
+const LIST_FIRST = { action: 'List the consumer groups of the stream and their cursors.' }
+
+const eventOf = ({ tenant, principal }: Caller, audit_offset: number, at_ms: number) =>
+  ({ tenant, principal, audit_offset, at_ms }) as const
+
+function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: SeekBody): SeekTo {
+  if ([offset, event_time_ms, ingest_time_ms].filter((given) => given !== null).length !== 1) {
+    throw refuse('invalid_request', 'one of offset, event_time_ms and ingest_time_ms must be given')
+  }
+  if (offset !== null) return { offset }
+  if (event_time_ms !== null) return { by: 'event', timeMs: event_time_ms }
+  return { by: 'ingest', timeMs: ingest_time_ms! } // the one that is left
+}
+
+/**
+ * Y1
+ *
+ * @param end               what is below is to go
+ * @param holdsWithoutCursor whether a stream whose rule no group has a cursor for keeps everything, as retention does
+ */
+function refuseIfHeld(stream: StreamState, end: number, holdsWithoutCursor = true): void {
+  const name = stream.config.retention.min_cursor_name
+  if (name === null || stream.floor >= end || cursorFloorOf(stream)! >= end) return
+  const holders = Array.from(stream.groups.values()).filter(({ cursors }) => (cursors.get(name)?.offset ?? end) < end)
+  if (holders.length > 0)
+    throw holdsRetention(
+      holders.map((group) => group.name),
+      name,
+    )
+  if (holdsWithoutCursor) {
+    const message = `retention.min_cursor_name keeps the records, as no consumer group has a cursor named ${quoted(name)}`
+    throw refuse('write_not_allowed', message, BY_FORCE)
+  }
+}
+
+const holdsRetention = (groups: readonly string[], cursor: string): BrokerError =>
+  refuse(
+    'write_not_allowed',
+    `retention is held by the cursor ${quoted(cursor)} of consumer group ${named(groups)}`,
+    BY_FORCE,
+  )
+
+const quoted = (name: string): string => JSON.stringify(name)
+
+function named(names: readonly string[]): string {
+  const shown = names.slice(0, NAMED_MAX).map(quoted).join(', ')
+  return names.length > NAMED_MAX ? `${shown} and ${names.length - NAMED_MAX} more` : shown
+}
+
+/** Records that are being moved, or a thread that died: it passes. */
+async function readingNow<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== 'records_unavailable') throw error
+    throw refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
+  }
+}

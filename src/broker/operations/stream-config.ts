@@ -1,0 +1,52 @@
+/** The configuration of a stream, from the bodies that create and change it. */
+import { refuse } from '../refusals.ts'
+import { DEFAULT_STREAM_CONFIG } from '../state/state.ts'
+import type { StreamConfig } from '../state/state.ts'
+import type { UpdateStreamBody } from '../wire/requests.ts'
+
+type Policy = NonNullable<StreamConfig['failure_policy']>
+
+/**
+ * What is absent stays as it is in `present`, also inside retention and failure policy; what is null becomes the default.
+ *
+ * @throws BrokerError invalid_request
+ */
+export function configOf(stream: string, body: UpdateStreamBody, present: StreamConfig): StreamConfig {
+  const { default_durability, retention, failure_policy } = body
+  const config: StreamConfig = {
+    default_durability:
+      default_durability === undefined ? present.default_durability : (default_durability ?? 'local-disk'),
+    retention:
+      retention === null ? DEFAULT_STREAM_CONFIG.retention : { ...present.retention, ...given(retention ?? {}) },
+    failure_policy:
+      failure_policy === undefined ? present.failure_policy : policyOf(failure_policy, present.failure_policy),
+  }
+  if (config.failure_policy?.dead_letter_stream === stream) {
+    throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
+  }
+  return config
+}
+
+function policyOf(
+  body: UpdateStreamBody['failure_policy'],
+  present: StreamConfig['failure_policy'],
+): StreamConfig['failure_policy'] {
+  if (body === null || body === undefined) return null
+  const max_attempts = body.max_attempts ?? present?.max_attempts
+  if (max_attempts === undefined) throw refuse('invalid_request', 'failure_policy.max_attempts is required')
+  const { retry_delay_millis, dead_letter_stream, apply_on_expiry } = body
+  return {
+    max_attempts,
+    retry_delay_millis: kept(retry_delay_millis, present?.retry_delay_millis, 0),
+    dead_letter_stream: kept(dead_letter_stream, present?.dead_letter_stream, null),
+    apply_on_expiry: kept(apply_on_expiry, present?.apply_on_expiry, false),
+  } satisfies Policy
+}
+
+/** Null becomes the default, absent stays. */
+const kept = <T>(value: T | null | undefined, present: T | undefined, byDefault: T): T =>
+  value === undefined ? (present ?? byDefault) : (value ?? byDefault)
+
+/** Without what is absent. */
+const given = (fields: Partial<StreamConfig['retention']>): Partial<StreamConfig['retention']> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
