@@ -8,7 +8,7 @@ import { Bench } from 'tinybench'
 import { Compile } from 'typebox/schema'
 import { publish } from '../src/broker/api/records.ts'
 import type { Answer } from '../src/engine/decision.ts'
-import type { BrokerHttpParts } from '../src/broker/api/parts.ts'
+import type { RouteParts } from '../src/broker/api/parts.ts'
 import { parsePublish } from '../src/broker/publish-input.ts'
 import { PublishReply } from '../src/broker/wire/record-answers.ts'
 import { PublishBody } from '../src/broker/wire/requests.ts'
@@ -97,9 +97,9 @@ const caller = { tenant: 'local', principal: 'local' }
 // What the route of a publish uses.
 const parts = {
   operations: { publish: (answer: Answer<typeof reply>) => answer.answered(reply) },
-  authenticate: () => caller,
+  admit: () => caller,
   maxBodyBytes: 1 << 20,
-} as unknown as BrokerHttpParts
+} as unknown as RouteParts
 const endpoint = publish(parts)
 const ask = (): Promise<string> =>
   new Promise((resolve) => endpoint.begin(head, new InstantExchange(bodies.text, resolve)))

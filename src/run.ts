@@ -50,7 +50,7 @@ export async function run(load: () => Config): Promise<void> {
       const { openBroker } = await import('./broker/service.ts')
       const open = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
       const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reloadQuotas())
+      reloadOnHangUp.push(() => service.reload())
       announce('broker', { http: service.http, grpc: null })
     }
 

@@ -69,14 +69,18 @@ export interface HeadlessBroker {
 
 /**
  * @param context what is opened is closed with its `running`
+ * @param tenants their audit streams are there from the beginning
  * @throws StoreError when the data directory cannot be used
  */
-export async function openHeadlessBroker(context: Context): Promise<HeadlessBroker> {
+export async function openHeadlessBroker(
+  context: Context,
+  tenants: readonly string[] = [LOCAL_CALLER.tenant],
+): Promise<HeadlessBroker> {
   const { config, running, logger, clock } = context
   const log = await openLog(context)
   reportLogState(log, logger)
   const readErrors = new ReadErrors(() => clock.nowMs(), logger)
-  const engine = await openStorage(context, log, readErrors)
+  const engine = await openStorage(context, log, readErrors, tenants)
   const { core, checkpoints } = engine
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
   const broker = createBroker(core, quotas, config.nodeId)
@@ -113,6 +117,7 @@ async function openStorage(
   { config, running, logger, clock, random }: Context,
   log: Log,
   readErrors: ReadErrors,
+  tenants: readonly string[],
 ): Promise<BrokerEngine> {
   const reading = await running.open(
     () =>
@@ -168,7 +173,7 @@ async function openStorage(
     auditMaxAgeMs: config.auditRetentionDays === null ? null : config.auditRetentionDays * DAY_MS,
     setsClock: config.clock === 'reset',
     inMemory: { cached },
-    tenants: [LOCAL_CALLER.tenant],
+    tenants,
   })
   const engine = await opening.catch((error: unknown) => {
     throw openFailure(`${settingsOf(config).join(', ')}: ${directories.join(', ')}`, error)

@@ -3,13 +3,15 @@
  *
  * The front closes first, so that what was admitted is answered.
  */
-import type { BrokerConfig } from '../config/broker.ts'
+import type { BrokerAuth, BrokerConfig } from '../config/broker.ts'
+import { readBrokerKeys } from '../config/broker-credentials.ts'
 import { readQuotas } from '../config/quotas.ts'
 import { messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
@@ -21,9 +23,12 @@ import { clockProblem } from './engine/clock-watch.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
+import { KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
+import type { Access } from './api/access.ts'
 import type { ClockHealth, StorageHealth } from './api/parts.ts'
 import { brokerService } from './api/routes.ts'
 import { BrokerMetrics } from './metrics.ts'
+import { AccessAudit } from './operations/access-audit.ts'
 import type { TenantQuotas } from './quotas.ts'
 
 export interface BrokerDependencies extends HeadlessDependencies {
@@ -36,8 +41,8 @@ export interface BrokerDependencies extends HeadlessDependencies {
 export interface BrokerServer {
   /** host:port of the listener. */
   readonly http: string
-  /** Reads the quotas file again. */
-  reloadQuotas(): void
+  /** Reads the files of quotas and keys again. */
+  reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -50,7 +55,7 @@ interface Context extends BrokerDependencies {
 export async function openBroker(config: BrokerConfig, dependencies: BrokerDependencies): Promise<BrokerServer> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const context: Context = { config, running: new Lifecycle(), ...dependencies }
-  return openFront(context, await openHeadlessBroker(context))
+  return openFront(context, await openHeadlessBroker(context, tenantsOf(config.auth)))
 }
 
 async function openFront(
@@ -100,6 +105,8 @@ async function openFront(
     },
   }
   let http = ''
+  const access = accessOf(config.auth)
+  const audit = new AccessAudit(core, () => clock.nowMs())
   const service = brokerService({
     operations: broker,
     storage: () => storageHealth(core, health),
@@ -108,15 +115,21 @@ async function openFront(
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
-      authMode: config.authMode,
+      authMode: config.auth.mode,
       metricsExposure: config.metricsExposure,
       version,
     },
     metrics: config.metricsExposure === 'http' ? new BrokerMetrics({ counters, gauges, log }) : null,
     counters,
     maxBodyBytes: config.bodyBytesMax,
-    authenticate: () => LOCAL_CALLER,
-    guard: new WebGuard({ bindHost: config.http.host, allowedHosts: config.allowedHosts }),
+    access,
+    onRefused: (identity, refused, stream) => {
+      if (identity !== null) audit.refused(identity, refused.message, stream)
+    },
+    guard:
+      config.auth.mode === 'insecure-local'
+        ? new WebGuard({ bindHost: config.http.host, allowedHosts: config.allowedHosts })
+        : null,
     turn: core.turn,
     logger,
   })
@@ -126,7 +139,10 @@ async function openFront(
   http = hostPort(server)
   return {
     http,
-    reloadQuotas: () => reloadQuotas(config, quotas, logger),
+    reload() {
+      reloadQuotas(config, quotas, logger)
+      reloadKeys(config, access, audit, logger)
+    },
     close: (options) => {
       broker.close() // or claims that wait would hold the front open
       return running.close(options)
@@ -154,6 +170,29 @@ function storageHealth({ log }: Core, health: Health): StorageHealth {
   const degradations = health.degradations()
   if (degradations.length === 0) return { status: 'ok' }
   return { status: 'degraded', message: degradations.map(({ reason, action }) => `${reason}: ${action}`).join('; ') }
+}
+
+const tenantsOf = (auth: BrokerAuth): readonly string[] => {
+  if (auth.mode === 'insecure-local') return [LOCAL_CALLER.tenant]
+  return auth.mode === 'api-key' ? [...new Set(auth.keys.map(({ tenant }) => tenant))] : []
+}
+
+function accessOf(auth: BrokerAuth): Access {
+  if (auth.mode === 'insecure-local') return openAccess(LOCAL_CALLER)
+  if (auth.mode === 'api-key') return new KeyAccess(auth.keys)
+  return new ProxyAccess(auth.headers, new TrustedProxies(auth.trustedProxies))
+}
+
+function reloadKeys({ auth, names }: BrokerConfig, access: Access, audit: AccessAudit, logger: Logger): void {
+  if (auth.mode !== 'api-key' || !(access instanceof KeyAccess)) return
+  try {
+    const keys = readBrokerKeys(auth.credentialsFile)
+    access.replace(keys)
+    audit.keysRead(new Set(keys.map(({ tenant }) => tenant)))
+    logger.info({ keys: keys.length }, 'keys read again')
+  } catch (error) {
+    logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
+  }
 }
 
 function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {

@@ -5,7 +5,10 @@
  *     its variable under `npm start`, which has no flags
  */
 import { isLoopback } from '../addresses.ts'
+import type { AddressBlock } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
+import { readBrokerKeys } from './broker-credentials.ts'
+import type { BrokerKey } from './broker-credentials.ts'
 import {
   AUDIT_RETENTION_DAYS_MAX,
   BROKER_BODY_BYTES_CEILING,
@@ -23,7 +26,9 @@ import type { Quotas } from './quotas.ts'
 import { apartRule, areApart } from './replica-directories.ts'
 import {
   SettingProblems,
+  addressBlocks,
   bindAddress,
+  identityHeaders,
   integer,
   label,
   oneOf,
@@ -76,11 +81,34 @@ export const brokerSettings = {
   ),
   MQ_AUTH_MODE: flagged(
     '--auth-mode <MODE>',
-    oneOf(['insecure-local'], {
-      notYet: ['api-key', 'mtls', 'external'],
+    oneOf(['insecure-local', 'api-key', 'external'], {
+      notYet: ['mtls'],
       default: 'insecure-local',
-      description: '`insecure-local`: no credentials, the tenant is `local`. This version has no other mode',
+      description:
+        'Who is asked for what. `insecure-local`: no credentials, the tenant is `local`; `api-key`: `Authorization: Bearer` with a key of the credentials file; `external`: a proxy says for whom it asks',
     }),
+  ),
+  MQ_CREDENTIALS_FILE: flagged(
+    '--credentials-file <PATH>',
+    optional(path({ description: 'JSON file of keys, tenants and grants, for `api-key`. SIGHUP reads it again' })),
+  ),
+  MQ_IDENTITY_HEADER: flagged(
+    '--identity-header <LIST>',
+    optional(
+      identityHeaders({
+        description:
+          'Headers in which a trusted proxy says for whom it asks, for `external`: `tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions`',
+      }),
+    ),
+  ),
+  MQ_TRUSTED_PROXY: flagged(
+    '--trusted-proxy <ADDRESS>',
+    addressBlocks({
+      default: '',
+      description:
+        'Addresses and CIDR blocks of the proxies that are believed, for `external`: comma-separated, and the flag may be repeated',
+    }),
+    { repeatable: true },
   ),
   MQ_METRICS_EXPOSURE: flagged(
     '--metrics-exposure <NAME>',
@@ -151,6 +179,17 @@ export const brokerSettings = {
 type BrokerSettingName = keyof typeof brokerSettings
 type BrokerSettingNames = Readonly<Record<BrokerSettingName, string>>
 
+/** Who may ask. */
+export type BrokerAuth =
+  | { readonly mode: 'insecure-local' }
+  | { readonly mode: 'api-key'; readonly credentialsFile: string; readonly keys: readonly BrokerKey[] }
+  | {
+      readonly mode: 'external'
+      /** Names in lower case. */
+      readonly headers: { readonly tenant: string; readonly principal: string; readonly permissions: string }
+      readonly trustedProxies: readonly AddressBlock[]
+    }
+
 export interface BrokerConfig {
   readonly http: BindAddress
   /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
@@ -158,7 +197,7 @@ export interface BrokerConfig {
   readonly dataDirectory: string
   readonly nodeId: string
   readonly flushPolicy: 'group-sync' | 'append-only'
-  readonly authMode: 'insecure-local'
+  readonly auth: BrokerAuth
   readonly metricsExposure: 'http' | 'disabled'
   /** Directories besides the data directory that hold the same log. */
   readonly replicaDirectories: readonly string[]
@@ -198,6 +237,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const problems = new SettingProblems((name) => (isBrokerSetting(name) ? names[name] : name))
   const settings = readSettings(tableWithProcess, { ...env, ...flags }, problems)
   const quotas = quotasOf(settings, problems)
+  const auth = authOf(settings, problems)
   problems.throwIfAny() // the checks below need every single value
   checkBind(settings, problems)
   checkReplicas(settings, names, problems)
@@ -209,7 +249,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     dataDirectory: settings.MQ_DATA_DIR,
     nodeId: settings.MQ_NODE_ID,
     flushPolicy: settings.MQ_FLUSH_POLICY,
-    authMode: settings.MQ_AUTH_MODE,
+    auth,
     metricsExposure: settings.MQ_METRICS_EXPOSURE,
     replicaDirectories,
     writeQuorum: settings.MQ_WRITE_QUORUM ?? majorityOf(1 + replicaDirectories.length),
@@ -238,8 +278,9 @@ function namesOf(env: Environment, flags: BrokerFlags | null): BrokerSettingName
   return Object.freeze(Object.fromEntries(entries) as BrokerSettingNames) // one for each
 }
 
-/** There is no authentication: nobody else may be able to reach the node. */
+/** Without credentials nobody else may be able to reach the node. */
 function checkBind(settings: Settings, problems: SettingProblems): void {
+  if (settings.MQ_AUTH_MODE !== 'insecure-local') return
   if (isLoopback(settings.MQ_HTTP_BIND.host) || settings.TRILOG_ALLOW_INSECURE_BIND) return
   problems.add(
     'MQ_HTTP_BIND',
@@ -259,6 +300,37 @@ function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: 
       'MQ_WRITE_QUORUM',
       `must be 1 to ${1 + replicas.length}: the data directory and the directories of ${names.MQ_REPLICA_DIRS}`,
     )
+  }
+}
+
+function authOf(settings: Settings, problems: SettingProblems): BrokerAuth {
+  const { MQ_AUTH_MODE: mode, MQ_CREDENTIALS_FILE: file, MQ_IDENTITY_HEADER: headers } = settings
+  const proxies = settings.MQ_TRUSTED_PROXY
+  if (mode !== 'api-key' && file !== null) problems.add('MQ_CREDENTIALS_FILE', 'is for the mode api-key: leave it out')
+  if (mode !== 'external' && headers !== null)
+    problems.add('MQ_IDENTITY_HEADER', 'is for the mode external: leave it out')
+  if (mode !== 'external' && proxies?.length > 0)
+    problems.add('MQ_TRUSTED_PROXY', 'is for the mode external: leave it out')
+  if (mode === 'api-key') {
+    if (file === null) problems.add('MQ_CREDENTIALS_FILE', 'must name a file with keys, as the mode is api-key')
+    else return { mode, credentialsFile: file, keys: keysOf(file, problems) }
+  }
+  if (mode === 'external') {
+    if (headers === null) problems.add('MQ_IDENTITY_HEADER', 'must name three headers, as the mode is external')
+    if (proxies?.length === 0)
+      problems.add('MQ_TRUSTED_PROXY', 'must name an address at least, as the mode is external')
+    if (headers !== null) return { mode, headers, trustedProxies: proxies }
+  }
+  return { mode: 'insecure-local' }
+}
+
+function keysOf(file: string, problems: SettingProblems): readonly BrokerKey[] {
+  try {
+    return readBrokerKeys(file)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    problems.add('MQ_CREDENTIALS_FILE', error.message)
+    return []
   }
 }
 

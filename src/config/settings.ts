@@ -193,6 +193,24 @@ export function addressBlocks(given: WithDefault | Described): Setting<readonly 
   )
 }
 
+/** Which headers say who asks: `tenant=X,principal=Y,permissions=Z`. */
+export function identityHeaders(given: WithDefault | Described): Setting<Readonly<Record<IdentityPart, string>>> {
+  return setting(given, (value) => {
+    const entries = entriesOf(value).map((each) => each.split('=', 2))
+    const headers = IDENTITY_PARTS.map((part) => {
+      const named = entries.find(([name]) => name === part)
+      return [part, named?.[1]?.toLowerCase() ?? ''] as const
+    })
+    const isUsable = entries.length === headers.length && headers.every(([, name]) => HEADER_NAME.test(name))
+    if (isUsable) return Object.fromEntries(headers) as Record<IdentityPart, string> // one for each
+    throw new BadSetting('must be tenant=<header>,principal=<header>,permissions=<header>')
+  })
+}
+
+type IdentityPart = (typeof IDENTITY_PARTS)[number]
+const IDENTITY_PARTS = ['tenant', 'principal', 'permissions'] as const
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
+
 const entriesOf = (list: string): readonly string[] =>
   list
     .split(',')

@@ -27,7 +27,12 @@ export class TrustedProxies {
   isSecure(peer: Peer, headers: Headers): boolean {
     const proto = headers.get('x-forwarded-proto')
     if (proto === undefined || this.#isEmpty) return false
-    return entriesOf(proto).at(-1)?.toLowerCase() === 'https' && this.#isTrusted(canonicalAddress(peer.remoteAddress))
+    return entriesOf(proto).at(-1)?.toLowerCase() === 'https' && this.isTrusted(peer)
+  }
+
+  /** Whether the other end of the connection is a trusted proxy itself. */
+  isTrusted(peer: Peer): boolean {
+    return this.#isTrusted(canonicalAddress(peer.remoteAddress))
   }
 
   /** IP address of the client; '' once the request is answered. */

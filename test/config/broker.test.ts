@@ -30,7 +30,7 @@ describe('the broker’s settings', () => {
       dataDirectory: resolve('data/broker'),
       nodeId: 'node-1',
       flushPolicy: 'group-sync',
-      authMode: 'insecure-local',
+      auth: { mode: 'insecure-local' },
       metricsExposure: 'disabled',
       replicaDirectories: [],
       writeQuorum: 1,
@@ -108,12 +108,54 @@ describe('the broker’s settings', () => {
   })
 
   it('have the modes of authentication that this version has', () => {
-    for (const mode of ['api-key', 'mtls', 'external']) {
-      assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: mode }), [
-        `--auth-mode must be insecure-local: this version does not have ${mode} yet`,
-      ])
+    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'mtls' }), [
+      '--auth-mode must be insecure-local or api-key or external: this version does not have mtls yet',
+    ])
+    assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), [
+      'MQ_AUTH_MODE must be insecure-local or api-key or external',
+    ])
+  })
+
+  it('need what their mode of authentication asks for, and nothing of another', () => {
+    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'api-key' }), [
+      '--credentials-file must name a file with keys, as the mode is api-key',
+    ])
+    assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'external' }), [
+      'MQ_IDENTITY_HEADER must name three headers, as the mode is external',
+      'MQ_TRUSTED_PROXY must name an address at least, as the mode is external',
+    ])
+    const headers = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
+    const external = { MQ_IDENTITY_HEADER: headers, MQ_TRUSTED_PROXY: '127.0.0.1,10.0.0.0/8' }
+    assert.deepEqual(problemsOf({ ...external, MQ_CREDENTIALS_FILE: 'keys.json' }), [
+      'MQ_CREDENTIALS_FILE is for the mode api-key: leave it out',
+      'MQ_IDENTITY_HEADER is for the mode external: leave it out',
+      'MQ_TRUSTED_PROXY is for the mode external: leave it out',
+    ])
+    const { auth } = loadBrokerConfig({ ...external, MQ_AUTH_MODE: 'external' })
+    assert(auth.mode === 'external')
+    assert.deepEqual(auth.headers, {
+      tenant: 'x-auth-tenant',
+      principal: 'x-auth-principal',
+      permissions: 'x-auth-permissions',
+    })
+    assert.equal(auth.trustedProxies.length, 2)
+    for (const bad of [
+      '',
+      'tenant=a',
+      `${headers},more=x`,
+      'tenant=a,principal=b,tenant=c',
+      'tenant=a b,principal=c,permissions=d',
+    ]) {
+      const problems = problemsOf({ ...external, MQ_AUTH_MODE: 'external', MQ_IDENTITY_HEADER: bad })
+      assert.equal(problems.length, 1, bad)
     }
-    assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), ['MQ_AUTH_MODE must be insecure-local'])
+  })
+
+  it('may be bound to any address when they ask for credentials', () => {
+    const bound = { MQ_HTTP_BIND: '0.0.0.0:7400' }
+    assert.equal(problemsOf(bound).length, 1)
+    const external = { MQ_IDENTITY_HEADER: 'tenant=a,principal=b,permissions=c', MQ_TRUSTED_PROXY: '127.0.0.1' }
+    assert.deepEqual(problemsOf({ ...bound, ...external, MQ_AUTH_MODE: 'external' }), [])
   })
 
   it('need distinct directories and a quorum that they can give', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brokerService } from '../../src/broker/api/routes.ts'
+import { openAccess } from '../../src/broker/api/access.ts'
 import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import type { BrokerOperations } from '../../src/broker/operations.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
@@ -17,7 +18,8 @@ const parts: BrokerHttpParts = {
   maxBodyBytes: 1,
   clock: () => ({ offset_ms: 0 }),
   turn: () => Promise.resolve(),
-  authenticate: () => ({ tenant: '', principal: '' }),
+  access: openAccess({ tenant: '', principal: '' }),
+  onRefused() {},
   guard: null,
   logger: { error() {} },
 }

@@ -11,6 +11,9 @@ type Headers = readonly (readonly [name: string, value: string])[]
 
 const stringifyError = serializer(ErrorReply)
 
+const ASKS_FOR_KEY: Headers = [['www-authenticate', 'Bearer']]
+const NONE: Headers = []
+
 export function answerRefusal(
   { counters }: Pick<BrokerHttpParts, 'counters'>,
   exchange: Exchange,
@@ -20,7 +23,8 @@ export function answerRefusal(
   const { code, status, detail, retryable, retryAfterSeconds } = refused
   counters.refused(code)
   const saysWhen = retryable && (status === 429 || status === 503)
-  const allHeaders: Headers = saysWhen ? [...headers, ['retry-after', String(retryAfterSeconds)]] : headers
+  const more: Headers = saysWhen ? [['retry-after', String(retryAfterSeconds)]] : status === 401 ? ASKS_FOR_KEY : NONE
+  const allHeaders: Headers = [...headers, ...more]
   answerLine(exchange, status, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
 }
 

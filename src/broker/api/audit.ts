@@ -7,15 +7,15 @@ import { PAGE_RECORDS_DEFAULT } from '../limits.ts'
 import type { AuditRequest } from '../operations.ts'
 import { AuditPageReply } from '../wire/storage-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { PAGE_RECORDS, UNSIGNED, integerOf, integerSchema } from './query.ts'
 import type { QueryRules } from './query.ts'
 import { noPath } from './request.ts'
 
-export const auditEvents = (parts: BrokerHttpParts): Endpoint =>
+export const auditEvents = (parts: RouteParts): Endpoint =>
   auditing(parts, 'json', { summary: 'A page of audit events', reply: AuditPageReply, replyType: JSON_TYPE })
 
-export const auditExport = (parts: BrokerHttpParts): Endpoint =>
+export const auditExport = (parts: RouteParts): Endpoint =>
   auditing(parts, 'ndjson', {
     summary: 'A page of audit events, one a line',
     reply: Type.String({ description: 'one JSON object a line' }),
@@ -23,7 +23,7 @@ export const auditExport = (parts: BrokerHttpParts): Endpoint =>
   })
 
 const auditing = (
-  parts: BrokerHttpParts,
+  parts: RouteParts,
   format: AuditRequest['format'],
   shown: { readonly summary: string; readonly reply: TSchema; readonly replyType: string },
 ): Endpoint =>

@@ -8,18 +8,18 @@ import type { EndpointOptions, EndpointRefusal, EndpointService } from '../../ht
 import type { RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { CONTROL_BODY_BYTES_MAX } from '../limits.ts'
-import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { ErrorReply } from '../wire/answers.ts'
+import type { Identity } from './access.ts'
 import { answerFailure, answerRefusal } from './answers.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { noQuery, parseQuery } from './query.ts'
 import type { QueryRules } from './query.ts'
 import { requireUtf8 } from './request.ts'
 
 interface Admitted<Path, Taken> {
-  readonly caller: Caller
+  readonly caller: Identity
   readonly path: Path
   readonly query: Taken
 }
@@ -49,7 +49,7 @@ export function brokerEndpoint<
   Taken = null,
   Body extends TSchema | undefined = undefined,
   Parsed = BodyOf<Body>,
->(parts: BrokerHttpParts, options: BrokerEndpointOptions<Path, Taken, Body, Reply, Parsed>): Endpoint {
+>(parts: RouteParts, options: BrokerEndpointOptions<Path, Taken, Body, Reply, Parsed>): Endpoint {
   const { path: pathOf, invalid = 'invalid_request', tooLarge = 'payload_too_large' } = options
   const rules = options.query ?? (noQuery as QueryRules<Taken>) // Taken is null without rules
   const takesBody = options.body !== undefined
@@ -63,8 +63,8 @@ export function brokerEndpoint<
     bodyLimitBytes,
     query,
     errors: takesBody ? [...new Set([...options.errors, tooLarge, 'request_timeout'])] : options.errors,
-    admit(head) {
-      const caller = parts.authenticate(head)
+    admit(head, exchange) {
+      const caller = parts.admit(head, exchange)
       const path = pathOf(head)
       const query = rules.take(parseQuery(head.query, rules, queryCode))
       if (takesBody) requireUtf8(head)
@@ -77,7 +77,7 @@ export function brokerEndpoint<
 const FIXED_LIMIT = { action: 'Send less in one request.' }
 
 function serviceOf(
-  parts: BrokerHttpParts,
+  parts: RouteParts,
   invalid: RefusalCode,
   refuseTooLarge: (message: string) => BrokerError,
 ): EndpointService {

@@ -17,7 +17,7 @@ import {
 } from '../wire/group-answers.ts'
 import { CursorCommitBody, CursorRewindBody, SeekBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { booleanOf, forceRules } from './query.ts'
 import type { QueryRules } from './query.ts'
 import { cursorOf, groupOf, streamOf } from './request.ts'
@@ -31,7 +31,7 @@ const CURSOR_ERRORS: readonly RefusalCode[] = [
   'internal_error',
 ]
 
-export const describeGroup = (parts: BrokerHttpParts): Endpoint =>
+export const describeGroup = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Progress of a consumer group, without payloads',
     path: groupOf,
@@ -41,7 +41,7 @@ export const describeGroup = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.describeGroup(inSlices(answer, 'cursors', parts.turn), caller, path),
   })
 
-export const leases = (parts: BrokerHttpParts): Endpoint =>
+export const leases = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Leases of a consumer group',
     path: groupOf,
@@ -57,7 +57,7 @@ const leaseRules: QueryRules<{ readonly includeCompleted: boolean }> = {
   take: (query) => ({ includeCompleted: booleanOf(query, 'include_completed') }),
 }
 
-export const delayed = (parts: BrokerHttpParts): Endpoint =>
+export const delayed = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Records that wait for their time to be given out again',
     path: groupOf,
@@ -67,7 +67,7 @@ export const delayed = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.delayed(inSlices(answer, 'delayed', parts.turn), caller, path),
   })
 
-export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
+export const replayConsumers = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Who replayed under the name of the group',
     path: groupOf,
@@ -77,7 +77,7 @@ export const replayConsumers = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.replayConsumers(inSlices(answer, 'replay_consumers', parts.turn), caller, path),
   })
 
-export const cursors = (parts: BrokerHttpParts): Endpoint =>
+export const cursors = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Cursors of a consumer group',
     path: groupOf,
@@ -87,7 +87,7 @@ export const cursors = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.cursors(inSlices(answer, 'cursors', parts.turn), caller, path),
   })
 
-export const commitCursor = (parts: BrokerHttpParts): Endpoint =>
+export const commitCursor = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Move a cursor forward',
     path: cursorOf,
@@ -98,7 +98,7 @@ export const commitCursor = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.commitCursor(answer, caller, path.group, path.cursor, body.offset),
   })
 
-export const rewindCursor = (parts: BrokerHttpParts): Endpoint =>
+export const rewindCursor = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Move a cursor back; audited',
     path: cursorOf,
@@ -109,7 +109,7 @@ export const rewindCursor = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.rewindCursor(answer, caller, path.group, path.cursor, body),
   })
 
-export const deleteCursor = (parts: BrokerHttpParts): Endpoint =>
+export const deleteCursor = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: delete a cursor; audited',
     path: cursorOf,
@@ -122,7 +122,7 @@ export const deleteCursor = (parts: BrokerHttpParts): Endpoint =>
 
 const DELETE_ERRORS: readonly RefusalCode[] = [...CURSOR_ERRORS, 'invalid_query', 'not_found']
 
-export const listGroups = (parts: BrokerHttpParts): Endpoint =>
+export const listGroups = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: the consumer groups of a stream',
     path: streamOf,
@@ -132,7 +132,7 @@ export const listGroups = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.listGroups(inSlices(answer, 'consumer_groups', parts.turn), caller, path),
   })
 
-export const deleteGroup = (parts: BrokerHttpParts): Endpoint =>
+export const deleteGroup = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: delete a consumer group with its cursors; its ids name nothing from then on; audited',
     path: groupOf,
@@ -143,7 +143,7 @@ export const deleteGroup = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.deleteGroup(answer, caller, path, query),
   })
 
-export const seekGroup = (parts: BrokerHttpParts): Endpoint =>
+export const seekGroup = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: give out all records again from an offset or a time on; audited',
     path: groupOf,

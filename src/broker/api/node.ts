@@ -1,30 +1,35 @@
 /** Routes about the node itself. */
 import { Type } from 'typebox'
 import { answerWith } from '../../http/endpoint.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
 import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
 import { degradedHeader } from '../../http/standing-endpoints.ts'
 import { refuse } from '../refusals.ts'
-import { HealthReply } from '../wire/node-answers.ts'
+import { HealthReply, StrangerHealthReply } from '../wire/node-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { noPath } from './request.ts'
 
 const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
+const stringifyForStrangers = serializer(StrangerHealthReply)
 
-/** Public, and never refused: what is wrong is in the answer. */
-export const health = (parts: BrokerHttpParts): Endpoint => ({
+/** Public, and never refused: what is wrong is in the answer. Where credentials are asked for, who has none is told no more than that. */
+export const health = (parts: RouteParts): Endpoint => ({
   document: {
     summary: 'State of the node',
     replies: [{ status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply }],
   },
-  begin(_head, exchange) {
+  begin(head, exchange) {
     const { node } = parts
     const { nodeId, version } = node
     const storage = parts.storage()
     const { status } = storage
+    if (!isKnown(parts, head, exchange)) {
+      return answerLine(exchange, 200, stringifyForStrangers({ status, service: 'mq', version }))
+    }
     const reply: HealthReply = {
       status,
       service: 'mq',
@@ -42,7 +47,16 @@ export const health = (parts: BrokerHttpParts): Endpoint => ({
   },
 })
 
-export const metrics = (parts: BrokerHttpParts): Endpoint =>
+function isKnown({ access }: RouteParts, head: RequestHead, exchange: Exchange): boolean {
+  try {
+    access.identify(head, exchange)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const metrics = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Metrics of the node in the text format of Prometheus',
     path: noPath,

@@ -1,11 +1,14 @@
 /** What the routes are made of. */
-import type { RequestHead } from '../../http/exchange.ts'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { ServiceHealth } from '../../http/standing-endpoints.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
 import type { BrokerMetrics } from '../metrics.ts'
-import type { BrokerOperations, Caller } from '../operations.ts'
+import type { Permission } from '../grants.ts'
+import type { BrokerOperations } from '../operations.ts'
+import type { BrokerError } from '../refusals.ts'
+import type { Access, Identity } from './access.ts'
 
 export interface BrokerHttpParts {
   readonly operations: BrokerOperations
@@ -19,13 +22,22 @@ export interface BrokerHttpParts {
   readonly counters: Pick<BrokerCounters, 'refused'>
   /** Of published records. */
   readonly maxBodyBytes: number
-  /** Who asks; throws a BrokerError when that cannot be said. */
-  readonly authenticate: (head: RequestHead) => Caller
+  readonly access: Access
+  /** Hears of callers that were refused for want of a permission, and of requests whose credentials were (null). */
+  readonly onRefused: (identity: Identity | null, refused: BrokerError, stream: string | null) => void
   /** Where requests need no credentials; null: they do. */
   readonly guard: WebGuard | null
   /** Resolves when others had their turn of main. */
   readonly turn: () => Promise<void>
   readonly logger: Pick<Logger, 'error'>
+}
+
+/** Of one route. */
+export interface RouteParts extends BrokerHttpParts {
+  /** Who asks, once it is found that they may. @throws BrokerError */
+  readonly admit: (head: RequestHead, exchange: Exchange) => Identity
+  /** What a body asks for besides. @throws BrokerError authorization_denied */
+  readonly demand: (identity: Identity, permission: Permission, stream: string) => void
 }
 
 /** What a node says of itself in its health. */

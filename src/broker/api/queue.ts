@@ -12,7 +12,7 @@ import {
 } from '../wire/queue-answers.ts'
 import { AckBody, BatchAckBody, ClaimBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { deliveryOf, groupOf, patienceOf, subscriptionOf } from './request.ts'
 
 const DELIVERY_ERRORS: readonly RefusalCode[] = [
@@ -24,7 +24,7 @@ const DELIVERY_ERRORS: readonly RefusalCode[] = [
   'queue_state_persistence_failed',
 ]
 
-export const claim = (parts: BrokerHttpParts): Endpoint =>
+export const claim = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Lease records; extension: with wait_millis the answer waits for a record',
     path: groupOf,
@@ -42,7 +42,7 @@ export const claim = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.claim(answer, caller, path, body, patienceOf(exchange)),
   })
 
-export const ack = (parts: BrokerHttpParts): Endpoint =>
+export const ack = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Acknowledge a delivery: its record is finished for the group',
     path: deliveryOf,
@@ -53,7 +53,7 @@ export const ack = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path } }, answer) => parts.operations.ack(answer, caller, path),
   })
 
-export const batchAck = (parts: BrokerHttpParts): Endpoint =>
+export const batchAck = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: acknowledge many deliveries of a subscription with one commit, each with its own result',
     path: subscriptionOf,
@@ -64,7 +64,7 @@ export const batchAck = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.batchAck(answer, caller, path.stream, path.subscriptionId, body),
   })
 
-export const nack = (parts: BrokerHttpParts): Endpoint =>
+export const nack = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Give a delivery back as failed; the failure policy of the stream says what becomes of it',
     path: deliveryOf,
@@ -74,7 +74,7 @@ export const nack = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.nack(answer, caller, path, body),
   })
 
-export const renew = (parts: BrokerHttpParts): Endpoint =>
+export const renew = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extend the lease of a delivery',
     path: deliveryOf,
@@ -84,7 +84,7 @@ export const renew = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.renew(answer, caller, path, body),
   })
 
-export const retry = (parts: BrokerHttpParts): Endpoint =>
+export const retry = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Give a delivery back, to be given out again now or later',
     path: deliveryOf,
@@ -94,12 +94,15 @@ export const retry = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.retry(answer, caller, path, body),
   })
 
-export const deadLetter = (parts: BrokerHttpParts): Endpoint =>
+export const deadLetter = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Copy the record of a delivery to another stream and finish it here',
     path: deliveryOf,
     body: DeadLetterBody,
     reply: DeadLetterReply,
     errors: [...DELIVERY_ERRORS, 'write_not_allowed'],
-    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.deadLetter(answer, caller, path, body),
+    handle({ admitted: { caller, path }, body }, answer) {
+      parts.demand(caller, 'stream.publish', body.dead_letter_stream)
+      parts.operations.deadLetter(answer, caller, path, body)
+    },
   })

@@ -11,7 +11,7 @@ import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
 import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { replayRules } from './replay-query.ts'
 import { patienceOf, streamOf } from './request.ts'
 
@@ -25,7 +25,7 @@ const PUBLISH_ERRORS: readonly RefusalCode[] = [
   'internal_error',
 ]
 
-export const publish = (parts: BrokerHttpParts): Endpoint =>
+export const publish = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Publish a record; answered when it is as durable as asked',
     path: streamOf,
@@ -40,7 +40,7 @@ export const publish = (parts: BrokerHttpParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publish(answer, caller, path, body),
   })
 
-export const publishBatch = (parts: BrokerHttpParts): Endpoint =>
+export const publishBatch = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: publish many records with one commit; a bad one is refused in its own result',
     path: streamOf,
@@ -62,12 +62,12 @@ function parseBatch(value: unknown): ReturnType<typeof mapInTurns<unknown, Publi
   return mapInTurns(value.records, tryParsePublish)
 }
 
-export const replay = (parts: BrokerHttpParts): Endpoint => replaying(parts, 'A page of records', false)
+export const replay = (parts: RouteParts): Endpoint => replaying(parts, 'A page of records', false)
 
-export const legacyFetch = (parts: BrokerHttpParts): Endpoint =>
+export const legacyFetch = (parts: RouteParts): Endpoint =>
   replaying(parts, 'A page of records, without api_version', true)
 
-const replaying = (parts: BrokerHttpParts, summary: string, legacy: boolean): Endpoint =>
+const replaying = (parts: RouteParts, summary: string, legacy: boolean): Endpoint =>
   brokerEndpoint(parts, {
     summary,
     path: streamOf,

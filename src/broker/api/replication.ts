@@ -12,11 +12,11 @@ import { ReplicaApplyReply, ReplicationStatusReply } from '../wire/node-answers.
 import { ReplicaApplyBody, ReplicaApplyEnvelope, ReplicatedRecord, ReplicationControlBody } from '../wire/requests.ts'
 import type { ReplicaApply } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { noPath } from './request.ts'
 import { inSlices } from './sliced-json.ts'
 
-export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
+export const replicationStatus = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'State of replication',
     path: noPath,
@@ -26,7 +26,7 @@ export const replicationStatus = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.replicationStatus(inSlices(answer, 'targets', parts.turn), caller),
   })
 
-export const pollWorkers = (parts: BrokerHttpParts): Endpoint =>
+export const pollWorkers = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Have the workers look for records to replicate',
     path: noPath,
@@ -38,10 +38,10 @@ export const pollWorkers = (parts: BrokerHttpParts): Endpoint =>
     handle: refuseUnconfigured,
   })
 
-export const pauseWorker = (parts: BrokerHttpParts): Endpoint => controlling(parts, 'Pause a worker')
-export const resumeWorker = (parts: BrokerHttpParts): Endpoint => controlling(parts, 'Resume a paused worker')
+export const pauseWorker = (parts: RouteParts): Endpoint => controlling(parts, 'Pause a worker')
+export const resumeWorker = (parts: RouteParts): Endpoint => controlling(parts, 'Resume a paused worker')
 
-const controlling = (parts: BrokerHttpParts, summary: string): Endpoint =>
+const controlling = (parts: RouteParts, summary: string): Endpoint =>
   brokerEndpoint(parts, {
     summary,
     path: noPath,
@@ -55,7 +55,7 @@ function refuseUnconfigured(): never {
   throw refuse('replication_not_configured', 'this node has no replication binding')
 }
 
-export const applyReplica = (parts: BrokerHttpParts): Endpoint =>
+export const applyReplica = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Append records of another site; those applied before are skipped',
     path: noPath,

@@ -1,16 +1,21 @@
 /**
  * The HTTP surface of the broker: every route of the specification's "Endpoints", in its order, and our extensions.
  *
- * The permission is what a caller needs in the authenticated modes. `insecure-local`, the one mode so far, grants them all, and keeps web pages
- * away from everything that is not public.
+ * R1  the permission of a row is what a caller needs; a row's endpoint has no other way to its caller. In `insecure-local` everybody has all of
+ *     them, and web pages are kept away from everything that is not public
+ * R2  where credentials are asked for, everything but the health asks for them first, routes that there are not included
  */
+import assert from 'node:assert/strict'
+import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { openApiDocument } from '../../http/openapi.ts'
 import { documentEndpoint, readyEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
-import { internalError, refuse } from '../refusals.ts'
-import type { BrokerError } from '../refusals.ts'
-import { answerRefusal } from './answers.ts'
+import type { Permission } from '../grants.ts'
+import { BrokerError, internalError, refuse } from '../refusals.ts'
+import { denied, streamAsked } from './access.ts'
+import type { Identity } from './access.ts'
+import { answerFailure, answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
 import {
   commitCursor,
@@ -26,7 +31,7 @@ import {
   seekGroup,
 } from './groups.ts'
 import { health, metrics } from './node.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { BrokerHttpParts, RouteParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
 import { applyReplica, pauseWorker, pollWorkers, replicationStatus, resumeWorker } from './replication.ts'
@@ -42,17 +47,13 @@ import {
   updateStream,
 } from './streams.ts'
 
-type Permission =
-  | 'public'
-  | 'tenant.administer'
-  | 'tenant.inspect'
-  | 'create_stream'
-  | 'stream.inspect'
-  | 'stream.publish'
-  | 'stream.consume'
-  | 'stream.ack'
-
-type BrokerRoute = readonly [method: Method, path: string, permission: Permission, endpoint: Endpoint]
+type BrokerRoute = readonly [method: Method, path: string, permission: Permission | 'public', endpoint: Endpoint]
+type Row = readonly [
+  method: Method,
+  path: string,
+  permission: Permission | 'public',
+  make: (parts: RouteParts) => Endpoint,
+]
 
 const GROUP = '/v1/streams/:stream/consumer-groups/:group'
 const CURSOR = `${GROUP}/cursors/:cursor`
@@ -60,57 +61,90 @@ const DELIVERIES = '/v1/streams/:stream/subscriptions/:subscription/deliveries'
 const DELIVERY = `${DELIVERIES}/:delivery`
 
 // oxfmt-ignore
-export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] => [
+const ROWS: readonly Row[] = [
   // method, path, permission, endpoint
-  ['GET',  '/health',                                           'public',            health(parts)],
+  ['GET',  '/health',                                           'public',            health],
 
-  ['PUT',  '/v1/streams/:stream',                               'create_stream',     createStream(parts)],
-  ['GET',  '/v1/streams',                                       'tenant.inspect',    listStreams(parts)],
-  ['GET',  '/v1/streams/:stream',                               'stream.inspect',    describeStream(parts)],
-  ['PATCH', '/v1/streams/:stream',                              'tenant.administer', updateStream(parts)],
-  ['DELETE', '/v1/streams/:stream',                             'tenant.administer', deleteStream(parts)],
-  ['POST', '/v1/streams/:stream/purge',                         'tenant.administer', purgeStream(parts)],
-  ['POST', '/v1/streams/:stream/dead-letters/redrive',          'tenant.administer', redrive(parts)],
-  ['POST', '/v1/streams/:stream/records',                       'stream.publish',    publish(parts)],
-  ['POST', '/v1/streams/:stream/records/batch',                 'stream.publish',    publishBatch(parts)],
-  ['GET',  '/v1/streams/:stream/records',                       'stream.consume',    replay(parts)],
-  ['GET',  '/streams/:stream/records',                          'stream.consume',    legacyFetch(parts)],
+  ['PUT',  '/v1/streams/:stream',                               'create_stream',     createStream],
+  ['GET',  '/v1/streams',                                       'tenant.inspect',    listStreams],
+  ['GET',  '/v1/streams/:stream',                               'stream.inspect',    describeStream],
+  ['PATCH', '/v1/streams/:stream',                              'tenant.administer', updateStream],
+  ['DELETE', '/v1/streams/:stream',                             'tenant.administer', deleteStream],
+  ['POST', '/v1/streams/:stream/purge',                         'tenant.administer', purgeStream],
+  ['POST', '/v1/streams/:stream/dead-letters/redrive',          'tenant.administer', redrive],
+  ['POST', '/v1/streams/:stream/records',                       'stream.publish',    publish],
+  ['POST', '/v1/streams/:stream/records/batch',                 'stream.publish',    publishBatch],
+  ['GET',  '/v1/streams/:stream/records',                       'stream.consume',    replay],
+  ['GET',  '/streams/:stream/records',                          'stream.consume',    legacyFetch],
 
-  ['GET',  '/v1/streams/:stream/consumer-groups',               'stream.consume',    listGroups(parts)],
-  ['DELETE', GROUP,                                             'tenant.administer', deleteGroup(parts)],
-  ['POST', `${GROUP}/seek`,                                     'tenant.administer', seekGroup(parts)],
-  ['DELETE', CURSOR,                                            'tenant.administer', deleteCursor(parts)],
-  ['GET',  GROUP,                                               'stream.consume',    describeGroup(parts)],
-  ['GET',  `${GROUP}/leases`,                                   'stream.consume',    leases(parts)],
-  ['GET',  `${GROUP}/delayed`,                                  'stream.consume',    delayed(parts)],
-  ['GET',  `${GROUP}/replay-consumers`,                         'stream.consume',    replayConsumers(parts)],
-  ['GET',  `${GROUP}/cursors`,                                  'stream.consume',    cursors(parts)],
-  ['PUT',  CURSOR,                                              'stream.ack',        commitCursor(parts)],
-  ['POST', `${CURSOR}/rewind`,                                  'stream.ack',        rewindCursor(parts)],
+  ['GET',  '/v1/streams/:stream/consumer-groups',               'stream.consume',    listGroups],
+  ['DELETE', GROUP,                                             'tenant.administer', deleteGroup],
+  ['POST', `${GROUP}/seek`,                                     'tenant.administer', seekGroup],
+  ['DELETE', CURSOR,                                            'tenant.administer', deleteCursor],
+  ['GET',  GROUP,                                               'stream.consume',    describeGroup],
+  ['GET',  `${GROUP}/leases`,                                   'stream.consume',    leases],
+  ['GET',  `${GROUP}/delayed`,                                  'stream.consume',    delayed],
+  ['GET',  `${GROUP}/replay-consumers`,                         'stream.consume',    replayConsumers],
+  ['GET',  `${GROUP}/cursors`,                                  'stream.consume',    cursors],
+  ['PUT',  CURSOR,                                              'stream.ack',        commitCursor],
+  ['POST', `${CURSOR}/rewind`,                                  'stream.ack',        rewindCursor],
 
-  ['POST', `${GROUP}/claims`,                                   'stream.consume',    claim(parts)],
-  ['POST', `${DELIVERY}/ack`,                                   'stream.consume',    ack(parts)],
-  ['POST', `${DELIVERIES}/batch-ack`,                           'stream.consume',    batchAck(parts)],
-  ['POST', `${DELIVERY}/nack`,                                  'stream.consume',    nack(parts)],
-  ['POST', `${DELIVERY}/renew`,                                 'stream.consume',    renew(parts)],
-  ['POST', `${DELIVERY}/retry`,                                 'stream.consume',    retry(parts)],
-  ['POST', `${DELIVERY}/dead-letter`,                           'stream.consume',    deadLetter(parts)],
+  ['POST', `${GROUP}/claims`,                                   'stream.consume',    claim],
+  ['POST', `${DELIVERY}/ack`,                                   'stream.consume',    ack],
+  ['POST', `${DELIVERIES}/batch-ack`,                           'stream.consume',    batchAck],
+  ['POST', `${DELIVERY}/nack`,                                  'stream.consume',    nack],
+  ['POST', `${DELIVERY}/renew`,                                 'stream.consume',    renew],
+  ['POST', `${DELIVERY}/retry`,                                 'stream.consume',    retry],
+  ['POST', `${DELIVERY}/dead-letter`,                           'stream.consume',    deadLetter],
 
-  ['GET',  '/v1/replication/status',                            'tenant.inspect',    replicationStatus(parts)],
-  ['POST', '/v1/replication/workers/poll',                      'tenant.administer', pollWorkers(parts)],
-  ['POST', '/v1/replication/workers/pause',                     'tenant.administer', pauseWorker(parts)],
-  ['POST', '/v1/replication/workers/resume',                    'tenant.administer', resumeWorker(parts)],
-  ['POST', '/v1/replication/target/apply',                      'tenant.administer', applyReplica(parts)],
+  ['GET',  '/v1/replication/status',                            'tenant.inspect',    replicationStatus],
+  ['POST', '/v1/replication/workers/poll',                      'tenant.administer', pollWorkers],
+  ['POST', '/v1/replication/workers/pause',                     'tenant.administer', pauseWorker],
+  ['POST', '/v1/replication/workers/resume',                    'tenant.administer', resumeWorker],
+  ['POST', '/v1/replication/target/apply',                      'tenant.administer', applyReplica],
 
-  ['GET',  '/v1/audit/events',                                  'tenant.administer', auditEvents(parts)],
-  ['GET',  '/v1/audit/export',                                  'tenant.administer', auditExport(parts)],
-  ['GET',  '/metrics',                                          'tenant.inspect',    metrics(parts)],
-  ['GET',  '/streams/:stream/retention/dry-run',                'stream.inspect',    retentionDryRun(parts)],
-  ['GET',  '/streams/:stream/tiering/readiness',                'stream.inspect',    tieringReadiness(parts)],
-  ['GET',  '/streams/:stream/tiering/archive-manifest',         'stream.inspect',    archiveManifest(parts)],
-  ['GET',  '/streams/:stream/quarantine',                       'stream.inspect',    quarantine(parts)],
-  ['POST', '/streams/:stream/quarantine/:incident/acknowledge', 'tenant.administer', acknowledgeQuarantine(parts)],
+  ['GET',  '/v1/audit/events',                                  'tenant.administer', auditEvents],
+  ['GET',  '/v1/audit/export',                                  'tenant.administer', auditExport],
+  ['GET',  '/metrics',                                          'tenant.inspect',    metrics],
+  ['GET',  '/streams/:stream/retention/dry-run',                'stream.inspect',    retentionDryRun],
+  ['GET',  '/streams/:stream/tiering/readiness',                'stream.inspect',    tieringReadiness],
+  ['GET',  '/streams/:stream/tiering/archive-manifest',         'stream.inspect',    archiveManifest],
+  ['GET',  '/streams/:stream/quarantine',                       'stream.inspect',    quarantine],
+  ['POST', '/streams/:stream/quarantine/:incident/acknowledge', 'tenant.administer', acknowledgeQuarantine],
 ]
+
+export const brokerRoutes = (parts: BrokerHttpParts): readonly BrokerRoute[] =>
+  ROWS.map(([method, path, permission, make]) => [method, path, permission, make(partsOf(parts, path, permission))])
+
+/** R1 */
+function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 'public'): RouteParts {
+  const isOfStream = path.includes('/:stream')
+  const demanded = (identity: Identity, permission: Permission, stream: string | null): void => {
+    if (identity.grants.allow(permission, stream)) return
+    const refused = denied(permission)
+    parts.onRefused(identity, refused, stream)
+    throw refused
+  }
+  return {
+    ...parts,
+    admit(head, exchange) {
+      assert(permission !== 'public', 'a public route has no caller')
+      const identity = identify(parts, head, exchange)
+      demanded(identity, permission, isOfStream ? streamAsked(head) : null)
+      return identity
+    },
+    demand: demanded,
+  }
+}
+
+function identify({ access, onRefused }: BrokerHttpParts, head: RequestHead, exchange: Exchange): Identity {
+  try {
+    return access.identify(head, exchange)
+  } catch (error) {
+    if (error instanceof BrokerError) onRefused(null, error, null)
+    throw error
+  }
+}
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
   const { guard } = parts
@@ -118,23 +152,41 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     guard === null
       ? endpoint
       : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
+  /** R2 */
+  const isIdentified = (head: RequestHead, exchange: Exchange): boolean => {
+    try {
+      identify(parts, head, exchange)
+      return true
+    } catch (error) {
+      answerFailure(parts, exchange, error)
+      return false
+    }
+  }
+  const identified = (endpoint: Endpoint): Endpoint => ({
+    ...endpoint,
+    begin: (head, exchange) => isIdentified(head, exchange) && endpoint.begin(head, exchange),
+  })
   const routes = brokerRoutes(parts).map(([method, path, permission, endpoint]): Route => ({
     method,
     path,
     endpoint: permission === 'public' ? endpoint : kept(endpoint),
   }))
-  routes.push({ method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) })
+  routes.push({ method: 'GET', path: '/readyz', endpoint: identified(readyEndpoint(parts.health)) })
   const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
     pathParameters: PATH_PARAMETERS,
   })
+  const openApi = kept(identified(documentEndpoint(document)))
   return {
     name: 'broker',
     requestIdHeader: 'x-request-id',
     ownRequestIds: 'visible',
     requestIdPrefix: 'req-',
-    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: kept(documentEndpoint(document)) }],
-    notFound: (_head, exchange) => answerRefusal(parts, exchange, refuse('not_found', 'there is no such route')),
-    methodNotAllowed: (_head, exchange, allow) => {
+    routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: openApi }],
+    notFound(head, exchange) {
+      if (isIdentified(head, exchange)) answerRefusal(parts, exchange, refuse('not_found', 'there is no such route'))
+    },
+    methodNotAllowed(head, exchange, allow) {
+      if (!isIdentified(head, exchange)) return
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(parts, exchange, refused, [['allow', allow.join(', ')]])
     },

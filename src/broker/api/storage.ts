@@ -11,7 +11,7 @@ import {
   TieringReadinessReply,
 } from '../wire/storage-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { UNSIGNED, integerOf, integerSchema } from './query.ts'
 import type { QueryRules } from './query.ts'
 import { incidentOf, streamOf } from './request.ts'
@@ -27,7 +27,7 @@ const TIERING_ERRORS: readonly RefusalCode[] = [
   'tiering_manifest_failed',
 ]
 
-export const retentionDryRun = (parts: BrokerHttpParts): Endpoint =>
+export const retentionDryRun = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'What retention would remove now; changes nothing',
     path: streamOf,
@@ -38,7 +38,7 @@ export const retentionDryRun = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.retentionPlan(answer, caller, path, query),
   })
 
-export const tieringReadiness = (parts: BrokerHttpParts): Endpoint =>
+export const tieringReadiness = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Which segments of a stream could be moved to an archive',
     path: streamOf,
@@ -49,7 +49,7 @@ export const tieringReadiness = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.tieringReadiness(answer, caller, path, query),
   })
 
-export const archiveManifest = (parts: BrokerHttpParts): Endpoint =>
+export const archiveManifest = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'The files that an archive of the stream consists of',
     path: streamOf,
@@ -69,7 +69,7 @@ const limitRules = (invalid: RefusalCode): QueryRules<RetentionLimits> => ({
   }),
 })
 
-export const quarantine = (parts: BrokerHttpParts): Endpoint =>
+export const quarantine = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Damaged ranges that hold records of the stream, without payloads',
     path: streamOf,
@@ -79,7 +79,7 @@ export const quarantine = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.quarantine(inSlices(answer, 'incidents', parts.turn), caller, path),
   })
 
-export const acknowledgeQuarantine = (parts: BrokerHttpParts): Endpoint =>
+export const acknowledgeQuarantine = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Acknowledge an incident; audited',
     path: incidentOf,

@@ -11,13 +11,14 @@ import {
   UpdateStreamReply,
 } from '../wire/record-answers.ts'
 import { CreateStreamBody, PurgeStreamBody, RedriveBody, UpdateStreamBody } from '../wire/requests.ts'
+import type { Identity } from './access.ts'
 import { brokerEndpoint } from './endpoint.ts'
-import type { BrokerHttpParts } from './parts.ts'
+import type { RouteParts } from './parts.ts'
 import { forceRules } from './query.ts'
 import { noPath, streamOf } from './request.ts'
 import { inSlices } from './sliced-json.ts'
 
-export const createStream = (parts: BrokerHttpParts): Endpoint =>
+export const createStream = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Create a stream',
     path: streamOf,
@@ -26,10 +27,13 @@ export const createStream = (parts: BrokerHttpParts): Endpoint =>
     reply: CreateStreamReply,
     status: 201,
     errors: ['invalid_request', 'stream_already_exists', 'internal_error'],
-    handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.createStream(answer, caller, path, body),
+    handle({ admitted: { caller, path }, body }, answer) {
+      demandTarget(parts, caller, body.failure_policy?.dead_letter_stream)
+      parts.operations.createStream(answer, caller, path, body)
+    },
   })
 
-export const listStreams = (parts: BrokerHttpParts): Endpoint =>
+export const listStreams = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'The streams of the tenant',
     path: noPath,
@@ -39,7 +43,7 @@ export const listStreams = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.listStreams(inSlices(answer, 'streams', parts.turn), caller),
   })
 
-export const describeStream = (parts: BrokerHttpParts): Endpoint =>
+export const describeStream = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'One stream',
     path: streamOf,
@@ -55,7 +59,7 @@ const LIFE_CYCLE_ERRORS: readonly RefusalCode[] = [
   'internal_error',
 ]
 
-export const updateStream = (parts: BrokerHttpParts): Endpoint =>
+export const updateStream = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: change retention, failure policy and default durability; audited',
     path: streamOf,
@@ -63,11 +67,13 @@ export const updateStream = (parts: BrokerHttpParts): Endpoint =>
     body: UpdateStreamBody,
     reply: UpdateStreamReply,
     errors: LIFE_CYCLE_ERRORS,
-    handle: ({ admitted: { caller, path, query }, body }, answer) =>
-      parts.operations.updateStream(answer, caller, path, body, query),
+    handle({ admitted: { caller, path, query }, body }, answer) {
+      demandTarget(parts, caller, body.failure_policy?.dead_letter_stream)
+      parts.operations.updateStream(answer, caller, path, body, query)
+    },
   })
 
-export const deleteStream = (parts: BrokerHttpParts): Endpoint =>
+export const deleteStream = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: delete a stream with its records, consumer groups and cursors; audited',
     path: streamOf,
@@ -78,7 +84,7 @@ export const deleteStream = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.deleteStream(answer, caller, path, query),
   })
 
-export const purgeStream = (parts: BrokerHttpParts): Endpoint =>
+export const purgeStream = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: remove the records below an offset; audited',
     path: streamOf,
@@ -90,7 +96,7 @@ export const purgeStream = (parts: BrokerHttpParts): Endpoint =>
       parts.operations.purgeStream(answer, caller, path, body, query),
   })
 
-export const redrive = (parts: BrokerHttpParts): Endpoint =>
+export const redrive = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
     summary: 'Extension: put dead letters back into the streams they came from, each once; audited',
     path: streamOf,
@@ -100,3 +106,8 @@ export const redrive = (parts: BrokerHttpParts): Endpoint =>
     errors: LIFE_CYCLE_ERRORS,
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.redrive(answer, caller, path, body),
   })
+
+/** Whoever has records copied to a stream must be allowed to publish there. @throws BrokerError authorization_denied */
+function demandTarget(parts: RouteParts, caller: Identity, target: string | null | undefined): void {
+  if (typeof target === 'string') parts.demand(caller, 'stream.publish', target)
+}

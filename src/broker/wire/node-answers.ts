@@ -37,6 +37,13 @@ export const ReplicaApplyReply = Type.Object({
 })
 export type ReplicaApplyReply = Static<typeof ReplicaApplyReply>
 
+/** What everybody is told of the health. */
+export const StrangerHealthReply = Type.Object({
+  status: Type.String(),
+  service: Type.Literal('mq'),
+  version: Type.String(),
+})
+
 export const HealthReply = Type.Object({
   status: Type.String(),
   service: Type.Literal('mq'),

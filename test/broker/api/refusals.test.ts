@@ -105,8 +105,10 @@ describe('the broker’s refusals', () => {
 
     it('of the credentials comes first', async () => {
       const closed = await TestBroker.start({
-        authenticate: () => {
-          throw refuse('authentication_required', 'who are you?')
+        access: {
+          identify() {
+            throw refuse('authentication_required', 'who are you?')
+          },
         },
       })
       for (const [method, path] of [
@@ -208,8 +210,10 @@ describe('the broker’s refusals', () => {
 
     it('while a request begins is answered as well', async () => {
       const broken = await TestBroker.start({
-        authenticate: () => {
-          throw new Error('bug')
+        access: {
+          identify() {
+            throw new Error('bug')
+          },
         },
       })
       assertRefused(await broken.ask('GET', '/v1/streams'), 500, 'internal_error')

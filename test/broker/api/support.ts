@@ -1,6 +1,7 @@
 /** The broker's routes over a listening server, with operations that only remember what they were asked. */
 import assert from 'node:assert/strict'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
+import { openAccess } from '../../../src/broker/api/access.ts'
 import { brokerService } from '../../../src/broker/api/routes.ts'
 import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
@@ -357,6 +358,7 @@ export class TestBroker {
   readonly calls: Call[] = []
   readonly counters = new BrokerCounters()
   readonly clock = new TestClock()
+  readonly refused: Parameters<BrokerHttpParts['onRefused']>[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
   /** What the next operations do instead of answering. */
   instead: ((call: Call) => unknown) | null = null
@@ -383,7 +385,8 @@ export class TestBroker {
       metrics: null,
       counters: broker.counters,
       maxBodyBytes: MAX_BODY_BYTES,
-      authenticate: () => CALLER,
+      access: openAccess(CALLER),
+      onRefused: (...refused) => void broker.refused.push(refused),
       guard: new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [] }),
       turn: () => Promise.resolve(),
       logger,
@@ -439,7 +442,8 @@ export class TestBroker {
       [name],
     )
     const [caller, ...args] = calls[0]!.args
-    assert.deepEqual(caller, CALLER)
+    const { tenant, principal } = caller as Caller // of every operation
+    assert.deepEqual({ tenant, principal }, CALLER)
     return args
   }
 

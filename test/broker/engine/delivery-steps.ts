@@ -107,10 +107,16 @@ export class DeliverySteps extends Steps {
     )
     const { tokens } = this.reference
     assert.equal(answer.subscription_id, tokens.subscription(claim.groupNumber, claim.claimNumber))
-    const records = this.reference.groups[claim.groupNumber]!.stream.records
+    const { stream: leased, queue } = this.reference.groups[claim.groupNumber]!
+    const { records } = leased
+    const shown = new Set(answer.deliveries.map(({ offset }) => offset))
+    // What was moved or removed while it was read is left out, and its lease is over.
+    const isHeld = ({ offset, attempt }: { offset: number; attempt: number }): boolean =>
+      shown.has(offset) || queue.find(offset, attempt, this.world.nowMs).kind === 'active'
+    const kept = given.filter(isHeld)
     assert.deepEqual(
       answer.deliveries.map(({ delivery_id, offset, attempt, record }) => ({ delivery_id, offset, attempt, record })),
-      given.map(({ offset, attempt }) => ({
+      kept.map(({ offset, attempt }) => ({
         delivery_id: tokens.delivery(claim.groupNumber, offset, attempt),
         offset,
         attempt,

@@ -285,7 +285,9 @@ export class Reference {
         assert.ok(found.kind === 'active' && valueMs > found.expiresAtMs, 'a lease is prolonged')
         queue.applyRenew(offset, attempt, valueMs)
       } else {
-        const policy = stream.config.failure_policy
+        // The broker itself gives back what it could not read, and says no reason.
+        const isUnread = !isExpired && reason === undefined && intent.retryDelayMs === undefined
+        const policy = isUnread ? null : stream.config.failure_policy
         const delayMs = intent.retryDelayMs ?? policy?.retry_delay_millis ?? 0
         assert.equal(valueMs, delayMs === 0 ? 0 : atMs + delayMs, 'delayed as asked for')
         if (intent.retryDelayMs === undefined && policy) assert.ok(attempt < policy.max_attempts, 'no attempt is left')

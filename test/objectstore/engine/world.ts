@@ -37,6 +37,8 @@ import { turn } from '../../support/turn.ts'
 export const EXTENT_BYTES = 1024
 export const SEGMENT_BYTES = 3 * 1024
 export const UPLOAD_TTL_MS = 100_000
+/** Without a change that shows, after which nothing is under way: a body goes from lane to lane. */
+const QUIET_STEPS = 8
 /** A frame takes at most half of it. */
 const RING_BYTES = 1 << 15
 const LANES = 2
@@ -222,7 +224,7 @@ export class StoreWorld extends EngineWorld {
   /** Until nobody has anything to do. */
   async flush(): Promise<void> {
     this.holdsReads = this.holdsWrites = this.holdsScans = this.holdsDigests = false
-    for (let quiet = 0; quiet < 3; quiet += 1) {
+    for (let quiet = 0; quiet < QUIET_STEPS; quiet += 1) {
       const before = this.#work()
       await this.step()
       if (before !== this.#work()) quiet = 0
@@ -233,7 +235,8 @@ export class StoreWorld extends EngineWorld {
   #work(): string {
     const { log, core, arena } = this
     const served = this.#reads.served + this.#writes.served + this.#scans.served
-    return `${log.written} ${log.segments.length} ${core.appender.inFlight} ${arena.usedBytes} ${served}`
+    const { tail, inFlight } = core.appender
+    return `${log.written} ${log.segments.length} ${tail} ${inFlight} ${arena.usedBytes} ${served}`
   }
 
   /** One of those that were started. */

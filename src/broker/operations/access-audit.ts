@@ -1,0 +1,58 @@
+/**
+ * Audit events of access: who was refused, and keys that were read again.
+ *
+ * U1  at most one refusal a second and principal: whoever is refused in a loop must not fill the log
+ * U2  an event that the log does not take is lost, and nobody is refused or served another way for it
+ */
+import { FrameNotTaken } from '../../engine/appender.ts'
+import type { Core } from '../engine/core.ts'
+import type { Caller } from '../operations.ts'
+
+const REFUSALS_EVERY_MS = 1000
+/** Principals that are remembered. */
+const REMEMBERED_MAX = 10_000
+
+export class AccessAudit {
+  readonly #core: Core
+  readonly #nowMs: () => number
+  /** By tenant and principal: when its last event was, in order of time. */
+  readonly #last = new Map<string, number>()
+
+  /** @param nowMs monotonic */
+  constructor(core: Core, nowMs: () => number) {
+    this.#core = core
+    this.#nowMs = nowMs
+  }
+
+  /** U1 */
+  refused(caller: Caller, message: string, stream: string | null): void {
+    const { tenant, principal } = caller
+    const name = JSON.stringify([tenant, principal])
+    const nowMs = this.#nowMs()
+    if (nowMs - (this.#last.get(name) ?? -Infinity) < REFUSALS_EVERY_MS) return
+    this.#last.delete(name)
+    this.#last.set(name, nowMs)
+    if (this.#last.size > REMEMBERED_MAX) this.#last.delete(this.#last.keys().next().value!)
+    this.#append(caller, 'authorization_denied', stream, { message })
+  }
+
+  /** @param tenants that have keys now */
+  keysRead(tenants: Iterable<string>): void {
+    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'credentials_reloaded', null, {})
+  }
+
+  /** U2 */
+  #append({ tenant, principal }: Caller, kind: string, stream: string | null, detail: Record<string, unknown>): void {
+    const core = this.#core
+    const { nextOffset, before } = core.auditOf(tenant)
+    const at_ms = core.time.wallMs()
+    const event = { event_kind: kind, event_id: null, at_ms, tenant, principal, stream, detail }
+    try {
+      for (const frame of before) core.engine.appendSilently(frame)
+      const change = { kind: 'audit', ...event, audit_offset: nextOffset } as const
+      core.engine.appendSilently(core.changeFrame(change, 'finish'))
+    } catch (error) {
+      if (!(error instanceof FrameNotTaken)) throw error
+    }
+  }
+}

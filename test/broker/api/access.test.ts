@@ -1,0 +1,188 @@
+/** Who may do what: every route against every permission, in every mode that asks for credentials. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, describe, it } from 'node:test'
+import { KeyAccess, ProxyAccess } from '../../../src/broker/api/access.ts'
+import type { Access } from '../../../src/broker/api/access.ts'
+import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
+import { brokerRoutes } from '../../../src/broker/api/routes.ts'
+import { Grants, PERMISSIONS } from '../../../src/broker/grants.ts'
+import { addressBlock } from '../../../src/addresses.ts'
+import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
+import { TestBroker, assertRefused } from './support.ts'
+
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
+const ROUTES = brokerRoutes(enough)
+const PROTECTED = ROUTES.filter(([, , permission]) => permission !== 'public')
+
+const keyOf = (name: string): string => `key-of-${name.replaceAll(' ', '-')}`
+const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** One key for each permission, one for each that is for other streams only, one without any. */
+const KEYS = [...PERMISSIONS, null].flatMap((permission) =>
+  (['all', 'elsewhere'] as const).map((where) => ({
+    keySha256: digestOf(keyOf(`${permission} ${where}`)),
+    tenant: 'acme',
+    principal: `${permission} ${where}`,
+    grants: permission === null ? [] : [{ permission, stream: where === 'all' ? null : 'elsewhere*' }],
+  })),
+)
+
+const HEADERS = { tenant: 'x-auth-tenant', principal: 'x-auth-principal', permissions: 'x-auth-permissions' }
+const proxies = (...addresses: string[]): TrustedProxies =>
+  new TrustedProxies(addresses.map((each) => addressBlock(each)!))
+
+interface Mode {
+  readonly access: Access
+  headersFor(permission: string | null, where: 'all' | 'elsewhere'): Record<string, string>
+}
+
+const MODES: Readonly<Record<string, Mode>> = {
+  'api-key': {
+    access: new KeyAccess(KEYS),
+    headersFor: (permission, where) => ({ authorization: `Bearer ${keyOf(`${permission} ${where}`)}` }),
+  },
+  external: {
+    access: new ProxyAccess(HEADERS, proxies('127.0.0.1')),
+    headersFor: (permission, where) => ({
+      'x-auth-tenant': 'acme',
+      'x-auth-principal': 'somebody',
+      'x-auth-permissions': permission === null ? '' : where === 'all' ? permission : `${permission}:elsewhere*`,
+    }),
+  },
+}
+
+const pathOf = (route: string): string =>
+  route.replaceAll(/:(\w+)/g, (_, name: string) => (name === 'stream' ? 'orders' : `a-${name}`))
+
+const brokers: TestBroker[] = []
+after(() => Promise.all(brokers.map((broker) => broker.stop())))
+
+async function start(access: Access): Promise<TestBroker> {
+  const broker = await TestBroker.start({ access, guard: null })
+  brokers.push(broker)
+  return broker
+}
+
+for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
+  describe(`in the mode ${mode}`, () => {
+    it('every route asks for its permission, for its stream, and for no other', async () => {
+      const broker = await start(access)
+      for (const [method, route, needed] of PROTECTED) {
+        const target = pathOf(route)
+        for (const permission of [...PERMISSIONS, null]) {
+          const { status } = await broker.ask(method, target, { headers: headersFor(permission, 'all') })
+          assert.equal(status === 403, permission !== needed, `${method} ${target} with ${permission}: ${status}`)
+          assert.notEqual(status, 401)
+          const elsewhere = await broker.ask(method, target, { headers: headersFor(permission, 'elsewhere') })
+          assertRefused(elsewhere, 403, 'authorization_denied')
+        }
+      }
+      const denied = broker.refused.filter(([identity]) => identity !== null)
+      assert.equal(denied.length, broker.refused.length, 'whose credentials hold is known')
+      assert.equal(denied.length, PROTECTED.length * (2 * (PERMISSIONS.length + 1) - 1))
+    })
+
+    it('everything but the health asks for credentials first, whatever else is wrong', async () => {
+      const broker = await start(access)
+      const others = [
+        ['GET', '/openapi.json'],
+        ['GET', '/readyz'],
+        ['GET', '/nowhere'],
+        ['DELETE', '/v1/streams'],
+        ['GET', '/v1/streams/%ff?x=1'],
+      ] as const
+      for (const [method, target] of [...PROTECTED.map(([m, route]) => [m, pathOf(route)] as const), ...others]) {
+        const reply = await broker.ask(method, target)
+        assertRefused(reply, 401, 'authentication_required')
+        assert.equal(reply.headers['www-authenticate'], 'Bearer')
+      }
+      for (const [method, target, status] of [
+        ['GET', '/openapi.json', 200],
+        ['GET', '/readyz', 200],
+        ['GET', '/nowhere', 404],
+        ['DELETE', '/v1/streams', 405],
+      ] as const) {
+        assert.equal((await broker.ask(method, target, { headers: headersFor(null, 'all') })).status, status)
+      }
+    })
+
+    it('strangers learn of the health only whether there is one', async () => {
+      const broker = await start(access)
+      const stranger = await broker.ask('GET', '/health')
+      assert.deepEqual(JSON.parse(stranger.text), { status: 'ok', service: 'mq', version: '1.2.3' })
+      const known = await broker.ask('GET', '/health', { headers: headersFor(null, 'all') })
+      assert.equal(JSON.parse(known.text).node_id, 'node-1')
+    })
+
+    it('whoever has records copied to a stream may publish there', async () => {
+      const broker = await start(access)
+      const body = { failure_policy: { max_attempts: 2, dead_letter_stream: 'dead' } }
+      const headers = headersFor('create_stream', 'all')
+      assertRefused(await broker.ask('PUT', '/v1/streams/orders', { headers, body }), 403, 'authorization_denied')
+      assert.equal((await broker.ask('PUT', '/v1/streams/orders', { headers, body: {} })).status, 201)
+      const delivery = '/v1/streams/orders/subscriptions/sub-1/deliveries/dlv-1/dead-letter'
+      const dead = { headers: headersFor('stream.consume', 'all'), body: { dead_letter_stream: 'dead', reason: 'bad' } }
+      assertRefused(await broker.ask('POST', delivery, dead), 403, 'authorization_denied')
+    })
+  })
+}
+
+describe('keys', () => {
+  it('that are unknown, wrong or no keys are refused in the same words', async () => {
+    const broker = await start(MODES['api-key']!.access)
+    const texts = new Set<string>()
+    for (const authorization of ['Bearer unknown', `Bearer ${keyOf('x')}`, 'Basic YTpi', 'Bearer', 'Bearer a b']) {
+      const reply = await broker.ask('GET', '/v1/streams', { headers: { authorization } })
+      assertRefused(reply, 401, 'authentication_failed')
+      texts.add(reply.text)
+    }
+    assert.equal(texts.size, 1)
+  })
+
+  it('are those of the file that was read last', async () => {
+    const [key] = KEYS
+    const access = new KeyAccess([key!])
+    const broker = await start(access)
+    const headers = { authorization: `Bearer ${keyOf(key!.principal)}` }
+    assert.notEqual((await broker.ask('GET', '/v1/streams', { headers })).status, 401)
+    access.replace([{ ...key!, keySha256: digestOf('another') }])
+    assert.equal((await broker.ask('GET', '/v1/streams', { headers })).status, 401)
+    const other = await broker.ask('GET', '/v1/streams', { headers: { authorization: 'bearer another' } })
+    assert.notEqual(other.status, 401)
+  })
+})
+
+describe('a proxy', () => {
+  it('is believed only at its address, and says for whom it asks', async () => {
+    const forged = await start(new ProxyAccess(HEADERS, proxies('10.0.0.1')))
+    const headers = MODES['external']!.headersFor('tenant.inspect', 'all')
+    assertRefused(await forged.ask('GET', '/v1/streams', { headers }), 401, 'authentication_failed')
+    const trusted = await start(new ProxyAccess(HEADERS, proxies('127.0.0.0/8')))
+    assert.equal((await trusted.ask('GET', '/v1/streams', { headers })).status, 200)
+    for (const missing of ['x-auth-tenant', 'x-auth-principal']) {
+      const reply = await trusted.ask('GET', '/v1/streams', { headers: { ...headers, [missing]: '' } })
+      assertRefused(reply, 401, 'authentication_required')
+    }
+    const spaced = await trusted.ask('GET', '/v1/streams', { headers: { ...headers, 'x-auth-tenant': 'a b' } })
+    assertRefused(spaced, 401, 'authentication_failed')
+  })
+})
+
+describe('grants', () => {
+  it('are for a name, for names that begin alike, or for all', () => {
+    const grants = new Grants([
+      { permission: 'stream.publish', stream: 'orders' },
+      { permission: 'stream.publish', stream: 'jobs-*' },
+      { permission: 'stream.consume', stream: '*' },
+      { permission: 'tenant.inspect', stream: 'orders' },
+    ])
+    const published = ['orders', 'orders2', 'jobs-', 'jobs-1', 'job', 'jobs-*'].filter((stream) =>
+      grants.allow('stream.publish', stream),
+    )
+    assert.deepEqual(published, ['orders', 'jobs-', 'jobs-1', 'jobs-*'])
+    assert(grants.allow('stream.consume', 'anything'))
+    assert(!grants.allow('tenant.inspect', null), 'a grant for a stream is none for the tenant')
+    assert(!grants.allow('stream.ack', 'orders'))
+  })
+})
