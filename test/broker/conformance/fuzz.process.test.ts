@@ -66,11 +66,12 @@ const TOKENS: Readonly<Record<string, fc.Arbitrary<string>>> = {
 }
 const NEW_STREAM = fc.nat(999).map((number) => `new ${number}`)
 const tokensOf = ({ method, path }: Route): fc.Arbitrary<string[]> => {
-  const places = placesOf(path).map((name) =>
-    method === 'PUT' && path.endsWith('/{stream}') ? NEW_STREAM : TOKENS[name]!,
-  )
+  const places = placesOf(path).map((name) => (isOfWholeStream(method, path) ? NEW_STREAM : TOKENS[name]!))
   return fc.tuple(...places)
 }
+/** It creates, changes, empties or deletes one, and the others need theirs. */
+const isOfWholeStream = (method: string, path: string): boolean =>
+  path.endsWith('/purge') || (path.endsWith('/{stream}') && method !== 'GET')
 const placesOf = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
 
 function pathOf(path: string, tokens: readonly string[]): string {
@@ -202,7 +203,8 @@ describe('any request', () => {
     )
     await fc.assert(
       fc.asyncProperty(withBody, bytes, async (route, bytes) => {
-        const tokens = placesOf(route.path).map((name) => (name === 'stream' ? stream.name : 'x'))
+        const name = isOfWholeStream(route.method, route.path) ? 'new' : stream.name
+        const tokens = placesOf(route.path).map((place) => (place === 'stream' ? name : 'x'))
         assertTakenOrRefused(route, await broker.request(route.method, pathOf(route.path, tokens), bytes))
       }),
       { numRuns: 150 },

@@ -94,12 +94,12 @@ describe('what is outside of the table of routes', () => {
   })
   it('by its method is 405 method_not_allowed with Allow', async () => {
     for (const [method, path, allow] of [
-      ['DELETE', '/v1/streams/a', 'GET, HEAD, PUT'],
+      ['POST', '/v1/streams/a', 'DELETE, GET, HEAD, PATCH, PUT'],
       ['POST', '/v1/streams', 'GET, HEAD'],
       ['PATCH', '/v1/streams/a/records', 'GET, HEAD, POST'],
       ['GET', '/v1/streams/a/consumer-groups/g/claims', 'POST'],
       ['GET', '/v1/streams/a/subscriptions/s/deliveries/d/ack', 'POST'],
-      ['GET', '/v1/streams/a/consumer-groups/g/cursors/c', 'PUT'],
+      ['GET', '/v1/streams/a/consumer-groups/g/cursors/c', 'DELETE, PUT'],
       ['POST', '/health', 'GET, HEAD'],
       ['PUT', '/v1/audit/events', 'GET, HEAD'],
       ['OPTIONS', '/metrics', 'GET, HEAD'],
@@ -149,7 +149,7 @@ describe('GET /openapi.json', () => {
       ['/health', 'get'],
       ['/metrics', 'get'],
       ['/v1/streams', 'get'],
-      ['/v1/streams/{stream}', 'get', 'put'],
+      ['/v1/streams/{stream}', 'delete', 'get', 'patch', 'put'],
       ['/v1/streams/{stream}/records', 'get', 'post'],
       ['/v1/streams/{stream}/consumer-groups/{group}/claims', 'post'],
       ['/v1/streams/{stream}/subscriptions/{subscription}/deliveries/{delivery}/dead-letter', 'post'],
