@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { parseBrokerKeys } from '../../src/config/broker-credentials.ts'
 import { parseQuotas } from '../../src/config/quotas.ts'
 import { parseCredentials } from '../../src/objectstore/s3/auth/credentials.ts'
 import { parseTenantPolicy } from '../../src/logstore/tenants/tenant-policy-file.ts'
@@ -184,6 +185,12 @@ test('the example of a quotas file is one', () => {
     consumersPerGroup: 16,
     replicationEgressBytesPerSecond: null,
   })
+})
+
+test('the example of a file of keys of the broker is one', () => {
+  const [example] = blocksOf(readme, 'brokerkeys')
+  const [key] = parseBrokerKeys(example!.text)
+  assert.deepEqual([key?.tenant, key?.principal, key?.grants.length], ['acme', 'shop', 3])
 })
 
 test('the example of a credentials file is one', () => {

@@ -34,7 +34,7 @@ const proxies = (...addresses: string[]): TrustedProxies =>
 
 interface Mode {
   readonly access: Access
-  headersFor(permission: string | null, where: 'all' | 'elsewhere'): Record<string, string>
+  readonly headersFor: (permission: string | null, where: 'all' | 'elsewhere') => Record<string, string>
 }
 
 const MODES: Readonly<Record<string, Mode>> = {

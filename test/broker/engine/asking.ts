@@ -6,7 +6,15 @@
  * H2  what was refused has left nothing behind; what was answered has, for ever, exactly what the answer says
  */
 import assert from 'node:assert/strict'
-import { FRAME_CLAIM, FRAME_DEAD_LETTER, FRAME_REDRIVE, decodeDeadLetter } from '../../../src/broker/frames.ts'
+import {
+  FRAME_CLAIM,
+  FRAME_DEAD_LETTER,
+  FRAME_REDRIVE,
+  FRAME_RESOLVE,
+  decodeDeadLetter,
+  decodeResolve,
+} from '../../../src/broker/frames.ts'
+import type { ResolveEntry } from '../../../src/broker/frames.ts'
 import { decodeChange } from '../../../src/broker/frames/change.ts'
 import { CALLER, Pending } from '../../support/broker-world.ts'
 import type { BrokerWorld, Outcome } from '../../support/broker-world.ts'
@@ -202,7 +210,11 @@ const isAside = (frame: TracedFrame): boolean =>
   isPreparation(frame) ||
   frame.type === FRAME_CLAIM ||
   decodeChange(frame.payload)?.kind === 'observation' ||
-  (frame.type === FRAME_DEAD_LETTER && decodeDeadLetter(frame.payload)?.cause === 'expiry')
+  (frame.type === FRAME_DEAD_LETTER && decodeDeadLetter(frame.payload)?.cause === 'expiry') ||
+  (frame.type === FRAME_RESOLVE && decodeResolve(frame.payload)!.every(isOfNobody))
+
+/** Of no client: a lease that is over, or whose record could not be read. */
+const isOfNobody = ({ verb, reason }: ResolveEntry): boolean => verb === 'release' && reason === undefined
 
 const describeError = (outcome: Outcome<unknown>): string =>
   outcome.kind === 'refused' && outcome.error instanceof Error ? (outcome.error.stack ?? '') : JSON.stringify(outcome)
