@@ -224,7 +224,7 @@ export class Core {
   }
 
   acknowledgementOf(durability: RecordDurability | 'local-quorum'): Acknowledgement {
-    if (durability === 'local-sync') return SYNCED
+    if (durability === 'local-sync') return ACKNOWLEDGED_SYNCED
     if (durability === 'local-append') return WRITTEN
     if (durability === 'volatile') return VOLATILE
     return { durability: 'local-quorum', durable: true, replicas: this.writeQuorum }
@@ -250,7 +250,9 @@ export class Core {
   }
 }
 
-const SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
+/** Of frames that let records go, whatever the flush policy: after a power cut nobody must ask for a segment that went for one. */
+export const SYNCED = { durability: 'sync' } as const
+const ACKNOWLEDGED_SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
 const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }
 export const VOLATILE: Acknowledgement = { durability: 'volatile', durable: false, replicas: 0 }
 

@@ -8,6 +8,7 @@ import { Cleaning } from '../../engine/cleaning.ts'
 import type { Upkeep } from '../../engine/upkeep.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { SegmentInfo } from '../../log/log.ts'
+import { SYNCED } from './core.ts'
 import type { Core } from './core.ts'
 import { liveBytesOf, moveOut } from './relocation.ts'
 import { cursorFloorOf, hasLimits, planRetention } from './retention-plan.ts'
@@ -78,7 +79,8 @@ export class Retainer implements Upkeep {
       removed_bytes: removedBytes,
       at_ms: core.time.wallMs(),
     } as const
-    const stored = core.store(core.changeFrame(retained, 'finish'), 'internal_error')
+    const frame = { ...core.changeFrame(retained, 'finish'), ...SYNCED }
+    const stored = core.store(frame, 'internal_error')
     core.tellLater(stream)
     await stored
   }

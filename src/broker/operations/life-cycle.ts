@@ -15,6 +15,7 @@ import type { BrokerError } from '../refusals.ts'
 import type { CursorDeleteReply, GroupDeleteReply, GroupSeekReply } from '../wire/group-answers.ts'
 import type { DeleteStreamReply, PurgeStreamReply, UpdateStreamReply } from '../wire/record-answers.ts'
 import type { PurgeStreamBody, SeekBody, UpdateStreamBody } from '../wire/requests.ts'
+import { SYNCED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { cursorFloorOf } from '../engine/retention-plan.ts'
 import { groupOf, refuseAuditStream, settableStream } from './groups.ts'
@@ -94,7 +95,7 @@ export class LifeCycle {
     return {
       kind: 'change',
       before,
-      frame: { ...core.changeFrame(change, 'finish'), onTaken },
+      frame: { ...core.changeFrame(change, 'finish'), ...SYNCED, onTaken },
       reply: () => ({
         api_version: 'v1',
         stream: name,
@@ -153,7 +154,7 @@ export class LifeCycle {
     return {
       kind: 'change',
       before,
-      frame: { ...core.changeFrame(change, 'finish'), onTaken: () => core.tellLater(stream) },
+      frame: { ...core.changeFrame(change, 'finish'), ...SYNCED, onTaken: () => core.tellLater(stream) },
       reply: () => ({
         api_version: 'v1',
         stream: name,

@@ -1,7 +1,8 @@
 /** Who may do what: every route against every permission, in every mode that asks for credentials. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
 import { KeyAccess, ProxyAccess } from '../../../src/broker/api/access.ts'
 import type { Access } from '../../../src/broker/api/access.ts'
 import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
@@ -55,19 +56,16 @@ const MODES: Readonly<Record<string, Mode>> = {
 const pathOf = (route: string): string =>
   route.replaceAll(/:(\w+)/g, (_, name: string) => (name === 'stream' ? 'orders' : `a-${name}`))
 
-const brokers: TestBroker[] = []
-after(() => Promise.all(brokers.map((broker) => broker.stop())))
-
-async function start(access: Access): Promise<TestBroker> {
+async function start(context: TestContext, access: Access): Promise<TestBroker> {
   const broker = await TestBroker.start({ access, guard: null })
-  brokers.push(broker)
+  context.after(() => broker.stop())
   return broker
 }
 
 for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
   describe(`in the mode ${mode}`, () => {
-    it('every route asks for its permission, for its stream, and for no other', async () => {
-      const broker = await start(access)
+    it('every route asks for its permission, for its stream, and for no other', async (context) => {
+      const broker = await start(context, access)
       for (const [method, route, needed] of PROTECTED) {
         const target = pathOf(route)
         for (const permission of [...PERMISSIONS, null]) {
@@ -83,8 +81,8 @@ for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
       assert.equal(denied.length, PROTECTED.length * (2 * (PERMISSIONS.length + 1) - 1))
     })
 
-    it('everything but the health asks for credentials first, whatever else is wrong', async () => {
-      const broker = await start(access)
+    it('everything but the health asks for credentials first, whatever else is wrong', async (context) => {
+      const broker = await start(context, access)
       const others = [
         ['GET', '/openapi.json'],
         ['GET', '/readyz'],
@@ -107,16 +105,16 @@ for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
       }
     })
 
-    it('strangers learn of the health only whether there is one', async () => {
-      const broker = await start(access)
+    it('strangers learn of the health only whether there is one', async (context) => {
+      const broker = await start(context, access)
       const stranger = await broker.ask('GET', '/health')
       assert.deepEqual(JSON.parse(stranger.text), { status: 'ok', service: 'mq', version: '1.2.3' })
       const known = await broker.ask('GET', '/health', { headers: headersFor(null, 'all') })
       assert.equal(JSON.parse(known.text).node_id, 'node-1')
     })
 
-    it('whoever has records copied to a stream may publish there', async () => {
-      const broker = await start(access)
+    it('whoever has records copied to a stream may publish there', async (context) => {
+      const broker = await start(context, access)
       const body = { failure_policy: { max_attempts: 2, dead_letter_stream: 'dead' } }
       const headers = headersFor('create_stream', 'all')
       assertRefused(await broker.ask('PUT', '/v1/streams/orders', { headers, body }), 403, 'authorization_denied')
@@ -129,8 +127,8 @@ for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
 }
 
 describe('keys', () => {
-  it('that are unknown, wrong or no keys are refused in the same words', async () => {
-    const broker = await start(MODES['api-key']!.access)
+  it('that are unknown, wrong or no keys are refused in the same words', async (context) => {
+    const broker = await start(context, MODES['api-key']!.access)
     const texts = new Set<string>()
     for (const authorization of ['Bearer unknown', `Bearer ${keyOf('x')}`, 'Basic YTpi', 'Bearer', 'Bearer a b']) {
       const reply = await broker.ask('GET', '/v1/streams', { headers: { authorization } })
@@ -140,10 +138,10 @@ describe('keys', () => {
     assert.equal(texts.size, 1)
   })
 
-  it('are those of the file that was read last', async () => {
+  it('are those of the file that was read last', async (context) => {
     const [key] = KEYS
     const access = new KeyAccess([key!])
-    const broker = await start(access)
+    const broker = await start(context, access)
     const headers = { authorization: `Bearer ${keyOf(key!.principal)}` }
     assert.notEqual((await broker.ask('GET', '/v1/streams', { headers })).status, 401)
     access.replace([{ ...key!, keySha256: digestOf('another') }])
@@ -154,11 +152,11 @@ describe('keys', () => {
 })
 
 describe('a proxy', () => {
-  it('is believed only at its address, and says for whom it asks', async () => {
-    const forged = await start(new ProxyAccess(HEADERS, proxies('10.0.0.1')))
+  it('is believed only at its address, and says for whom it asks', async (context) => {
+    const forged = await start(context, new ProxyAccess(HEADERS, proxies('10.0.0.1')))
     const headers = MODES['external']!.headersFor('tenant.inspect', 'all')
     assertRefused(await forged.ask('GET', '/v1/streams', { headers }), 401, 'authentication_failed')
-    const trusted = await start(new ProxyAccess(HEADERS, proxies('127.0.0.0/8')))
+    const trusted = await start(context, new ProxyAccess(HEADERS, proxies('127.0.0.0/8')))
     assert.equal((await trusted.ask('GET', '/v1/streams', { headers })).status, 200)
     for (const missing of ['x-auth-tenant', 'x-auth-principal']) {
       const reply = await trusted.ask('GET', '/v1/streams', { headers: { ...headers, [missing]: '' } })
