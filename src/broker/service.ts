@@ -173,8 +173,7 @@ function storageHealth({ log }: Core, health: Health): StorageHealth {
 }
 
 const tenantsOf = (auth: BrokerAuth): readonly string[] => {
-  if (auth.mode === 'insecure-local') return [LOCAL_CALLER.tenant]
-  return auth.mode === 'api-key' ? [...new Set(auth.keys.map(({ tenant }) => tenant))] : []
+  return auth.mode === 'api-key' ? [...new Set(auth.keys.map(({ tenant }) => tenant))] : [LOCAL_CALLER.tenant]
 }
 
 function accessOf(auth: BrokerAuth): Access {

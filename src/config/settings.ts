@@ -201,9 +201,11 @@ export function identityHeaders(given: WithDefault | Described): Setting<Readonl
       const named = entries.find(([name]) => name === part)
       return [part, named?.[1]?.toLowerCase() ?? ''] as const
     })
-    const isUsable = entries.length === headers.length && headers.every(([, name]) => HEADER_NAME.test(name))
-    if (isUsable) return Object.fromEntries(headers) as Record<IdentityPart, string> // one for each
-    throw new BadSetting('must be tenant=<header>,principal=<header>,permissions=<header>')
+    const names = new Set(headers.map(([, name]) => name))
+    const isUsable = entries.length === headers.length && names.size === headers.length
+    const areNames = headers.every(([, name]) => HEADER_NAME.test(name))
+    if (isUsable && areNames) return Object.fromEntries(headers) as Record<IdentityPart, string> // one for each
+    throw new BadSetting('must be tenant=<header>,principal=<header>,permissions=<header>, three different ones')
   })
 }
 

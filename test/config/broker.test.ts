@@ -144,6 +144,7 @@ describe('the broker’s settings', () => {
       'tenant=a',
       `${headers},more=x`,
       'tenant=a,principal=b,tenant=c',
+      'tenant=a,principal=a,permissions=a',
       'tenant=a b,principal=c,permissions=d',
     ]) {
       const problems = problemsOf({ ...external, MQ_AUTH_MODE: 'external', MQ_IDENTITY_HEADER: bad })

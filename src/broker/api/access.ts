@@ -4,7 +4,8 @@
  * A1  where credentials are asked for, they come before everything else: whoever has none learns nothing but that
  * A2  a key is looked up by its digest: how long that takes says nothing of the keys there are. Unknown and wrong are one answer. Headers that
  *     were right are remembered as a whole, as a digest costs a tenth of a publish
- * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy
+ * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy, and once: a proxy that adds its header
+ *     to that of its client is not believed
  */
 import { hash } from 'node:crypto'
 import type { BrokerKey } from '../../config/broker-credentials.ts'
@@ -35,8 +36,8 @@ export const openAccess = (caller: Caller): Access => {
   return { identify: () => identity }
 }
 
-const KNOWN_MAX = 10_000
-const SCHEME = /^Bearer +([\x21-\x7e]+)$/i
+const KNOWN_MAX = 1000
+const SCHEME = /^Bearer ([\x21-\x7e]{1,512})$/i
 
 /** Mode `api-key`. */
 export class KeyAccess implements Access {
@@ -105,6 +106,11 @@ export class ProxyAccess implements Access {
     if (tenant === '' || principal === '') {
       throw refuse('authentication_required', 'the proxy did not say for whom it asks')
     }
+    const all = head.headers()
+    for (const name of Object.values(this.#headers)) {
+      if ((all.get(name) ?? '') !== head.header(name))
+        throw refuse('authentication_failed', 'the proxy said more than once for whom it asks')
+    }
     if (!NAME.test(tenant) || !NAME.test(principal)) {
       throw refuse('authentication_failed', 'the names of tenant and principal have 1 to 256 printable characters')
     }
@@ -113,8 +119,9 @@ export class ProxyAccess implements Access {
 
   #grantsOf(list: string): Grants {
     const grants = list.split(',').flatMap((each): Grant[] => {
-      const [permission = '', stream] = each.trim().split(':', 2)
-      return isPermission(permission) ? [{ permission, stream: stream ?? null }] : []
+      const [permission = '', ...stream] = each.trim().split(':')
+      const pattern = stream.length === 0 ? null : stream.join(':') // names may have colons
+      return isPermission(permission) && pattern !== '' ? [{ permission, stream: pattern }] : []
     })
     return new Grants(grants)
   }

@@ -9,6 +9,7 @@ import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
 import { brokerRoutes } from '../../../src/broker/api/routes.ts'
 import { Grants, PERMISSIONS } from '../../../src/broker/grants.ts'
 import { addressBlock } from '../../../src/addresses.ts'
+import type { RequestHead } from '../../../src/http/exchange.ts'
 import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
 import { TestBroker, assertRefused } from './support.ts'
 
@@ -130,7 +131,14 @@ describe('keys', () => {
   it('that are unknown, wrong or no keys are refused in the same words', async (context) => {
     const broker = await start(context, MODES['api-key']!.access)
     const texts = new Set<string>()
-    for (const authorization of ['Bearer unknown', `Bearer ${keyOf('x')}`, 'Basic YTpi', 'Bearer', 'Bearer a b']) {
+    for (const authorization of [
+      'Bearer unknown',
+      `Bearer ${keyOf('x')}`,
+      'Basic YTpi',
+      'Bearer',
+      'Bearer a b',
+      `Bearer  ${keyOf(KEYS[0]!.principal)}`,
+    ]) {
       const reply = await broker.ask('GET', '/v1/streams', { headers: { authorization } })
       assertRefused(reply, 401, 'authentication_failed')
       texts.add(reply.text)
@@ -164,6 +172,39 @@ describe('a proxy', () => {
     }
     const spaced = await trusted.ask('GET', '/v1/streams', { headers: { ...headers, 'x-auth-tenant': 'a b' } })
     assertRefused(spaced, 401, 'authentication_failed')
+  })
+})
+
+describe('what a proxy says', () => {
+  const access = new ProxyAccess(HEADERS, proxies('127.0.0.1'))
+  const peer = { remoteAddress: '127.0.0.1' }
+  /** Values in their order: the first is what `header` gives. */
+  const headOf = (headers: Readonly<Record<string, readonly string[]>>): RequestHead => ({
+    method: 'GET',
+    path: '/v1/streams',
+    query: '',
+    contentLength: -1,
+    param: () => null,
+    header: (name) => headers[name]?.[0] ?? '',
+    headers: () => new Map(Object.entries(headers).map(([name, values]) => [name, values.join(',')])),
+  })
+  const said = { 'x-auth-tenant': ['acme'], 'x-auth-principal': ['ci'], 'x-auth-permissions': ['stream.publish:a:b'] }
+
+  it('counts once: a header that is there twice is the client’s, too', () => {
+    for (const name of Object.keys(said)) {
+      const forged = headOf({ ...said, [name]: ['tenant.administer', 'x'] })
+      assert.throws(() => access.identify(forged, peer), { code: 'authentication_failed' })
+    }
+  })
+
+  it('names streams whole, colons included; an empty name is none', () => {
+    const { grants } = access.identify(headOf(said), peer)
+    assert.deepEqual(
+      ['a', 'a:b', ''].map((stream) => grants.allow('stream.publish', stream)),
+      [false, true, false],
+    )
+    const empty = access.identify(headOf({ ...said, 'x-auth-permissions': ['stream.publish:'] }), peer)
+    assert(!empty.grants.allow('stream.publish', 'a'))
   })
 })
 
