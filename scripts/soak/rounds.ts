@@ -9,6 +9,7 @@ import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Random } from '../../bench/load/random.ts'
+import { messageOf } from '../../src/errors.ts'
 import type { Command, RunningService } from '../../test/support/process.ts'
 
 /** One start in so many is killed before it is ready. */
@@ -19,6 +20,7 @@ const EARLY_KILL_SHARE = 0.9
 /** One life in so many may last so many times longer than others. */
 const LIVES_PER_LONG_ONE = 8
 const LONG_LIFE = 3
+const LOG_CHARACTERS_SHOWN = 2000
 
 /** What whoever lets rounds run may choose. */
 export interface RoundOptions {
@@ -57,7 +59,7 @@ export interface KillCounts {
 export const lifeMs = (random: Random, maxMs: number): number =>
   random.between(0, random.between(1, LIVES_PER_LONG_ONE) === 1 ? LONG_LIFE * maxMs : maxMs)
 
-/** Ends the load in any case; shows what the server said when something is wrong. */
+/** Ends the load in any case; shows what the server said when something is wrong: all of it to the report, the end in the error. */
 export async function underLoad<Result>(
   load: { abandon(): void },
   server: RunningService,
@@ -68,7 +70,8 @@ export async function underLoad<Result>(
     return await run()
   } catch (error) {
     report?.(server.stderr)
-    throw error
+    const said = server.stderr.slice(-LOG_CHARACTERS_SHOWN)
+    throw new Error(`${messageOf(error)}\nThe log of the process ends with ${said}`, { cause: error })
   } finally {
     load.abandon()
   }

@@ -5,6 +5,8 @@ const TESTS_A_LINE = 500
 const OUTPUT_LINES_MAX = 40
 const FAILURE_LINES_MAX = 100
 const SLOWEST_SHOWN = 5
+const BRIEF_LINES_MAX = 20
+const BRIEF_CHARACTERS_MAX = 300
 /** What a test can come to. */
 const ENDS: ReadonlySet<Report['kind']> = new Set(['passed', 'failed', 'skipped', 'cancelled'])
 
@@ -70,6 +72,7 @@ export class Results {
     for (const file of new Set([...this.#failures.map((failure) => failure.file), ...this.#cancelled.keys()])) {
       this.#printFailuresOf(file)
     }
+    this.#printBriefly()
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
     this.#print(`\n${this.#passed} passed, ${this.failed} failed${skipped}`)
   }
@@ -85,6 +88,15 @@ export class Results {
     if (cancelled) this.#print(`\n  ${cancelled} tests of it did not run, because a hook or a suite failed`)
     const output = this.#output.get(file)?.trim()
     if (output) this.#print(`\n  its process printed last:\n${indented(output.split('\n'))}`)
+  }
+
+  /** Once more, a line each: of a long log often only the end is shown. */
+  #printBriefly(): void {
+    if (this.#failures.length > 0) this.#print('\nIn short:')
+    for (const { file, at, name, text } of this.#failures.slice(0, BRIEF_LINES_MAX)) {
+      const [said] = text.split('\n', 1)
+      this.#print(`  ${at ?? file}  ${name}: ${said!.slice(0, BRIEF_CHARACTERS_MAX)}`)
+    }
   }
 
   #seconds(): number {

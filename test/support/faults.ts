@@ -1,5 +1,6 @@
 /** The triggers that break a service with `inject.ts` in every thread of it. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './directories.ts'
 import type { RunningService } from './process.ts'
@@ -8,6 +9,7 @@ const INJECT = fileURLToPath(new URL('inject.ts', import.meta.url))
 
 /** A log is restarted in place five times a minute. */
 const MISSED_AFTER_MS = 15_000
+const LOG_CHARACTERS_SHOWN = 2000
 
 export class Faults {
   readonly #directory = temporaryDirectory()
@@ -27,7 +29,10 @@ export class Faults {
     const before = failures()
     let nextAtMs = 0
     return () => {
-      if (failures() > before) return true
+      if (failures() > before) {
+        this.clear(name) // or it may hit what comes next
+        return true
+      }
       if (performance.now() < nextAtMs) return false
       nextAtMs = performance.now() + MISSED_AFTER_MS
       this.set(name, content)
@@ -48,6 +53,11 @@ export class Breakable<Server extends RunningService> {
   protected constructor(server: Server, faults: Faults) {
     this.server = server
     this.faults = faults
+  }
+
+  /** Where the test fails, the runner shows how the service's log ended. */
+  protected noteLogOf(context: TestContext): void {
+    context.after(() => context.diagnostic(`the log ends with ${this.server.stderr.slice(-LOG_CHARACTERS_SHOWN)}`))
   }
 
   /** How often the service's log says so. */

@@ -92,7 +92,10 @@ export class Client {
       if (failures === 'undone') onUndone?.()
       return null
     }
-    assert(expected.includes(refusal.code), `${method} ${path} ${JSON.stringify(body)}: ${reply.status} ${reply.text}`)
+    assert(
+      expected.includes(refusal.code),
+      `${reply.status} ${reply.text} to ${method} ${path} ${JSON.stringify(body)}`,
+    )
     const { refusals } = this.#options.traffic
     refusals[refusal.code] = (refusals[refusal.code] ?? 0) + 1
     return { kind: 'refused', code: refusal.code }

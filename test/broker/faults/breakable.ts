@@ -23,6 +23,7 @@ export class BreakableBroker extends Breakable<BrokerServer> {
   async load(context: TestContext, options: Partial<LoadOptions> = {}): Promise<Load> {
     const load = await Load.start(() => this.server.readyLine.http, { seed: seedOf(context), ...options })
     context.after(() => load.abandon())
+    this.noteLogOf(context)
     return load
   }
 

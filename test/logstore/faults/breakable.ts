@@ -22,6 +22,7 @@ export class BreakableStore extends Breakable<LogStoreServer> {
   load(context: TestContext, seed: number): Load {
     const load = Load.start(this.server, { ...LOAD, seed, dataset: `soak-${this.#loads++}` })
     context.after(() => load.abandon())
+    this.noteLogOf(context)
     return load
   }
 

@@ -21,6 +21,7 @@ export class BreakableObjectStore extends Breakable<ObjectStoreServer> {
   async load(context: TestContext): Promise<Load> {
     const load = await Load.start(this.server, { seed: seedOf(context) })
     context.after(() => load.abandon())
+    this.noteLogOf(context)
     return load
   }
 
