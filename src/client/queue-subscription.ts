@@ -6,7 +6,7 @@
  * Q2  it ends when its loop is left, when it is told to stop, or by throwing what was tried again in vain. What it had claimed and not given
  *     out is given back then; what cannot be comes back when its lease expires
  * Q3  as long as it lives, it renews the leases of what it gave out and what it keeps (leases.ts). It says so when a lease is lost, and
- *     gives out nothing whose lease was
+ *     gives out nothing whose lease was. A loop that is not taken on lives until the client is closed
  * Q4  a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the delivery itself or the
  *     lease was lost. What is being handled when the subscription is told to stop is waited for
  */
@@ -37,6 +37,8 @@ export interface QueueParts {
   readonly timers: ClientTimers
   readonly leases: HeldLeases
   readonly stop: AbortSignal
+  /** Of the client: says stop before `stop` does, or with it. */
+  readonly closing: AbortSignal
   /** For each claim, so that it can be repeated; null: an answer cannot get lost. */
   readonly claimId: (() => string) | null
 }
@@ -103,11 +105,14 @@ export class ClaimingSubscription implements QueueSubscription {
 
   async *#deliver(): Subscription<Delivery> {
     const claims = this.#claimsOf()
+    const onClosing = (): void => claims.leases.close()
+    if (!this.#isHandling) claims.closing.addEventListener('abort', onClosing, { once: true })
     try {
       for (let next = await claims.take(); next !== null; next = await claims.take()) yield next
     } finally {
       this.#ended.abort()
       await claims.ended()
+      claims.closing.removeEventListener('abort', onClosing)
       if (!this.#isHandling) claims.leases.close()
     }
   }
@@ -165,6 +170,10 @@ class Claims {
     const onLost = (delivery: Delivery, error: SdkError): void => this.#lost(delivery, error)
     this.leases = new LeaseKeeper(parts.client, parts.timers, { leaseMs, renewForMs, onLost }, parts.leases)
     this.#stop.addEventListener('abort', () => this.#giveBack(), { once: true })
+  }
+
+  get closing(): AbortSignal {
+    return this.#parts.closing
   }
 
   /** Null: it was told to stop. */

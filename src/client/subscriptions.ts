@@ -17,6 +17,8 @@ export interface SubscriptionParts {
   readonly retrying: <T>(attempt: () => Promise<T>, isWorthIt?: (error: SdkError) => boolean) => Promise<T>
   readonly pause: Pause
   readonly timers: ClientTimers
+  readonly closing: AbortSignal
+  /** Says stop when the client is closed, too. */
   readonly stop: AbortSignal
 }
 
@@ -33,7 +35,13 @@ export function subscriptionParts(
 ): SubscriptionParts {
   const { pause, timers, closing } = way
   const stop = signal ? AbortSignal.any([closing, signal]) : closing
-  return { stop, pause, timers, retrying: (attempt, isWorthIt) => withRetry(attempt, retry, way, stop, isWorthIt) }
+  return {
+    stop,
+    closing,
+    pause,
+    timers,
+    retrying: (attempt, isWorthIt) => withRetry(attempt, retry, way, stop, isWorthIt),
+  }
 }
 
 /** Bounds of the wait between two looks at a stream that has nothing new: it doubles. */

@@ -25,6 +25,7 @@ class Queue {
   readonly renewed: (readonly [offset: number, byMs: number])[] = []
   readonly lost: (readonly [offset: number, code: string])[] = []
   readonly stop = new AbortController()
+  readonly closing = new AbortController()
   readonly #sizes: number[]
   #timers: { readonly atMs: number; readonly run: () => void }[] = []
   /** What a renewal is refused with, by offset. */
@@ -100,6 +101,7 @@ class Queue {
       },
       leases: this.leases,
       stop: this.stop.signal,
+      closing: this.closing.signal,
       claimId: null,
     }))
   }
@@ -201,6 +203,16 @@ describe('the leases of a subscription', () => {
     await queue.pass(LEASE_MS / 2)
     assert.deepEqual(queue.renewed, [...once, [1, LEASE_MS / 2], [2, LEASE_MS / 2]])
     await deliveries.return()
+    assert.equal(queue.timers, 0)
+  })
+
+  it('of a loop that is not taken on are renewed until the client is closed (Q3)', async () => {
+    const queue = new Queue(1)
+    await queue.subscribe().next()
+    queue.stop.abort()
+    await queue.pass(LEASE_MS)
+    assert.deepEqual(queue.renewed, Array(2).fill([0, LEASE_MS / 2]))
+    queue.closing.abort()
     assert.equal(queue.timers, 0)
   })
 

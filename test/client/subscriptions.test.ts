@@ -59,6 +59,7 @@ class GrowingStream {
   get parts(): SubscriptionParts {
     return {
       stop: this.stop.signal,
+      closing: this.stop.signal,
       retrying: (attempt) => attempt(),
       timers: { nowMs: () => this.nowMs, wait: () => () => {} },
       pause: async (delayMs) => {
