@@ -41,7 +41,7 @@ export function forceOf(options: Forcible): boolean {
 }
 
 /** For what has no schema, in the words of what has one. */
-export function objectOf<Given extends object>(value: Given, what: string): Given {
+function objectOf<Given extends object>(value: Given, what: string): Given {
   if (isObject(value)) return value
   throw refuse('invalid_request', `${what} must be object`)
 }

@@ -4,6 +4,10 @@ const decoder = new TextDecoder()
 /** Absent in a browser, whatever the types say. */
 const NodeBuffer = (globalThis as { readonly Buffer?: typeof Buffer }).Buffer
 
+/** Of any realm: those of a frame or a context have classes of their own. */
+export const isBytes = (value: unknown): value is Uint8Array =>
+  ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
+
 /** Of UTF-8, for example of a payload. */
 export const textOf = (bytes: Uint8Array): string => decoder.decode(bytes)
 

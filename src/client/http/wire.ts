@@ -3,7 +3,7 @@ import { refuse } from '../../broker/refusals.ts'
 import { isInstance, isObject } from '../../plain-objects.ts'
 import type { DeliveryPath, GroupPath } from '../../broker/operations.ts'
 import type { RecordToPublish } from '../broker-client.ts'
-import { hexOf } from '../bytes.ts'
+import { hexOf, isBytes } from '../bytes.ts'
 import type { ClientConfig, Headers } from '../client-config.ts'
 
 export const STREAMS = '/v1/streams'
@@ -62,7 +62,7 @@ export function recordOf(record: RecordToPublish, config: ClientConfig): unknown
 }
 
 const bytesField = (name: 'payload' | 'key', value: unknown): Readonly<Record<string, unknown>> =>
-  value instanceof Uint8Array ? { [`${name}_hex`]: hexOf(value) } : { [name]: value }
+  isBytes(value) ? { [`${name}_hex`]: hexOf(value) } : { [name]: value }
 
 /** What cannot be headers stays what the broker refuses; anything else can be spread. */
 function headersOf(own: unknown, config: ClientConfig): unknown {
