@@ -12,7 +12,7 @@ import { Service } from './support/service.ts'
 const smoke = process.argv.includes('--smoke')
 const IN_FLIGHT = 16
 const REQUESTS = smoke ? IN_FLIGHT : 8000
-const ROUNDS = smoke ? 1 : 9
+const ROUNDS = smoke ? 1 : 7
 const STREAM = 'bench'
 const PAYLOAD = 'payload '.repeat(25)
 const RECORDS = `/v1/streams/${STREAM}/records`

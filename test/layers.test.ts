@@ -231,6 +231,19 @@ test('only run.ts, the client library and workers import services from outside, 
   )
 })
 
+test('the client library for browsers loads nothing of Node, and no package', () => {
+  const loaded = [...loadedBy('src/client/browser.ts')]
+  assert.ok(loaded.includes('src/client/http-client.ts'))
+  assert.deepEqual(
+    loaded.filter((path) => !isFile(path)),
+    [],
+  )
+  assert.deepEqual(
+    loaded.filter((path) => sources.has(path) && /\b(process|Buffer)\.\w/.test(sources.get(path)!.code)),
+    [],
+  )
+})
+
 test('only src/libc.ts calls the C library', () => {
   assert.deepEqual(filesWith(/\bkoffi\b/, ['src/libc.ts']), [])
 })

@@ -17,7 +17,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const directory = resolve(process.argv[2] ?? `${root}/dist`)
 
 rmSync(directory, { recursive: true, force: true })
-const tsc = createRequire(import.meta.url).resolve('typescript/package.json').replace('package.json', 'bin/tsc')
+const tsc = createRequire(import.meta.url)
+  .resolve('typescript/package.json')
+  .replace('package.json', 'bin/tsc')
 const options = ['-p', `${root}/tsconfig.client.json`, '--outDir', directory]
 const { status } = spawnSync(process.execPath, [tsc, ...options], { stdio: 'inherit' })
 assert.equal(status, 0, 'the compiler failed')

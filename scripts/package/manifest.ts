@@ -20,9 +20,15 @@ const built = (entry: string): object => ({
 
 if (existsSync(kept)) renameSync(kept, manifest) // also of a run that failed half-way
 if (process.argv[2] === 'packed') {
-  const { name, version, exports, engines, scripts: _, devDependencies: __, ...rest } = JSON.parse(
-    readFileSync(manifest, 'utf8'),
-  ) as Record<string, unknown> // of our own file
+  const {
+    name,
+    version,
+    exports,
+    engines,
+    scripts: _,
+    devDependencies: __,
+    ...rest
+  } = JSON.parse(readFileSync(manifest, 'utf8')) as Record<string, unknown> // of our own file
   assert.deepEqual(Object.keys(exports as object), ['./client', './client/browser'])
   mkdirSync(dirname(kept), { recursive: true })
   copyFileSync(manifest, kept)

@@ -14,6 +14,7 @@ import { pauseOn } from '../pause.ts'
 import type { ClientTimers, Pause } from '../pause.ts'
 import type { Waiting } from '../retry.ts'
 import { HttpBrokerError, SdkError, aborted, brokerRefused, transportFailed } from '../sdk-error.ts'
+import { Abandonment } from './abandonment.ts'
 import type { HttpConfig } from './settings.ts'
 import { Slots } from './slots.ts'
 import { NotSent } from './transport.ts'
@@ -49,7 +50,7 @@ export class HttpConnection implements Waiting {
   readonly #waiting: Slots
   readonly #closing = new AbortController()
   /** One for each request on its way. */
-  readonly #requests = new Set<AbortController>()
+  readonly #requests = new Set<Abandonment>()
   #isClosed = false
   #inFlight = 0
   #idle: () => void = () => {}
@@ -112,7 +113,7 @@ export class HttpConnection implements Waiting {
       await this.pause(withinMs, ended.signal)
     }
     this.#isClosed = true
-    for (const request of this.#requests) request.abort()
+    for (const request of this.#requests) request.abandon()
     this.#transport.close?.()
   }
 
@@ -163,8 +164,8 @@ export class HttpConnection implements Waiting {
 
   async #asked(origin: string, call: HttpCall): Promise<string> {
     const { method, path, body, signal, waitMs = 0 } = call
-    const request = new AbortController()
-    const stop = (): void => request.abort()
+    const request = new Abandonment()
+    const stop = (): void => request.abandon()
     let isLate = false
     const cancelTimer = this.timers.wait(this.#config.requestTimeoutMs + waitMs, () => {
       isLate = true
@@ -175,7 +176,18 @@ export class HttpConnection implements Waiting {
     try {
       if (signal?.aborted) throw aborted()
       const headers = body === null ? this.#headers : this.#bodyHeaders
-      return textOf(await this.#transport.send({ origin, method, path, headers, body, signal: request.signal }))
+      const answer = await this.#transport.send({
+        origin,
+        method,
+        path,
+        headers,
+        body,
+        get signal() {
+          return request.signal
+        },
+        onAbandoned: (listener) => request.onAbandoned(listener),
+      })
+      return textOf(answer)
     } catch (error) {
       if (error instanceof SdkError || error instanceof BrokerError) throw error
       if (signal?.aborted) throw aborted()

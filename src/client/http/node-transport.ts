@@ -44,7 +44,7 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
   return {
     send: (request) =>
       new Promise((resolve, reject) => {
-        const { origin, method, path, headers, body, signal } = request
+        const { origin, method, path, headers, body } = request
         const isSecure = origin.startsWith('https:')
         const { hostname, port } = addressOf(origin)
         const sent = (isSecure ? httpsRequest : httpRequest)({
@@ -55,18 +55,19 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
           path,
           headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
         })
-        const onAbort = (): void => void sent.destroy()
-        signal.addEventListener('abort', onAbort, { once: true })
-        const done = (): void => signal.removeEventListener('abort', onAbort)
-        const fail = (error: unknown): void => {
-          done()
-          reject(isUnsent(sent, error) ? new NotSent('there was no connection', { cause: error }) : error)
+        let isAnswered = false // its connection is somebody else's then
+        const stop = (): void => {
+          if (!isAnswered) sent.destroy()
         }
+        if (request.onAbandoned) request.onAbandoned(stop)
+        else request.signal.addEventListener('abort', stop, { once: true })
+        const fail = (error: unknown): void =>
+          reject(isUnsent(sent, error) ? new NotSent('there was no connection', { cause: error }) : error)
+        sent.on('error', fail)
         const succeed = (answer: HttpAnswer): void => {
-          done()
+          isAnswered = true
           resolve(answer)
         }
-        sent.on('error', fail)
         sent.on('response', (response) => gather(response, succeed, fail))
         sent.end(body ?? undefined)
       }),

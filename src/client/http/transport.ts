@@ -15,8 +15,10 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>
   /** JSON; null: none. */
   readonly body: string | null
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when nobody waits for the answer any more. It is made when it is asked for. */
   readonly signal: AbortSignal
+  /** The same, cheaper than a signal: calls the last listener that it was given. */
+  readonly onAbandoned?: (listener: () => void) => void
 }
 
 export interface HttpAnswer {
