@@ -4,8 +4,9 @@ import { after, before, describe, it } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import { HttpBrokerError, textOf } from '../../src/client/index.ts'
 import type { BrokerClient } from '../../src/client/index.ts'
-import { KINDS, newStream, openSource, refusalOf } from './support.ts'
-import type { ClientSource } from './support.ts'
+import { KINDS, openSource } from './sources.ts'
+import type { ClientSource } from './sources.ts'
+import { newStream, refusalOf } from './support.ts'
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 

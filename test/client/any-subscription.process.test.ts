@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { BrokerClient } from '../../src/client/index.ts'
 import { eventually } from '../support/waiting.ts'
-import { KINDS, newStream, openSource, refusalOf, take } from './support.ts'
-import type { ClientSource } from './support.ts'
+import { KINDS, openSource } from './sources.ts'
+import type { ClientSource } from './sources.ts'
+import { newStream, refusalOf, take } from './support.ts'
 
 for (const kind of KINDS)
   describe(`a subscriber ${kind}`, () => {

@@ -4,10 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { root } from '../docs/markdown.ts'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
 /** All that packing needs: the checkout is left alone. */
 const PACKED_FROM = [
   'package.json',

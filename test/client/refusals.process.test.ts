@@ -6,8 +6,9 @@ import { HttpBrokerError, HttpNativeClient } from '../../src/client/index.ts'
 import type { BrokerClient, RecordToPublish } from '../../src/client/index.ts'
 import { BrokerServer } from '../support/broker.ts'
 import type { RequestBody } from '../support/http.ts'
-import { KINDS, closesBrokers, openClient, openSource, refusalOf } from './support.ts'
-import type { ClientSource } from './support.ts'
+import { KINDS, openSource } from './sources.ts'
+import type { ClientSource } from './sources.ts'
+import { closesBrokers, openClient, refusalOf } from './support.ts'
 
 interface Mistake {
   readonly what: string

@@ -1,12 +1,9 @@
-/** Brokers on directories of their own, in the test's own process or behind HTTP, and their clients. */
+/** A broker in the test's own process, on a directory of its own; what tests do with any client. */
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
-import { HttpNativeClient as BrowserClient } from '../../src/client/browser.ts'
-import { HttpNativeClient, SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
-import type { BrokerClient, ClientSettings, EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
-import { BrokerServer } from '../support/broker.ts'
+import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
+import type { BrokerClient, EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { eventually } from '../support/waiting.ts'
 
 export const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
@@ -25,43 +22,6 @@ export async function openBroker(dataDirectory = `${temporaryDirectory()}/data`)
 
 export async function openClient(): Promise<NativeClient> {
   return (await openBroker()).client({ producerId: 'tester' })
-}
-
-export const KINDS = ['in the process', 'over HTTP', 'over fetch'] as const
-
-/** A broker, and clients of it of one kind. */
-export interface ClientSource {
-  client(settings: ClientSettings): Promise<BrokerClient>
-  /** The broker has noticed that nobody waits for a claim any more. */
-  noClaimWaits(): Promise<void>
-  close(): Promise<void>
-}
-
-export async function openSource(kind: (typeof KINDS)[number]): Promise<ClientSource> {
-  if (kind === 'in the process') {
-    const broker = await openBroker()
-    return {
-      client: async (settings) => broker.client(settings),
-      noClaimWaits: async () => {},
-      close: () => broker.close(),
-    }
-  }
-  const server = await BrokerServer.start({ flags: ['--metrics-exposure', 'http'] })
-  const clients: HttpNativeClient[] = []
-  return {
-    async client(settings) {
-      const library = kind === 'over HTTP' ? HttpNativeClient : BrowserClient
-      const client = await library.connect(server.url, settings)
-      clients.push(client)
-      return client
-    },
-    noClaimWaits: () =>
-      eventually(async () => /^mq_queue_waiting_claims 0$/m.test((await server.request('GET', '/metrics')).text)),
-    async close() {
-      await Promise.all(clients.map((client) => client.close()))
-      await server.stop()
-    },
-  }
 }
 
 let streams = 0
