@@ -48,6 +48,7 @@ const MAY_READ_CLOCKS = [
   'src/logstore/ingest/decode-loop.ts', // the decode thread's own start: hands its clock to what it runs
   'src/logstore/ingest/supervisor.ts', // waits before it replaces a dead thread again
   'workers/', // hand them to what they run
+  'src/client/http/timers.ts', // the client library's own start, where there is no Node
 ]
 const MAY_DEFER = [
   'src/http/turns.ts', // gives the event loop a turn between slices of a long body
@@ -226,6 +227,19 @@ test('only run.ts, the client library and workers import services from outside, 
       ['src', 'workers', 'native-free-codecs'],
       ({ to }) => !under(to, ['src/main.ts', 'src/cli/mq.ts', 'workers']),
     ),
+    [],
+  )
+})
+
+test('the client library for browsers loads nothing of Node, and no package', () => {
+  const loaded = [...loadedBy('src/client/browser.ts')]
+  assert.ok(loaded.includes('src/client/http-client.ts'))
+  assert.deepEqual(
+    loaded.filter((path) => !isFile(path)),
+    [],
+  )
+  assert.deepEqual(
+    loaded.filter((path) => sources.has(path) && /\b(process|Buffer)\.\w/.test(sources.get(path)!.code)),
     [],
   )
 })

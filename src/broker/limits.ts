@@ -1,5 +1,7 @@
-/** Bounds of the broker, each with its unit in its name. Sources: specification "Limits", contract "Broker"; the rest is ours. */
-import assert from 'node:assert/strict'
+/**
+ * Bounds of the broker, each with its unit in its name. Sources: specification "Limits", contract "Broker"; the rest is ours.
+ * Browsers load this file with the client library: it imports nothing.
+ */
 
 export const PAGE_RECORDS_DEFAULT = 100
 export const PAGE_RECORDS_MAX = 1000
@@ -63,4 +65,6 @@ export const FRAME_OVERHEAD_BYTES = 1 << 20
 /** Replicated records are stored in frames of so much payload, or of one record. */
 export const REPLICA_FRAME_PAYLOAD_BYTES = 16 << 20
 
-assert(2 * (REPLICA_FRAME_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) < LOG_RING_BYTES_MIN)
+if (2 * (REPLICA_FRAME_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) >= LOG_RING_BYTES_MIN) {
+  throw new Error('a frame of replicated records must fit into half of the smallest ring')
+}

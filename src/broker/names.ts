@@ -6,6 +6,8 @@
  * N3  a stream name is a token without white space around it
  * N4  a remark is any well-formed text of at most NAME_BYTES_MAX bytes
  * N5  a record has at most HEADERS_MAX headers, whose names and values have at most HEADERS_BYTES_MAX bytes together
+ *
+ * Browsers load this file with the client library: it needs nothing of Node.
  */
 import { HEADERS_BYTES_MAX, HEADERS_MAX, NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
 
@@ -18,6 +20,7 @@ export const STREAM_NAME_RULE = `must not be blank, have slashes, control charac
 export const REMARK_RULE = `must be well-formed text of at most ${NAME_BYTES_MAX} bytes`
 export const REASON_RULE = `must be well-formed text of 1 to ${NAME_BYTES_MAX} bytes`
 
+export const HEADERS_RULE = 'must be an object of strings'
 export const HEADERS_SIZE_RULE = `must not be more than ${HEADERS_MAX}, or have more than ${HEADERS_BYTES_MAX} bytes together`
 
 /** C0, DEL, C1. */
@@ -52,7 +55,7 @@ export function fitHeaders(
   if (count > countMax || units > bytesMax) return false
   if (units * BYTES_PER_UNIT_MAX <= bytesMax) return true
   let bytes = 0
-  for (const name in headers) bytes += Buffer.byteLength(name) + Buffer.byteLength(headers[name]!)
+  for (const name in headers) bytes += bytesOf(name) + bytesOf(headers[name]!)
   return bytes <= bytesMax
 }
 
@@ -60,7 +63,11 @@ export function fitHeaders(
 export const isText = (text: string): boolean => text.isWellFormed()
 
 const fits = (text: string, bytesMax: number): boolean =>
-  text.length * BYTES_PER_UNIT_MAX <= bytesMax || Buffer.byteLength(text) <= bytesMax
+  text.length * BYTES_PER_UNIT_MAX <= bytesMax || bytesOf(text) <= bytesMax
+
+const utf8 = new TextEncoder()
+/** Only for what may be too long: a buffer is made for it. */
+const bytesOf = (text: string): number => utf8.encode(text).byteLength
 
 const NOT_HEX = /[^0-9a-fA-F]/
 export const isHex = (text: string): boolean => text.length % 2 === 0 && !NOT_HEX.test(text)

@@ -10,7 +10,7 @@ import type { LongStringOf } from '../../native-free-codecs/json-reader.ts'
 import { isObject } from '../plain-objects.ts'
 import { unknownField } from '../validation.ts'
 import type { Content } from './frames.ts'
-import { HEADERS_SIZE_RULE, NAME_RULE, fitHeaders, isHex, isName, isText } from './names.ts'
+import { HEADERS_RULE, HEADERS_SIZE_RULE, NAME_RULE, fitHeaders, isHex, isName, isText } from './names.ts'
 import { BrokerError, refuse } from './refusals.ts'
 import { RECORD_DURABILITIES } from './durability.ts'
 import type { RecordDurability } from './durability.ts'
@@ -41,7 +41,6 @@ const FIELDS: ReadonlySet<string> = new Set([
 ])
 const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 export const NO_HEADERS: Headers = {}
-export const HEADERS_RULE = 'must be an object of strings'
 
 /** Payloads and keys need not become strings. A header may have any of these names. */
 export const contentOf: LongStringOf = (name, owner) => {

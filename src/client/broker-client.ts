@@ -8,6 +8,8 @@ import type { Static } from 'typebox'
 import type {
   CursorCommitReply,
   CursorDeleteReply,
+  CursorListReply,
+  CursorRewindReply,
   DelayedListReply,
   GroupDeleteReply,
   GroupListReply,
@@ -18,6 +20,7 @@ import type {
 } from '../broker/wire/group-answers.ts'
 import type {
   AckReply,
+  BatchAckReply,
   ClaimReply,
   DeadLetterReply,
   NackReply,
@@ -27,16 +30,19 @@ import type {
 import type {
   CreateStreamReply,
   DeleteStreamReply,
+  PublishBatchReply,
   PublishReply,
   PurgeStreamReply,
   RedriveReply,
   ReplayReply,
+  StreamListReply,
   StreamReply,
   UpdateStreamReply,
 } from '../broker/wire/record-answers.ts'
 import type {
   ClaimBody,
   CreateStreamBody,
+  CursorRewindBody,
   DeadLetterBody,
   NackBody,
   PurgeStreamBody,
@@ -46,9 +52,11 @@ import type {
   SeekBody,
   UpdateStreamBody,
 } from '../broker/wire/requests.ts'
+import type { AuditPageReply } from '../broker/wire/storage-answers.ts'
 import type { RecordDurability } from '../broker/durability.ts'
 import type { Headers } from './client-config.ts'
 import type { RetryPolicy } from './retry.ts'
+import type { SdkError } from './sdk-error.ts'
 
 /** A record to publish. Text goes as UTF-8. */
 export interface RecordToPublish {
@@ -67,8 +75,9 @@ type WireDelivery = WireClaim['deliveries'][number]
 export type WireRecord = WirePage['records'][number]
 
 export interface StoredRecord extends Omit<WireRecord, 'payload_hex' | 'key_hex'> {
-  readonly payload: Buffer
-  readonly key: Buffer | null
+  /** `textOf` makes text of it. */
+  readonly payload: Uint8Array
+  readonly key: Uint8Array | null
 }
 
 export interface ReplayPage extends Omit<WirePage, 'records'> {
@@ -89,6 +98,12 @@ export interface FetchOptions {
   readonly consumer_id?: string | null | undefined
 }
 
+/** Which audit events; default: the first hundred. */
+export interface AuditOptions {
+  readonly start_offset?: number | null | undefined
+  readonly max_records?: number | null | undefined
+}
+
 /** A leased record: to be acknowledged, or given back in one of the other ways, before the lease expires. */
 export interface Delivery extends Omit<WireDelivery, 'record'> {
   readonly stream: string
@@ -104,36 +119,83 @@ export interface ClaimedDeliveries extends Omit<WireClaim, 'deliveries'> {
 }
 
 /** Does what breaks a promise: without, it is refused with what holds on to it. */
-export interface Forcible {
+export interface Forcible extends Stoppable {
   readonly force?: boolean | undefined
 }
 
-/** Ends what waits. */
+/**
+ * What is aborted rejects with an SdkError of the kind `Aborted`; what was asked may have happened all the same. Only waits end in peace:
+ * with what there is.
+ */
 export interface Stoppable {
   readonly signal?: AbortSignal | undefined
 }
 
-export type ReplaySubscriptionOptions = FetchOptions & Stoppable
-export type QueueSubscriptionOptions = Omit<ClaimBody, 'wait_millis'> & Stoppable
+export interface ReplaySubscriptionOptions extends FetchOptions, Stoppable {
+  /** Of the pages. */
+  readonly retry?: RetryPolicy | undefined
+}
 export type Subscription<T> = AsyncGenerator<T, void, undefined>
 
+export interface QueueSubscriptionOptions extends Omit<ClaimBody, 'wait_millis' | 'claim_id'>, Stoppable {
+  /** Deliveries that are claimed ahead of the loop; default 0. */
+  readonly prefetch?: number | undefined
+  /** Handlers at a time; default 1. A loop is one by itself. */
+  readonly concurrency?: number | undefined
+  /** How long a delivery is renewed, from its claim on; default an hour. 0: never. */
+  readonly renew_for_millis?: number | undefined
+  /** Of claims, and of what settles a delivery when its handler is done. */
+  readonly retry?: RetryPolicy | undefined
+  /** A delivery that was given out is somebody else's from now on. */
+  readonly onLeaseLost?: ((delivery: Delivery, error: SdkError) => void) | undefined
+  /** A handler threw; its delivery is given back as failed. */
+  readonly onHandlerError?: ((delivery: Delivery, error: unknown) => void) | undefined
+}
+
+/** @param signal says stop when the lease was lost */
+export type DeliveryHandler = (delivery: Delivery, signal: AbortSignal) => unknown
+
+/**
+ * Deliveries as they come, until its loop is left or its signal says stop. In a loop none is acknowledged on its own. What was claimed and not
+ * given out is given back then.
+ */
+export interface QueueSubscription extends Subscription<Delivery> {
+  /**
+   * Instead of a loop: a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the
+   * delivery itself. Resolves when the signal said stop and all handlers are done.
+   */
+  handle(handler: DeliveryHandler): Promise<void>
+}
+
 export interface BrokerClient {
-  createStream(stream: string, body?: CreateStreamBody): Promise<CreateStreamReply>
-  describeStream(stream: string): Promise<StreamReply>
+  listStreams(options?: Stoppable): Promise<Static<typeof StreamListReply>>
+  createStream(stream: string, body?: CreateStreamBody, options?: Stoppable): Promise<CreateStreamReply>
+  describeStream(stream: string, options?: Stoppable): Promise<StreamReply>
   /** What is absent stays, what is null becomes the default. */
   updateStream(stream: string, body: UpdateStreamBody, options?: Forcible): Promise<UpdateStreamReply>
   deleteStream(stream: string, options?: Forcible): Promise<DeleteStreamReply>
   /** Removes what is below an offset. */
   purgeStream(stream: string, body: PurgeStreamBody, options?: Forcible): Promise<PurgeStreamReply>
   /** Dead letters of the stream go back where they came from, each once. Go on with `start_offset` set to `next_offset`. */
-  redriveDeadLetters(stream: string, body?: RedriveBody): Promise<RedriveReply>
+  redriveDeadLetters(stream: string, body?: RedriveBody, options?: Stoppable): Promise<RedriveReply>
 
   /** Resolves when the record is as durable as asked. */
-  publish(stream: string, record: RecordToPublish): Promise<PublishReply>
+  publish(stream: string, record: RecordToPublish, options?: Stoppable): Promise<PublishReply>
   /** Tries again what can succeed later: the very same record, with its message id and headers. */
-  publishWithRetry(stream: string, record: RecordToPublish, policy?: RetryPolicy): Promise<PublishReply>
+  publishWithRetry(
+    stream: string,
+    record: RecordToPublish,
+    policy?: RetryPolicy,
+    options?: Stoppable,
+  ): Promise<PublishReply>
+  /** At most 1000, with one commit. A bad one is refused in its own result, and the others are published. */
+  publishBatch(
+    stream: string,
+    records: readonly RecordToPublish[],
+    options?: Stoppable,
+  ): Promise<Static<typeof PublishBatchReply>>
 
-  /** One page. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. */
+  /** One page. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. A signal ends a wait. */
   fetch(stream: string, options?: FetchOptions, wait?: Stoppable): Promise<ReplayPage>
   fetchFromOffset(
     stream: string,
@@ -142,32 +204,50 @@ export interface BrokerClient {
   ): Promise<ReplayPage>
   /** All records from a start on, and those to come, until the loop over them is left or the signal says stop. Claims nothing. */
   subscribeReplay(stream: string, options?: ReplaySubscriptionOptions): Subscription<StoredRecord>
-  commitCursor(stream: string, group: string, cursor: string, offset: number): Promise<CursorCommitReply>
+  listCursors(stream: string, group: string, options?: Stoppable): Promise<Static<typeof CursorListReply>>
+  commitCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    offset: number,
+    options?: Stoppable,
+  ): Promise<CursorCommitReply>
+  rewindCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    body: CursorRewindBody,
+    options?: Stoppable,
+  ): Promise<Static<typeof CursorRewindReply>>
   deleteCursor(stream: string, group: string, cursor: string, options?: Forcible): Promise<CursorDeleteReply>
 
   /** With `wait_millis` the answer waits for a record; a signal ends that wait, and takes nothing. */
   claimQueue(stream: string, group: string, body?: ClaimBody, options?: Stoppable): Promise<ClaimedDeliveries>
-  /**
-   * Deliveries, as they come, until the loop over them is left or the signal says stop. None is acknowledged on its own; what was claimed and
-   * not given out yet is given back then.
-   */
-  subscribeQueue(stream: string, group: string, options?: QueueSubscriptionOptions): Subscription<Delivery>
-  ack(delivery: DeliveryName): Promise<AckReply>
-  nack(delivery: DeliveryName, body: NackBody): Promise<NackReply>
-  renewLease(delivery: DeliveryName, body: RenewBody): Promise<RenewReply>
-  retryDelivery(delivery: DeliveryName, body: RetryBody): Promise<RetryReply>
-  deadLetter(delivery: DeliveryName, body: DeadLetterBody): Promise<DeadLetterReply>
+  /** Deliveries, as they come: see QueueSubscription. */
+  subscribeQueue(stream: string, group: string, options?: QueueSubscriptionOptions): QueueSubscription
+  ack(delivery: DeliveryName, options?: Stoppable): Promise<AckReply>
+  /** Deliveries of one claim, at most 1000, with one commit; each has its own result. */
+  batchAck(deliveries: readonly DeliveryName[], options?: Stoppable): Promise<Static<typeof BatchAckReply>>
+  nack(delivery: DeliveryName, body: NackBody, options?: Stoppable): Promise<NackReply>
+  renewLease(delivery: DeliveryName, body: RenewBody, options?: Stoppable): Promise<RenewReply>
+  retryDelivery(delivery: DeliveryName, body: RetryBody, options?: Stoppable): Promise<RetryReply>
+  deadLetter(delivery: DeliveryName, body: DeadLetterBody, options?: Stoppable): Promise<DeadLetterReply>
 
   inspectLeases(
     stream: string,
     group: string,
-    options?: { readonly include_completed?: boolean },
+    options?: { readonly include_completed?: boolean } & Stoppable,
   ): Promise<LeaseListReply>
-  inspectDelayedMessages(stream: string, group: string): Promise<DelayedListReply>
-  inspectReplayConsumers(stream: string, group: string): Promise<ReplayConsumerListReply>
-  listConsumerGroups(stream: string): Promise<GroupListReply>
+  inspectDelayedMessages(stream: string, group: string, options?: Stoppable): Promise<DelayedListReply>
+  inspectReplayConsumers(stream: string, group: string, options?: Stoppable): Promise<ReplayConsumerListReply>
+  listConsumerGroups(stream: string, options?: Stoppable): Promise<GroupListReply>
   deleteConsumerGroup(stream: string, group: string, options?: Forcible): Promise<GroupDeleteReply>
   /** The group is given everything again from an offset or a time on. */
-  seekConsumerGroup(stream: string, group: string, body: SeekBody): Promise<GroupSeekReply>
-  describeConsumerGroup(stream: string, group: string): Promise<GroupReply>
+  seekConsumerGroup(stream: string, group: string, body: SeekBody, options?: Stoppable): Promise<GroupSeekReply>
+  describeConsumerGroup(stream: string, group: string, options?: Stoppable): Promise<GroupReply>
+
+  /** A page of audit events. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. */
+  auditEvents(options?: AuditOptions & Stoppable): Promise<Static<typeof AuditPageReply>>
+  /** The same page, one event a line in JSON. */
+  auditExport(options?: AuditOptions & Stoppable): Promise<string>
 }

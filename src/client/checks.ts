@@ -2,55 +2,20 @@
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { LongString } from '../../native-free-codecs/json-reader.ts'
+import { auditRules } from '../broker/api/audit-query.ts'
 import { unknownParameter } from '../broker/api/query.ts'
+import type { QueryRules } from '../broker/api/query.ts'
 import { replayRules } from '../broker/api/replay-query.ts'
-import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
-import type { DeliveryPath, GroupPath, ReplayRequest } from '../broker/operations.ts'
-import { HEADERS_RULE, boundedHeaders, parsePublish } from '../broker/publish-input.ts'
+import { HEADERS_RULE } from '../broker/names.ts'
+import type { AuditRequest, ReplayRequest } from '../broker/operations.ts'
+import { boundedHeaders, parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
 import { describeProblem } from '../validation.ts'
-import type { DeliveryName, FetchOptions, Forcible, RecordToPublish } from './broker-client.ts'
+import { optionsOf } from './arguments.ts'
+import type { AuditOptions, FetchOptions, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
-
-export function streamOf(name: string): string {
-  if (typeof name !== 'string' || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
-  return name
-}
-
-export const groupOf = (stream: string, group: string): GroupPath => ({
-  stream: streamOf(stream),
-  group: tokenOf(group, 'consumer group'),
-})
-
-export function deliveryOf(delivery: DeliveryName): DeliveryPath {
-  const { stream, subscription_id, delivery_id } = objectOf(delivery, 'the delivery')
-  return {
-    stream: streamOf(stream),
-    subscriptionId: tokenOf(subscription_id, 'subscription'),
-    deliveryId: tokenOf(delivery_id, 'delivery'),
-  }
-}
-
-export function tokenOf(token: string, what: string): string {
-  if (typeof token !== 'string' || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
-  return token
-}
-
-export const optionsOf = <Options extends object>(options: Options): Options => objectOf(options, 'the options')
-
-export function forceOf(options: Forcible): boolean {
-  const { force = false } = optionsOf(options)
-  if (typeof force === 'boolean') return force
-  throw refuse('invalid_query', 'force must be true or false')
-}
-
-/** For what has no schema, in the words of what has one. */
-function objectOf<Given extends object>(value: Given, what: string): Given {
-  if (isObject(value)) return value
-  throw refuse('invalid_request', `${what} must be object`)
-}
 
 /** For bodies of one schema. */
 export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static<Schema>) => Static<Schema> {
@@ -61,15 +26,22 @@ export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static
   }
 }
 
+export const replayOf = (options: FetchOptions): ReplayRequest => ({ ...taken(replayRules, options), legacy: false })
+
+export const auditOf = (options: AuditOptions, format: AuditRequest['format']): AuditRequest => ({
+  ...taken(auditRules, options),
+  format,
+})
+
 /** As the query of the same values would be read. */
-export function replayOf(options: FetchOptions): ReplayRequest {
-  const { parameters } = replayRules
+function taken<Taken>(rules: QueryRules<Taken>, options: object): Taken {
+  const { parameters } = rules
   const query = new Map<string, string>()
   for (const [name, value] of Object.entries(optionsOf(options))) {
     if (!Object.hasOwn(parameters, name)) throw refuse('invalid_query', unknownParameter(parameters))
     if (value !== null && value !== undefined) query.set(name, String(value))
   }
-  return { ...replayRules.take(query), legacy: false }
+  return rules.take(query)
 }
 
 /**

@@ -4,10 +4,9 @@
  * A record carries who published it in its headers. With its `message_id` they are what a consumer knows a repeated record by: the broker
  * suppresses none. A header of the record wins over a default one of the same name, and neither can name another producer.
  */
-import { NAME_RULE, isName, isText } from '../broker/names.ts'
+import { HEADERS_RULE, NAME_RULE, isName, isText } from '../broker/names.ts'
 import { RECORD_DURABILITIES } from '../broker/durability.ts'
 import type { RecordDurability } from '../broker/durability.ts'
-import { HEADERS_RULE } from '../broker/publish-input.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
 import { invalidConfig } from './sdk-error.ts'
 

@@ -40,6 +40,8 @@ export interface EmbeddedBroker {
   close(): Promise<void>
 }
 
+/** Of the engine. The rest of the library is content with 20. */
+const NODE_MIN = 22
 /** As for the process of the services. */
 const CLOSE_MS = 8000
 const RANDOM_STEPS = 2 ** 32
@@ -47,6 +49,9 @@ const RANDOM_STEPS = 2 ** 32
 /** @throws SdkError InvalidConfig when a setting cannot work or a directory cannot be used: its message names which */
 export async function openEmbeddedBroker(config: EmbeddedBrokerConfig): Promise<EmbeddedBroker> {
   if (!isObject(config)) throw invalidConfig('the configuration of a broker must be an object')
+  if (Number.parseInt(process.versions.node) < NODE_MIN) {
+    throw invalidConfig(`a broker in this process needs Node ${NODE_MIN}; HttpNativeClient does not`)
+  }
   const logger = config.logger ?? loggerOf(createLogger('warn'), 'broker')
   const running = new Lifecycle()
   try {

@@ -1,11 +1,9 @@
-/** The client library of the broker: `import … from 'trilog/client'`. */
-export type * from './broker-client.ts'
-export { ClientConfig, PRODUCER_EPOCH_HEADER, PRODUCER_ID_HEADER } from './client-config.ts'
-export type { ClientSettings, Headers, TraceContext } from './client-config.ts'
+/** The client library of the broker on Node: `import … from 'trilog/client'`. */
+export * from './common.ts'
 export { openEmbeddedBroker } from './embedded.ts'
 export type { EmbeddedBroker, EmbeddedBrokerConfig } from './embedded.ts'
+export { nodeTransport } from './http/node-transport.ts'
+export type { TlsSettings } from './http/node-transport.ts'
 export { NativeClient } from './native-client.ts'
-export { DEFAULT_RETRY_POLICY } from './retry.ts'
-export type { RetryPolicy } from './retry.ts'
-export { HttpBrokerError, SdkError } from './sdk-error.ts'
-export type { BrokerAnswer, SdkErrorKind } from './sdk-error.ts'
+export { HttpNativeClient } from './node-http-client.ts'
+export type { HttpNativeClientSettings } from './node-http-client.ts'

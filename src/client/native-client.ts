@@ -3,12 +3,17 @@
  * Source: specification "Client library entry points".
  */
 import type { AskedBroker, Caller, Patience } from '../broker/operations.ts'
+import { BrokerError } from '../broker/refusals.ts'
+import type { PublishInput } from '../broker/publish-input.ts'
 import {
-  CursorCommitBody,
+  BatchAckBody,
   ClaimBody,
   CreateStreamBody,
+  CursorCommitBody,
+  CursorRewindBody,
   DeadLetterBody,
   NackBody,
+  PublishBatchBody,
   PurgeStreamBody,
   RedriveBody,
   RenewBody,
@@ -16,34 +21,15 @@ import {
   SeekBody,
   UpdateStreamBody,
 } from '../broker/wire/requests.ts'
+import { deliveriesOf, deliveryOf, forceOf, groupOf, optionsOf, streamOf, tokenOf } from './arguments.ts'
 import type {
-  CursorCommitReply,
-  CursorDeleteReply,
-  DelayedListReply,
-  GroupDeleteReply,
-  GroupListReply,
-  GroupReply,
-  GroupSeekReply,
-  LeaseListReply,
-  ReplayConsumerListReply,
-} from '../broker/wire/group-answers.ts'
-import type { AckReply, DeadLetterReply, NackReply, RenewReply, RetryReply } from '../broker/wire/queue-answers.ts'
-import type {
-  CreateStreamReply,
-  DeleteStreamReply,
-  PublishReply,
-  PurgeStreamReply,
-  RedriveReply,
-  StreamReply,
-  UpdateStreamReply,
-} from '../broker/wire/record-answers.ts'
-import type {
+  AuditOptions,
   BrokerClient,
   ClaimedDeliveries,
-  Delivery,
   DeliveryName,
   FetchOptions,
   Forcible,
+  QueueSubscription,
   QueueSubscriptionOptions,
   RecordToPublish,
   ReplayPage,
@@ -52,29 +38,25 @@ import type {
   StoredRecord,
   Subscription,
 } from './broker-client.ts'
-import {
-  bodyCheck,
-  deliveryOf,
-  forceOf,
-  groupOf,
-  optionsOf,
-  publishInputOf,
-  replayOf,
-  streamOf,
-  tokenOf,
-} from './checks.ts'
+import { textOf } from './bytes.ts'
+import { auditOf, bodyCheck, publishInputOf, replayOf } from './checks.ts'
 import { ClientConfig } from './client-config.ts'
 import type { ClientSettings } from './client-config.ts'
-import { claimFrom, pageFrom } from './decode.ts'
+import { auditPageFrom, claimFrom, pageFrom } from './decode.ts'
+import { HeldLeases } from './leases.ts'
 import type { NativeConnection } from './native-connection.ts'
+import { ClaimingSubscription } from './queue-subscription.ts'
 import { DEFAULT_RETRY_POLICY, withRetry } from './retry.ts'
 import type { RetryPolicy } from './retry.ts'
-import { queueDeliveries, replayRecords } from './subscriptions.ts'
-import type { SubscriptionParts } from './subscriptions.ts'
+import { aborted } from './sdk-error.ts'
+import { replayRecords, subscriptionParts } from './subscriptions.ts'
 
 const checkCreate = bodyCheck(CreateStreamBody)
 const checkCommit = bodyCheck(CursorCommitBody)
+const checkRewind = bodyCheck(CursorRewindBody)
 const checkClaim = bodyCheck(ClaimBody)
+const checkBatch = bodyCheck(PublishBatchBody)
+const checkBatchAck = bodyCheck(BatchAckBody)
 const checkNack = bodyCheck(NackBody)
 const checkRenew = bodyCheck(RenewBody)
 const checkRetry = bodyCheck(RetryBody)
@@ -84,9 +66,13 @@ const checkRedrive = bodyCheck(RedriveBody)
 const checkSeek = bodyCheck(SeekBody)
 const checkDeadLetter = bodyCheck(DeadLetterBody)
 
+/** Methods of the interface, by name. */
+type Reply<Name extends keyof BrokerClient> = ReturnType<BrokerClient[Name]>
+
 export class NativeClient implements BrokerClient {
   readonly config: ClientConfig
   readonly #connection: NativeConnection
+  readonly #leases = new HeldLeases()
 
   /** @throws SdkError InvalidConfig */
   constructor(settings: ClientSettings, connection: NativeConnection) {
@@ -96,54 +82,77 @@ export class NativeClient implements BrokerClient {
 
   // Streams and records
 
-  createStream(stream: string, body: CreateStreamBody = {}): Promise<CreateStreamReply> {
-    return this.#call((broker, caller) => broker.createStream(caller, streamOf(stream), checkCreate(body)))
+  listStreams(options: Stoppable = {}): Reply<'listStreams'> {
+    return this.#call((broker, caller) => broker.listStreams(caller), options)
   }
 
-  describeStream(stream: string): Promise<StreamReply> {
-    return this.#call((broker, caller) => broker.describeStream(caller, streamOf(stream)))
+  createStream(stream: string, body: CreateStreamBody = {}, options: Stoppable = {}): Reply<'createStream'> {
+    return this.#call((broker, caller) => broker.createStream(caller, streamOf(stream), checkCreate(body)), options)
   }
 
-  updateStream(stream: string, body: UpdateStreamBody, options: Forcible = {}): Promise<UpdateStreamReply> {
-    return this.#call((broker, caller) =>
-      broker.updateStream(caller, streamOf(stream), checkUpdate(body), forceOf(options)),
+  describeStream(stream: string, options: Stoppable = {}): Reply<'describeStream'> {
+    return this.#call((broker, caller) => broker.describeStream(caller, streamOf(stream)), options)
+  }
+
+  updateStream(stream: string, body: UpdateStreamBody, options: Forcible = {}): Reply<'updateStream'> {
+    return this.#call(
+      (broker, caller) => broker.updateStream(caller, streamOf(stream), checkUpdate(body), forceOf(options)),
+      options,
     )
   }
 
-  deleteStream(stream: string, options: Forcible = {}): Promise<DeleteStreamReply> {
-    return this.#call((broker, caller) => broker.deleteStream(caller, streamOf(stream), forceOf(options)))
+  deleteStream(stream: string, options: Forcible = {}): Reply<'deleteStream'> {
+    return this.#call((broker, caller) => broker.deleteStream(caller, streamOf(stream), forceOf(options)), options)
   }
 
-  purgeStream(stream: string, body: PurgeStreamBody, options: Forcible = {}): Promise<PurgeStreamReply> {
-    return this.#call((broker, caller) =>
-      broker.purgeStream(caller, streamOf(stream), checkPurge(body), forceOf(options)),
+  purgeStream(stream: string, body: PurgeStreamBody, options: Forcible = {}): Reply<'purgeStream'> {
+    return this.#call(
+      (broker, caller) => broker.purgeStream(caller, streamOf(stream), checkPurge(body), forceOf(options)),
+      options,
     )
   }
 
-  redriveDeadLetters(stream: string, body: RedriveBody = {}): Promise<RedriveReply> {
-    return this.#call((broker, caller) => broker.redrive(caller, streamOf(stream), checkRedrive(body)))
+  redriveDeadLetters(stream: string, body: RedriveBody = {}, options: Stoppable = {}): Reply<'redriveDeadLetters'> {
+    return this.#call((broker, caller) => broker.redrive(caller, streamOf(stream), checkRedrive(body)), options)
   }
 
-  publish(stream: string, record: RecordToPublish): Promise<PublishReply> {
-    return this.#call((broker, caller) => broker.publish(caller, streamOf(stream), publishInputOf(record, this.config)))
+  publish(stream: string, record: RecordToPublish, options: Stoppable = {}): Reply<'publish'> {
+    return this.#call(
+      (broker, caller) => broker.publish(caller, streamOf(stream), publishInputOf(record, this.config)),
+      options,
+    )
   }
 
   async publishWithRetry(
     stream: string,
     record: RecordToPublish,
     policy: RetryPolicy = DEFAULT_RETRY_POLICY,
-  ): Promise<PublishReply> {
-    const input = await this.#call(async () => publishInputOf(record, this.config))
-    const publish = (): Promise<PublishReply> =>
-      this.#call((broker, caller) => broker.publish(caller, streamOf(stream), input))
-    return withRetry(publish, policy, this.#connection, this.#connection.closing)
+    options: Stoppable = {},
+  ): Reply<'publishWithRetry'> {
+    const connection = this.#connection
+    const input = await this.#call(async () => publishInputOf(record, this.config), options)
+    const publish = (): Reply<'publish'> =>
+      this.#call((broker, caller) => broker.publish(caller, streamOf(stream), input), options)
+    return withRetry(publish, policy, connection, subscriptionParts(connection, options).stop)
+  }
+
+  publishBatch(stream: string, records: readonly RecordToPublish[], options: Stoppable = {}): Reply<'publishBatch'> {
+    return this.#call((broker, caller) => {
+      const name = streamOf(stream)
+      const list = checkBatch({ records: records as unknown[] }).records as readonly RecordToPublish[] // each is checked next
+      return broker.publishBatch(
+        caller,
+        name,
+        list.map((record) => publishInputOrRefusal(record, this.config)),
+      )
+    }, options)
   }
 
   async fetch(stream: string, options: FetchOptions = {}, wait: Stoppable = {}): Promise<ReplayPage> {
     const page = await this.#waiting(wait, (broker, caller, patience) =>
       broker.replay(caller, streamOf(stream), replayOf(options), patience),
     )
-    return pageFrom(page)
+    return pageFrom(textOf(page))
   }
 
   async fetchFromOffset(
@@ -156,19 +165,47 @@ export class NativeClient implements BrokerClient {
   }
 
   async *subscribeReplay(stream: string, options: ReplaySubscriptionOptions = {}): Subscription<StoredRecord> {
-    const { signal, ...where } = this.#optionsOf(options)
-    yield* replayRecords(this, stream, where, this.#subscription(signal))
+    const { signal, retry, ...where } = this.#optionsOf(options)
+    yield* replayRecords(this, stream, where, subscriptionParts(this.#connection, { signal, retry }))
   }
 
-  commitCursor(stream: string, group: string, cursor: string, offset: number): Promise<CursorCommitReply> {
-    return this.#call((broker, caller) =>
-      broker.commitCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), checkCommit({ offset }).offset),
+  listCursors(stream: string, group: string, options: Stoppable = {}): Reply<'listCursors'> {
+    return this.#call((broker, caller) => broker.cursors(caller, groupOf(stream, group)), options)
+  }
+
+  commitCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    offset: number,
+    options: Stoppable = {},
+  ): Reply<'commitCursor'> {
+    return this.#call(
+      (broker, caller) =>
+        broker.commitCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), checkCommit({ offset }).offset),
+      options,
     )
   }
 
-  deleteCursor(stream: string, group: string, cursor: string, options: Forcible = {}): Promise<CursorDeleteReply> {
-    return this.#call((broker, caller) =>
-      broker.deleteCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), forceOf(options)),
+  rewindCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    body: CursorRewindBody,
+    options: Stoppable = {},
+  ): Reply<'rewindCursor'> {
+    return this.#call(
+      (broker, caller) =>
+        broker.rewindCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), checkRewind(body)),
+      options,
+    )
+  }
+
+  deleteCursor(stream: string, group: string, cursor: string, options: Forcible = {}): Reply<'deleteCursor'> {
+    return this.#call(
+      (broker, caller) =>
+        broker.deleteCursor(caller, groupOf(stream, group), tokenOf(cursor, 'cursor'), forceOf(options)),
+      options,
     )
   }
 
@@ -183,32 +220,55 @@ export class NativeClient implements BrokerClient {
     const claimed = await this.#waiting(options, (broker, caller, patience) =>
       broker.claim(caller, groupOf(stream, group), checkClaim(body), patience),
     )
-    return claimFrom(claimed)
+    return claimFrom(textOf(claimed))
   }
 
-  async *subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): Subscription<Delivery> {
-    const { signal, ...limits } = this.#optionsOf(options)
-    yield* queueDeliveries(this, stream, group, limits, this.#subscription(signal))
+  subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): QueueSubscription {
+    return new ClaimingSubscription(() => ({
+      client: this,
+      stream,
+      group,
+      options: this.#optionsOf(options),
+      leases: this.#leases,
+      claimId: null,
+      ...subscriptionParts(this.#connection, options),
+    }))
   }
 
-  ack(delivery: DeliveryName): Promise<AckReply> {
-    return this.#call((broker, caller) => broker.ack(caller, deliveryOf(delivery)))
+  ack(delivery: DeliveryName, options: Stoppable = {}): Reply<'ack'> {
+    return this.#settle([delivery], (broker, caller) => broker.ack(caller, deliveryOf(delivery)), options)
   }
 
-  nack(delivery: DeliveryName, body: NackBody): Promise<NackReply> {
-    return this.#call((broker, caller) => broker.nack(caller, deliveryOf(delivery), checkNack(body)))
+  batchAck(deliveries: readonly DeliveryName[], options: Stoppable = {}): Reply<'batchAck'> {
+    const named = Array.isArray(deliveries) ? deliveries : []
+    return this.#settle(
+      named,
+      (broker, caller) => {
+        const { stream, subscriptionId, delivery_ids } = deliveriesOf(deliveries)
+        return broker.batchAck(caller, stream, subscriptionId, checkBatchAck({ delivery_ids }))
+      },
+      options,
+    )
   }
 
-  renewLease(delivery: DeliveryName, body: RenewBody): Promise<RenewReply> {
-    return this.#call((broker, caller) => broker.renew(caller, deliveryOf(delivery), checkRenew(body)))
+  nack(delivery: DeliveryName, body: NackBody, options: Stoppable = {}): Reply<'nack'> {
+    const nack: Ask<'nack'> = (broker, caller) => broker.nack(caller, deliveryOf(delivery), checkNack(body))
+    return this.#settle([delivery], nack, options)
   }
 
-  retryDelivery(delivery: DeliveryName, body: RetryBody): Promise<RetryReply> {
-    return this.#call((broker, caller) => broker.retry(caller, deliveryOf(delivery), checkRetry(body)))
+  renewLease(delivery: DeliveryName, body: RenewBody, options: Stoppable = {}): Reply<'renewLease'> {
+    return this.#call((broker, caller) => broker.renew(caller, deliveryOf(delivery), checkRenew(body)), options)
   }
 
-  deadLetter(delivery: DeliveryName, body: DeadLetterBody): Promise<DeadLetterReply> {
-    return this.#call((broker, caller) => broker.deadLetter(caller, deliveryOf(delivery), checkDeadLetter(body)))
+  retryDelivery(delivery: DeliveryName, body: RetryBody, options: Stoppable = {}): Reply<'retryDelivery'> {
+    const retry: Ask<'retryDelivery'> = (broker, caller) => broker.retry(caller, deliveryOf(delivery), checkRetry(body))
+    return this.#settle([delivery], retry, options)
+  }
+
+  deadLetter(delivery: DeliveryName, body: DeadLetterBody, options: Stoppable = {}): Reply<'deadLetter'> {
+    const deadLetter: Ask<'deadLetter'> = (broker, caller) =>
+      broker.deadLetter(caller, deliveryOf(delivery), checkDeadLetter(body))
+    return this.#settle([delivery], deadLetter, options)
   }
 
   // Inspection
@@ -216,38 +276,69 @@ export class NativeClient implements BrokerClient {
   async inspectLeases(
     stream: string,
     group: string,
-    options: { readonly include_completed?: boolean } = {},
-  ): Promise<LeaseListReply> {
+    options: { readonly include_completed?: boolean } & Stoppable = {},
+  ): Reply<'inspectLeases'> {
     const { include_completed = false } = this.#optionsOf(options)
-    return this.#call((broker, caller) => broker.leases(caller, groupOf(stream, group), include_completed))
+    return this.#call((broker, caller) => broker.leases(caller, groupOf(stream, group), include_completed), options)
   }
 
-  inspectDelayedMessages(stream: string, group: string): Promise<DelayedListReply> {
-    return this.#call((broker, caller) => broker.delayed(caller, groupOf(stream, group)))
+  inspectDelayedMessages(stream: string, group: string, options: Stoppable = {}): Reply<'inspectDelayedMessages'> {
+    return this.#call((broker, caller) => broker.delayed(caller, groupOf(stream, group)), options)
   }
 
-  inspectReplayConsumers(stream: string, group: string): Promise<ReplayConsumerListReply> {
-    return this.#call((broker, caller) => broker.replayConsumers(caller, groupOf(stream, group)))
+  inspectReplayConsumers(stream: string, group: string, options: Stoppable = {}): Reply<'inspectReplayConsumers'> {
+    return this.#call((broker, caller) => broker.replayConsumers(caller, groupOf(stream, group)), options)
   }
 
-  listConsumerGroups(stream: string): Promise<GroupListReply> {
-    return this.#call((broker, caller) => broker.listGroups(caller, streamOf(stream)))
+  listConsumerGroups(stream: string, options: Stoppable = {}): Reply<'listConsumerGroups'> {
+    return this.#call((broker, caller) => broker.listGroups(caller, streamOf(stream)), options)
   }
 
-  deleteConsumerGroup(stream: string, group: string, options: Forcible = {}): Promise<GroupDeleteReply> {
-    return this.#call((broker, caller) => broker.deleteGroup(caller, groupOf(stream, group), forceOf(options)))
+  deleteConsumerGroup(stream: string, group: string, options: Forcible = {}): Reply<'deleteConsumerGroup'> {
+    return this.#call((broker, caller) => broker.deleteGroup(caller, groupOf(stream, group), forceOf(options)), options)
   }
 
-  seekConsumerGroup(stream: string, group: string, body: SeekBody): Promise<GroupSeekReply> {
-    return this.#call((broker, caller) => broker.seekGroup(caller, groupOf(stream, group), checkSeek(body)))
+  seekConsumerGroup(
+    stream: string,
+    group: string,
+    body: SeekBody,
+    options: Stoppable = {},
+  ): Reply<'seekConsumerGroup'> {
+    return this.#call((broker, caller) => broker.seekGroup(caller, groupOf(stream, group), checkSeek(body)), options)
   }
 
-  describeConsumerGroup(stream: string, group: string): Promise<GroupReply> {
-    return this.#call((broker, caller) => broker.describeGroup(caller, groupOf(stream, group)))
+  describeConsumerGroup(stream: string, group: string, options: Stoppable = {}): Reply<'describeConsumerGroup'> {
+    return this.#call((broker, caller) => broker.describeGroup(caller, groupOf(stream, group)), options)
   }
 
-  #call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
-    return this.#connection.call(operation)
+  async auditEvents(options: AuditOptions & Stoppable = {}): Reply<'auditEvents'> {
+    return auditPageFrom(textOf(await this.#audit(options, 'json')))
+  }
+
+  async auditExport(options: AuditOptions & Stoppable = {}): Reply<'auditExport'> {
+    return textOf(await this.#audit(options, 'ndjson'))
+  }
+
+  #audit(options: AuditOptions & Stoppable, format: 'json' | 'ndjson'): Promise<Uint8Array> {
+    const { signal, ...page } = this.#optionsOf(options)
+    return this.#call((broker, caller) => broker.audit(caller, auditOf(page, format)), { signal })
+  }
+
+  /** What settles deliveries. */
+  #settle<T>(
+    deliveries: readonly DeliveryName[],
+    operation: (broker: AskedBroker, caller: Caller) => Promise<T>,
+    options: Stoppable,
+  ): Promise<T> {
+    return this.#leases.settling(deliveries, () => this.#call(operation, options))
+  }
+
+  /** What is aborted goes on: nobody waits for it. */
+  async #call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>, options: Stoppable): Promise<T> {
+    const { signal } = this.#optionsOf(options)
+    if (signal?.aborted) throw aborted()
+    const answer = this.#connection.call(operation)
+    return signal === undefined ? answer : unlessAborted(answer, signal)
   }
 
   /** What may take long, and ends when the signal says so. */
@@ -258,7 +349,7 @@ export class NativeClient implements BrokerClient {
     const { signal } = this.#optionsOf(options)
     const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
     try {
-      return await this.#call((broker, caller) => operation(broker, caller, patience))
+      return await this.#connection.call((broker, caller) => operation(broker, caller, patience))
     } finally {
       patience.end()
     }
@@ -266,16 +357,6 @@ export class NativeClient implements BrokerClient {
 
   #optionsOf<Options extends object>(options: Options): Options {
     return this.#connection.check(() => optionsOf(options))
-  }
-
-  #subscription(signal: AbortSignal | undefined): SubscriptionParts {
-    const connection = this.#connection
-    const stop = signal ? AbortSignal.any([connection.closing, signal]) : connection.closing
-    return {
-      stop,
-      pause: connection.pause,
-      retrying: (attempt) => withRetry(attempt, DEFAULT_RETRY_POLICY, connection, stop),
-    }
   }
 }
 
@@ -291,4 +372,25 @@ function patienceUntil(signals: readonly AbortSignal[]): Patience & { end(): voi
     },
     end: () => signals.forEach((signal) => signal.removeEventListener('abort', onStop)),
   }
+}
+
+type Ask<Name extends keyof BrokerClient> = (broker: AskedBroker, caller: Caller) => Reply<Name>
+
+/** A bad one becomes a result like any other. */
+function publishInputOrRefusal(record: RecordToPublish, config: ClientConfig): PublishInput | BrokerError {
+  try {
+    return publishInputOf(record, config)
+  } catch (error) {
+    if (error instanceof BrokerError) return error
+    throw error
+  }
+}
+
+function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(aborted())
+    signal.addEventListener('abort', onAbort, { once: true })
+    const done = (): void => signal.removeEventListener('abort', onAbort)
+    answer.then(resolve, reject).finally(done)
+  })
 }

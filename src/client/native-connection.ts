@@ -2,7 +2,8 @@
  * The way to a broker in this process, for all clients of it: what a socket is elsewhere.
  *
  * N1  whatever an operation throws comes out as an SdkError, of the shape that the broker's answer over HTTP has
- * N2  from `close` on nothing is called; what was called before is waited for, and waits that may take long are ended
+ * N2  when `close` was called, waits that may take long are ended and subscriptions give back what they hold; then nothing is called any
+ *     more, and what was called before is waited for
  */
 import { askedBroker } from '../broker/operations.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../broker/operations.ts'
@@ -25,15 +26,18 @@ export interface NativeConnectionParts {
 export class NativeConnection implements Waiting {
   readonly pause: Pause
   readonly random: () => number
+  readonly timers: ClientTimers
   readonly #parts: NativeConnectionParts
   readonly #broker: AskedBroker
   readonly #closing = new AbortController()
+  #isClosed = false
   #inFlight = 0
   #idle: () => void = () => {}
 
   constructor(parts: NativeConnectionParts) {
     this.#parts = parts
     this.#broker = askedBroker(parts.operations)
+    this.timers = parts.timers
     this.pause = pauseOn(parts.timers)
     this.random = parts.random
   }
@@ -45,7 +49,7 @@ export class NativeConnection implements Waiting {
 
   /** N1, N2. What the operation throws before its first `await` counts, too. */
   async call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
-    if (this.closing.aborted) throw new SdkError('Transport', 'broker_closed', 'the broker of this process is closed')
+    if (this.#isClosed) throw new SdkError('Transport', 'broker_closed', 'the broker of this process is closed')
     this.#inFlight += 1
     try {
       return await operation(this.#broker, this.#parts.caller)
@@ -69,6 +73,7 @@ export class NativeConnection implements Waiting {
   /** N2. Resolves when all calls have ended, or the time is over. */
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     this.#closing.abort()
+    this.#isClosed = true
     if (this.#inFlight === 0) return
     const ended = new AbortController()
     this.#idle = () => ended.abort()

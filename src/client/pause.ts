@@ -1,6 +1,8 @@
 /** A wait that can be cut short. */
 
 export interface ClientTimers {
+  /** Monotonic, milliseconds. */
+  nowMs(): number
   /** Calls once, unless the returned function is called before. Keeps the process alive meanwhile: somebody waits. */
   wait(delayMs: number, run: () => void): () => void
 }

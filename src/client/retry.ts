@@ -1,7 +1,7 @@
 /**
  * Trying again.
  *
- * T1  only what the broker calls retryable, and at most `attemptsMax` times in all: then the last refusal is thrown
+ * T1  only what is retryable, or what the caller may do twice, and at most `attemptsMax` times in all: then the last refusal is thrown
  * T2  the n-th wait is a random part of a bound that doubles up to `delayMsMax` (full jitter), so that clients that failed together
  *     do not come together; what the broker says in Retry-After is waited for besides
  */
@@ -18,6 +18,12 @@ export interface RetryPolicy {
 }
 
 export const DEFAULT_RETRY_POLICY: RetryPolicy = Object.freeze({ attemptsMax: 5, delayMs: 50, delayMsMax: 2000 })
+/** Of subscriptions: they outlast a restart of the broker. */
+export const SUBSCRIPTION_RETRY_POLICY: RetryPolicy = Object.freeze({
+  attemptsMax: 60,
+  delayMs: 50,
+  delayMsMax: 2000,
+})
 const DELAY_MS_CEILING = 3_600_000
 
 export interface Waiting {
@@ -31,13 +37,14 @@ export async function withRetry<T>(
   policy: RetryPolicy,
   { pause, random }: Waiting,
   stop: AbortSignal,
+  isWorthIt: (error: SdkError) => boolean = ({ retryable }) => retryable,
 ): Promise<T> {
   checkPolicy(policy)
   for (let failures = 1; ; failures += 1) {
     try {
       return await attempt()
     } catch (error) {
-      const again = error instanceof SdkError && error.retryable && failures < policy.attemptsMax // T1
+      const again = error instanceof SdkError && isWorthIt(error) && failures < policy.attemptsMax // T1
       if (!again) throw error
       await pause(delayMsOf(error, failures, policy, random), stop)
       if (stop.aborted) throw error
@@ -57,7 +64,8 @@ function delayMsOf(
   return Math.min(askedMs + random() * boundMs, DELAY_MS_CEILING)
 }
 
-function checkPolicy(policy: RetryPolicy): void {
+/** @throws SdkError InvalidConfig */
+export function checkPolicy(policy: RetryPolicy): void {
   if (!isObject(policy)) throw invalidConfig('the retry policy must be an object')
   const { attemptsMax, delayMs, delayMsMax } = policy
   if (!Number.isSafeInteger(attemptsMax) || attemptsMax < 1) throw invalidConfig('attemptsMax must be at least 1')

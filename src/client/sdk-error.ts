@@ -1,19 +1,31 @@
 /**
  * Every error of the client library. Code branches on `kind` or on `code`, and it is the same whether the broker runs in this process or
  * behind HTTP. Source: specification "Client library entry points".
+ *
+ * Neither a message nor a cause has a credential or a payload in it.
  */
 import type { BrokerError } from '../broker/refusals.ts'
 
 export type SdkErrorKind =
   | 'InvalidConfig' // fix the configuration
   | 'HttpBroker' // the broker refused: see HttpBrokerError
-  | 'Transport' // the broker cannot be asked: it is closed, or not there
+  | 'Transport' // the broker cannot be asked: see TransportCode
+  | 'Aborted' // the caller's own signal said so
+
+/** Codes of the kind `Transport`, but `broker_closed`, which an embedded broker says. */
+export type TransportCode =
+  | 'connection_failed' // there was no connection: nothing was sent
+  | 'connection_lost' // it may have happened all the same
+  | 'timeout' // likewise
+  | 'bad_answer' // likewise: this is no answer of a broker
+  | 'too_many_calls' // more wait for a connection than may: nothing was sent
+  | 'client_closed' // nothing was sent
 
 export class SdkError extends Error {
   readonly kind: SdkErrorKind
   /** Of the broker's refusal, or else what is wrong with the way to it. */
   readonly code: string
-  /** The same call can succeed later without a change. */
+  /** The same call can succeed later without a change, and does not happen twice. */
   readonly retryable: boolean
 
   constructor(kind: SdkErrorKind, code: string, message: string, options: ErrorOptions & { retryable?: boolean } = {}) {
@@ -56,6 +68,18 @@ export class HttpBrokerError extends SdkError {
 /** @param message names the field */
 export const invalidConfig = (message: string, options?: ErrorOptions): SdkError =>
   new SdkError('InvalidConfig', 'InvalidConfig', message, options)
+
+export const transportFailed = (
+  code: TransportCode,
+  message: string,
+  options?: ErrorOptions & { retryable?: boolean },
+): SdkError => new SdkError('Transport', code, message, options)
+
+export const aborted = (): SdkError => new SdkError('Aborted', 'aborted', 'the signal of the call said stop')
+
+/** Whether what failed may have happened, so that a second try may do it twice. */
+export const mayHaveHappened = (error: unknown): boolean =>
+  error instanceof SdkError && (error.code === 'connection_lost' || error.code === 'timeout')
 
 /** As its answer over HTTP would be read. @param cause what the operation threw */
 export function brokerRefused(refused: BrokerError, cause: unknown): HttpBrokerError {

@@ -1,27 +1,47 @@
 /**
- * Endless reads as async iterables, over what any client can do.
+ * An endless read as an async iterable, over what any client can do.
  *
- * U1  at most one page or one claim is in memory: the next is asked for when everything of it was taken
+ * U1  at most one page is in memory: the next is asked for when everything of it was taken
  * U2  a subscription ends when its loop is left, when it is told to stop, or by throwing what was tried again in vain
- * U3  a subscription that ends gives back what it claimed and did not give out
+ * U3  at the end of the stream the broker waits for the next record. Only where it does not wait as long as it was asked to, the
+ *     subscription waits before it asks again
  */
-import { CLAIM_WAIT_MS_MAX } from '../broker/limits.ts'
-import type { ClaimBody } from '../broker/wire/requests.ts'
-import type {
-  BrokerClient,
-  ClaimedDeliveries,
-  Delivery,
-  FetchOptions,
-  ReplayPage,
-  StoredRecord,
-  Subscription,
-} from './broker-client.ts'
-import type { Pause } from './pause.ts'
+import { REPLAY_WAIT_MS_MAX } from '../broker/limits.ts'
+import type { BrokerClient, FetchOptions, ReplayPage, StoredRecord, Subscription } from './broker-client.ts'
+import type { ClientTimers, Pause } from './pause.ts'
+import { SUBSCRIPTION_RETRY_POLICY, withRetry } from './retry.ts'
+import type { RetryPolicy, Waiting } from './retry.ts'
+import type { SdkError } from './sdk-error.ts'
 
 export interface SubscriptionParts {
-  readonly retrying: <T>(attempt: () => Promise<T>) => Promise<T>
+  readonly retrying: <T>(attempt: () => Promise<T>, isWorthIt?: (error: SdkError) => boolean) => Promise<T>
   readonly pause: Pause
+  readonly timers: ClientTimers
+  readonly closing: AbortSignal
+  /** Says stop when the client is closed, too. */
   readonly stop: AbortSignal
+}
+
+/** What a subscription needs of the way to the broker. */
+interface Way extends Waiting {
+  readonly closing: AbortSignal
+  readonly timers: ClientTimers
+}
+
+/** @param options of the subscription, as far as they are about how it ends */
+export function subscriptionParts(
+  way: Way,
+  { signal, retry = SUBSCRIPTION_RETRY_POLICY }: { signal?: AbortSignal | undefined; retry?: RetryPolicy | undefined },
+): SubscriptionParts {
+  const { pause, timers, closing } = way
+  const stop = signal ? AbortSignal.any([closing, signal]) : closing
+  return {
+    stop,
+    closing,
+    pause,
+    timers,
+    retrying: (attempt, isWorthIt) => withRetry(attempt, retry, way, stop, isWorthIt),
+  }
 }
 
 /** Bounds of the wait between two looks at a stream that has nothing new: it doubles. */
@@ -32,17 +52,20 @@ export async function* replayRecords(
   client: Pick<BrokerClient, 'fetch'>,
   stream: string,
   options: FetchOptions,
-  { retrying, pause, stop }: SubscriptionParts,
+  { retrying, pause, timers, stop }: SubscriptionParts,
 ): Subscription<StoredRecord> {
   const { start_offset, event_time_ms, ingest_time_ms, consumer_group, consumer_id, ...limits } = options
+  const waitMs = limits.wait_millis ?? REPLAY_WAIT_MS_MAX
   const consumer = { consumer_group, consumer_id }
   let start: FetchOptions = { start_offset, event_time_ms, ingest_time_ms }
   let idleLooks = 0
+  let hurriedLooks = 0
   while (!stop.aborted) {
     // who finds nothing again and again is noted once: a note is a write
-    const asked = { ...limits, ...start, ...(idleLooks === 0 && consumer) }
+    const asked = { ...limits, wait_millis: waitMs, ...start, ...(idleLooks === 0 && consumer) }
+    const askedAtMs = timers.nowMs()
     const page: ReplayPage | null = await unlessStopped(
-      retrying(() => client.fetch(stream, asked)),
+      retrying(() => client.fetch(stream, asked, { signal: stop })),
       stop,
     )
     if (page === null) return
@@ -50,33 +73,11 @@ export async function* replayRecords(
       if (stop.aborted) return
       yield record
     }
-    const isWaitingForItsTime = page.records.length === 0 && page.end_of_stream
-    if (!isWaitingForItsTime) start = { start_offset: page.next_offset }
-    if (!page.end_of_stream) continue
-    idleLooks = page.records.length > 0 ? 0 : idleLooks + 1
-    if (idleLooks > 0) await pause(Math.min(POLL_MS_MAX, POLL_MS_MIN * 2 ** (idleLooks - 1)), stop)
-  }
-}
-
-export async function* queueDeliveries(
-  client: Pick<BrokerClient, 'claimQueue' | 'retryDelivery'>,
-  stream: string,
-  group: string,
-  limits: Omit<ClaimBody, 'wait_millis'>,
-  { retrying, stop }: SubscriptionParts,
-): Subscription<Delivery> {
-  const body = { ...limits, wait_millis: CLAIM_WAIT_MS_MAX }
-  while (!stop.aborted) {
-    const claim = (): Promise<ClaimedDeliveries> => client.claimQueue(stream, group, body, { signal: stop })
-    const claimed = await unlessStopped(retrying(claim), stop)
-    if (claimed === null) return
-    const { deliveries } = claimed
-    let taken = 0
-    try {
-      while (taken < deliveries.length && !stop.aborted) yield deliveries[taken++]!
-    } finally {
-      await giveBack(client, deliveries.slice(taken))
-    }
+    const isIdle = page.records.length === 0 && page.end_of_stream
+    if (!isIdle) start = { start_offset: page.next_offset }
+    idleLooks = isIdle ? idleLooks + 1 : 0
+    hurriedLooks = isIdle && timers.nowMs() - askedAtMs < Math.max(waitMs / 2, 1) ? hurriedLooks + 1 : 0
+    if (hurriedLooks > 0) await pause(Math.min(POLL_MS_MAX, POLL_MS_MIN * 2 ** (hurriedLooks - 1)), stop) // U3
   }
 }
 
@@ -88,10 +89,4 @@ async function unlessStopped<T>(answer: Promise<T>, stop: AbortSignal): Promise<
     if (stop.aborted) return null
     throw error
   }
-}
-
-/** U3. What cannot be given back comes back when its lease expires. */
-async function giveBack(client: Pick<BrokerClient, 'retryDelivery'>, deliveries: readonly Delivery[]): Promise<void> {
-  const body = { reason: 'the subscription ended', delay_millis: 0 }
-  await Promise.allSettled(deliveries.map((delivery) => client.retryDelivery(delivery, body)))
 }

@@ -1,16 +1,18 @@
-/** The same mistakes, made by the client in this process and over HTTP: it must not matter where the broker is. */
+/** The same mistakes, made by the clients of both kinds and by hand over HTTP: it must not matter where the broker is. */
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { inspect } from 'node:util'
-import { HttpBrokerError } from '../../src/client/index.ts'
-import type { NativeClient, RecordToPublish } from '../../src/client/index.ts'
+import { HttpBrokerError, HttpNativeClient } from '../../src/client/index.ts'
+import type { BrokerClient, RecordToPublish } from '../../src/client/index.ts'
 import { BrokerServer } from '../support/broker.ts'
 import type { RequestBody } from '../support/http.ts'
+import { KINDS, openSource } from './sources.ts'
+import type { ClientSource } from './sources.ts'
 import { closesBrokers, openClient, refusalOf } from './support.ts'
 
 interface Mistake {
   readonly what: string
-  readonly call: (client: NativeClient) => Promise<unknown>
+  readonly call: (client: BrokerClient) => Promise<unknown>
   readonly request: readonly [method: string, path: string, body?: RequestBody]
 }
 
@@ -173,23 +175,32 @@ const MISTAKES: readonly Mistake[] = [
   },
 ]
 
-describe('a mistake is refused in the process as over HTTP', () => {
+describe('a mistake is refused in the process, and by the client over HTTP, as over HTTP', () => {
   closesBrokers()
-  let client: NativeClient
+  let clients: readonly BrokerClient[]
+  let remote: HttpNativeClient
   let server: BrokerServer
   before(async () => {
-    ;[client, server] = await Promise.all([openClient(), BrokerServer.start()])
-    await client.createStream('orders')
-    await server.request('PUT', '/v1/streams/orders')
+    server = await BrokerServer.start()
+    remote = await HttpNativeClient.connect(server.url, { producerId: 'tester' })
+    clients = [await openClient(), remote]
+    for (const client of clients) await client.createStream('orders')
+  })
+  after(async () => {
+    await remote.close()
+    await server.stop()
   })
 
   for (const { what, call, request } of MISTAKES) {
     it(what, async () => {
       const [method, path, body] = request
-      const [error, reply] = await Promise.all([refusalOf(call(client)), server.request(method, path, body ?? null)])
-      assert(error instanceof HttpBrokerError)
-      const { status, code, message, action, retryable } = error
-      assert.deepEqual({ status, code, message, action, retryable }, { status: reply.status, ...reply.refusal() })
+      const reply = await server.request(method, path, body ?? null)
+      for (const client of clients) {
+        const error = await refusalOf(call(client))
+        assert(error instanceof HttpBrokerError)
+        const { status, code, message, action, retryable } = error
+        assert.deepEqual({ status, code, message, action, retryable }, { status: reply.status, ...reply.refusal() })
+      }
     })
   }
 })
@@ -208,84 +219,87 @@ class Tags {
   readonly a = 'b'
 }
 
-describe('what stands where an object belongs is refused likewise', () => {
-  closesBrokers()
-  let client: NativeClient
-  before(async () => {
-    client = await openClient()
-    await client.createStream('orders')
-  })
-
-  const misuses: readonly Misuse[] = [
-    {
-      what: 'a record that is no object',
-      given: [...NO_OBJECTS, undefined, () => {}],
-      calls: [(record) => client.publish('orders', record), (record) => client.publishWithRetry('orders', record)],
-      message: 'a record must be an object',
-    },
-    {
-      what: 'headers that keep elsewhere what they stand for',
-      given: [new Map(), new Map([['a', 'b']]), new Headers({ a: 'b' }), new Date(), new Tags(), () => {}],
-      calls: [
-        (headers) => client.publish('orders', { ...RECORD, headers }),
-        (headers) => client.publishWithRetry('orders', { ...RECORD, headers }),
-      ],
-      message: 'headers must be an object of strings',
-    },
-    {
-      what: 'a delivery that is no object',
-      given: [...NO_OBJECTS, undefined],
-      calls: [
-        (delivery) => client.ack(delivery),
-        (delivery) => client.nack(delivery, { reason: 'r', requeue: true }),
-        (delivery) => client.renewLease(delivery, { extend_by_millis: 1 }),
-        (delivery) => client.retryDelivery(delivery, { reason: 'r', delay_millis: 0 }),
-        (delivery) => client.deadLetter(delivery, { dead_letter_stream: 'orders', reason: 'r' }),
-      ],
-      message: 'the delivery must be object',
-    },
-    {
-      what: 'options that are no object',
-      given: NO_OBJECTS,
-      calls: [
-        (options) => client.fetch('orders', options),
-        (options) => client.fetchFromOffset('orders', 0, options),
-        (options) => client.subscribeReplay('orders', options).next(),
-        (options) => client.claimQueue('orders', 'g', {}, options),
-        (options) => client.subscribeQueue('orders', 'g', options).next(),
-        (options) => client.inspectLeases('orders', 'g', options),
-      ],
-      message: 'the options must be object',
-    },
-    {
-      what: 'a body that is no object',
-      given: NO_OBJECTS,
-      calls: [
-        (body) => client.createStream('a', body),
-        (body) => client.claimQueue('orders', 'g', body),
-        (body) => client.nack(DELIVERY, body),
-        (body) => client.renewLease(DELIVERY, body),
-        (body) => client.retryDelivery(DELIVERY, body),
-        (body) => client.deadLetter(DELIVERY, body),
-      ],
-      message: 'the body must be object',
-    },
-  ]
-  for (const { what, given, calls, message } of misuses) {
-    it(what, async () => {
-      for (const value of given) {
-        for (const call of calls) {
-          const error = await refusalOf(call(bad(value)))
-          assert(error instanceof HttpBrokerError)
-          const { status, code } = error
-          assert.deepEqual(
-            { status, code, message: error.message },
-            { status: 400, code: 'invalid_request', message },
-            `${call.toString()} of ${inspect(value)}`,
-          )
-        }
-      }
-      assert.equal((await client.describeStream('orders')).next_offset, 0)
+for (const kind of KINDS)
+  describe(`what stands where an object belongs is refused ${kind}`, () => {
+    let source: ClientSource
+    let client: BrokerClient
+    before(async () => {
+      source = await openSource(kind)
+      client = await source.client({ producerId: 'tester' })
+      await client.createStream('orders')
     })
-  }
-})
+    after(() => source.close())
+
+    const misuses: readonly Misuse[] = [
+      {
+        what: 'a record that is no object',
+        given: [...NO_OBJECTS, undefined, () => {}],
+        calls: [(record) => client.publish('orders', record), (record) => client.publishWithRetry('orders', record)],
+        message: 'a record must be an object',
+      },
+      {
+        what: 'headers that keep elsewhere what they stand for',
+        given: [new Map(), new Map([['a', 'b']]), new Headers({ a: 'b' }), new Date(), new Tags(), () => {}],
+        calls: [
+          (headers) => client.publish('orders', { ...RECORD, headers }),
+          (headers) => client.publishWithRetry('orders', { ...RECORD, headers }),
+        ],
+        message: 'headers must be an object of strings',
+      },
+      {
+        what: 'a delivery that is no object',
+        given: [...NO_OBJECTS, undefined],
+        calls: [
+          (delivery) => client.ack(delivery),
+          (delivery) => client.nack(delivery, { reason: 'r', requeue: true }),
+          (delivery) => client.renewLease(delivery, { extend_by_millis: 1 }),
+          (delivery) => client.retryDelivery(delivery, { reason: 'r', delay_millis: 0 }),
+          (delivery) => client.deadLetter(delivery, { dead_letter_stream: 'orders', reason: 'r' }),
+        ],
+        message: 'the delivery must be object',
+      },
+      {
+        what: 'options that are no object',
+        given: NO_OBJECTS,
+        calls: [
+          (options) => client.fetch('orders', options),
+          (options) => client.fetchFromOffset('orders', 0, options),
+          (options) => client.subscribeReplay('orders', options).next(),
+          (options) => client.claimQueue('orders', 'g', {}, options),
+          (options) => client.subscribeQueue('orders', 'g', options).next(),
+          (options) => client.inspectLeases('orders', 'g', options),
+        ],
+        message: 'the options must be object',
+      },
+      {
+        what: 'a body that is no object',
+        given: NO_OBJECTS,
+        calls: [
+          (body) => client.createStream('a', body),
+          (body) => client.claimQueue('orders', 'g', body),
+          (body) => client.nack(DELIVERY, body),
+          (body) => client.renewLease(DELIVERY, body),
+          (body) => client.retryDelivery(DELIVERY, body),
+          (body) => client.deadLetter(DELIVERY, body),
+        ],
+        message: 'the body must be object',
+      },
+    ]
+    for (const { what, given, calls, message } of misuses) {
+      it(what, async () => {
+        for (const value of given) {
+          for (const call of calls) {
+            const error = await refusalOf(call(bad(value)))
+            assert(error instanceof HttpBrokerError)
+            const { status, code } = error
+            assert.deepEqual(
+              { status, code, message: error.message },
+              { status: 400, code: 'invalid_request', message },
+              `${call.toString()} of ${inspect(value)}`,
+            )
+          }
+        }
+        assert.equal((await client.describeStream('orders')).next_offset, 0)
+      })
+    }
+  })

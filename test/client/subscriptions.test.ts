@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
-import type { Delivery, FetchOptions, ReplayPage, StoredRecord } from '../../src/client/index.ts'
-import { queueDeliveries, replayRecords } from '../../src/client/subscriptions.ts'
+import type { FetchOptions, ReplayPage, StoredRecord } from '../../src/client/index.ts'
+import { replayRecords } from '../../src/client/subscriptions.ts'
 import type { SubscriptionParts } from '../../src/client/subscriptions.ts'
 
 const STREAM = 'orders'
@@ -16,16 +16,30 @@ const recordAt = (offset: number): StoredRecord => ({
   ingest_time_ms: 0,
 })
 
-/** Asked for pages of a stream that grows while nobody looks: by so many records with each pause. */
+interface Growth {
+  readonly end: number
+  readonly growth: readonly number[]
+  readonly pageMax: number
+  /** Whether the broker does, as it is asked to. */
+  readonly waits?: boolean
+}
+
+/**
+ * Asked for pages of a stream that grows while nobody looks: by so many records with each wait, of the broker or, where the broker does not
+ * wait, of the subscription.
+ */
 class GrowingStream {
   readonly asked: FetchOptions[] = []
   readonly pausesMs: number[] = []
+  nowMs = 0
   readonly stop = new AbortController()
   end: number
   readonly #growth: number[]
   readonly #pageMax: number
+  readonly #waits: boolean
 
-  constructor({ end, growth, pageMax }: { end: number; growth: readonly number[]; pageMax: number }) {
+  constructor({ end, growth, pageMax, waits = false }: Growth) {
+    this.#waits = waits
     this.end = end
     this.#growth = [...growth]
     this.#pageMax = pageMax
@@ -33,6 +47,8 @@ class GrowingStream {
 
   async fetch(_stream: string, options: FetchOptions = {}): Promise<ReplayPage> {
     this.asked.push(options)
+    const waitMs = options.wait_millis ?? 0
+    if (this.#waits && waitMs > 0 && this.end <= (options.start_offset ?? 0)) this.#pass(waitMs)
     const isByTime = typeof options.event_time_ms === 'number'
     const start = isByTime ? this.end : (options.start_offset ?? 0)
     const next = Math.max(start, Math.min(start + this.#pageMax, this.end))
@@ -43,14 +59,21 @@ class GrowingStream {
   get parts(): SubscriptionParts {
     return {
       stop: this.stop.signal,
+      closing: this.stop.signal,
       retrying: (attempt) => attempt(),
+      timers: { nowMs: () => this.nowMs, wait: () => () => {} },
       pause: async (delayMs) => {
         this.pausesMs.push(delayMs)
-        const growth = this.#growth.shift()
-        if (growth === undefined) this.stop.abort()
-        else this.end += growth
+        this.#pass(delayMs)
       },
     }
+  }
+
+  #pass(ms: number): void {
+    this.nowMs += ms
+    const growth = this.#growth.shift()
+    if (growth === undefined) this.stop.abort()
+    else this.end += growth
   }
 
   subscribe(options: FetchOptions = {}) {
@@ -62,6 +85,7 @@ test('a replay subscription gives each record from its start on once and in orde
   const shapes = fc.record({
     end: fc.nat(20),
     growth: fc.array(fc.nat(7), { maxLength: 8 }),
+    waits: fc.boolean(),
     pageMax: fc.integer({ min: 1, max: 6 }),
   })
   await fc.assert(
@@ -90,7 +114,17 @@ describe('a replay subscription', () => {
     assert.equal(stream.asked.length, 2)
   })
 
-  it('looks ever less often at a stream that has nothing new, and at once again when it has', async () => {
+  it('waits with the broker at the end of the stream, and not besides (U3)', async () => {
+    const stream = new GrowingStream({ end: 1, growth: [0, 2, 0], pageMax: 3, waits: true })
+    for await (const _ of stream.subscribe({ wait_millis: 7000 }));
+    assert.deepEqual(stream.pausesMs, [])
+    assert.deepEqual(
+      stream.asked.map(({ start_offset, wait_millis }) => [start_offset, wait_millis]),
+      [undefined, 1, 1, 3, 3].map((start) => [start, 7000]),
+    )
+  })
+
+  it('looks ever less often where the broker does not wait, and at once again when there is something new (U3)', async () => {
     const stream = new GrowingStream({ end: 0, growth: [0, 0, 0, 0, 0, 0, 0, 1, 0], pageMax: 3 })
     for await (const _ of stream.subscribe());
     assert.deepEqual(stream.pausesMs, [10, 20, 40, 80, 160, 320, 500, 500, 10, 20])
@@ -128,70 +162,5 @@ describe('a replay subscription', () => {
       if (isStopped) assert.deepEqual(await next, { done: true, value: undefined })
       else await assert.rejects(next, /in vain/)
     }
-  })
-})
-
-/** Hands out claims of so many deliveries each, then says stop. */
-class Claims {
-  claimed = 0
-  readonly givenBack: number[] = []
-  readonly bodies: object[] = []
-  readonly stop = new AbortController()
-  readonly #sizes: number[]
-
-  constructor(...sizes: readonly number[]) {
-    this.#sizes = [...sizes]
-  }
-
-  async claimQueue(_stream: string, _group: string, body: object = {}) {
-    this.bodies.push(body)
-    const size = this.#sizes.shift()
-    if (size === undefined) this.stop.abort()
-    const deliveries = Array.from({ length: size ?? 0 }, () => ({ offset: this.claimed++ }) as Delivery) // no more is looked at
-    return { deliveries } as unknown as Awaited<ReturnType<Parameters<typeof queueDeliveries>[0]['claimQueue']>>
-  }
-
-  async retryDelivery(delivery: object) {
-    this.givenBack.push((delivery as Delivery).offset)
-    return {} as Awaited<ReturnType<Parameters<typeof queueDeliveries>[0]['retryDelivery']>>
-  }
-
-  subscribe() {
-    const parts: SubscriptionParts = { stop: this.stop.signal, pause: async () => {}, retrying: (attempt) => attempt() }
-    return queueDeliveries(this, STREAM, 'workers', { max_messages: 3 }, parts)
-  }
-}
-
-describe('a queue subscription', () => {
-  it('gives out what is claimed, waits with each claim, and goes on after an empty one', async () => {
-    const claims = new Claims(2, 0, 3)
-    const offsets: number[] = []
-    for await (const { offset } of claims.subscribe()) offsets.push(offset)
-    assert.deepEqual(offsets, [0, 1, 2, 3, 4])
-    assert.deepEqual(
-      claims.bodies,
-      Array.from({ length: 4 }, () => ({ max_messages: 3, wait_millis: 30_000 })),
-    )
-    assert.deepEqual(claims.givenBack, [])
-  })
-
-  it('gives back what was not given out when its loop is left (U3)', async () => {
-    const claims = new Claims(3)
-    for await (const { offset } of claims.subscribe()) if (offset === 0) break
-    assert.deepEqual(claims.givenBack, [1, 2])
-  })
-
-  it('gives back what was not given out when it is told to stop (U3)', async () => {
-    const claims = new Claims(3)
-    for await (const _ of claims.subscribe()) claims.stop.abort()
-    assert.deepEqual(claims.givenBack, [1, 2])
-  })
-
-  it('gives back everything of a claim that was answered too late (U3)', async () => {
-    const claims = new Claims(2)
-    const first = claims.subscribe().next()
-    claims.stop.abort()
-    assert.deepEqual(await first, { done: true, value: undefined })
-    assert.deepEqual(claims.givenBack, [0, 1])
   })
 })

@@ -1,8 +1,8 @@
-/** A broker in the test's own process, on a directory of its own. */
+/** A broker in the test's own process, on a directory of its own; what tests do with any client. */
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
-import type { EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
+import type { BrokerClient, EmbeddedBroker, NativeClient } from '../../src/client/index.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 export const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -27,7 +27,7 @@ export async function openClient(): Promise<NativeClient> {
 let streams = 0
 
 /** A new stream under a name of its own: tests share a broker, not their streams. */
-export async function newStream(client: NativeClient, ...payloads: readonly string[]): Promise<string> {
+export async function newStream(client: BrokerClient, ...payloads: readonly string[]): Promise<string> {
   const stream = `stream-${streams++}`
   await client.createStream(stream)
   for (const payload of payloads) await client.publish(stream, { message_id: payload, payload })

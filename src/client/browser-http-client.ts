@@ -1,0 +1,35 @@
+/** `HttpNativeClient` where there is nothing but `fetch`: in a browser, or a worker. */
+import { isObject } from '../plain-objects.ts'
+import { HttpClient } from './http-client.ts'
+import { HttpConnection } from './http/connection.ts'
+import { fetchTransport } from './http/fetch-transport.ts'
+import { httpConfigOf } from './http/settings.ts'
+import type { HttpClientSettings } from './http/settings.ts'
+import { platformRandom, platformTimers } from './http/timers.ts'
+
+export interface HttpNativeClientSettings extends HttpClientSettings {
+  /** Addresses may be `https://` ones. */
+  readonly tls?: Readonly<Record<string, never>>
+}
+
+/** Of the six connections that a browser has for one address. */
+const DEFAULTS = { maxConnections: 3, maxWaitingConnections: 3 }
+
+export class HttpNativeClient extends HttpClient {
+  /**
+   * Asks nothing yet: whether the broker is there is found out by the first call.
+   *
+   * @param addresses `http://host[:port]`, one or several of the same broker
+   * @throws SdkError InvalidConfig
+   */
+  static async connect(
+    addresses: string | readonly string[],
+    settings: HttpNativeClientSettings,
+  ): Promise<HttpNativeClient> {
+    const isTls = isObject(settings) && settings.tls !== undefined
+    const config = httpConfigOf(addresses, settings, DEFAULTS, isTls)
+    const transport = settings.transport ?? fetchTransport()
+    const parts = { config, transport, timers: platformTimers, random: platformRandom }
+    return new HttpNativeClient(settings, new HttpConnection(parts))
+  }
+}

@@ -1,0 +1,12 @@
+/** What the client library has wherever it runs. */
+export type * from './broker-client.ts'
+export { textOf } from './bytes.ts'
+export { ClientConfig, PRODUCER_EPOCH_HEADER, PRODUCER_ID_HEADER } from './client-config.ts'
+export type { ClientSettings, Headers, TraceContext } from './client-config.ts'
+export { fetchTransport } from './http/fetch-transport.ts'
+export { NotSent } from './http/transport.ts'
+export type { HttpAnswer, HttpRequest, HttpTransport } from './http/transport.ts'
+export { DEFAULT_RETRY_POLICY } from './retry.ts'
+export type { RetryPolicy } from './retry.ts'
+export { HttpBrokerError, SdkError } from './sdk-error.ts'
+export type { BrokerAnswer, SdkErrorKind, TransportCode } from './sdk-error.ts'

@@ -1,0 +1,383 @@
+/**
+ * The client of a broker behind HTTP. It asks what its caller says, and the broker checks it; what would ask another route is refused here.
+ * Needs nothing but what browsers have, too. Source: specification "Client library entry points".
+ */
+import type {
+  ClaimBody,
+  CreateStreamBody,
+  CursorRewindBody,
+  DeadLetterBody,
+  NackBody,
+  PurgeStreamBody,
+  RedriveBody,
+  RenewBody,
+  RetryBody,
+  SeekBody,
+  UpdateStreamBody,
+} from '../broker/wire/requests.ts'
+import { deliveriesOf, deliveryOf, forceOf, groupOf, optionsOf, streamOf, tokenOf } from './arguments.ts'
+import type {
+  AuditOptions,
+  BrokerClient,
+  ClaimedDeliveries,
+  DeliveryName,
+  FetchOptions,
+  Forcible,
+  QueueSubscription,
+  QueueSubscriptionOptions,
+  RecordToPublish,
+  ReplayPage,
+  ReplaySubscriptionOptions,
+  Stoppable,
+  StoredRecord,
+  Subscription,
+} from './broker-client.ts'
+import { ClientConfig } from './client-config.ts'
+import type { ClientSettings } from './client-config.ts'
+import { claimFrom, pageFrom } from './decode.ts'
+import type { HttpCall, HttpConnection } from './http/connection.ts'
+import {
+  STREAMS,
+  bodyOf,
+  cursorPath,
+  deliveriesPath,
+  deliveryPath,
+  groupPath,
+  json,
+  queryOf,
+  recordOf,
+  streamPath,
+} from './http/wire.ts'
+import { HeldLeases } from './leases.ts'
+import { ClaimingSubscription } from './queue-subscription.ts'
+import { DEFAULT_RETRY_POLICY, withRetry } from './retry.ts'
+import type { RetryPolicy } from './retry.ts'
+import { SdkError, mayHaveHappened } from './sdk-error.ts'
+import { replayRecords, subscriptionParts } from './subscriptions.ts'
+
+/** Methods of the interface, by name. */
+type Reply<Name extends keyof BrokerClient> = ReturnType<BrokerClient[Name]>
+type Asked = Pick<HttpCall, 'method' | 'path'> & Partial<HttpCall>
+
+const CLOSE_MS = 8000
+
+export class HttpClient implements BrokerClient {
+  readonly config: ClientConfig
+  readonly #connection: HttpConnection
+  readonly #leases = new HeldLeases()
+  #claimIds = 0
+
+  /** @throws SdkError InvalidConfig */
+  protected constructor(settings: ClientSettings, connection: HttpConnection) {
+    this.config = new ClientConfig(settings)
+    this.#connection = connection
+  }
+
+  /** Ends subscriptions and what waits, waits for what was asked before, closes connections. Deliveries that are being handled keep their leases. */
+  close(): Promise<void> {
+    return this.#connection.close({ withinMs: CLOSE_MS })
+  }
+
+  // Streams and records
+
+  listStreams(options: Stoppable = {}): Reply<'listStreams'> {
+    return this.#get(() => STREAMS, options)
+  }
+
+  createStream(stream: string, body: CreateStreamBody = {}, options: Stoppable = {}): Reply<'createStream'> {
+    return this.#send('PUT', () => streamPath(streamOf(stream)), body, options)
+  }
+
+  describeStream(stream: string, options: Stoppable = {}): Reply<'describeStream'> {
+    return this.#get(() => streamPath(streamOf(stream)), options)
+  }
+
+  updateStream(stream: string, body: UpdateStreamBody, options: Forcible = {}): Reply<'updateStream'> {
+    return this.#send('PATCH', () => `${streamPath(streamOf(stream))}${forceIn(options)}`, body, options)
+  }
+
+  deleteStream(stream: string, options: Forcible = {}): Reply<'deleteStream'> {
+    return this.#delete(() => streamPath(streamOf(stream)), options)
+  }
+
+  purgeStream(stream: string, body: PurgeStreamBody, options: Forcible = {}): Reply<'purgeStream'> {
+    return this.#send('POST', () => `${streamPath(streamOf(stream))}/purge${forceIn(options)}`, body, options)
+  }
+
+  redriveDeadLetters(stream: string, body: RedriveBody = {}, options: Stoppable = {}): Reply<'redriveDeadLetters'> {
+    return this.#send('POST', () => `${streamPath(streamOf(stream))}/dead-letters/redrive`, body, options)
+  }
+
+  publish(stream: string, record: RecordToPublish, options: Stoppable = {}): Reply<'publish'> {
+    return this.#publish(stream, () => json(recordOf(record, this.config)), options)
+  }
+
+  async publishWithRetry(
+    stream: string,
+    record: RecordToPublish,
+    policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+    options: Stoppable = {},
+  ): Reply<'publishWithRetry'> {
+    const connection = this.#connection
+    const body = connection.check(() => json(recordOf(record, this.config))) // the same bytes each time
+    const { signal } = connection.check(() => optionsOf(options))
+    const { stop } = subscriptionParts(connection, { signal })
+    const publish = (): Reply<'publish'> => this.#publish(stream, () => body, options)
+    return withRetry(publish, policy, connection, stop, (error) => error.retryable || mayHaveHappened(error))
+  }
+
+  publishBatch(stream: string, records: readonly RecordToPublish[], options: Stoppable = {}): Reply<'publishBatch'> {
+    return this.#ask(() => {
+      const list = Array.isArray(records) ? records.map((record) => recordOf(record, this.config)) : records
+      const body = json({ records: list })
+      return { method: 'POST', path: `${streamPath(streamOf(stream))}/records/batch`, body }
+    }, options)
+  }
+
+  async fetch(stream: string, options: FetchOptions = {}, wait: Stoppable = {}): Promise<ReplayPage> {
+    const ask = (asked: FetchOptions, until: Stoppable): Promise<ReplayPage> =>
+      this.#ask(
+        () => ({
+          method: 'GET',
+          path: `${streamPath(streamOf(stream))}/records${queryOf(optionsOf(asked))}`,
+          waitMs: waitMsOf(asked),
+        }),
+        until,
+        pageFrom,
+      )
+    try {
+      return await ask(options, wait)
+    } catch (error) {
+      if (!isAborted(error) || waitMsOf(options) === 0) throw error
+      return ask({ ...options, wait_millis: 0 }, {}) // what there is, as the wait is over
+    }
+  }
+
+  async fetchFromOffset(
+    stream: string,
+    startOffset: number,
+    options: Pick<FetchOptions, 'max_records' | 'max_payload_bytes'> = {},
+  ): Promise<ReplayPage> {
+    const { max_records, max_payload_bytes } = this.#connection.check(() => optionsOf(options))
+    return this.fetch(stream, { start_offset: startOffset, max_records, max_payload_bytes })
+  }
+
+  async *subscribeReplay(stream: string, options: ReplaySubscriptionOptions = {}): Subscription<StoredRecord> {
+    const { signal, retry, ...where } = this.#connection.check(() => optionsOf(options))
+    yield* replayRecords(this, stream, where, subscriptionParts(this.#connection, { signal, retry }))
+  }
+
+  listCursors(stream: string, group: string, options: Stoppable = {}): Reply<'listCursors'> {
+    return this.#get(() => `${groupPath(groupOf(stream, group))}/cursors`, options)
+  }
+
+  commitCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    offset: number,
+    options: Stoppable = {},
+  ): Reply<'commitCursor'> {
+    return this.#ask(() => {
+      const path = cursorPath(groupOf(stream, group), tokenOf(cursor, 'cursor'))
+      return { method: 'PUT', path, body: bodyOf({ offset }), isRepeatable: true }
+    }, options)
+  }
+
+  rewindCursor(
+    stream: string,
+    group: string,
+    cursor: string,
+    body: CursorRewindBody,
+    options: Stoppable = {},
+  ): Reply<'rewindCursor'> {
+    const pathOf = (): string => `${cursorPath(groupOf(stream, group), tokenOf(cursor, 'cursor'))}/rewind`
+    return this.#send('POST', pathOf, body, options)
+  }
+
+  deleteCursor(stream: string, group: string, cursor: string, options: Forcible = {}): Reply<'deleteCursor'> {
+    return this.#delete(() => cursorPath(groupOf(stream, group), tokenOf(cursor, 'cursor')), options)
+  }
+
+  // Shared queue
+
+  async claimQueue(
+    stream: string,
+    group: string,
+    body: ClaimBody = {},
+    options: Stoppable = {},
+  ): Promise<ClaimedDeliveries> {
+    const makeCall = (): Asked => ({
+      method: 'POST',
+      path: `${groupPath(groupOf(stream, group))}/claims`,
+      body: bodyOf(body),
+      isRepeatable: typeof body?.claim_id === 'string', // the broker then gives the same deliveries
+      waitMs: waitMsOf(body),
+    })
+    try {
+      return await this.#ask(makeCall, options, claimFrom)
+    } catch (error) {
+      if (!isAborted(error) || waitMsOf(body) === 0) throw error
+      return nothingClaimed(stream, group, body.start_offset ?? 0)
+    }
+  }
+
+  subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): QueueSubscription {
+    const connection = this.#connection
+    return new ClaimingSubscription(() => ({
+      client: this,
+      stream,
+      group,
+      options: connection.check(() => optionsOf(options)),
+      leases: this.#leases,
+      claimId: () => this.#newClaimId(),
+      ...subscriptionParts(connection, options),
+    }))
+  }
+
+  ack(delivery: DeliveryName, options: Stoppable = {}): Reply<'ack'> {
+    return this.#settle(delivery, 'ack', undefined, options)
+  }
+
+  batchAck(deliveries: readonly DeliveryName[], options: Stoppable = {}): Reply<'batchAck'> {
+    const named = Array.isArray(deliveries) ? deliveries : []
+    return this.#leases.settling(named, () =>
+      this.#ask(() => {
+        const { delivery_ids, ...path } = deliveriesOf(deliveries)
+        return { method: 'POST', path: `${deliveriesPath(path)}/batch-ack`, body: bodyOf({ delivery_ids }) }
+      }, options),
+    )
+  }
+
+  nack(delivery: DeliveryName, body: NackBody, options: Stoppable = {}): Reply<'nack'> {
+    return this.#settle(delivery, 'nack', body, options)
+  }
+
+  renewLease(delivery: DeliveryName, body: RenewBody, options: Stoppable = {}): Reply<'renewLease'> {
+    return this.#send('POST', () => `${deliveryPath(deliveryOf(delivery))}/renew`, body, options)
+  }
+
+  retryDelivery(delivery: DeliveryName, body: RetryBody, options: Stoppable = {}): Reply<'retryDelivery'> {
+    return this.#settle(delivery, 'retry', body, options)
+  }
+
+  deadLetter(delivery: DeliveryName, body: DeadLetterBody, options: Stoppable = {}): Reply<'deadLetter'> {
+    return this.#settle(delivery, 'dead-letter', body, options)
+  }
+
+  // Inspection
+
+  async inspectLeases(
+    stream: string,
+    group: string,
+    options: { readonly include_completed?: boolean } & Stoppable = {},
+  ): Reply<'inspectLeases'> {
+    const { include_completed } = this.#connection.check(() => optionsOf(options))
+    return this.#get(() => `${groupPath(groupOf(stream, group))}/leases${queryOf({ include_completed })}`, options)
+  }
+
+  inspectDelayedMessages(stream: string, group: string, options: Stoppable = {}): Reply<'inspectDelayedMessages'> {
+    return this.#get(() => `${groupPath(groupOf(stream, group))}/delayed`, options)
+  }
+
+  inspectReplayConsumers(stream: string, group: string, options: Stoppable = {}): Reply<'inspectReplayConsumers'> {
+    return this.#get(() => `${groupPath(groupOf(stream, group))}/replay-consumers`, options)
+  }
+
+  listConsumerGroups(stream: string, options: Stoppable = {}): Reply<'listConsumerGroups'> {
+    return this.#get(() => `${streamPath(streamOf(stream))}/consumer-groups`, options)
+  }
+
+  deleteConsumerGroup(stream: string, group: string, options: Forcible = {}): Reply<'deleteConsumerGroup'> {
+    return this.#delete(() => groupPath(groupOf(stream, group)), options)
+  }
+
+  seekConsumerGroup(
+    stream: string,
+    group: string,
+    body: SeekBody,
+    options: Stoppable = {},
+  ): Reply<'seekConsumerGroup'> {
+    return this.#send('POST', () => `${groupPath(groupOf(stream, group))}/seek`, body, options)
+  }
+
+  describeConsumerGroup(stream: string, group: string, options: Stoppable = {}): Reply<'describeConsumerGroup'> {
+    return this.#get(() => groupPath(groupOf(stream, group)), options)
+  }
+
+  auditEvents(options: AuditOptions & Stoppable = {}): Reply<'auditEvents'> {
+    return this.#get(() => `/v1/audit/events${auditQuery(options)}`, options)
+  }
+
+  auditExport(options: AuditOptions & Stoppable = {}): Reply<'auditExport'> {
+    return this.#ask(() => ({ method: 'GET', path: `/v1/audit/export${auditQuery(options)}` }), options, String)
+  }
+
+  #publish(stream: string, makeBody: () => string, options: Stoppable): Reply<'publish'> {
+    return this.#ask(
+      () => ({ method: 'POST', path: `${streamPath(streamOf(stream))}/records`, body: makeBody() }),
+      options,
+    )
+  }
+
+  /** @param body undefined: none */
+  #settle<T>(delivery: DeliveryName, verb: string, body: object | undefined, options: Stoppable): Promise<T> {
+    return this.#leases.settling([delivery], () =>
+      this.#send<T>('POST', () => `${deliveryPath(deliveryOf(delivery))}/${verb}`, body, options),
+    )
+  }
+
+  #get<T>(pathOf: () => string, options: Stoppable): Promise<T> {
+    return this.#ask(() => ({ method: 'GET', path: pathOf() }), options)
+  }
+
+  #delete<T>(pathOf: () => string, options: Forcible): Promise<T> {
+    return this.#ask(() => ({ method: 'DELETE', path: `${pathOf()}${forceIn(options)}` }), options)
+  }
+
+  #send<T>(method: HttpCall['method'], pathOf: () => string, body: object | undefined, options: Stoppable): Promise<T> {
+    return this.#ask(() => ({ method, path: pathOf(), body: body === undefined ? null : bodyOf(body) }), options)
+  }
+
+  /** @param read default: the broker's own answer is as its schema says */
+  #ask<T>(make: () => Asked, options: Stoppable, read = (text: string): T => JSON.parse(text) as T): Promise<T> {
+    return this.#connection.ask(() => {
+      const { signal } = optionsOf(options)
+      const asked = make()
+      return { body: null, isRepeatable: asked.method === 'GET', signal, ...asked }
+    }, read)
+  }
+
+  /** Nobody else's: by chance, and by count. */
+  #newClaimId(): string {
+    this.#claimIds += 1
+    const { random } = this.#connection
+    return `${random().toString(36).slice(2)}${random().toString(36).slice(2)}-${this.#claimIds}`
+  }
+}
+
+const isAborted = (error: unknown): boolean => error instanceof SdkError && error.kind === 'Aborted'
+
+/** 0 also for what the broker will refuse. */
+const waitMsOf = (asked: { readonly wait_millis?: number | null | undefined }): number => {
+  const waitMs: unknown = asked?.wait_millis
+  return typeof waitMs === 'number' && waitMs > 0 && waitMs < Infinity ? waitMs : 0
+}
+
+const forceIn = (options: Forcible): string => (forceOf(options) ? '?force=true' : '')
+
+function auditQuery(options: AuditOptions & Stoppable): string {
+  const { signal: _, ...query } = optionsOf(options)
+  return queryOf(query)
+}
+
+/** As the broker's answer to a claim that found nothing. */
+const nothingClaimed = (stream: string, group: string, startOffset: number): ClaimedDeliveries => ({
+  api_version: 'v1',
+  stream,
+  consumer_group: group,
+  subscription_id: '',
+  deliveries: [],
+  next_offset: startOffset,
+  delivery_count: 0,
+})

@@ -1,0 +1,94 @@
+/** What a client over HTTP is told besides what every client is, checked. No message repeats a value: it may be a credential. */
+import { isObject } from '../../plain-objects.ts'
+import { invalidConfig } from '../sdk-error.ts'
+import type { ClientSettings } from '../client-config.ts'
+import type { HttpTransport } from './transport.ts'
+
+export interface HttpClientSettings extends ClientSettings {
+  /** Sent as `Authorization: Bearer …`. */
+  readonly apiKey?: string | null
+  /** How long an answer may take, what it waits for on purpose not counted; default 30 s. */
+  readonly requestTimeoutMs?: number
+  /** Connections for calls that are answered at once; default 16, in a browser 3. */
+  readonly maxConnections?: number
+  /** Connections for claims and replays that wait for a record, besides; default 64, in a browser 3. */
+  readonly maxWaitingConnections?: number
+  /** Calls that wait for a connection; more are refused. Default 10 000. */
+  readonly maxQueuedCalls?: number
+  /** Carries the requests; it may add credentials. */
+  readonly transport?: HttpTransport
+}
+
+export interface Limits {
+  readonly maxConnections: number
+  readonly maxWaitingConnections: number
+}
+
+export interface HttpConfig extends Required<Omit<HttpClientSettings, keyof ClientSettings | 'transport' | 'apiKey'>> {
+  readonly origins: readonly string[]
+  /** Of every request. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const ADDRESSES_MAX = 100
+const MS_MAX = 2 ** 31 - 1
+/** As the broker takes it. */
+const API_KEY = /^[\x21-\x7e]{1,512}$/
+
+/**
+ * @param addresses base URLs; one, or several of the same broker
+ * @param isTls     whether https is meant to be taken
+ * @throws SdkError InvalidConfig
+ */
+export function httpConfigOf(
+  addresses: string | readonly string[],
+  settings: HttpClientSettings,
+  defaults: Limits,
+  isTls: boolean,
+): HttpConfig {
+  if (!isObject(settings)) throw invalidConfig('the settings of a client must be an object')
+  const { apiKey = null, requestTimeoutMs = 30_000, maxQueuedCalls = 10_000 } = settings
+  if (apiKey !== null && (typeof apiKey !== 'string' || !API_KEY.test(apiKey))) {
+    throw invalidConfig('apiKey must have 1 to 512 visible ASCII characters')
+  }
+  const { maxConnections = defaults.maxConnections, maxWaitingConnections = defaults.maxWaitingConnections } = settings
+  checkCount('requestTimeoutMs', requestTimeoutMs, MS_MAX)
+  checkCount('maxConnections', maxConnections)
+  checkCount('maxWaitingConnections', maxWaitingConnections)
+  checkCount('maxQueuedCalls', maxQueuedCalls)
+  return {
+    origins: originsOf(addresses, isTls),
+    headers: { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) },
+    requestTimeoutMs,
+    maxConnections,
+    maxWaitingConnections,
+    maxQueuedCalls,
+  }
+}
+
+function originsOf(addresses: string | readonly string[], isTls: boolean): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(addresses) ? addresses : [addresses]
+  if (list.length === 0 || list.length > ADDRESSES_MAX) {
+    throw invalidConfig(`a client needs 1 to ${ADDRESSES_MAX} addresses`)
+  }
+  return [...new Set(list.map((address) => originOf(address, isTls)))]
+}
+
+const BASE_URL = /^(https?):\/\/[^\s/?#@\\]+\/?$/i
+
+function originOf(address: unknown, isTls: boolean): string {
+  const scheme = typeof address === 'string' ? BASE_URL.exec(address)?.[1]?.toLowerCase() : undefined
+  if (scheme === 'https' && !isTls) {
+    throw invalidConfig('an address must be http://host[:port]; https needs the setting tls')
+  }
+  if (scheme === undefined || !URL.canParse(String(address))) {
+    throw invalidConfig('an address must be http://host[:port], without a path, a query or credentials')
+  }
+  return new URL(String(address)).origin
+}
+
+function checkCount(name: string, value: number, max = 1_000_000): void {
+  if (!Number.isSafeInteger(value) || value < 1 || value > max) {
+    throw invalidConfig(`${name} must be an integer from 1 to ${max}`)
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * What carries a request to a broker and its answer back. A transport of one's own can add credentials to each request:
+ *
+ *   const inner = fetchTransport()
+ *   const transport = { send: (request) => inner.send({ ...request, headers: { ...request.headers, authorization: … } }) }
+ */
+
+export interface HttpRequest {
+  /** `http://host:port`, one of those that the client was given. */
+  readonly origin: string
+  readonly method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
+  /** With the query, percent-encoded. */
+  readonly path: string
+  /** Names are in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON; null: none. */
+  readonly body: string | null
+  /** Aborted when nobody waits for the answer any more. It is made when it is asked for. */
+  readonly signal: AbortSignal
+  /** The same, cheaper than a signal: calls the last listener that it was given. */
+  readonly onAbandoned?: (listener: () => void) => void
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  /** The header `retry-after`; null: there is none. */
+  readonly retryAfter: string | null
+  readonly text: string
+}
+
+export interface HttpTransport {
+  /**
+   * Follows no redirect: credentials are for this broker.
+   *
+   * @throws NotSent when there was no connection; anything else means that the request may have been heard
+   */
+  send(request: HttpRequest): Promise<HttpAnswer>
+  /** Ends connections that are kept. */
+  close?(): void
+}
+
+/** Nothing of the request left this machine: it can be sent elsewhere, whatever it asks for. */
+export class NotSent extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'NotSent'
+  }
+}

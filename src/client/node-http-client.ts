@@ -1,0 +1,35 @@
+/** `HttpNativeClient` on Node: over connections that are kept, by `node:http`. */
+import { isObject } from '../plain-objects.ts'
+import { HttpClient } from './http-client.ts'
+import { HttpConnection } from './http/connection.ts'
+import { nodeTransport } from './http/node-transport.ts'
+import type { TlsSettings } from './http/node-transport.ts'
+import { httpConfigOf } from './http/settings.ts'
+import type { HttpClientSettings } from './http/settings.ts'
+import { platformRandom, platformTimers } from './http/timers.ts'
+
+export interface HttpNativeClientSettings extends HttpClientSettings {
+  /** Addresses may be `https://` ones. */
+  readonly tls?: TlsSettings
+}
+
+const DEFAULTS = { maxConnections: 16, maxWaitingConnections: 64 }
+
+export class HttpNativeClient extends HttpClient {
+  /**
+   * Asks nothing yet: whether the broker is there is found out by the first call.
+   *
+   * @param addresses `http://host[:port]`, one or several of the same broker
+   * @throws SdkError InvalidConfig
+   */
+  static async connect(
+    addresses: string | readonly string[],
+    settings: HttpNativeClientSettings,
+  ): Promise<HttpNativeClient> {
+    const tls = isObject(settings) ? settings.tls : undefined
+    const config = httpConfigOf(addresses, settings, DEFAULTS, tls !== undefined)
+    const transport = settings.transport ?? nodeTransport(tls)
+    const parts = { config, transport, timers: platformTimers, random: platformRandom }
+    return new HttpNativeClient(settings, new HttpConnection(parts))
+  }
+}
