@@ -375,5 +375,14 @@ function dropSegment(files: Files, segments: string, base: number, keepFile: boo
   const records = `${dropped}/${RECORDS_NAME}`
   const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
   if (!isKept && files.exists(records)) removeEmptied(files, records)
-  files.removeDirectory(dropped)
+  removeUnlessWritten(files, dropped)
+}
+
+/** A thread that writes a sidecar there at this moment may keep the directory: it is small by now, and goes at the next start. */
+function removeUnlessWritten(files: Files, directory: string): void {
+  try {
+    files.removeDirectory(directory)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTEMPTY') throw error
+  }
 }

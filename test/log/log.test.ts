@@ -127,6 +127,25 @@ describe('segments', () => {
     assert.deepEqual(reopened.incidents, [])
   })
 
+  it('are dropped though a sidecar is written there meanwhile: the log goes on, and what is left goes at the next start', async () => {
+    const world = new World({ seed: 1 })
+    const log = await world.open({ segmentBytes: 4096 })
+    const writer = openWriter(log)
+    for (let n = 0; n < 20; n += 1) appended(writer, payloadOf(n, 1000))
+    world.step()
+    const dropped = () => world.files.list('/data/segments')!.filter((name) => name.startsWith('dropped-'))
+    world.files.faults = { fills: (path) => path.includes('/dropped-') }
+    log.dropBefore(log.segments[1]!.base)
+    world.files.faults = {}
+    assert.equal(dropped().length, 1)
+    const stored = appended(writer, payloadOf(20, 1000))
+    world.step()
+    assert.deepEqual([log.state.kind, log.committed], ['ok', stored.end])
+    await log.close()
+    const reopened = await world.open({ segmentBytes: 4096 })
+    assert.deepEqual([dropped(), reopened.incidents], [[], []])
+  })
+
   it('are sealed in the group that has their last frame, and that is committed', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()

@@ -23,6 +23,8 @@ export interface SimFaults {
   write?(path: string): string | null
   /** Changes what a read returns: bits that flipped on the way. */
   read?(path: string, at: number, bytes: Uint8Array): void
+  /** Whether another thread makes a file in this directory while it is removed. */
+  fills?(path: string): boolean
   /** What is free where this path is, or null: as on the disk of all others. */
   free?(path: string): number | null
   /** What the file system says is free, though it is not: blocks reserved for others, quotas. */
@@ -166,6 +168,7 @@ export class SimFiles implements Files {
   removeDirectory(path: string): void {
     if (!this.#names.has(path)) return
     for (const name of this.list(path) ?? []) this.removeDirectory(`${path}/${name}`)
+    if (this.faults.fills?.(path)) throw systemError('ENOTEMPTY', path)
     this.#record({ path, entry: null })
   }
 
