@@ -4,6 +4,7 @@
  * T1  one is written at a time. A `begin` gives up what was begun before
  * T2  of the directories of a replicated log, those that fail are left out, but for the primary one: the log leaves them out as well, and
  *     says so
+ * T3  a file is ended once: its descriptor may be another thread's file a moment later
  */
 import type { CheckpointFile } from '../log/checkpoint.ts'
 import { beginCheckpoint } from '../log/checkpoint.ts'
@@ -32,11 +33,17 @@ export class CheckpointThread {
     if (task.kind === 'begin') return this.#begin(task.directories, task.position)
     const primary = this.#primary
     if (primary === null) throw new Error('a part of a checkpoint that was not begun: the thread died meanwhile')
-    const run = (file: CheckpointFile): void => (task.kind === 'end' ? file.publish() : file.write(task.bytes))
-    this.#primary = null // what fails is abandoned
-    this.#others = this.#others.filter((file) => succeeds(() => run(file)))
-    run(primary)
-    if (task.kind === 'part') this.#primary = primary
+    const others = this.#others
+    this.#primary = null // what fails is abandoned, what ends is no longer ours (T3)
+    this.#others = []
+    if (task.kind === 'end') {
+      for (const file of others) succeeds(() => file.publish())
+      primary.publish()
+    } else {
+      this.#others = others.filter((file) => succeeds(() => file.write(task.bytes)))
+      primary.write(task.bytes)
+      this.#primary = primary
+    }
   }
 
   /** T1, T2 */
@@ -44,7 +51,7 @@ export class CheckpointThread {
     const before = [...this.#others, ...(this.#primary === null ? [] : [this.#primary])]
     this.#primary = null
     this.#others = []
-    for (const file of before) file.abandon()
+    for (const file of before) succeeds(() => file.abandon())
     this.#primary = beginCheckpoint(this.#files, primary!, position)
     for (const directory of others) {
       succeeds(() => {

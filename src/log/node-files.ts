@@ -1,4 +1,5 @@
 /** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs. */
+import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { readCached } from '../libc.ts'
 import type { ReadMemory } from '../libc.ts'
@@ -8,8 +9,10 @@ import type { CachedFile, Files, OpenFile } from './files.ts'
 /** What one writev system call takes (IOV_MAX of Linux). */
 const PARTS_MAX = 1024
 
+const CLOSED = -1
+
 class NodeFile implements OpenFile {
-  readonly #descriptor: number
+  #descriptor: number
 
   constructor(descriptor: number) {
     this.#descriptor = descriptor
@@ -58,8 +61,12 @@ class NodeFile implements OpenFile {
     return fs.fstatSync(this.#descriptor).size
   }
 
+  /** Once: a moment later the descriptor may be a file of another thread. */
   close(): void {
-    fs.closeSync(this.#descriptor)
+    const descriptor = this.#descriptor
+    assert(descriptor !== CLOSED, 'a file is closed once')
+    this.#descriptor = CLOSED
+    fs.closeSync(descriptor)
   }
 }
 
@@ -119,10 +126,8 @@ export function openCachedFile(path: string): Promise<CachedFile> {
   const { promise, resolve, reject } = Promise.withResolvers<CachedFile>()
   fs.open(path, 'r', (error, descriptor) => {
     if (error !== null) return reject(error)
-    resolve({
-      read: (into: ReadMemory, at) => readCached(descriptor, into, at),
-      close: () => fs.closeSync(descriptor),
-    })
+    const file = new NodeFile(descriptor)
+    resolve({ read: (into: ReadMemory, at) => readCached(descriptor, into, at), close: () => file.close() })
   })
   return promise
 }

@@ -191,7 +191,11 @@ export class SimFiles implements Files {
 
   #handle(path: string, inode: Inode): OpenFile {
     const life = this.#life
-    const alive = () => assert(life === this.#life, 'a handle from before the crash')
+    let isClosed = false
+    const alive = () => {
+      assert(life === this.#life, 'a handle from before the crash')
+      assert(!isClosed, `a handle that was closed: ${path}`)
+    }
     return {
       writev: (parts, at) => {
         alive()
@@ -212,7 +216,10 @@ export class SimFiles implements Files {
         resize(inode, bytes)
       },
       size: () => inode.content.byteLength,
-      close: alive,
+      close: () => {
+        alive()
+        isClosed = true
+      },
     }
   }
 
