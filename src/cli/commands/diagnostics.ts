@@ -64,16 +64,15 @@ const collectAt = (name: string, target: string): Command => ({
       ...facts,
     }
     const text = `${JSON.stringify(bundle, null, 2)}\n`
-    const shown = where.place === 'remote' ? where.target.scrub(text) : text
-    if (!Check(DiagnosticsBundle, JSON.parse(shown))) throw new Error('the bundle is not as its schema says')
-    const file = writeOutput('--output', path, shown)
+    if (!Check(DiagnosticsBundle, JSON.parse(text))) throw new Error('the bundle is not as its schema says')
+    const file = writeOutput('--output', path, text)
     const { recent_errors, command_outputs } = facts
     return {
       json: {
         bundle_id,
         schema: BUNDLE_SCHEMA,
         output: file,
-        bytes: Buffer.byteLength(shown),
+        bytes: Buffer.byteLength(text),
         recent_errors: recent_errors.length,
       },
       text: (style) => [
@@ -142,15 +141,15 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
   for (const name of names) answers.set(name, await target.ask('GET', CALLS[name]))
   const problems = new Map(names.map((name) => [name, target.failureOf(answers.get(name)!)]))
   const healthProblem = problems.get('health')
-  if (healthProblem && !isUnwell(answers.get('health')!)) throw healthProblem
+  if (healthProblem && !isUnwell(target, answers.get('health')!)) throw healthProblem
   const unauthenticated = problems.get('streams')
   if (answers.get('streams')!.status === 401 && unauthenticated) throw unauthenticated
 
   const bodyIf = <Schema extends TSchema>(name: CallName, schema: Schema): Static<Schema> | null => {
-    const body = problems.get(name) ? null : bodyOf(answers.get(name)!)
+    const body = problems.get(name) ? null : bodyOf(target, answers.get(name)!)
     return Check(schema, body) ? body : null
   }
-  const healthBody = bodyOf(answers.get('health')!)
+  const healthBody = bodyOf(target, answers.get('health')!)
   const health = Check(SomeHealth, healthBody) ? healthBody : null
   const streams = bodyIf('streams', StreamListReply)
   const audit = bodyIf('audit', AuditPageReply)
@@ -176,7 +175,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
     },
     metrics: problems.get('metrics')
       ? { available: false, reason: reasonOf('metrics') }
-      : { available: true, text: answers.get('metrics')!.text },
+      : { available: true, text: target.scrub(answers.get('metrics')!.text) },
     stream_metadata: streams
       ? { available: true, streams: streams.streams }
       : { available: false, reason: reasonOf('streams') },
@@ -188,7 +187,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
     command_outputs: names.map((name) => ({
       command: `GET ${CALLS[name]}`,
       status: String(answers.get(name)!.status),
-      output: name === 'metrics' ? null : bodyOf(answers.get(name)!), // it has a section of its own
+      output: name === 'metrics' ? null : bodyOf(target, answers.get(name)!), // it has a section of its own
     })),
     redactions: [NO_PAYLOADS, { field: 'api_key', reason: 'credentials are never written' }],
     broker: health?.version ?? null,
@@ -196,12 +195,13 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
 }
 
 /** A node whose health is bad answers with what is wrong. */
-const isUnwell = (answer: TargetAnswer): boolean => Check(Type.Object({ service: Type.Literal('mq') }), bodyOf(answer))
+const isUnwell = (target: Target, answer: TargetAnswer): boolean =>
+  Check(Type.Object({ service: Type.Literal('mq') }), bodyOf(target, answer))
 
-/** Null: it is no JSON. */
-function bodyOf({ text }: TargetAnswer): unknown {
+/** Without the key. Null: it is no JSON. */
+function bodyOf(target: Target, { text }: TargetAnswer): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, (_, value: unknown) => (typeof value === 'string' ? target.scrub(value) : value))
   } catch {
     return null
   }
