@@ -18,6 +18,7 @@ import { refusal, usageFailure } from './failure.ts'
 import type { CliFailure } from './failure.ts'
 
 const PRODUCER_ID = 'mq-cli'
+const CHOOSE = 'Give a directory that can be used.'
 export const LOCAL_TENANT = LOCAL_CALLER.tenant
 
 /** L1. @throws CliFailure for whatever keeps it from being read */
@@ -72,7 +73,7 @@ function failureOf(error: unknown, path: string): unknown {
   if (store instanceof StoreError) return storeFailure(store, path)
   if (error instanceof SdkError) return usageFailure(error.message)
   if (!(error instanceof Error && 'code' in error && 'syscall' in error)) return error
-  return usageFailure(`--data-dir ${path} cannot be used: ${messageOf(error)}`, 'Give a directory that can be used.')
+  return usageFailure(`--data-dir ${path} cannot be used: ${messageOf(error)}`, CHOOSE)
 }
 
 /** Without the settings of a node, which stand before it. */
@@ -81,6 +82,7 @@ const innermost = (error: StoreError): StoreError =>
 
 function storeFailure(error: StoreError, path: string): CliFailure {
   if (error.code === 'data_directory_empty') return nothingIn(path)
+  if (error.code === 'data_directory_unusable') return usageFailure(error.message, CHOOSE)
   const action =
     error.code === 'data_directory_locked'
       ? 'Ask the node instead, by --target http://host:port, or stop it.'

@@ -2,10 +2,16 @@
 import assert from 'node:assert/strict'
 import { appendFileSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { assertRefusedRow, mq, mqJson, snapshot } from './support.ts'
 import type { RefusedRow } from './support.ts'
+
+const MQ = fileURLToPath(new URL('../../src/cli/mq.js', import.meta.url))
 
 describe('mq cli on a data directory', () => {
   const base = temporaryDirectory()
@@ -286,11 +292,21 @@ describe('mq cli on a data directory', () => {
       code: 2,
       says: /--data-dir \/dev\/null cannot be used/,
     },
+    {
+      row: 'exit code 2: configuration',
+      args: ['cli', '--data-dir', '/proc/none', 'stream', 'create', 'orders'],
+      code: 2,
+      says: /\/proc\/none cannot be created or written/,
+    },
   ]
-  for (const each of ROWS) {
+  const tried = (each: RefusedRow): void => {
     const line = each.args.map((arg) => arg.replace(data, 'DATA')).join(' ')
     it(`row "${each.row}": mq ${line} exits with ${each.code}`, () => assertRefusedRow(each))
   }
+  ROWS.filter(({ code }) => code === 1).forEach(tried)
+  describe('refuses, before it opens the directory', { concurrency: 2 }, () =>
+    ROWS.filter(({ code }) => code === 2).forEach(tried),
+  )
 
   it('contract CLI: with --output json a refusal is JSON too, on stderr', async () => {
     const { code, stdout, stderr } = await mq(local('replay', 'none', '--output', 'json'))
@@ -312,6 +328,19 @@ describe('mq cli on a data directory', () => {
     await mqJson(['cli', '--data-dir', fresh, 'publish', 'odd', '--message-id', 'm', '--payload', '\u001b[2J\u202ex\n'])
     const { stdout } = await mq(['cli', '--data-dir', fresh, 'replay', 'odd'])
     assert.match(stdout, / \\u001b\[2J\\u202ex\\u000a\n/)
+  })
+})
+
+describe('the output of mq cli', () => {
+  it('that cannot be written is a failure; that nobody wants any more is none', async () => {
+    const run = async (redirection: string): Promise<string> => {
+      const command = `"$0" "$1" cli release packet-template ${redirection}`
+      const child = spawn('bash', ['-c', command, process.execPath, MQ], { stdio: ['ignore', 'pipe', 'pipe'] })
+      const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+      return `${code} ${stdout}${stderr}`
+    }
+    assert.match(await run('> /dev/full'), /^1 error: the answer cannot be written: .*ENOSPC/)
+    assert.equal(await run('| true; exit "${PIPESTATUS[0]}"'), '0 ')
   })
 })
 

@@ -141,7 +141,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
   for (const name of names) answers.set(name, await target.ask('GET', CALLS[name]))
   const problems = new Map(names.map((name) => [name, target.failureOf(answers.get(name)!)]))
   const healthProblem = problems.get('health')
-  if (healthProblem && !isUnwell(target, answers.get('health')!)) throw healthProblem
+  if (healthProblem) throw healthProblem
   const unauthenticated = problems.get('streams')
   if (answers.get('streams')!.status === 401 && unauthenticated) throw unauthenticated
 
@@ -193,10 +193,6 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
     broker: health?.version ?? null,
   }
 }
-
-/** A node whose health is bad answers with what is wrong. */
-const isUnwell = (target: Target, answer: TargetAnswer): boolean =>
-  Check(Type.Object({ service: Type.Literal('mq') }), bodyOf(target, answer))
 
 /** Without the key. Null: it is no JSON. */
 function bodyOf(target: Target, { text }: TargetAnswer): unknown {
