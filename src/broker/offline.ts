@@ -28,6 +28,7 @@ export interface OfflinePage {
   readonly endOfStream: boolean
   /** The lowest offset that retention left. */
   readonly firstOffset: number
+  /** Left out because they are damaged. */
   readonly quarantinedRecords: number
 }
 
@@ -132,11 +133,13 @@ export class OfflineBroker {
     const end = stream.visibleNext
     const start = Math.max(fromOffset, stream.floor)
     const records: StoredRecord[] = []
+    let unreadable = 0
     let next = start
     let hasMore = true
     while (hasMore && records.length < limit) {
       const page = await this.#page(stream, next, Math.min(limit - records.length, PAGE_RECORDS_MAX))
       records.push(...(itemsOf(page) as StoredRecord[])) // our own reader wrote them, as RecordReply says
+      unreadable += page.unreadable.length
       hasMore = page.hasMore
       next = hasMore ? page.nextOffset : Math.max(start, end)
     }
@@ -145,7 +148,7 @@ export class OfflineBroker {
       nextOffset: next,
       endOfStream: next >= end,
       firstOffset: stream.floor,
-      quarantinedRecords: stream.holes.coveredBetween(start, Math.max(start, Math.min(next, end))),
+      quarantinedRecords: unreadable + stream.holes.coveredBetween(start, Math.max(start, Math.min(next, end))),
     }
   }
 

@@ -109,15 +109,14 @@ function groupOf(groups: Map<string, Commander>, words: readonly string[]): Comm
   const group = groupOf(groups, words.slice(0, -1)).command(words.at(-1)!)
   group.description(GROUPS[name]!).enablePositionalOptions()
   for (const { flags, description } of Object.values(COMMON)) group.option(flags, description)
-  const first = COMMANDS.find((command) => command.name.startsWith(`${name} `))!
-  group.addHelpText(
-    'after',
-    `${examplesText(first.examples)}\n\n${name === 'cli' || name === 'diagnostics' ? EXIT_CODES : ''}`,
-  )
+  const inGroup = COMMANDS.filter((command) => command.name.startsWith(`${name} `))
+  const examples = inGroup.slice(0, EXAMPLES_MAX).map((command) => command.examples[0]!)
+  group.addHelpText('after', `${examplesText(examples)}\n\n${EXIT_CODES}`)
   groups.set(name, group)
   return group
 }
 
+const EXAMPLES_MAX = 10
 const EXIT_CODES = 'Exit codes: 0, 1 (the broker or the data said no), 2 (usage or configuration).'
 
 function optionsAbove(leaf: Commander): Options {

@@ -4,6 +4,7 @@
  * S1  colour only on a terminal that has it, and never when NO_COLOR is set (https://no-color.org)
  * S2  what comes from a broker is shown by `visible`: no byte of a record or a name moves the cursor of whoever looks
  */
+import { isUtf8 } from 'node:buffer'
 import type { Environment } from '../config/settings.ts'
 
 type Paint = (text: string) => string
@@ -48,14 +49,19 @@ export const visible = (text: string): string =>
 
 const SHOWN_BYTES_MAX = 200
 
+/** What the bytes say in UTF-8; null: there are none, or they are no text. */
+export function textOf(hex: string | null): string | null {
+  if (hex === null) return null
+  const bytes = Buffer.from(hex, 'hex')
+  return isUtf8(bytes) ? bytes.toString('utf8') : null
+}
+
 /** Bytes as text where they are text, or else as hex digits. */
 export function shownBytes(hex: string | null): string {
   if (hex === null) return ''
-  const bytes = Buffer.from(hex, 'hex')
-  const text = bytes.toString('utf8')
-  const isText = Buffer.from(text, 'utf8').equals(bytes)
-  const shown = isText ? visible(text) : `0x${hex}`
-  return shown.length <= SHOWN_BYTES_MAX ? shown : `${shown.slice(0, SHOWN_BYTES_MAX)}… (${bytes.byteLength} bytes)`
+  const text = textOf(hex)
+  const shown = text === null ? `0x${hex}` : visible(text)
+  return shown.length <= SHOWN_BYTES_MAX ? shown : `${shown.slice(0, SHOWN_BYTES_MAX)}… (${hex.length / 2} bytes)`
 }
 
 export const shownTime = (ms: number | null): string => (ms === null ? '' : new Date(ms).toISOString())

@@ -1,12 +1,13 @@
 /** Specification "Command-line tool mq", rows "Local data", and contract "Broker", CLI: real processes on real directories. */
 import assert from 'node:assert/strict'
-import { appendFileSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { BrokerServer } from '../support/broker.ts'
+import type { ReplayedRecord } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { assertRefusedRow, mq, mqJson, snapshot } from './support.ts'
 import type { RefusedRow } from './support.ts'
@@ -331,6 +332,14 @@ describe('mq cli on a data directory', () => {
   })
 })
 
+/** Without what the command line adds: payload and key as text. */
+const wireRecords = (page: Readonly<Record<string, unknown>>): readonly ReplayedRecord[] =>
+  (page['records'] as (ReplayedRecord & { payload?: string; key?: string })[]).map(({ payload, key, ...record }) => {
+    assert.equal(payload, Buffer.from(record.payload_hex, 'hex').toString())
+    assert.equal(key, record.key_hex)
+    return record
+  })
+
 describe('the output of mq cli', () => {
   it('that cannot be written is a failure; that nobody wants any more is none', async () => {
     const run = async (redirection: string): Promise<string> => {
@@ -368,7 +377,7 @@ describe('mq cli on the directory of a node', () => {
     const server = await BrokerServer.start({ flags: ['--segment-bytes', '1048576'] })
     const stream = await server.newStream()
     for (let round = 0; round < 4; round += 1) await stream.fill(500, (number) => `${round}-${number}-`.repeat(300))
-    const expected = []
+    const expected: ReplayedRecord[] = []
     for (let from = 0; from < 2000; from += 1000) {
       expected.push(...(await stream.replay(`start_offset=${from}&max_records=1000`)).records)
     }
@@ -378,9 +387,22 @@ describe('mq cli on the directory of a node', () => {
     appendFileSync(files.at(-1)!, Buffer.alloc(100, 0xff)) // a torn end
     const before = snapshot(server.dataDirectory)
     const page = await mqJson(['cli', '--data-dir', server.dataDirectory, 'replay', stream.name, '--limit', '5000'])
-    assert.deepEqual(page['records'], expected)
+    assert.deepEqual(wireRecords(page), expected)
     assert.deepEqual([page['next_offset'], page['end_of_stream']], [2000, true])
     assert.deepEqual(snapshot(server.dataDirectory), before)
+
+    const damaged = readFileSync(files[0]!)
+    damaged[damaged.byteLength >> 1]! ^= 1
+    writeFileSync(files[0]!, damaged)
+    const rest = await mqJson(['cli', '--data-dir', server.dataDirectory, 'replay', stream.name, '--limit', '5000'])
+    const { quarantined_records: lost } = rest['diagnostics'] as { quarantined_records: number }
+    assert.ok(lost > 0)
+    const left = wireRecords(rest)
+    assert.equal(left.length, 2000 - lost)
+    assert.deepEqual(
+      left,
+      expected.filter(({ offset }) => left.some((each) => each.offset === offset)),
+    )
   })
 
   it('is told when a directory holds something else', async () => {

@@ -2,7 +2,7 @@
 import type { Answer, Call, Command } from '../command.ts'
 import { columns } from '../columns.ts'
 import { usageFailure } from '../failure.ts'
-import { shownBytes, shownTime, visible } from '../style.ts'
+import { shownBytes, shownTime, textOf, visible } from '../style.ts'
 import type { Style } from '../style.ts'
 
 const LIMIT_DEFAULT = 100
@@ -95,7 +95,11 @@ const replay: Command = {
       json: {
         api_version: 'v1',
         stream,
-        records,
+        records: records.map((record) => ({
+          ...record,
+          payload: textOf(record.payload_hex),
+          key: textOf(record.key_hex),
+        })),
         next_offset: nextOffset,
         end_of_stream: endOfStream,
         diagnostics: {
