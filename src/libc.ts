@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
 
+const LOCK_SH = 1
 const LOCK_EX = 2
 const LOCK_NB = 4
 const SOL_SOCKET = 1
@@ -43,9 +44,12 @@ const bind = libc.func('int bind(int, const uint8_t *, uint32_t)')
 const listen = libc.func('int listen(int, int)')
 const epollCtl = libc.func('int epoll_ctl(int, int, int, const uint8_t *)')
 
-/** Null, or the code of the failure: EAGAIN when another open file of the same has the lock. It ends when the descriptor is closed. */
-export function tryLock(descriptor: number): string | null {
-  return flock(descriptor, LOCK_EX | LOCK_NB) === 0 ? null : failure()
+/**
+ * Null, or the code of the failure: EAGAIN when another open file of the same has a lock that excludes it; those that are shared exclude
+ * exclusive ones only. It ends when the descriptor is closed.
+ */
+export function tryLock(descriptor: number, kind: 'exclusive' | 'shared' = 'exclusive'): string | null {
+  return flock(descriptor, (kind === 'shared' ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0 ? null : failure()
 }
 
 /** Of a TCP socket; null when the descriptor is none. */

@@ -32,7 +32,7 @@ import type { ReadResult, ReadTask } from './records/read-protocol.ts'
 import { RecordReads } from './records/record-reads.ts'
 import type { SidecarTask } from './records/segment-index.ts'
 
-const SEGMENTS_NAME = 'segments'
+export const SEGMENTS_NAME = 'segments'
 const RETENTION_EVERY_MS = 5000
 const DAY_MS = 86_400_000
 /** Longer ones are a thread's work. */

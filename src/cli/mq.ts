@@ -5,11 +5,15 @@ import { StoreError } from '../errors.ts'
 import { nodeCommand } from './node-command.ts'
 
 try {
-  const answer = nodeCommand(process.argv.slice(2), process.env, {
+  const args = process.argv.slice(2)
+  const answer = nodeCommand(args, process.env, {
     version: release.version,
     node: process.versions.node,
   })
-  if (answer.kind === 'start') {
+  if (answer.kind === 'group') {
+    const { runCli } = await import('./run-cli.ts')
+    process.exitCode = await runCli(args, process.env, release.version)
+  } else if (answer.kind === 'start') {
     const { run } = await import('../run.ts') // only now: what only says something should say it soon
     await run(() => answer.config)
   } else {

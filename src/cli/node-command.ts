@@ -1,6 +1,6 @@
 /**
  * `mq` as far as it is about the node: what a command line asks for. Touches nothing but the files that settings name.
- * The groups `mq cli` and `mq diagnostics` are not part of this version.
+ * What belongs to a group of commands is for `run-cli.ts`.
  */
 import { brokerSettings } from '../config/broker.ts'
 import type { BrokerFlags } from '../config/broker.ts'
@@ -21,10 +21,12 @@ export interface Release {
 
 export type NodeAnswer =
   | { readonly kind: 'start'; readonly config: Config }
+  /** A command of a group: `mq cli …`. */
+  | { readonly kind: 'group' }
   /** For stdout. */
   | { readonly kind: 'say'; readonly text: string; readonly exitCode: number }
 
-const GROUPS_TO_COME = new Set(['cli', 'diagnostics'])
+const GROUPS = new Set(['cli', 'diagnostics', 'completion'])
 /** Known from specification and contract. */
 const FLAGS_TO_COME = ['--replication-binding-file', '--tls-cert', '--tls-key', '--tls-client-ca']
 const OUTPUTS = ['text', 'json']
@@ -41,11 +43,8 @@ const KINDS = {
  * @throws BadConfiguration that names every mistake
  */
 export function nodeCommand(args: readonly string[], env: Environment, release: Release): NodeAnswer {
+  if (GROUPS.has(args[0] ?? '')) return { kind: 'group' }
   const problems = new SettingProblems()
-  if (GROUPS_TO_COME.has(args[0] ?? '')) {
-    problems.add('mq', `${args[0]} is not part of this version, which has the node only: see mq --help`)
-    problems.throwIfAny()
-  }
   const line = parseCommandLine(args, KINDS, problems)
   const json = wantsJson(line, problems)
   for (const operand of line.operands) problems.add('mq', `has no command ${operand}: see mq --help`)

@@ -10,6 +10,10 @@ const USAGE = `mq runs the broker: streams, replay and shared queues over HTTP.
   mq --version                  show the release
   mq --help                     show this
 
+  mq cli …                      work with streams, on a data directory or on a node: mq cli --help
+  mq diagnostics …              collect what support needs to know: mq diagnostics --help
+  mq completion <shell>         print the completion of bash, zsh or fish
+
 --output json makes --validate-config and --version answer in JSON.
 
 Flags of the node, the same as environment variables, and their defaults. A flag wins over its variable.

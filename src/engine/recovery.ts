@@ -2,11 +2,11 @@
 import { StoreError } from '../errors.ts'
 import { readNewestCheckpoint } from '../log/checkpoint.ts'
 import type { Files } from '../log/files.ts'
-import type { Log } from '../log/log.ts'
+import type { ReadableLog } from '../log/read-only-log.ts'
 import { SEGMENT_FOOTER_BYTES, segmentName } from '../log/segment-format.ts'
 
 export interface RecoveryParts {
-  readonly log: Log
+  readonly log: ReadableLog
   /** Of the log, the primary one first. */
   readonly directories: readonly string[]
   readonly files: Files

@@ -19,26 +19,33 @@ const ours = new Set<string>()
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   nodeFiles.makeDirectory(directory)
+  return take(directory, 'exclusive')
+}
+
+/** With other readers, and without writing anything. @throws as `lockDirectory` */
+export const lockToRead = async (directory: string): Promise<DirectoryLock> => take(directory, 'shared')
+
+function take(directory: string, kind: 'exclusive' | 'shared'): DirectoryLock {
   const path = `${directory}/${LOCK_NAME}`
   const descriptor = fs.openSync(directory, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
   const { dev, ino } = fs.fstatSync(descriptor)
   const identity = `${dev}:${ino}`
   try {
-    const failure = tryLock(descriptor)
+    const failure = tryLock(descriptor, kind)
     if (failure === 'EAGAIN') throw ours.has(identity) ? lockedByUs(directory) : lockedBy(directory, path)
     if (failure !== null) {
       const message = `${directory}: its file system takes no locks (${failure}): choose another data directory`
       throw new StoreError('invalid', 'data_directory_unusable', message)
     }
-    fs.writeFileSync(path, `${process.pid}\n`)
+    if (kind === 'exclusive') fs.writeFileSync(path, `${process.pid}\n`)
   } catch (error) {
     fs.closeSync(descriptor)
     throw error
   }
-  ours.add(identity)
+  if (kind === 'exclusive') ours.add(identity)
   return {
     release: async () => {
-      ours.delete(identity)
+      if (kind === 'exclusive') ours.delete(identity)
       fs.closeSync(descriptor)
     },
   }

@@ -17,9 +17,10 @@ import { startingPoint } from '../../engine/recovery.ts'
 import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'
 import { StoreError } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
-import type { Log, SegmentInfo } from '../../log/log.ts'
+import type { SegmentInfo } from '../../log/log.ts'
 import { replaySegment } from '../../log/read.ts'
 import type { FrameView } from '../../log/read.ts'
+import type { ReadableLog } from '../../log/read-only-log.ts'
 import { segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { readSegmentIndex } from '../records/segment-index.ts'
@@ -86,7 +87,7 @@ function adoptSidecar(state: BrokerState, files: Files, segment: SegmentInfo, lo
 }
 
 /** R3 */
-function index(state: BrokerState, log: Log, files: Files, segment: SegmentInfo): void {
+function index(state: BrokerState, log: ReadableLog, files: Files, segment: SegmentInfo): void {
   if (!files.exists(segment.recordsPath)) return // an incident of the log already
   replaySegment(files, segment, {
     logId: log.id,
@@ -99,7 +100,7 @@ function index(state: BrokerState, log: Log, files: Files, segment: SegmentInfo)
 function apply(
   state: BrokerState,
   lost: LostFrames,
-  log: Log,
+  log: ReadableLog,
   files: Files,
   segment: SegmentInfo,
   committed: number,
@@ -141,7 +142,7 @@ function refuseUnknown(lost: LostFrames, { position, type }: FrameView): never {
 /** R2 */
 function readDamaged(
   lost: LostFrames,
-  log: Log,
+  log: ReadableLog,
   files: Files,
   segment: SegmentInfo,
   { from, to }: { readonly from: number; readonly to: number },

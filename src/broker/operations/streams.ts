@@ -23,6 +23,7 @@ import type { CreateStreamBody } from '../wire/requests.ts'
 import type { RecordDurability } from '../durability.ts'
 import { VOLATILE } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
+import { summaryOf } from '../state/summary.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import { configOf } from './stream-config.ts'
 import type { StreamConfig, StreamState } from '../state/state.ts'
@@ -252,15 +253,3 @@ const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VO
 
 const rank = ({ durability, waits, acknowledgement }: Class): number =>
   durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0
-
-function summaryOf(stream: StreamState): StreamSummary {
-  return {
-    stream: stream.name,
-    ...stream.config,
-    first_offset: stream.floor,
-    next_offset: stream.nextOffset,
-    record_count: stream.readableBetween(stream.floor, stream.nextOffset),
-    payload_bytes: stream.payloadBytes,
-    created_at_ms: stream.createdAtMs,
-  }
-}

@@ -1,0 +1,32 @@
+/** Options that commands share: where they work, and how they answer. */
+import type { Command } from './command.ts'
+
+export const DATA_DIRECTORY = './data/broker'
+
+/** Options that every command of a place has (P1 of program.ts). */
+export const COMMON = {
+  'data-dir': {
+    flags: '--data-dir <PATH>',
+    description: `a data directory that no node holds; default ${DATA_DIRECTORY}`,
+  },
+  target: { flags: '--target <URL>', description: 'a node: http://host:port' },
+  'api-key': {
+    flags: '--api-key <API_KEY>',
+    description: 'sent as Authorization: Bearer; default: the variable MQ_API_KEY',
+  },
+  output: { flags: '--output <FORMAT>', description: 'text for people (default), or json' },
+} as const
+type CommonName = keyof typeof COMMON
+
+export const commonOf = ({ places, options }: Command): readonly CommonName[] => {
+  const names: CommonName[] = []
+  if (places.includes('local')) names.push('data-dir')
+  if (places.includes('remote')) names.push('target', 'api-key')
+  return options.some(({ flags }) => flags.startsWith('--output ')) ? names : [...names, 'output']
+}
+
+/** All options of a command, as the help shows them. */
+export const optionsOf = (command: Command): readonly { readonly flags: string; readonly description: string }[] => [
+  ...command.options,
+  ...commonOf(command).map((name) => COMMON[name]),
+]

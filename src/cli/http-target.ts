@@ -1,0 +1,163 @@
+/**
+ * A node that a command asks over HTTP. Source: specification "Command-line tool mq", row "Remote".
+ *
+ * T1  plain http only, and no redirect is followed: the key goes to the address that was named, and nowhere else
+ * T2  the key is in no message: whatever repeats it is scrubbed
+ */
+import { Type } from 'typebox'
+import { Check } from 'typebox/value'
+import { CliFailure, EXIT_REFUSED, refusal, usageFailure } from './failure.ts'
+import type { FailureDetail } from './failure.ts'
+
+const TIMEOUT_MS = 30_000
+export const REDACTED = '[redacted]'
+
+/** What a node answered, whatever the status. */
+export interface TargetAnswer {
+  readonly path: string
+  readonly status: number
+  readonly text: string
+}
+
+export interface AskOptions {
+  /** How long the node may wait before it answers. */
+  readonly waitMs?: number
+  readonly stop?: AbortSignal
+}
+
+export class Target {
+  /** `http://host:port`. */
+  readonly url: string
+  readonly #key: string | null
+
+  /** @throws CliFailure without the key, and without what a URL may hold of secrets */
+  constructor(url: string, key: string | null) {
+    this.url = originOf(url)
+    if (key !== null && !/^[\x21-\x7e]+$/.test(key)) {
+      throw usageFailure('--api-key must be visible ASCII characters without spaces')
+    }
+    this.#key = key
+  }
+
+  get hasKey(): boolean {
+    return this.#key !== null
+  }
+
+  /** @throws CliFailure when the node refuses, cannot be reached, or is no broker */
+  async get(path: string, options: AskOptions = {}): Promise<unknown> {
+    return this.#succeeded(await this.ask('GET', path, null, options))
+  }
+
+  async post(path: string, body: object): Promise<unknown> {
+    return this.#succeeded(await this.ask('POST', path, body))
+  }
+
+  /** @throws CliFailure when the node cannot be reached */
+  async ask(
+    method: 'GET' | 'POST',
+    path: string,
+    body: object | null = null,
+    { waitMs = 0, stop }: AskOptions = {},
+  ): Promise<TargetAnswer> {
+    const late = AbortSignal.timeout(TIMEOUT_MS + waitMs)
+    try {
+      const response = await fetch(this.url + path, {
+        method,
+        redirect: 'manual', // T1
+        headers: {
+          accept: 'application/json, text/plain',
+          ...(body !== null && { 'content-type': 'application/json' }),
+          ...(this.#key !== null && { authorization: `Bearer ${this.#key}` }),
+        },
+        ...(body !== null && { body: JSON.stringify(body) }),
+        signal: stop ? AbortSignal.any([stop, late]) : late,
+      })
+      return { path, status: response.status, text: await response.text() }
+    } catch (error) {
+      stop?.throwIfAborted()
+      throw this.#unreachable(late.aborted ? 'it did not answer in time' : causeOf(error))
+    }
+  }
+
+  /** Null: the answer is a success. */
+  failureOf({ path, status, text }: TargetAnswer): CliFailure | null {
+    if (status >= 200 && status < 300) return null
+    const detail = detailOf(text)
+    if (detail === null) {
+      const message = `${this.url} answered ${path} with the status ${status}, which no broker does`
+      return refusal('not_a_broker', message, { action: 'Check the address of --target.' })
+    }
+    return new CliFailure(EXIT_REFUSED, { ...detail, message: this.scrub(detail.message) })
+  }
+
+  /** T2 */
+  scrub(text: string): string {
+    return this.#key === null ? text : text.replaceAll(this.#key, REDACTED)
+  }
+
+  #succeeded(answer: TargetAnswer): unknown {
+    const failure = this.failureOf(answer)
+    if (failure) throw failure
+    try {
+      return JSON.parse(answer.text)
+    } catch {
+      throw refusal('not_a_broker', `${this.url} answered ${answer.path} with what is no JSON`, {
+        action: 'Check the address of --target.',
+      })
+    }
+  }
+
+  #unreachable(why: string): CliFailure {
+    return refusal('unreachable', this.scrub(`${this.url} cannot be reached: ${why}`), {
+      action: 'Check that the node runs, and the address of --target.',
+      retryable: true,
+    })
+  }
+}
+
+/** Tokens of a path, each of them encoded. @throws CliFailure for those that a URL takes for steps up and down */
+export const pathOf = (...tokens: readonly string[]): string =>
+  tokens
+    .map((token) => {
+      if (token === '.' || token === '..') throw usageFailure(`the name ${token} cannot stand in a URL`)
+      return `/${encodeURIComponent(token)}`
+    })
+    .join('')
+
+export const groupPath = (stream: string, group: string): string =>
+  pathOf('v1', 'streams', stream, 'consumer-groups', group)
+
+function originOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url?.protocol === 'https:') throw usageFailure('--target must be a plain http address: https is not supported')
+  const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === ''
+  if (url?.protocol !== 'http:' || !isPlain || url.pathname !== '/') {
+    throw usageFailure('--target must be http://host:port, and nothing more')
+  }
+  return url.origin
+}
+
+const causeOf = (error: unknown): string => {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  if (!(cause instanceof Error)) return String(cause)
+  return cause.message || ('code' in cause ? String(cause.code) : cause.name)
+}
+
+const Refusal = Type.Object({
+  error: Type.Object({
+    code: Type.String(),
+    message: Type.String(),
+    action: Type.Optional(Type.String()),
+    retryable: Type.Optional(Type.Boolean()),
+  }),
+})
+
+/** Null: it is not the envelope of the broker's refusals. */
+function detailOf(text: string): FailureDetail | null {
+  try {
+    const body: unknown = JSON.parse(text)
+    return Check(Refusal, body) ? { action: 'See what the message says.', retryable: false, ...body.error } : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,46 @@
+/** `mq` as people and scripts run it. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { runToEnd } from '../support/process.ts'
+import type { Ending, Environment } from '../support/process.ts'
+
+export const mq = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
+  runToEnd({ entry: 'src/cli/mq.js', args, env })
+
+/** A command that succeeds; its answer by `--output json`. */
+export async function mqJson(args: readonly string[], env: Environment = {}): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await mq([...args, '--output', 'json'], env)
+  assert.deepEqual([code, stderr], [0, ''], stdout)
+  assert.match(stdout, /^[^\n]*\n$/)
+  return JSON.parse(stdout) as Record<string, unknown> // what the tests look into
+}
+
+/** A row of a table of command lines that are refused. */
+export interface RefusedRow {
+  /** Of the specification or the contract. */
+  readonly row: string
+  readonly args: readonly string[]
+  readonly code: 1 | 2
+  readonly says: RegExp
+}
+
+export async function assertRefusedRow({ args, code, says }: RefusedRow): Promise<void> {
+  const ended = await mq(args)
+  assert.deepEqual([ended.code, ended.stdout], [code, ''], ended.stderr)
+  assert.match(ended.stderr, says)
+}
+
+/** Names, contents and times of everything in a directory; null: there is none. */
+export function snapshot(directory: string): readonly string[] | null {
+  if (!existsSync(directory)) return null
+  return globSync(`${directory}/**/*`, { withFileTypes: false })
+    .sort()
+    .map((path) => {
+      const { mtimeMs, size } = statSync(path)
+      const content = statSync(path).isFile()
+        ? createHash('sha256').update(readFileSync(path)).digest('hex')
+        : 'directory'
+      return `${path} ${mtimeMs} ${size} ${content}`
+    })
+}
