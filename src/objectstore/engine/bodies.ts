@@ -227,10 +227,13 @@ class SmallBody implements BodyWriter {
     this.#onDrain = listener
   }
 
-  async finish(): Promise<Received> {
+  finish(): Promise<Received> {
     if (this.#large !== null) return this.#large.finish()
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    return new Received(await this.#bodies.small.of(this.#plan, inline), { inline }, null)
+    return new Promise((resolve, reject) => {
+      const digested = (digest: BodyDigest): void => resolve(new Received(digest, { inline }, null))
+      this.#bodies.small.of(this.#plan, inline, digested, reject)
+    })
   }
 
   abandon(): void {
