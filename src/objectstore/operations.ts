@@ -239,6 +239,7 @@ export interface ObjectStore {
    * @param lengthBytes null: not known
    */
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
+  /** The body is the store's then: where the change is refused, it is abandoned. */
   putObject(object: NewObject): Promise<ObjectSummary>
   /** Whether there was one does not matter. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
@@ -251,7 +252,7 @@ export interface ObjectStore {
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
   /** Of a bucket, by key (in the order of its bytes), then by when they began. */
   uploads(bucket: Bucket): readonly Upload[]
-  /** Replaces the part of this number. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
+  /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
   /** @throws S3Error NoSuchUpload, and InvalidPart when a part was replaced meanwhile */
   completeUpload(completion: Completion): Promise<ObjectSummary>

@@ -268,9 +268,13 @@ export class Received implements ReceivedBody {
     this.#large?.demandWhole()
   }
 
-  /** Its content is another's now, as the frame that commits it was appended, or nobody's. */
   abandon(): void {
     this.#large?.close()
+  }
+
+  /** When the change that was to commit it is settled, its content is the change's, or nobody's. */
+  abandonAfter<Reply>(change: Promise<Reply>): Promise<Reply> {
+    return this.#large === null ? change : change.finally(() => this.abandon())
   }
 }
 
