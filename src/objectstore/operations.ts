@@ -232,8 +232,8 @@ export interface ObjectStore {
 
   /** What is there now, durable or not: for `Precondition`s that are tried before a body is read. */
   peek(bucket: Bucket, key: string): ObjectSummary | null
-  /** Null: there is none. */
-  object(bucket: Bucket, key: string): Promise<StoredObject | null>
+  /** Null: there is none. At once when it is in memory. */
+  object(bucket: Bucket, key: string): StoredObject | Promise<StoredObject | null>
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage>
   /**
    * @param lengthBytes null: not known

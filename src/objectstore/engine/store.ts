@@ -120,9 +120,9 @@ export class Store implements ObjectStore {
     return value === null ? null : summaryOf(value)
   }
 
-  async object(bucket: Bucket, key: string): Promise<StoredObject | null> {
-    const loaded = await this.#load(bucket, Buffer.from(key))
-    return loaded?.view ?? null
+  object(bucket: Bucket, key: string): StoredObject | Promise<StoredObject | null> {
+    const loaded = this.#load(bucket, Buffer.from(key))
+    return loaded instanceof Promise ? loaded.then((later) => later?.view ?? null) : loaded.view
   }
 
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {
