@@ -119,6 +119,9 @@ export interface ReceivedBody {
 /** Throws the S3Error that refuses the change. @param current what is there now, null: nothing */
 export type Precondition = (current: ObjectSummary | null) => void
 
+/** Refuses nothing: what is there need not be looked up for it. */
+export const UNCONDITIONAL: Precondition = () => {}
+
 export interface NewObject {
   readonly bucket: Bucket
   readonly key: string

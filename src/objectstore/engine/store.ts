@@ -9,6 +9,7 @@ import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { DigestPlan } from '../bodies/body-digests.ts'
 import type { PartChecksum } from '../bodies/checksums.ts'
+import { UNCONDITIONAL } from '../operations.ts'
 import type { Tag } from '../operations.ts'
 import type {
   BodyTarget,
@@ -146,7 +147,7 @@ export class Store implements ObjectStore {
     const body = asReceived(object.body)
     const details = { ...attributes, checksums, parts: null }
     const stored = this.#commit(bucket, key, () => {
-      precondition(this.peek(bucket, key))
+      if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
       body.demandWhole()
       const { md5: etag, bytes: size } = body.digest
       return { details, content: body.content, etag, size, parts: 0, uploadId: null }

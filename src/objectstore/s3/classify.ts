@@ -79,15 +79,21 @@ function headerBytes(headers: ReadonlyMap<string, string>): number {
 /** @param raw without the question mark. Plus signs are spaces, as browsers write them. */
 function parseQuery(raw: string): ReadonlyMap<string, string> {
   const query = new Map<string, string>()
-  if (raw === '') return query
-  const parameters = raw.split('&').filter((parameter) => parameter !== '')
-  if (parameters.length > QUERY_PARAMETERS_MAX) {
-    throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
-  }
-  for (const parameter of parameters) {
-    const at = parameter.indexOf('=')
-    const name = decoded(at < 0 ? parameter : parameter.slice(0, at))
-    const value = at < 0 ? '' : decoded(parameter.slice(at + 1))
+  let parameters = 0
+  let end = -1
+  while (end < raw.length) {
+    const begin = end + 1
+    const ampersandAt = raw.indexOf('&', begin)
+    end = ampersandAt < 0 ? raw.length : ampersandAt
+    if (end === begin) continue
+    parameters += 1
+    if (parameters > QUERY_PARAMETERS_MAX) {
+      throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
+    }
+    const equalsAt = raw.indexOf('=', begin)
+    const nameEnd = equalsAt < 0 || equalsAt > end ? end : equalsAt
+    const name = decoded(raw.slice(begin, nameEnd))
+    const value = decoded(raw.slice(nameEnd + 1, end))
     if (!query.has(name)) query.set(name, value)
   }
   return query

@@ -46,15 +46,17 @@ export function declaredChecksum(headers: ReadonlyMap<string, string>): Declared
 export function checksumHeaders(
   headers: ReadonlyMap<string, string>,
 ): { name: string; algorithm: ChecksumAlgorithm; value: string }[] {
-  return [...headers].flatMap(([name, value]) => {
-    const suffix = CHECKSUM_NAME.exec(name)?.[1]
-    if (suffix === undefined || SETTINGS.has(suffix)) return []
+  const found: { name: string; algorithm: ChecksumAlgorithm; value: string }[] = []
+  for (const [name, value] of headers) {
+    const suffix = name.startsWith('x-') ? CHECKSUM_NAME.exec(name)?.[1] : undefined
+    if (suffix === undefined || SETTINGS.has(suffix)) continue
     const algorithm = algorithmOf(suffix)
     if (algorithm === null) {
       throw invalidRequest('The algorithm type you specified in x-amz-checksum- header is invalid.')
     }
-    return [{ name, algorithm, value }]
-  })
+    found.push({ name, algorithm, value })
+  }
+  return found
 }
 
 function announcedTrailers(headers: ReadonlyMap<string, string>): DeclaredChecksum[] {

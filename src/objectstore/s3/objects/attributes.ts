@@ -73,6 +73,7 @@ export function contentOf(headers: Headers): ContentAttributes {
 export function metadataOf(headers: Headers): Readonly<Record<string, string>> {
   const metadata = new Map<string, string>()
   for (const [header, value] of headers) {
+    if (!header.startsWith('x-')) continue
     const [, prefix, name] = METADATA.exec(header) ?? []
     if (name === undefined || (prefix === 'amz' && headers.has(`x-obj-meta-${name}`))) continue
     if (!TOKEN.test(name)) throw invalidHeader('x-amz-meta-', name, 'The name of metadata must be one of a header')
