@@ -43,8 +43,8 @@ export function classify(
   if (operation === undefined) throw outsideProfile('This operation')
   const { extension, name, parameters } = operation
   if (parameters !== null) {
-    for (const [parameter, value] of query) {
-      if (asksForElse(operation, parameter, value))
+    for (const parameter of query.keys()) {
+      if (asksForElse(operation, parameter, query))
         throw outsideProfile(`What the parameter ${parameter} asks for here`)
     }
   }
@@ -61,7 +61,7 @@ function checkSizes({ path, query, headers }: SignedRequest): void {
     throw invalidUri(`The target of a request must not exceed ${TARGET_BYTES_MAX} bytes.`)
   }
   let units = 0
-  for (const [name, value] of headers) units += name.length + value.length
+  headers.forEach((value, name) => (units += name.length + value.length))
   if (BYTES_PER_UNIT_MAX * units > HEADERS_BYTES_MAX && headerBytes(headers) > HEADERS_BYTES_MAX) {
     throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
   }
@@ -123,9 +123,9 @@ function isMeant(
 }
 
 /** O2 and O3 of the table. */
-function asksForElse({ selectors, parameters }: Operation, name: string, value: string): boolean {
+function asksForElse({ selectors, parameters }: Operation, name: string, query: ReadonlyMap<string, string>): boolean {
   if (!SELECTING_PARAMETERS.has(name) || parameters === null) return false
-  if (parameters.includes(name)) return name === VERSION && value !== ONLY_VERSION // O3
+  if (parameters.includes(name)) return name === VERSION && query.get(name) !== ONLY_VERSION // O3
   return !selectors.some((selector) => selector.name === name)
 }
 
