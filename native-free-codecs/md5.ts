@@ -257,6 +257,7 @@ export class Md5Hasher {
   readonly #run: (both: number, first: number, alone: number) => void
   readonly #bytes: Buffer
   readonly #words: Int32Array
+  readonly #digest = Buffer.alloc(DIGEST_BYTES)
 
   constructor() {
     const { run, memory } = newLoop()
@@ -290,6 +291,47 @@ export class Md5Hasher {
     })
   }
 
+  /**
+   * Digests of messages that are there as a whole, in 32 digits each. Nothing is allocated for a message but its digits.
+   *
+   * @param messages MD5_LANES at most
+   */
+  ofWhole(messages: readonly Uint8Array[]): string[] {
+    assert(messages.length <= MD5_LANES)
+    const words = this.#words
+    for (let i = 0; i < MD5_LANES; i++) for (let k = 0; k < 4; k++) words[chainAt(i, k)] = INITIAL[k]!
+    const digests = messages.map(() => '')
+    for (let from = 0, left = messages.length; left > 0;) {
+      let to = from + PIECE_BYTES
+      for (const bytes of messages) if (paddedBytes(bytes) > from) to = Math.min(to, paddedBytes(bytes))
+      for (let i = 0; i < messages.length; i++) {
+        if (paddedBytes(messages[i]!) > from) this.#copyPadded(messages[i]!, from, to, pieceAt(i))
+      }
+      this.#runLanes(messages.length, (to - from) / BLOCK_BYTES)
+      for (let i = 0; i < messages.length; i++) {
+        if (paddedBytes(messages[i]!) !== to) continue
+        for (let k = 0; k < 4; k++) this.#digest.writeInt32LE(words[chainAt(i, k)]!, 4 * k)
+        digests[i] = this.#digest.toString('hex')
+        left -= 1
+      }
+      from = to
+    }
+    return digests
+  }
+
+  /** The bytes [from, to) of a message with its padding. */
+  #copyPadded(bytes: Uint8Array, from: number, to: number, at: number): void {
+    const length = bytes.byteLength
+    if (from < length) copyBytes(bytes.subarray(from, to), this.#bytes, at)
+    if (to <= length) return
+    const end = at + to - from
+    this.#bytes.fill(0, at + Math.max(0, length - from), end)
+    if (length >= from) this.#bytes[at + length - from] = 0x80
+    if (to !== paddedBytes(bytes)) return
+    this.#words[end / 4 - 2] = length << 3
+    this.#words[end / 4 - 1] = length / 2 ** 29
+  }
+
   /** Hashes the block that began before, if it is whole now, and keeps the one that is not whole at the end. */
   #begin({ message, bytes }: Md5Update): Lane {
     const { chain, rest, restBytes } = message
@@ -317,12 +359,19 @@ export class Md5Hasher {
       each.at = end
       each.blocks -= blocks
     }
-    if (lanes.length === 1) this.#run(0, 0, blocks) // M2
-    else if (lanes.length <= WIDTH) this.#run(0, blocks, 0)
-    else this.#run(blocks, 0, 0)
+    this.#runLanes(lanes.length, blocks)
     for (const [i, { chain }] of lanes.entries()) for (let k = 0; k < 4; k++) chain[k] = words[chainAt(i, k)]!
   }
+
+  #runLanes(count: number, blocks: number): void {
+    if (count === 1) this.#run(0, 0, blocks) // M2
+    else if (count <= WIDTH) this.#run(0, blocks, 0)
+    else this.#run(blocks, 0, 0)
+  }
 }
+
+/** Length of a message with its padding. */
+const paddedBytes = ({ byteLength }: Uint8Array): number => BLOCK_BYTES * Math.ceil((byteLength + 9) / BLOCK_BYTES)
 
 /** Up to the end of a block, with the length of the message. */
 function paddingOf({ bytes, restBytes }: Md5Message): Buffer {

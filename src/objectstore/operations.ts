@@ -119,6 +119,9 @@ export interface ReceivedBody {
 /** Throws the S3Error that refuses the change. @param current what is there now, null: nothing */
 export type Precondition = (current: ObjectSummary | null) => void
 
+/** Refuses nothing: what is there need not be looked up for it. */
+export const UNCONDITIONAL: Precondition = () => {}
+
 export interface NewObject {
   readonly bucket: Bucket
   readonly key: string
@@ -232,13 +235,14 @@ export interface ObjectStore {
 
   /** What is there now, durable or not: for `Precondition`s that are tried before a body is read. */
   peek(bucket: Bucket, key: string): ObjectSummary | null
-  /** Null: there is none. */
-  object(bucket: Bucket, key: string): Promise<StoredObject | null>
+  /** Null: there is none. At once when it is in memory. */
+  object(bucket: Bucket, key: string): StoredObject | Promise<StoredObject | null>
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage>
   /**
    * @param lengthBytes null: not known
    */
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
+  /** The body is the store's then: where the change is refused, it is abandoned. */
   putObject(object: NewObject): Promise<ObjectSummary>
   /** Whether there was one does not matter. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
@@ -251,7 +255,7 @@ export interface ObjectStore {
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
   /** Of a bucket, by key (in the order of its bytes), then by when they began. */
   uploads(bucket: Bucket): readonly Upload[]
-  /** Replaces the part of this number. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
+  /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
   /** @throws S3Error NoSuchUpload, and InvalidPart when a part was replaced meanwhile */
   completeUpload(completion: Completion): Promise<ObjectSummary>

@@ -25,6 +25,7 @@ describe('MD5', () => {
       const message = new Md5Message()
       hasher.update([{ message, bytes: Buffer.from(text) }])
       assert.equal(digestOf(message), digest)
+      assert.deepEqual(hasher.ofWhole([Buffer.from(text)]), [digest])
     }
   })
 
@@ -37,6 +38,11 @@ describe('MD5', () => {
           })
           hasher.update(updates)
           for (const { message, bytes } of updates) assert.equal(digestOf(message), hash('md5', bytes))
+          const messages = updates.map(({ bytes }) => bytes)
+          assert.deepEqual(
+            hasher.ofWhole(messages),
+            messages.map((bytes) => hash('md5', bytes)),
+          )
         }
       }
     }

@@ -135,9 +135,9 @@ export class MemoryStore implements ObjectStore {
   }
 
   async putObject({ bucket, key, attributes, checksums, body, precondition }: NewObject): Promise<ObjectSummary> {
-    const { bytes, digest } = bodyOf(body)
+    const { digest } = body
+    const bytes = bodyOf(body).take() // whatever comes of it
     this.#judge(bucket, key, precondition)
-    bodyOf(body).take()
     return this.#keep(bucket, key, { ...attributes, etag: digest.md5, checksums, parts: null, bytes })
   }
 
@@ -190,10 +190,11 @@ export class MemoryStore implements ObjectStore {
   }
 
   async putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
-    const { parts } = this.#underWay(upload)
     const { digest } = body
+    const bytes = bodyOf(body).take()
+    const { parts } = this.#underWay(upload)
     const part = { partNumber, size: digest.bytes, etag: digest.md5, lastModifiedMs: this.nowMs, checksum }
-    parts.set(partNumber, { part, bytes: bodyOf(body).take() })
+    parts.set(partNumber, { part, bytes })
     return part
   }
 

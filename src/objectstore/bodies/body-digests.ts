@@ -23,15 +23,15 @@ export interface BodyDigest {
   readonly sha256: string | null
 }
 
-export type RunningChecksums = ReadonlyMap<ChecksumAlgorithm, Digest>
+/** One for each of the plan. Null: it is MD5, which is computed in any case. */
+export type RunningChecksums = readonly (Digest | null)[]
 
 /** Null: it is not planned, or is one of the checksums. */
 export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
   sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
 
-/** Those of the plan but MD5, which is computed in any case. */
 export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
-  new Map(checksums.flatMap((algorithm) => (algorithm === 'MD5' ? [] : [[algorithm, beginChecksum(algorithm)]])))
+  checksums.map((algorithm) => (algorithm === 'MD5' ? null : beginChecksum(algorithm)))
 
 /**
  * Of a body that is there as a whole, once the plan's checksums are loaded.
@@ -41,28 +41,28 @@ export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
 export function digestOfWhole(plan: DigestPlan, body: Uint8Array, md5 = hash('md5', body, 'hex')): BodyDigest {
   const checksums = beginChecksums(plan)
   const sha256 = beginSha256(plan)
-  for (const digest of checksums.values()) digest.update(body)
+  for (const digest of checksums) digest?.update(body)
   sha256?.update(body)
   return bodyDigest(plan, body.length, md5, checksums, sha256)
 }
 
-/** In the order of the plan. */
 export function bodyDigest(
   plan: DigestPlan,
   bytes: number,
   md5: string,
-  checksums: RunningChecksums,
+  running: RunningChecksums,
   sha256: Digest | null,
 ): BodyDigest {
-  const digests = new Map<ChecksumAlgorithm, Buffer>()
-  for (const algorithm of plan.checksums) {
-    digests.set(algorithm, checksums.get(algorithm)?.digest() ?? Buffer.from(md5, 'hex')) // MD5 is none of those that run
-  }
-  const ofSha256 = sha256?.digest() ?? digests.get('SHA256')
-  return {
-    bytes,
-    md5,
-    checksums: Array.from(digests, ([algorithm, digest]) => ({ algorithm, value: digest.toString('base64') })),
-    sha256: plan.sha256 ? (ofSha256?.toString('hex') ?? null) : null,
-  }
+  const checksums = plan.checksums.map((algorithm, i) => {
+    const digest = running[i]?.digest() ?? Buffer.from(md5, 'hex')
+    return { algorithm, value: digest.toString('base64') }
+  })
+  const ofSha256 = sha256?.digest().toString('hex') ?? null
+  return { bytes, md5, checksums, sha256: plan.sha256 ? (ofSha256 ?? sha256Among(checksums)) : null }
+}
+
+/** Where it is one of the checksums, it is computed once. */
+function sha256Among(checksums: readonly ChecksumValue[]): string | null {
+  const sha256 = checksums.find(({ algorithm }) => algorithm === 'SHA256')
+  return sha256 === undefined ? null : Buffer.from(sha256.value, 'base64').toString('hex')
 }

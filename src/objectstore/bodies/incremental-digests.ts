@@ -21,7 +21,7 @@ export class BodyDigests {
   static update(pieces: readonly BodyPiece[]): void {
     md5.update(pieces.map(({ digests, bytes }) => ({ message: digests.#md5, bytes })))
     for (const { digests, bytes } of pieces) {
-      for (const checksum of digests.#checksums.values()) checksum.update(bytes)
+      for (const checksum of digests.#checksums) checksum?.update(bytes)
       digests.#sha256?.update(bytes)
     }
   }

@@ -1,5 +1,5 @@
 /** Digests of bodies that are there as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
-import { MD5_LANES, Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
+import { MD5_LANES, Md5Hasher } from '../../../native-free-codecs/md5.ts'
 import { loadChecksums } from './checksum-algorithms.ts'
 import { digestOfWhole } from './body-digests.ts'
 import type { BodyDigest, DigestPlan } from './body-digests.ts'
@@ -7,7 +7,7 @@ import type { BodyDigest, DigestPlan } from './body-digests.ts'
 interface Waiting {
   readonly plan: DigestPlan
   readonly body: Uint8Array
-  readonly resolve: (digest: BodyDigest) => void
+  readonly done: (digest: BodyDigest) => void
 }
 
 /** Fewer are quicker one by one. */
@@ -24,16 +24,18 @@ export class WholeDigests {
     this.#defer = defer
   }
 
-  /** @param body does not change meanwhile */
-  of(plan: DigestPlan, body: Uint8Array): Promise<BodyDigest> {
+  /**
+   * @param body does not change meanwhile
+   * @param failed the plan's checksums could not be loaded
+   */
+  of(plan: DigestPlan, body: Uint8Array, done: (digest: BodyDigest) => void, failed: (error: unknown) => void): void {
     const loading = loadChecksums(plan.checksums)
-    return loading === null ? this.#take(plan, body) : loading.then(() => this.#take(plan, body))
+    if (loading === null) this.#take({ plan, body, done })
+    else loading.then(() => this.#take({ plan, body, done }), failed)
   }
 
-  #take(plan: DigestPlan, body: Uint8Array): Promise<BodyDigest> {
-    return new Promise((resolve) => {
-      if (this.#waiting.push({ plan, body, resolve }) === 1) this.#defer(() => this.#run())
-    })
+  #take(waiting: Waiting): void {
+    if (this.#waiting.push(waiting) === 1) this.#defer(() => this.#run())
   }
 
   #run(): void {
@@ -42,14 +44,12 @@ export class WholeDigests {
     for (let i = 0; i < waiting.length; i += MD5_LANES) {
       const group = waiting.slice(i, i + MD5_LANES)
       const md5s = group.length < TOGETHER_MIN ? [] : this.#md5Of(group)
-      for (const [k, { plan, body, resolve }] of group.entries()) resolve(digestOfWhole(plan, body, md5s[k]))
+      for (const [k, { plan, body, done }] of group.entries()) done(digestOfWhole(plan, body, md5s[k]))
     }
   }
 
   #md5Of(group: readonly Waiting[]): readonly string[] {
     this.#md5 ??= new Md5Hasher()
-    const updates = group.map(({ body }) => ({ message: new Md5Message(), bytes: body }))
-    this.#md5.update(updates)
-    return this.#md5.digests(updates.map(({ message }) => message)).map((digest) => digest.toString('hex'))
+    return this.#md5.ofWhole(group.map(({ body }) => body))
   }
 }

@@ -26,6 +26,7 @@ import type { Core } from './core.ts'
 import type { DigestBody } from '../bodies/digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
 import type { Change, Content, Extent } from './frames.ts'
+import { SharedCopies } from './shared-copies.ts'
 
 const INLINE_BYTES_MAX = 64 * 1024
 export const EXTENT_BYTES = 256 * 1024
@@ -48,6 +49,7 @@ export class Bodies {
   readonly core: Core
   /** Of small bodies. */
   readonly small: WholeDigests
+  readonly copies = new SharedCopies()
   /** One block of the arena. */
   readonly extentBytes: number
   readonly #open = new Set<LargeBody>()
@@ -68,7 +70,7 @@ export class Bodies {
 
   receive(lengthBytes: number | null, plan: DigestPlan, target: BodyTarget): BodyWriter {
     const isLarge = lengthBytes !== null && lengthBytes > INLINE_BYTES_MAX
-    return isLarge ? this.large(plan, target) : new SmallBody(this, plan, target)
+    return isLarge ? this.large(plan, target) : new SmallBody(this, lengthBytes, plan, target)
   }
 
   large(plan: DigestPlan, target: BodyTarget): LargeBody {
@@ -194,6 +196,7 @@ export class Bodies {
 
 class SmallBody implements BodyWriter {
   readonly #bodies: Bodies
+  readonly #lengthBytes: number | null
   readonly #plan: DigestPlan
   readonly #target: BodyTarget
   #pieces: Buffer[] = []
@@ -202,8 +205,9 @@ class SmallBody implements BodyWriter {
   #large: LargeBody | null = null
   #onDrain: () => void = () => {}
 
-  constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget) {
+  constructor(bodies: Bodies, lengthBytes: number | null, plan: DigestPlan, target: BodyTarget) {
     this.#bodies = bodies
+    this.#lengthBytes = lengthBytes
     this.#plan = plan
     this.#target = target
   }
@@ -212,7 +216,8 @@ class SmallBody implements BodyWriter {
     if (this.#large !== null) return this.#large.write(bytes)
     this.#bytes += bytes.byteLength
     if (this.#bytes <= INLINE_BYTES_MAX) {
-      this.#pieces.push(Buffer.from(bytes))
+      const isWhole = bytes.byteLength === this.#lengthBytes
+      this.#pieces.push(isWhole ? this.#bodies.copies.copyOf(bytes) : Buffer.from(bytes))
       return true
     }
     const large = this.#bodies.large(this.#plan, this.#target)
@@ -227,10 +232,13 @@ class SmallBody implements BodyWriter {
     this.#onDrain = listener
   }
 
-  async finish(): Promise<Received> {
+  finish(): Promise<Received> {
     if (this.#large !== null) return this.#large.finish()
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    return new Received(await this.#bodies.small.of(this.#plan, inline), { inline }, null)
+    return new Promise((resolve, reject) => {
+      const digested = (digest: BodyDigest): void => resolve(new Received(digest, { inline }, null))
+      this.#bodies.small.of(this.#plan, inline, digested, reject)
+    })
   }
 
   abandon(): void {
@@ -260,9 +268,13 @@ export class Received implements ReceivedBody {
     this.#large?.demandWhole()
   }
 
-  /** Its content is another's now, as the frame that commits it was appended, or nobody's. */
   abandon(): void {
     this.#large?.close()
+  }
+
+  /** When the change that was to commit it is settled, its content is the change's, or nobody's. */
+  abandonAfter<Reply>(change: Promise<Reply>): Promise<Reply> {
+    return this.#large === null ? change : change.finally(() => this.abandon())
   }
 }
 

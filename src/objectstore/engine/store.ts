@@ -9,6 +9,7 @@ import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { DigestPlan } from '../bodies/body-digests.ts'
 import type { PartChecksum } from '../bodies/checksums.ts'
+import { UNCONDITIONAL } from '../operations.ts'
 import type { Tag } from '../operations.ts'
 import type {
   BodyTarget,
@@ -120,9 +121,9 @@ export class Store implements ObjectStore {
     return value === null ? null : summaryOf(value)
   }
 
-  async object(bucket: Bucket, key: string): Promise<StoredObject | null> {
-    const loaded = await this.#load(bucket, Buffer.from(key))
-    return loaded?.view ?? null
+  object(bucket: Bucket, key: string): StoredObject | Promise<StoredObject | null> {
+    const loaded = this.#load(bucket, Buffer.from(key))
+    return loaded instanceof Promise ? loaded.then((later) => later?.view ?? null) : loaded.view
   }
 
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage> {
@@ -142,20 +143,16 @@ export class Store implements ObjectStore {
     return this.bodies.receive(lengthBytes, digests, target)
   }
 
-  async putObject(object: NewObject): Promise<ObjectSummary> {
+  putObject({ bucket, key, attributes, checksums, precondition, ...object }: NewObject): Promise<ObjectSummary> {
     const body = asReceived(object.body)
-    try {
-      const { attributes, checksums, precondition } = object
-      const details = { ...attributes, checksums, parts: null }
-      return await this.#commit(object.bucket, object.key, () => {
-        precondition(this.peek(object.bucket, object.key))
-        body.demandWhole()
-        const { md5: etag, bytes: size } = body.digest
-        return { details, content: body.content, etag, size, parts: 0, uploadId: null }
-      })
-    } finally {
-      body.abandon()
-    }
+    const details = { ...attributes, checksums, parts: null }
+    const stored = this.#commit(bucket, key, () => {
+      if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
+      body.demandWhole()
+      const { md5: etag, bytes: size } = body.digest
+      return { details, content: body.content, etag, size, parts: 0, uploadId: null }
+    })
+    return body.abandonAfter(stored)
   }
 
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject> {
@@ -251,13 +248,9 @@ export class Store implements ObjectStore {
     return ofBucket.map((upload) => viewOf(bucket, upload))
   }
 
-  async putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
+  putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
     const received = asReceived(body)
-    try {
-      return await this.#core.ask(() => this.#putPart(upload, partNumber, received, checksum))
-    } finally {
-      received.abandon()
-    }
+    return received.abandonAfter(this.#core.ask(() => this.#putPart(upload, partNumber, received, checksum)))
   }
 
   #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Decision<UploadedPart, Change> {

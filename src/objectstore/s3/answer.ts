@@ -101,27 +101,28 @@ function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: stri
   }
 }
 
-/** As many as there are operations, twice or three times. */
-const ofEveryAnswer = new Map<string, string>()
+/** By disposition of the body. */
+type HeadersOfEveryAnswer = Partial<Record<Operation['body'] | 'discarded', string>>
+
+const ofEveryAnswer: Readonly<Record<EndpointStyle, Map<Operation | null, HeadersOfEveryAnswer>>> = {
+  path: new Map(),
+  'virtual-host': new Map(),
+}
 
 function headersOfEveryAnswer({ operation, style, body }: Asked): string {
   const taken = body.wasTaken && operation !== null ? operation.body : 'discarded'
   const disposition = body.isPresent ? taken : 'none'
-  const about = `${operation?.name} ${style} ${disposition}`
-  let headers = ofEveryAnswer.get(about)
-  if (headers === undefined) {
-    headers = textOfHeaders([
-      ['x-obj-profile', 'objapi-core-v1'],
-      ['x-obj-gateway-contract', 'v1'],
-      ['x-obj-operation', operation?.name ?? 'Unsupported'],
-      ['x-obj-handler', operation === null ? 'none' : handlerName(operation.name)],
-      ['x-obj-addressing-contract', 'v1'],
-      ['x-obj-endpoint-style', style],
-      ['x-obj-body-disposition', disposition],
-    ])
-    ofEveryAnswer.set(about, headers)
-  }
-  return headers
+  let ofOperation = ofEveryAnswer[style].get(operation)
+  if (ofOperation === undefined) ofEveryAnswer[style].set(operation, (ofOperation = {}))
+  return (ofOperation[disposition] ??= textOfHeaders([
+    ['x-obj-profile', 'objapi-core-v1'],
+    ['x-obj-gateway-contract', 'v1'],
+    ['x-obj-operation', operation?.name ?? 'Unsupported'],
+    ['x-obj-handler', operation === null ? 'none' : handlerName(operation.name)],
+    ['x-obj-addressing-contract', 'v1'],
+    ['x-obj-endpoint-style', style],
+    ['x-obj-body-disposition', disposition],
+  ]))
 }
 
 function closeSource(body: AnswerBody | null): void {

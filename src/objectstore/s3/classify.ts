@@ -43,8 +43,8 @@ export function classify(
   if (operation === undefined) throw outsideProfile('This operation')
   const { extension, name, parameters } = operation
   if (parameters !== null) {
-    for (const [parameter, value] of query) {
-      if (asksForElse(operation, parameter, value))
+    for (const parameter of query.keys()) {
+      if (asksForElse(operation, parameter, query))
         throw outsideProfile(`What the parameter ${parameter} asks for here`)
     }
   }
@@ -61,7 +61,7 @@ function checkSizes({ path, query, headers }: SignedRequest): void {
     throw invalidUri(`The target of a request must not exceed ${TARGET_BYTES_MAX} bytes.`)
   }
   let units = 0
-  for (const [name, value] of headers) units += name.length + value.length
+  headers.forEach((value, name) => (units += name.length + value.length))
   if (BYTES_PER_UNIT_MAX * units > HEADERS_BYTES_MAX && headerBytes(headers) > HEADERS_BYTES_MAX) {
     throw refuse('RequestHeaderSectionTooLarge', undefined, { fields: { MaxSizeAllowed: HEADERS_BYTES_MAX } })
   }
@@ -79,15 +79,21 @@ function headerBytes(headers: ReadonlyMap<string, string>): number {
 /** @param raw without the question mark. Plus signs are spaces, as browsers write them. */
 function parseQuery(raw: string): ReadonlyMap<string, string> {
   const query = new Map<string, string>()
-  if (raw === '') return query
-  const parameters = raw.split('&').filter((parameter) => parameter !== '')
-  if (parameters.length > QUERY_PARAMETERS_MAX) {
-    throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
-  }
-  for (const parameter of parameters) {
-    const at = parameter.indexOf('=')
-    const name = decoded(at < 0 ? parameter : parameter.slice(0, at))
-    const value = at < 0 ? '' : decoded(parameter.slice(at + 1))
+  let parameters = 0
+  let end = -1
+  while (end < raw.length) {
+    const begin = end + 1
+    const ampersandAt = raw.indexOf('&', begin)
+    end = ampersandAt < 0 ? raw.length : ampersandAt
+    if (end === begin) continue
+    parameters += 1
+    if (parameters > QUERY_PARAMETERS_MAX) {
+      throw invalidUri(`A request must not have more than ${QUERY_PARAMETERS_MAX} query parameters.`)
+    }
+    const equalsAt = raw.indexOf('=', begin)
+    const nameEnd = equalsAt < 0 || equalsAt > end ? end : equalsAt
+    const name = decoded(raw.slice(begin, nameEnd))
+    const value = decoded(raw.slice(nameEnd + 1, end))
     if (!query.has(name)) query.set(name, value)
   }
   return query
@@ -117,9 +123,9 @@ function isMeant(
 }
 
 /** O2 and O3 of the table. */
-function asksForElse({ selectors, parameters }: Operation, name: string, value: string): boolean {
+function asksForElse({ selectors, parameters }: Operation, name: string, query: ReadonlyMap<string, string>): boolean {
   if (!SELECTING_PARAMETERS.has(name) || parameters === null) return false
-  if (parameters.includes(name)) return name === VERSION && value !== ONLY_VERSION // O3
+  if (parameters.includes(name)) return name === VERSION && query.get(name) !== ONLY_VERSION // O3
   return !selectors.some((selector) => selector.name === name)
 }
 

@@ -35,11 +35,11 @@ import { classify } from './classify.ts'
 import type { Classified } from './classify.ts'
 import { collectBody } from './body/collect-body.ts'
 import { confirmed } from './confirmed.ts'
-import type { Answer, GatewayContext, GatewayRequest, HeaderLine } from './handler.ts'
+import type { Answer, GatewayContext, GatewayRequest, HeaderLine, MaybePromise } from './handler.ts'
 import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
-import type { Extension } from './operations-table.ts'
+import type { Extension, Operation } from './operations-table.ts'
 import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy/policy-values.ts'
 
@@ -93,6 +93,9 @@ const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation
 
 type Request = SignedRequest & AddressedRequest
 
+/** Of one request: more is known of it as it goes on. */
+type MutableAsked = { -readonly [Name in keyof Asked]: Asked[Name] }
+
 class Gateway {
   readonly #parts: GatewayParts
   readonly #addressing: Addressing
@@ -125,7 +128,14 @@ class Gateway {
     const isSecure = this.#parts.proxies.isSecure(exchange, headers)
     const request: Request = { method, path, query, headers, isSecure }
     const body = new ExchangeBody(exchange, head.contentLength, headers)
-    const asked: Asked = { method, speaksS3: headSpeaksS3(request), style: 'path', operation: null, body, cors: [] }
+    const asked: MutableAsked = {
+      method,
+      speaksS3: headSpeaksS3(request),
+      style: 'path',
+      operation: null,
+      body,
+      cors: [],
+    }
     let classified: Classified
     try {
       this.#keepPagesOut(request)
@@ -134,7 +144,9 @@ class Gateway {
       return this.#failUnclassified(request, exchange, asked, error)
     }
     const { operation, address } = classified
-    void this.#serve(request, classified, body, exchange, { ...asked, operation, style: address.style })
+    asked.operation = operation
+    asked.style = address.style
+    this.#serve(request, classified, body, exchange, asked)
   }
 
   /** A preflight does nothing, and the same rules of the bucket answer it. @throws S3Error AccessDenied */
@@ -149,27 +161,37 @@ class Gateway {
     if (problem !== null && hostOf(host) !== null) throw refuse('AccessDenied', problem) // no host at all is an InvalidURI
   }
 
-  async #serve(
-    request: Request,
-    classified: Classified,
-    body: ExchangeBody,
-    exchange: Exchange,
-    asked: Asked,
-  ): Promise<void> {
-    let cors: readonly HeaderLine[] = []
-    let speaksS3 = asked.speaksS3
-    const answerAsS3 = (): void => void (speaksS3 = true)
+  #serve(request: Request, classified: Classified, body: ExchangeBody, exchange: Exchange, asked: MutableAsked): void {
+    const { operation, address } = classified
     try {
-      cors = this.#corsHeaders(request, classified.address.bucket)
+      asked.cors = this.#corsHeaders(request, address.bucket)
       this.#admission.enter(exchange)
-      const answer = await this.#perform(request, classified, body, exchange, answerAsS3)
-      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
-      sendAnswer(exchange, { ...asked, speaksS3, cors }, answer)
+      const answer = this.#perform(request, classified, body, exchange, () => void (asked.speaksS3 = true))
+      if (answer instanceof Promise || !operation.isStored) void this.#answerLater(exchange, asked, operation, answer)
+      else sendAnswer(exchange, asked, answer)
     } catch (error) {
-      const isHidden = refusalOf(error)?.code === 'NoSuchBucket' // whose rules would say that it is there
-      const known = await confirmed(this.#parts.store, error)
-      this.#fail(exchange, { ...asked, speaksS3, cors: isHidden ? [] : cors }, known)
+      void this.#refuse(exchange, asked, error)
     }
+  }
+
+  async #answerLater(
+    exchange: Exchange,
+    asked: MutableAsked,
+    { isStored }: Operation,
+    answer: MaybePromise<Answer>,
+  ): Promise<void> {
+    try {
+      const given = await answer
+      if (!isStored) await this.#parts.store.settled() // G1
+      sendAnswer(exchange, asked, given)
+    } catch (error) {
+      await this.#refuse(exchange, asked, error)
+    }
+  }
+
+  async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
+    if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
+    this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
   }
 
   refuseMalformed(exchange: Exchange, message: string): void {
@@ -192,7 +214,7 @@ class Gateway {
     body: ExchangeBody,
     exchange: Exchange,
     answerAsS3: () => void,
-  ): Promise<Answer> {
+  ): MaybePromise<Answer> {
     const { operation, address, query, headers } = classified
     const isPublic = operation.permission === null
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
@@ -242,7 +264,7 @@ class Gateway {
     handler: HandlerOf<'bucket' | 'keys' | 'object'>,
     asked: GatewayRequest,
     classified: Classified,
-  ): Promise<Answer> {
+  ): MaybePromise<Answer> {
     const bucket = this.#bucketFor(asked, classified, handler.of === 'keys')
     if (bucket instanceof Promise) return bucket.then((bucket) => this.#handle(handler, asked, bucket, classified))
     return this.#handle(handler, asked, bucket, classified)
@@ -253,7 +275,7 @@ class Gateway {
     asked: GatewayRequest,
     bucket: Bucket,
     { address }: Classified,
-  ): Promise<Answer> {
+  ): MaybePromise<Answer> {
     demandExpectedOwner(asked, bucket)
     const request = this.#withoutAcls(asked)
     if (handler.of !== 'object') return handler.handle(request, bucket, this.#context)

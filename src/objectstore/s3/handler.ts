@@ -120,20 +120,23 @@ export type AnswerBody =
   | { readonly contentType: string; readonly bytes: Uint8Array | string }
   | { readonly contentType: string; readonly lengthBytes: number; readonly source: ByteSource }
 
+/** At once, where nothing has to be waited for. */
+export type MaybePromise<Value> = Value | Promise<Value>
+
 /** Of an operation on the service. */
-export type ServiceHandler = (request: GatewayRequest, context: GatewayContext) => Promise<Answer>
+export type ServiceHandler = (request: GatewayRequest, context: GatewayContext) => MaybePromise<Answer>
 /** Of an operation on a bucket that need not be there. */
 export type BucketNameHandler = (
   request: GatewayRequest,
   bucketName: string,
   context: GatewayContext,
-) => Promise<Answer>
+) => MaybePromise<Answer>
 /** Of a form that says who sends it: it is not judged yet, and its bucket need not be there. */
 export type FormHandler = BucketNameHandler
-export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => Promise<Answer>
+export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => MaybePromise<Answer>
 export type ObjectHandler = (
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   context: GatewayContext,
-) => Promise<Answer>
+) => MaybePromise<Answer>

@@ -26,12 +26,12 @@ export function withHeadersInQuery(
   query: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
   let all: Map<string, string> | null = null
-  for (const [parameter, value] of query) {
+  for (const parameter of query.keys()) {
     if (OF_EVERY_URL.has(parameter)) continue
     const name = parameter.toLowerCase()
     if (!HEADER.test(name) || NO_HEADER.test(name) || (all ?? headers).has(name)) continue // Q1, Q2
     all ??= new Map(headers)
-    all.set(name, value)
+    all.set(name, query.get(parameter)!) // it is one of its keys
   }
   return all ?? headers
 }

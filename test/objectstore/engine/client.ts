@@ -85,7 +85,7 @@ export class StoreClient {
   }
 
   async found(key: string): Promise<StoredObject> {
-    const object = await this.#settled(this.world.store.object(this.bucket, key))
+    const object = await this.#settled(Promise.resolve(this.world.store.object(this.bucket, key)))
     if (object === null) throw new Error(`no object ${key}`)
     return object
   }

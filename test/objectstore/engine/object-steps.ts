@@ -178,7 +178,7 @@ export class ObjectSteps extends Steps {
     this.ask({
       name: `read ${bucket.name}/${key}`,
       single: true,
-      run: () => this.world.store.object(bucket, key),
+      run: async () => this.world.store.object(bucket, key),
       expected: () => {
         look()
         return 'effect'
@@ -230,7 +230,7 @@ export class ObjectSteps extends Steps {
     const { store } = this.world
     const bucket = store.bucket(name)!
     for (const [key, object] of objects) {
-      const found = await settled(this.world, store.object(bucket, key))
+      const found = await settled(this.world, Promise.resolve(store.object(bucket, key)))
       assert.ok(found !== null && isVersion(object, found), `${key} is what its last change made it`)
       assert.ok((await this.#wholeOf(found)).equals(this.bodies.of(object.etag)), `${key} has its bytes`)
     }

@@ -11,14 +11,18 @@ const SHAPES_THE_REQUEST = /^x-(?:amz|obj)-(?!request-id$)/
  * @throws S3Error AccessDenied that names those which are not covered
  */
 export function demandSigned({ headers }: SignedRequest, signedHeaders: readonly string[]): void {
-  const signed = new Set(signedHeaders.map((name) => name.toLowerCase()))
-  const missing = new Set<string>()
-  if (!signed.has('host')) missing.add('host')
+  let missing = isAmong(signedHeaders, 'host') ? '' : ', host'
   for (const name of headers.keys()) {
-    if (name.startsWith('x-') && SHAPES_THE_REQUEST.test(name) && !signed.has(name)) missing.add(name)
+    if (!name.startsWith('x-') || !SHAPES_THE_REQUEST.test(name)) continue
+    if (!isAmong(signedHeaders, name)) missing += `, ${name}`
   }
-  if (missing.size === 0) return
+  if (missing === '') return
   throw refuse('AccessDenied', 'There were headers present in the request which were not signed', {
-    fields: { HeadersNotSigned: [...missing].join(', ') },
+    fields: { HeadersNotSigned: missing.slice(', '.length) },
   })
+}
+
+function isAmong(signedHeaders: readonly string[], name: string): boolean {
+  for (const signed of signedHeaders) if (signed === name || signed.toLowerCase() === name) return true
+  return false
 }

@@ -26,8 +26,8 @@ interface Kept extends VerifiedUrl {
   readonly values: readonly string[]
 }
 
-/** U2: twice as many are kept. */
-const GENERATION_MAX = 2048
+/** U2: twice as many are kept, at about 1 KB each. */
+const GENERATION_MAX = 20 * 1024
 /** Of path and query, and of the headers. */
 const CHARACTERS_MAX = 1024
 const SIGNATURE = 'X-Amz-Signature='

@@ -14,11 +14,11 @@ export interface BodyClaims {
   readonly checksum: DeclaredChecksum | null
 }
 
-/** @param stored checksums to be kept, whatever the request claims; each is computed once */
-export const digestPlan = (claims: BodyClaims, stored: readonly ChecksumAlgorithm[]): DigestPlan => ({
-  checksums: [...new Set([...stored, ...(claims.checksum === null ? [] : [claims.checksum.algorithm])])],
-  sha256: claims.sha256 !== null,
-})
+/** @param stored checksums to be kept, whatever the request claims: no two of one algorithm */
+export function digestPlan({ checksum, sha256 }: BodyClaims, stored: readonly ChecksumAlgorithm[]): DigestPlan {
+  const isFurther = checksum !== null && !stored.includes(checksum.algorithm)
+  return { checksums: isFurther ? [...stored, checksum.algorithm] : stored, sha256: sha256 !== null }
+}
 
 /** What S3 keeps with an object that comes in one request: the declared checksum, or else one of its own. */
 export const checksumsOfObject = ({ checksum }: BodyClaims): readonly ChecksumAlgorithm[] => [

@@ -15,6 +15,13 @@ export interface DeclaredChecksum {
   readonly trailerName: string | null
 }
 
+interface ChecksumHeader {
+  readonly name: string
+  readonly algorithm: ChecksumAlgorithm
+  /** As sent. */
+  readonly value: string
+}
+
 const CHECKSUM_NAME = /^x-(?:amz|obj)-checksum-([a-z0-9-]+)$/
 /** Not checksums, though they look like one. */
 const SETTINGS = new Set(['algorithm', 'type', 'mode'])
@@ -29,10 +36,9 @@ export function declaredChecksum(headers: ReadonlyMap<string, string>): Declared
   for (const { name, algorithm, value } of inHeaders) {
     if (!isChecksum(algorithm, value)) throw invalidRequest(`Value for ${name} header is invalid.`)
   }
-  const [checksum = null] = [
-    ...inHeaders.map(({ algorithm, value }) => ({ algorithm, value, trailerName: null })),
-    ...inTrailers,
-  ]
+  const [header] = inHeaders
+  const [trailer = null] = inTrailers
+  const checksum = header ? { algorithm: header.algorithm, value: header.value, trailerName: null } : trailer
   demandAgreement(headers, checksum)
   return checksum
 }
@@ -43,18 +49,18 @@ export function declaredChecksum(headers: ReadonlyMap<string, string>): Declared
  *
  * @throws S3Error InvalidRequest for an algorithm that S3 does not have
  */
-export function checksumHeaders(
-  headers: ReadonlyMap<string, string>,
-): { name: string; algorithm: ChecksumAlgorithm; value: string }[] {
-  return [...headers].flatMap(([name, value]) => {
-    const suffix = CHECKSUM_NAME.exec(name)?.[1]
-    if (suffix === undefined || SETTINGS.has(suffix)) return []
+export function checksumHeaders(headers: ReadonlyMap<string, string>): ChecksumHeader[] {
+  const found: ChecksumHeader[] = []
+  for (const [name, value] of headers) {
+    const suffix = name.startsWith('x-') ? CHECKSUM_NAME.exec(name)?.[1] : undefined
+    if (suffix === undefined || SETTINGS.has(suffix)) continue
     const algorithm = algorithmOf(suffix)
     if (algorithm === null) {
       throw invalidRequest('The algorithm type you specified in x-amz-checksum- header is invalid.')
     }
-    return [{ name, algorithm, value }]
-  })
+    found.push({ name, algorithm, value })
+  }
+  return found
 }
 
 function announcedTrailers(headers: ReadonlyMap<string, string>): DeclaredChecksum[] {

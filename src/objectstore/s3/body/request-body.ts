@@ -7,7 +7,7 @@
  * B3  a body ends for its taker in one of: its last piece was taken, a refusal. What comes after a refusal is dropped
  */
 import assert from 'node:assert/strict'
-import type { Exchange } from '../../../http/exchange.ts'
+import type { BodySink, Exchange, TimeOut } from '../../../http/exchange.ts'
 import { AwsChunkedDecoder } from './aws-chunked.ts'
 import type { AwsChunkedFraming } from './aws-chunked.ts'
 import type { BodyWriter } from '../../operations.ts'
@@ -17,13 +17,13 @@ import type { BodyChunks, CollectedBody, PipedBody, RequestBody } from '../handl
 
 type BodyExchange = Pick<Exchange, 'readBody' | 'pauseBody' | 'resumeBody' | 'onEnd'>
 
-interface Taker {
-  readonly sink: BodyChunks
+interface Taker extends BodyChunks {
+  /** @throws S3Error when that is not all there had to be */
   whole(): void
   refused(error: unknown): void
 }
 
-export class ExchangeBody implements RequestBody {
+export class ExchangeBody implements RequestBody, BodySink {
   readonly contentLength: number | null
   /** Whether the request has a body at all. */
   readonly isPresent: boolean
@@ -45,11 +45,7 @@ export class ExchangeBody implements RequestBody {
       this.#state = 'whole'
       return
     }
-    exchange.readBody(Infinity, {
-      chunk: (bytes, isLast) => this.#chunk(bytes, isLast),
-      tooLarge: () => assert.fail('there is no limit: the one of the payload is judged here'),
-      timedOut: (why) => this.#end(why === 'stalled' ? 'RequestTimeout' : 'SlowDown'),
-    })
+    exchange.readBody(Infinity, this)
     exchange.onEnd(() => this.#end('IncompleteBody'))
   }
 
@@ -71,49 +67,34 @@ export class ExchangeBody implements RequestBody {
     return { bytes: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces), trailer }
   }
 
-  async pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
-    try {
-      let hasRoom = true
-      const payload = this.#payload(limitBytes, framing, (bytes) => {
-        hasRoom = writer.write(bytes) && hasRoom
-      })
-      await this.read({
-        chunk(bytes) {
-          payload.push(bytes)
-          if (hasRoom) return null
-          return new Promise((resolve) => {
-            writer.onDrain(() => {
-              hasRoom = true
-              resolve()
-            })
-          })
-        },
-      })
-      const trailer = payload.finish()
-      return { received: await writer.finish(), trailer }
-    } catch (error) {
-      writer.abandon()
-      throw error
-    }
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
+    return new Promise((resolve, reject) => {
+      const piping = new Piping(writer, resolve, reject)
+      try {
+        piping.payload = this.#payload(limitBytes, framing, (bytes) => piping.write(bytes))
+        this.#take(piping)
+      } catch (error) {
+        piping.refused(error)
+      }
+    })
   }
 
   read(sink: BodyChunks): Promise<void> {
+    return new Promise((whole, refused) => this.#take({ chunk: (bytes) => sink.chunk(bytes), whole, refused }))
+  }
+
+  #take(taker: Taker): void {
     assert(!this.#wasTaken, 'a body is taken once')
     this.#wasTaken = true
-    return new Promise((resolve, reject) => {
-      this.#taker = { sink, whole: resolve, refused: reject }
-      this.#pump()
-    })
+    this.#taker = taker
+    this.#pump()
   }
 
   /** Takes bytes of the wire, hands on those of the payload. */
   #payload(limitBytes: number, framing: AwsChunkedFraming | null, sink: (bytes: Uint8Array) => void): Payload {
     const declaredBytes = framing?.decodedBytes ?? this.contentLength
     if (declaredBytes !== null && declaredBytes > limitBytes) throw tooLarge(limitBytes, declaredBytes)
-    if (framing !== null) {
-      const decoder = new AwsChunkedDecoder(framing, sink)
-      return { push: (bytes) => decoder.push(bytes), finish: () => decoder.finish() }
-    }
+    if (framing !== null) return new AwsChunkedDecoder(framing, sink)
     let payloadBytes = 0
     return {
       push(bytes) {
@@ -125,7 +106,9 @@ export class ExchangeBody implements RequestBody {
     }
   }
 
-  #chunk(bytes: Uint8Array, isLast: boolean): void {
+  // For the exchange
+
+  chunk(bytes: Uint8Array, isLast: boolean): void {
     if (this.#state !== 'arriving') return // B3
     if (isLast) this.#state = 'whole'
     if (this.#taker !== null && !this.#isWaiting && this.#held.length === 0) {
@@ -135,6 +118,14 @@ export class ExchangeBody implements RequestBody {
     }
     if (!isLast && (this.#taker === null || this.#isWaiting)) this.#exchange.pauseBody() // B1
     this.#pump()
+  }
+
+  tooLarge(): never {
+    assert.fail('there is no limit: the one of the payload is judged here')
+  }
+
+  timedOut(why: TimeOut): void {
+    this.#end(why === 'stalled' ? 'RequestTimeout' : 'SlowDown')
   }
 
   /** The body ends short. */
@@ -162,14 +153,18 @@ export class ExchangeBody implements RequestBody {
     }
     if (this.#state === 'arriving') return this.#exchange.resumeBody()
     this.#taker = null
-    taker.whole()
+    try {
+      taker.whole()
+    } catch (error) {
+      taker.refused(error)
+    }
   }
 
   #give(taker: Taker, bytes: Uint8Array): void {
     if (bytes.byteLength === 0) return
     let waiting: Promise<void> | null
     try {
-      waiting = taker.sink.chunk(bytes)
+      waiting = taker.chunk(bytes)
     } catch (error) {
       return this.#refuse(error)
     }
@@ -193,6 +188,48 @@ export class ExchangeBody implements RequestBody {
 interface Payload {
   push(bytes: Uint8Array): void
   finish(): string | null
+}
+
+/** A body that goes into a writer, which is abandoned here and nowhere else. */
+class Piping implements Taker {
+  /** Set before it takes anything: it hands on to `write`. */
+  payload: Payload | null = null
+  readonly #writer: BodyWriter
+  readonly #resolve: (piped: PipedBody) => void
+  readonly #reject: (error: unknown) => void
+  #hasRoom = true
+
+  constructor(writer: BodyWriter, resolve: (piped: PipedBody) => void, reject: (error: unknown) => void) {
+    this.#writer = writer
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  write(bytes: Uint8Array): void {
+    if (!this.#writer.write(bytes)) this.#hasRoom = false
+  }
+
+  chunk(bytes: Uint8Array): Promise<void> | null {
+    this.payload!.push(bytes)
+    if (this.#hasRoom) return null
+    return new Promise((resolve) => {
+      this.#writer.onDrain(() => {
+        this.#hasRoom = true
+        resolve()
+      })
+    })
+  }
+
+  whole(): void {
+    const trailer = this.payload!.finish()
+    const refused = (error: unknown): void => this.refused(error)
+    this.#writer.finish().then((received) => this.#resolve({ received, trailer }), refused)
+  }
+
+  refused(error: unknown): void {
+    this.#writer.abandon()
+    this.#reject(error)
+  }
 }
 
 function tooLarge(limitBytes: number, proposedBytes?: number): S3Error {

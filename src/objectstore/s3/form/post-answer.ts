@@ -3,23 +3,22 @@ import type { FormFields } from './form-fields.ts'
 import { successRedirect } from './post-redirect.ts'
 import { renderPostResponse } from '../objects/object-answers.ts'
 import { urlEncode } from '../xml/xml-text.ts'
-import type { Bucket, NewObject } from '../../operations.ts'
+import type { NewObject, ObjectSummary } from '../../operations.ts'
 import type { Answer, GatewayRequest, HeaderLine } from '../handler.ts'
-import type { KeptObject } from '../objects/incoming-object.ts'
 import { writtenObjectHeaders } from '../objects/object-headers.ts'
 
 export function postAnswer(
   { url }: GatewayRequest,
-  bucket: Bucket,
   fields: FormFields,
-  { key, attributes }: Pick<NewObject, 'key' | 'attributes'>,
-  { summary, checksums }: KeptObject,
+  object: NewObject,
+  summary: ObjectSummary,
 ): Answer {
+  const { bucket, key } = object
   const location = `${url.replace(/\/$/, '')}/${urlEncode(key)}`
   const posted = { location, bucket: bucket.name, key, etag: summary.etag }
   const headersTo = (target: string): readonly HeaderLine[] => [
     ['Location', target],
-    ...writtenObjectHeaders(bucket, summary, checksums, attributes.encryption),
+    ...writtenObjectHeaders(object, summary),
   ]
   const redirect = successRedirect(fields.get('success_action_redirect') ?? fields.get('redirect'), posted)
   if (redirect !== null) return { status: 303, headers: headersTo(redirect) }

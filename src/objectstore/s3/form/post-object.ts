@@ -27,7 +27,7 @@ import { attributesOf } from '../objects/attributes.ts'
 import { writePrecondition } from '../objects/conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
 import { demandConditions, demandTagging } from '../objects/further-actions.ts'
-import { demandClaimed, keepObject } from '../objects/incoming-object.ts'
+import { demandClaimed, newObject } from '../objects/incoming-object.ts'
 import { checkKey } from '../objects/object-key.ts'
 import { postAnswer } from './post-answer.ts'
 
@@ -140,10 +140,10 @@ class FormUpload {
     const { bucket, writer } = this.#place
     policy?.checkNotTooSmall(this.#fileBytes)
     const body = await writer.finish()
-    demandClaimed(claims, body)
-    const object = { bucket, key, attributes, body, precondition }
-    const kept = await keepObject(this.#context.store, object, algorithms)
-    return postAnswer(this.#request, bucket, fields, object, kept)
+    demandClaimed(claims, body, null)
+    const object = newObject({ bucket, key, attributes, body, precondition }, algorithms)
+    const summary = await this.#context.store.putObject(object)
+    return postAnswer(this.#request, fields, object, summary)
   }
 
   abandon(): void {

@@ -36,9 +36,9 @@ export const partHeaders = ({ upload: { bucket, uploadId, encryption } }: NamedP
 
 /**
  * @param body with the checksum of the upload
- * @throws S3Error NoSuchUpload when the upload ended meanwhile; the body is abandoned then
+ * @throws S3Error NoSuchUpload when the upload ended meanwhile
  */
-export async function keepPart(
+export function keepPart(
   { upload, partNumber }: NamedPart,
   body: ReceivedBody,
   store: ObjectStore,
@@ -46,12 +46,7 @@ export async function keepPart(
   const { bytes, checksums } = body.digest
   const checksum = checksums.find(({ algorithm }) => algorithm === upload.checksum.algorithm)
   assert(checksum !== undefined)
-  try {
-    return await store.putPart(upload, partNumber, body, { value: checksum.value, bytes })
-  } catch (error) {
-    body.abandon()
-    throw error
-  }
+  return store.putPart(upload, partNumber, body, { value: checksum.value, bytes })
 }
 
 function partNumberOf({ query }: GatewayRequest): number {

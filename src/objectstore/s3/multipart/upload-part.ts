@@ -4,6 +4,7 @@ import { declaredChecksum } from '../body/declared-checksum.ts'
 import { checksumsOfPart } from './multipart-checksums.ts'
 import type { HeaderLine, ObjectHandler } from '../handler.ts'
 import { receiveBody } from '../body/receive-body.ts'
+import { demandClaimed } from '../objects/incoming-object.ts'
 import { keepPart, namedPart, partHeaders, targetOf } from './named-part.ts'
 
 export const uploadPart: ObjectHandler = async (request, bucket, key, context) => {
@@ -13,7 +14,8 @@ export const uploadPart: ObjectHandler = async (request, bucket, key, context) =
   const declared = declaredChecksum(headers)
   const plan = planBody(headers, caller, body.contentLength, declared)
   const algorithms = checksumsOfPart(ofUpload, declared)
-  const received = await receiveBody(request, plan, algorithms, targetOf(part), context)
+  const { received, trailer } = await receiveBody(request, plan, algorithms, targetOf(part), context)
+  demandClaimed(plan.claims, received, trailer)
   const { etag } = await keepPart(part, received, context.store)
 
   const shown = ofUpload.isChosen ? ofUpload.algorithm : declared?.algorithm

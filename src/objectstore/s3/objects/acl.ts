@@ -16,6 +16,6 @@ export function checkAcl(headers: ReadonlyMap<string, string>): void {
   const acl = eitherHeader(headers, 'acl')
   if (acl !== undefined && !ACCEPTED.has(acl)) throw headerNotImplemented('x-amz-acl')
   for (const name of headers.keys()) {
-    if (ACL_HEADER.test(name) && !name.endsWith('-acl')) throw headerNotImplemented(name)
+    if (name.startsWith('x-') && ACL_HEADER.test(name) && !name.endsWith('-acl')) throw headerNotImplemented(name)
   }
 }

@@ -71,13 +71,14 @@ export function contentOf(headers: Headers): ContentAttributes {
 
 /** By name without its prefix; of the two prefixes ours wins. @throws S3Error MetadataTooLarge, InvalidArgument */
 export function metadataOf(headers: Headers): Readonly<Record<string, string>> {
-  const metadata = new Map<string, string>()
+  const metadata: [name: string, value: string][] = []
   for (const [header, value] of headers) {
+    if (!header.startsWith('x-')) continue
     const [, prefix, name] = METADATA.exec(header) ?? []
     if (name === undefined || (prefix === 'amz' && headers.has(`x-obj-meta-${name}`))) continue
     if (!TOKEN.test(name)) throw invalidHeader('x-amz-meta-', name, 'The name of metadata must be one of a header')
     demandPlain(header, value)
-    metadata.set(name, value)
+    metadata.push([name, value])
   }
   const record = Object.fromEntries(metadata)
   checkMetadata(record)

@@ -9,6 +9,7 @@
  * S3 takes only `*` in the If-None-Match of a write, and only an ETag in its If-Match; here both take both.
  */
 import { eitherHeader } from '../auth/request-identity.ts'
+import { UNCONDITIONAL } from '../../operations.ts'
 import type { ObjectAttributes, ObjectSummary, Precondition } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -103,8 +104,6 @@ export const etagPrecondition = (etag: string | null, key: string): Precondition
         if (current === null) throw noSuchKey(key)
         if (!matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
       }
-
-export const UNCONDITIONAL: Precondition = () => {}
 
 /** What a client may make conditions on later. */
 export const validators = ({ etag, lastModifiedMs }: ObjectSummary): readonly [name: string, value: string][] => [

@@ -22,7 +22,7 @@ import { writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
 import { demandConditions, demandSourceTagging, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
-import { demandClaimed, keepObject } from './incoming-object.ts'
+import { demandClaimed, newObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
 
 type Headers = ReadonlyMap<string, string>
@@ -61,13 +61,17 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   const algorithms = [algorithmOfCopy(headers, claims, source)]
   const writer = store.receive(source.size, digestPlan(claims, algorithms), { bucket, key, upload: null })
   const body = await copyBody(source.read(0, source.size), writer)
-  demandClaimed(claims, body) // O1
-  const { summary, checksums } = await keepObject(store, { bucket, key, attributes, body, precondition }, algorithms)
+  demandClaimed(claims, body, null) // O1
+  const object = newObject({ bucket, key, attributes, body, precondition }, algorithms)
+  const summary = await store.putObject(object)
   const { etag, lastModifiedMs } = summary
   return {
     status: 200,
-    headers: [...writtenObjectHeaders(bucket, summary, checksums, attributes.encryption), copySourceHeader(name)],
-    body: { contentType: 'application/xml', bytes: renderCopyObject({ etag, lastModifiedMs, checksums }) },
+    headers: [...writtenObjectHeaders(object, summary), copySourceHeader(name)],
+    body: {
+      contentType: 'application/xml',
+      bytes: renderCopyObject({ etag, lastModifiedMs, checksums: object.checksums }),
+    },
   }
 }
 

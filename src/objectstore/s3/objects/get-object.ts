@@ -1,23 +1,32 @@
 import type { ByteSource } from '../../operations.ts'
-import type { ObjectHandler } from '../handler.ts'
+import type { Answer, MaybePromise, ObjectHandler } from '../handler.ts'
 import { readObject } from './read-object.ts'
+import type { ObjectReading } from './read-object.ts'
 
-export const getObject: ObjectHandler = async (request, bucket, key, context) => {
-  const { object, selection, status, contentType, objectHeaders, headers } = await readObject(
-    request,
-    bucket,
-    key,
-    context,
-  )
-  const { from, to } = selection
-  if (from === to) return { status, objectHeaders, headers, body: { contentType, bytes: '' } }
-  const source = await begun(object.read(from, to))
-  return { status, objectHeaders, headers, body: { contentType, lengthBytes: to - from, source } }
+/** At once when the object is in memory and short. */
+export const getObject: ObjectHandler = (request, bucket, key, context) => {
+  const reading = readObject(request, bucket, key, context)
+  return reading instanceof Promise ? reading.then(answerOf) : answerOf(reading)
+}
+
+function answerOf(reading: ObjectReading): MaybePromise<Answer> {
+  const { from, to } = reading.selection
+  if (from === to) return answerWith(reading, null)
+  const source = reading.object.read(from, to)
+  if (source.whole !== undefined) return answerWith(reading, source)
+  return begun(source).then((begun) => answerWith(reading, begun))
+}
+
+/** @param source null: there are no bytes */
+function answerWith(reading: ObjectReading, source: ByteSource | null): Answer {
+  const { selection, status, contentType, objectHeaders, headers } = reading
+  const lengthBytes = selection.to - selection.from
+  const body = source === null ? { contentType, bytes: '' } : { contentType, lengthBytes, source }
+  return { status, objectHeaders, headers, body }
 }
 
 /** Once its first piece is there: what is wrong with that is refused with its reason, and nothing is broken off. */
 async function begun(source: ByteSource): Promise<ByteSource> {
-  if (source.whole !== undefined) return source
   let first = await source.next()
   return {
     async next() {

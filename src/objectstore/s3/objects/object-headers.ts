@@ -1,7 +1,7 @@
 /** Headers of answers that are about one object. */
 import type { Checksum } from '../../bodies/checksums.ts'
 import { DEFAULT_STORAGE_CLASS } from '../../storage-class.ts'
-import type { Bucket, Encryption, ObjectSummary, ShownHeaders, StoredObject } from '../../operations.ts'
+import type { Bucket, NewObject, ObjectSummary, ShownHeaders, StoredObject } from '../../operations.ts'
 import type { HeaderLine } from '../handler.ts'
 import { KeptHeaders } from '../header-text.ts'
 import { SYNCED, bucketIdHeader, objectIdHeaders } from '../ids.ts'
@@ -40,14 +40,12 @@ function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<Cont
 
 /** Of a write that made an object. */
 export const writtenObjectHeaders = (
-  bucket: Bucket,
+  { bucket, checksums, attributes }: Pick<NewObject, 'bucket' | 'checksums' | 'attributes'>,
   { etag, commitSequence }: ObjectSummary,
-  checksums: readonly Checksum[],
-  encryption: Encryption | null,
 ): HeaderLine[] => [
   ['ETag', `"${etag}"`],
   ...checksumHeaderLines(checksums),
-  ...encryptionHeaders(encryption),
+  ...encryptionHeaders(attributes.encryption),
   bucketIdHeader(bucket.number),
   ...objectIdHeaders(commitSequence),
   SYNCED,

@@ -2,11 +2,12 @@ import { checksumsOfObject } from '../body/body-claims.ts'
 import { planBody } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { ObjectHandler } from '../handler.ts'
+import { UNCONDITIONAL } from '../../operations.ts'
 import { receiveBody } from '../body/receive-body.ts'
 import { attributesOf } from './attributes.ts'
-import { UNCONDITIONAL, writePrecondition } from './conditions.ts'
+import { writePrecondition } from './conditions.ts'
 import { demandConditions, demandTagging } from './further-actions.ts'
-import { keepObject } from './incoming-object.ts'
+import { demandClaimed, newObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
 
 /** What can be refused by the headers alone is, before the body is read. */
@@ -23,8 +24,8 @@ export const putObject: ObjectHandler = async (request, bucket, key, context) =>
   if (precondition !== UNCONDITIONAL) precondition(store.peek(bucket, key))
 
   const algorithms = checksumsOfObject(plan.claims)
-  const received = await receiveBody(request, plan, algorithms, { bucket, key, upload: null }, context)
-  const object = { bucket, key, attributes, body: received, precondition }
-  const { summary, checksums } = await keepObject(store, object, algorithms)
-  return { status: 200, headers: writtenObjectHeaders(bucket, summary, checksums, attributes.encryption) }
+  const { received, trailer } = await receiveBody(request, plan, algorithms, { bucket, key, upload: null }, context)
+  demandClaimed(plan.claims, received, trailer)
+  const object = newObject({ bucket, key, attributes, body: received, precondition }, algorithms)
+  return { status: 200, headers: writtenObjectHeaders(object, await store.putObject(object)) }
 }

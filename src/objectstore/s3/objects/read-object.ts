@@ -2,7 +2,8 @@
 import { eitherHeader } from '../auth/request-identity.ts'
 import type { Checksum } from '../../bodies/checksums.ts'
 import type { Bucket, ShownHeaders, StoredObject } from '../../operations.ts'
-import type { GatewayContext, GatewayRequest, HeaderLine } from '../handler.ts'
+import type { GatewayContext, GatewayRequest, HeaderLine, MaybePromise } from '../handler.ts'
+import type { ContentAttributes } from './attributes.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
 import { absent } from './existing-object.ts'
@@ -12,7 +13,7 @@ import { contentRange, selectionOf } from './ranges.ts'
 import type { Selection } from './ranges.ts'
 import { responseOverrides } from './response-overrides.ts'
 
-interface ObjectReading {
+export interface ObjectReading {
   readonly object: StoredObject
   readonly selection: Selection
   readonly status: 200 | 206
@@ -22,25 +23,50 @@ interface ObjectReading {
   readonly headers: readonly HeaderLine[]
 }
 
-/** @throws S3Error */
-export async function readObject(
+/** At once when the object is in memory, and has no tags. @throws S3Error */
+export function readObject(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   context: GatewayContext,
-): Promise<ObjectReading> {
+): MaybePromise<ObjectReading> {
   const overrides = responseOverrides(request)
-  const object = (await context.store.object(bucket, key)) ?? (await absent(request, bucket, key, context))
+  const object = context.store.object(bucket, key)
+  if (object instanceof Promise || object.tags.length > 0)
+    return readLater(request, bucket, key, context, overrides, object)
+  return readingOf(request, bucket, object, overrides, context.nowMs())
+}
+
+async function readLater(
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  context: GatewayContext,
+  overrides: Partial<ContentAttributes> | null,
+  found: MaybePromise<StoredObject | null>,
+): Promise<ObjectReading> {
+  const object = (await found) ?? (await absent(request, bucket, key, context))
+  const reading = readingOf(request, bucket, object, overrides, context.nowMs())
+  if (object.tags.length === 0) return reading
+  // As in S3, who may not read tags is not told that there are any.
+  const showsTags = (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
+  const tagging: HeaderLine = ['x-obj-tagging-count', String(object.tags.length)]
+  return showsTags ? { ...reading, headers: [tagging, ...reading.headers] } : reading
+}
+
+function readingOf(
+  request: GatewayRequest,
+  bucket: Bucket,
+  object: StoredObject,
+  overrides: Partial<ContentAttributes> | null,
+  nowMs: number,
+): ObjectReading {
   checkCustomerKey(request.headers, object.encryption)
   const shown = overrides === null ? object : { ...object, ...overrides }
-  checkRead(request.headers, object, shown, context.nowMs())
+  checkRead(request.headers, object, shown, nowMs)
   const selection = selectionOf(request, object)
   const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
-  // As in S3, who may not read tags is not told that there are any.
-  const showsTags =
-    object.tags.length > 0 && (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
   const headers: HeaderLine[] = []
-  if (showsTags) headers.push(['x-obj-tagging-count', String(object.tags.length)])
   if (isPartial) headers.push(['Content-Range', contentRange(selection, object.size)])
   if (selection.part !== null) headers.push(['x-obj-mp-parts-count', String(object.parts?.length)])
   if (asksForChecksums(request)) headers.push(...checksumsOf(object, selection))

@@ -84,7 +84,7 @@ export class TestUploads {
     return this.#ask(listParts, key, { uploadId, ...query }, {})
   }
 
-  uploads(query: RequestParts['query'] = {}): Promise<Answer> {
+  async uploads(query: RequestParts['query'] = {}): Promise<Answer> {
     return listMultipartUploads(requestOf({ query }), this.bucket, this.#context)
   }
 
@@ -98,7 +98,7 @@ export class TestUploads {
     return Buffer.concat(pieces)
   }
 
-  #ask(handler: ObjectHandler, key: string, query: RequestParts['query'], asked: RequestParts): Promise<Answer> {
+  async #ask(handler: ObjectHandler, key: string, query: RequestParts['query'], asked: RequestParts): Promise<Answer> {
     return handler(requestOf({ ...asked, query: query ?? {} }), this.bucket, key, this.#context)
   }
 }

@@ -241,6 +241,6 @@ describe('GetObject and HeadObject', () => {
     const gateway = await TestGateway.open()
     const context = { ...gateway.context, authorize: async () => assert.fail('a bug') }
     const request = requestOf({ principal: 'bob' })
-    await assert.rejects(getObject(request, gateway.bucket, 'k', context), /a bug/)
+    await assert.rejects(async () => getObject(request, gateway.bucket, 'k', context), /a bug/)
   })
 })
