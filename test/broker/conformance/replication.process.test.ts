@@ -167,8 +167,8 @@ describe('POST /v1/replication/target/apply', () => {
     const mine = targets.filter((target) => target.stream === stream.name)
     const target = { tenant: 'local', stream: stream.name, target_site: 'b', policy: 'dr' }
     assert.deepEqual(mine, [
-      { ...target, source_site: 'a', next_expected_offset: 1, target_watermark: 3 },
-      { ...target, source_site: 'c', next_expected_offset: 1, target_watermark: 3 },
+      { ...target, source_site: 'a', next_expected_offset: 1, target_watermark: 3, skipped_records: 0 },
+      { ...target, source_site: 'c', next_expected_offset: 1, target_watermark: 3, skipped_records: 0 },
     ])
   })
   it('requires each of its fields: else 400 replica_apply_invalid, and nothing is applied', async () => {

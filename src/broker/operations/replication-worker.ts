@@ -1,0 +1,373 @@
+/**
+ * A worker: ships one stream to the target of one policy, one batch after the other. What it knows besides the state is gone after a
+ * start, and found out again.
+ *
+ * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
+ * W2  the log tells of records that went before they were sent, once
+ * W3  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
+ */
+import { StoreError } from '../../errors.ts'
+import { FrameNotTaken } from '../../engine/appender.ts'
+import type { NewFrame } from '../../engine/decision.ts'
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import type { Change } from '../frames/change.ts'
+import { SYNCED } from '../engine/core.ts'
+import type { Core } from '../engine/core.ts'
+import { linkOf } from '../engine/replication-policies.ts'
+import { REPLICA_APPLY_RECORDS_MAX, REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN } from '../limits.ts'
+import { refuse } from '../refusals.ts'
+import type { Link } from '../state/replication-state.ts'
+import type { StreamState } from '../state/state.ts'
+import type { ReplicationReceipt } from '../wire/record-answers.ts'
+import { planBatch, readBatch } from './replication-batch.ts'
+
+/** What a target answered. */
+export interface ApplyAnswer {
+  readonly status: number
+  /** A header that is a number; null: there is none. */
+  readonly numberIn: (header: string) => number | null
+  readonly text: string
+}
+
+/** Brings a batch to a target. Rejects when it is not known what became of it. */
+export type ReplicationTransport = (
+  policy: ReplicationPolicy,
+  body: Uint8Array,
+  signal: AbortSignal,
+) => Promise<ApplyAnswer>
+
+export interface WorkerParts {
+  readonly core: Core
+  readonly transport: ReplicationTransport
+  /** Takes bytes of the tenant's egress. @returns seconds until they may go; 0: now */
+  readonly takeEgress: (tenant: string, bytes: number) => number
+  /** From 0 to below 1. */
+  readonly random: () => number
+  /** Of the process: what is under way is given up. */
+  readonly closing: AbortSignal
+}
+
+/** Why the last batch did not arrive. */
+export interface WorkerFailure {
+  readonly code: string
+  readonly message: string
+  readonly atMs: number
+}
+
+interface WaitingPublish {
+  readonly end: number
+  readonly untilMs: number
+  readonly arrived: (receipt: ReplicationReceipt) => void
+  readonly failed: (error: Error) => void
+}
+
+type Step = 'more' | 'done'
+
+export class ReplicationWorker {
+  readonly policy: ReplicationPolicy
+  readonly link: Link
+  stream: StreamState
+  /** When it goes on after a failure, or when its tenant may send again. Null: at once. */
+  resumeAtMs: number | null = null
+  isShipping = false
+  failure: WorkerFailure | null = null
+  isThrottled = false
+  /** Failures since the last success. */
+  attempts = 0
+  shippedRecords = 0
+  shippedBatches = 0
+  lastShippedAtMs: number | null = null
+  readonly #parts: WorkerParts
+  /** W1; null: as the state says. */
+  #next: number | null = null
+  /** Next offset of the stream at the target, as it said last. */
+  #watermark = 0
+  #recordsMax = REPLICA_APPLY_RECORDS_MAX
+  #waiting: WaitingPublish[] = []
+  /** The end of what was visible at some time, as long as it has not arrived. */
+  #mark: { readonly end: number; readonly atMs: number } | null = null
+
+  constructor(stream: StreamState, policy: ReplicationPolicy, parts: WorkerParts) {
+    this.stream = stream
+    this.policy = policy
+    this.link = linkOf(policy)
+    this.#parts = parts
+  }
+
+  /** W1 */
+  get next(): number {
+    return this.#next ?? this.stream.replicated?.shipment(this.link).nextOffset ?? 0
+  }
+
+  get isPaused(): boolean {
+    return this.stream.replicated?.paused(this.link) != null
+  }
+
+  get lagRecords(): number {
+    return this.#parts.core.policies.lagOf(this.stream, this.policy, this.next)
+  }
+
+  get isLagging(): boolean {
+    return this.#parts.core.policies.isLagging(this.policy, this.lagRecords)
+  }
+
+  get isBehind(): boolean {
+    const { stream, policy } = this
+    return this.#parts.core.policies.firstToGo(stream, policy, this.next) < stream.visibleNext
+  }
+
+  /** How long what waits longest does, about. */
+  get lagMs(): number {
+    return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
+  }
+
+  /** After a loss the stream is another object. */
+  adopt(stream: StreamState): void {
+    if (stream === this.stream) return
+    this.stream = stream
+    this.#next = null
+  }
+
+  /** There may be more to ship. */
+  noteVisible(): void {
+    if (this.#mark === null && this.isBehind) {
+      this.#mark = { end: this.stream.visibleNext, atMs: this.#parts.core.time.nowMs() }
+    }
+  }
+
+  /** W3 */
+  acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
+    if (this.next >= end) return Promise.resolve(this.#receipt())
+    if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
+    return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
+  }
+
+  /** W3. @param nowMs null: nobody waits any longer */
+  giveUpWaiting(nowMs: number | null, reason: string): void {
+    const isOver = ({ untilMs }: WaitingPublish): boolean => nowMs === null || untilMs <= nowMs
+    if (!this.#waiting.some(isOver)) return
+    const over = this.#waiting.filter(isOver)
+    this.#waiting = this.#waiting.filter((each) => !isOver(each))
+    for (const { failed } of over) failed(notAcknowledged(reason))
+  }
+
+  /** Ships a batch, if there is one. Never rejects. */
+  async ship(): Promise<Step> {
+    try {
+      return await this.#ship()
+    } catch (error) {
+      const code = error instanceof StoreError ? error.code : 'unreachable'
+      return this.#fail(code, error instanceof Error ? error.message : String(error), 0)
+    }
+  }
+
+  async #ship(): Promise<Step> {
+    const { core, transport, takeEgress, closing } = this.#parts
+    const { stream, policy } = this
+    if (!core.isCurrent(stream)) return 'done'
+    this.noteSkipped()
+    await core.readable(stream)
+    if (!this.#mayGoOn(stream)) return 'done'
+    const { next } = this
+    const planned = planBatch(core, stream, policy, next, this.#recordsMax)
+    if (planned === null) return this.#caughtUp()
+    if (planned.end <= planned.first) {
+      await core.store(this.#shippedFrame(next), 'internal_error') // the disk has all before it then
+      return 'more'
+    }
+    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax)
+    if (!this.#mayGoOn(stream)) return 'done'
+    if (batch === null) return 'more'
+    const seconds = takeEgress(stream.tenant, batch.body.byteLength)
+    this.isThrottled = seconds > 0
+    if (this.isThrottled) {
+      this.resumeAtMs = core.time.nowMs() + 1000 * seconds
+      return 'done'
+    }
+    const answer = await transport(policy, batch.body, closing)
+    if (closing.aborted || !core.isCurrent(stream)) return 'done'
+    if (answer.status !== 200) return this.#refused(answer, batch.records)
+    return this.#arrived(answer, batch, planned.next)
+  }
+
+  #mayGoOn(stream: StreamState): boolean {
+    const { core, closing } = this.#parts
+    return !closing.aborted && core.isCurrent(stream) && !this.isPaused
+  }
+
+  #caughtUp(): Step {
+    this.#mark = null
+    return 'done'
+  }
+
+  #arrived(
+    answer: ApplyAnswer,
+    { records, body }: { readonly records: number; readonly body: Uint8Array },
+    from: number,
+  ): Step {
+    const { core } = this.#parts
+    const reply = jsonOf(answer.text)
+    const next = reply['next_expected_offset']
+    const watermark = reply['target_watermark']
+    if (typeof next !== 'number' || !Number.isSafeInteger(next) || next <= from) {
+      return this.#fail('bad_answer', 'the target answered something else than a target apply does', 0)
+    }
+    if (next > this.stream.nextOffset) {
+      const message = `the target expects offset ${next}, which this site has not given yet: it lost records that had arrived there`
+      return this.#fail('target_ahead', message, REPLICATION_BACKOFF_MS_MAX / 1000)
+    }
+    core.counters.shipped(records, body.byteLength)
+    this.shippedRecords += records
+    this.shippedBatches += 1
+    this.lastShippedAtMs = core.time.wallMs()
+    this.#succeed()
+    this.#recordsMax = Math.min(REPLICA_APPLY_RECORDS_MAX, 2 * this.#recordsMax)
+    this.#moveTo(next)
+    if (typeof watermark === 'number') this.#watermark = watermark
+    this.#tellArrived(next)
+    if (this.#mark !== null && next >= this.#mark.end) {
+      this.#mark = null
+      this.noteVisible()
+    }
+    return 'more'
+  }
+
+  #succeed(): void {
+    this.attempts = 0
+    this.failure = null
+    this.resumeAtMs = null
+  }
+
+  /** W1 */
+  #moveTo(next: number): void {
+    this.#next = next
+    this.#append(this.#shippedFrame(next))
+  }
+
+  #refused(answer: ApplyAnswer, records: number): Step {
+    const { status } = answer
+    const error = jsonOf(jsonOf(answer.text)['error'])
+    const code = typeof error['code'] === 'string' ? error['code'] : `http_${status}`
+    const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
+    const expected = answer.numberIn('x-mq-next-expected-offset')
+    if (code === 'replica_apply_gap' && expected !== null && expected < this.next) {
+      this.#moveTo(expected) // it has lost what it had
+      return 'more'
+    }
+    if (status === 413 && records > 1) {
+      this.#recordsMax = Math.max(1, Math.floor(records / 2))
+      return 'more'
+    }
+    const waits = status === 429 || status === 503
+    return this.#fail(code, message, waits ? (answer.numberIn('retry-after') ?? 0) : 0)
+  }
+
+  /** @param seconds that it waits at least */
+  #fail(code: string, message: string, seconds: number): Step {
+    const { core, random, closing } = this.#parts
+    if (closing.aborted) return 'done'
+    const nowMs = core.time.nowMs()
+    const doubled = Math.min(REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN * 2 ** this.attempts)
+    this.attempts += 1
+    this.resumeAtMs = nowMs + Math.max(1000 * Math.min(seconds, 3600), doubled * (0.5 + random() / 2))
+    this.failure = { code, message, atMs: core.time.wallMs() }
+    core.counters.shipFailed()
+    if (this.attempts === 1) {
+      const { stream, policy } = this
+      core.logger.warn(
+        { stream: stream.name, policy: policy.name, code, reason: message },
+        'replication fails, and is tried again',
+      )
+    }
+    this.giveUpWaiting(null, message)
+    return 'done'
+  }
+
+  #tellArrived(next: number): void {
+    const arrived = this.#waiting.filter(({ end }) => end <= next)
+    if (arrived.length === 0) return
+    this.#waiting = this.#waiting.filter(({ end }) => end > next)
+    const receipt = this.#receipt()
+    for (const each of arrived) each.arrived(receipt)
+  }
+
+  #receipt(): ReplicationReceipt {
+    const { sourceSite, targetSite, policy } = this.link
+    return {
+      policy,
+      source_site: sourceSite,
+      target_site: targetSite,
+      next_expected_offset: this.next,
+      target_watermark: this.#watermark,
+      acknowledged_at_ms: this.lastShippedAtMs ?? this.#parts.core.time.wallMs(),
+    }
+  }
+
+  /** W2 */
+  noteSkipped(): void {
+    const { core } = this.#parts
+    const { stream, policy, link } = this
+    const { floor, tenant } = stream
+    if (floor === 0 || !core.isCurrent(stream)) return
+    const from = Math.max(this.next, stream.replicated?.shipment(link).skippedBelow ?? 0)
+    const records = core.policies.countBetween(stream, policy, from, floor)
+    if (records === 0) return
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const skipped = {
+      kind: 'replication_skipped',
+      at_ms: core.time.wallMs(),
+      tenant,
+      principal: 'broker',
+      audit_offset: auditOffset,
+      ...this.#named(),
+      stream: stream.name,
+      from_offset: from,
+      to_offset: floor,
+      skipped_records: records,
+    } as const
+    if (!this.#append(...before, core.changeFrame(skipped, 'finish'))) return
+    core.counters.unshipped(records)
+    core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
+  }
+
+  #shippedFrame(next_offset: number): NewFrame<Change> {
+    const { core } = this.#parts
+    const shipped = { kind: 'replication_shipped', at_ms: core.time.wallMs(), ...this.#named(), next_offset } as const
+    return { ...core.changeFrame(shipped, 'finish'), ...SYNCED }
+  }
+
+  #named() {
+    const { sourceSite: source_site, targetSite: target_site, policy } = this.link
+    return { stream_number: this.stream.number, source_site, target_site, policy }
+  }
+
+  /** False: the log takes nothing now. */
+  #append(...frames: readonly NewFrame<Change>[]): boolean {
+    try {
+      for (const frame of frames) this.#parts.core.engine.appendSilently(frame)
+      return true
+    } catch (error) {
+      if (error instanceof FrameNotTaken) return false
+      throw error
+    }
+  }
+}
+
+export const notAcknowledged = (reason: string): Error =>
+  refuse(
+    'replication_unavailable',
+    `the records are stored here and not yet at the target of their policy: ${reason}`,
+    {
+      action:
+        'Inspect the replication status: the records go to the target when it can be reached. Published again, they are there twice.',
+    },
+  )
+
+const jsonOf = (value: unknown): Readonly<Record<string, unknown>> => {
+  try {
+    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {} // any object is one
+  } catch {
+    return {}
+  }
+}
