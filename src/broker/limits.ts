@@ -27,9 +27,11 @@ export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 /** That a record passes through. */
 export const REPLICATION_SITES_MAX = 16
 /** What a worker sends at once: so much payload, or one record. */
-export const REPLICATION_BATCH_BYTES_MAX = 4 << 20
+export const REPLICATION_BATCH_BYTES_MAX = 2 << 20
 /** Batches that are on their way at once, of all workers. */
-export const REPLICATION_BATCHES_MAX = 8
+export const REPLICATION_BATCHES_MAX = 12
+/** Of one worker. */
+export const REPLICATION_WINDOW = 4
 /** Until a target has answered. */
 export const REPLICATION_REQUEST_MS_MAX = 15_000
 /** That a publish waits for the target of its policy. */

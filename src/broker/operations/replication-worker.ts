@@ -1,10 +1,12 @@
 /**
- * A worker: ships one stream to the target of one policy, one batch after the other. What it knows besides the state is gone after a
+ * A worker: ships one stream to the target of one policy, in batches of which some are on their way at once. What it knows besides the state is gone after a
  * start, and found out again.
  *
  * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
  * W2  the log tells of records that went before they were sent, once
- * W3  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
+ * W3  batches are sent in the order of their offsets, and may arrive in another: the target refuses those that came too early. They are sent
+ *     again when none is on its way any more
+ * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
  */
 import { StoreError } from '../../errors.ts'
 import { FrameNotTaken } from '../../engine/appender.ts'
@@ -14,12 +16,18 @@ import type { Change } from '../frames/change.ts'
 import { SYNCED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { linkOf } from '../engine/replication-policies.ts'
-import { REPLICA_APPLY_RECORDS_MAX, REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN } from '../limits.ts'
+import {
+  REPLICA_APPLY_RECORDS_MAX,
+  REPLICATION_BACKOFF_MS_MAX,
+  REPLICATION_BACKOFF_MS_MIN,
+  REPLICATION_WINDOW,
+} from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
 import type { ReplicationReceipt } from '../wire/record-answers.ts'
 import { planBatch, readBatch } from './replication-batch.ts'
+import type { Batch } from './replication-batch.ts'
 
 /** What a target answered. */
 export interface ApplyAnswer {
@@ -45,6 +53,8 @@ export interface WorkerParts {
   readonly random: () => number
   /** Of the process: what is under way is given up. */
   readonly closing: AbortSignal
+  /** A batch that was sent has arrived, or failed. */
+  readonly onLanded: (worker: ReplicationWorker) => void
 }
 
 /** Why the last batch did not arrive. */
@@ -61,7 +71,8 @@ interface WaitingPublish {
   readonly failed: (error: Error) => void
 }
 
-type Step = 'more' | 'done'
+/** `sent`: a batch is on its way, and `onLanded` tells of its end. */
+type Step = 'more' | 'done' | 'sent'
 
 export class ReplicationWorker {
   readonly policy: ReplicationPolicy
@@ -69,7 +80,10 @@ export class ReplicationWorker {
   stream: StreamState
   /** When it goes on after a failure, or when its tenant may send again. Null: at once. */
   resumeAtMs: number | null = null
-  isShipping = false
+  /** It looks for a batch, or reads it. */
+  isReading = false
+  /** Batches. */
+  onTheirWay = 0
   failure: WorkerFailure | null = null
   isThrottled = false
   /** Failures since the last success. */
@@ -80,6 +94,8 @@ export class ReplicationWorker {
   readonly #parts: WorkerParts
   /** W1; null: as the state says. */
   #next: number | null = null
+  /** Behind what was sent (W3); null: as `next`. */
+  #sentTo: number | null = null
   /** Next offset of the stream at the target, as it said last. */
   #watermark = 0
   #recordsMax = REPLICA_APPLY_RECORDS_MAX
@@ -126,6 +142,7 @@ export class ReplicationWorker {
     if (stream === this.stream) return
     this.stream = stream
     this.#next = null
+    this.#sentTo = null
   }
 
   /** There may be more to ship. */
@@ -135,14 +152,14 @@ export class ReplicationWorker {
     }
   }
 
-  /** W3 */
+  /** W4 */
   acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
     if (this.next >= end) return Promise.resolve(this.#receipt())
     if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
     return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
   }
 
-  /** W3. @param nowMs null: nobody waits any longer */
+  /** W4. @param nowMs null: nobody waits any longer */
   giveUpWaiting(nowMs: number | null, reason: string): void {
     const isOver = ({ untilMs }: WaitingPublish): boolean => nowMs === null || untilMs <= nowMs
     if (!this.#waiting.some(isOver)) return
@@ -151,7 +168,7 @@ export class ReplicationWorker {
     for (const { failed } of over) failed(notAcknowledged(reason))
   }
 
-  /** Ships a batch, if there is one. Never rejects. */
+  /** Sends a batch, if there is one. Never rejects. */
   async ship(): Promise<Step> {
     try {
       return await this.#ship()
@@ -162,17 +179,20 @@ export class ReplicationWorker {
   }
 
   async #ship(): Promise<Step> {
-    const { core, transport, takeEgress, closing } = this.#parts
+    const { core, takeEgress } = this.#parts
     const { stream, policy } = this
-    if (!core.isCurrent(stream)) return 'done'
+    if (!core.isCurrent(stream) || this.onTheirWay >= REPLICATION_WINDOW) return 'done'
     this.noteSkipped()
     await core.readable(stream)
     if (!this.#mayGoOn(stream)) return 'done'
-    const { next } = this
-    const planned = planBatch(core, stream, policy, next, this.#recordsMax)
-    if (planned === null) return this.#caughtUp()
+    const planned = planBatch(core, stream, policy, this.#sentTo ?? this.next, this.#recordsMax)
+    if (planned === null) {
+      if (this.onTheirWay === 0) this.#mark = null
+      return 'done'
+    }
+    if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // there will be more in it
     if (planned.end <= planned.first) {
-      await core.store(this.#shippedFrame(next), 'internal_error') // the disk has all before it then
+      await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
       return 'more'
     }
     const batch = await readBatch(core, stream, policy, planned, this.#recordsMax)
@@ -184,10 +204,27 @@ export class ReplicationWorker {
       this.resumeAtMs = core.time.nowMs() + 1000 * seconds
       return 'done'
     }
-    const answer = await transport(policy, batch.body, closing)
-    if (closing.aborted || !core.isCurrent(stream)) return 'done'
-    if (answer.status !== 200) return this.#refused(answer, batch.records)
-    return this.#arrived(answer, batch, planned.next)
+    this.#sentTo = batch.end
+    this.onTheirWay += 1
+    void this.#send(batch, planned.next)
+    return 'sent'
+  }
+
+  async #send(batch: Batch, from: number): Promise<void> {
+    const { core, transport, closing, onLanded } = this.#parts
+    const { stream, policy, next } = this
+    try {
+      const answer = await transport(policy, batch.body, closing)
+      if (closing.aborted || !core.isCurrent(stream)) return
+      if (answer.status === 200) this.#arrived(answer, batch, from)
+      else this.#refused(answer, batch.records, from, next)
+    } catch (error) {
+      this.#fail('unreachable', error instanceof Error ? error.message : String(error), 0)
+    } finally {
+      this.onTheirWay -= 1
+      if (this.onTheirWay === 0) this.#sentTo = null // W3
+      onLanded(this)
+    }
   }
 
   #mayGoOn(stream: StreamState): boolean {
@@ -195,26 +232,17 @@ export class ReplicationWorker {
     return !closing.aborted && core.isCurrent(stream) && !this.isPaused
   }
 
-  #caughtUp(): Step {
-    this.#mark = null
-    return 'done'
-  }
-
-  #arrived(
-    answer: ApplyAnswer,
-    { records, body }: { readonly records: number; readonly body: Uint8Array },
-    from: number,
-  ): Step {
+  #arrived(answer: ApplyAnswer, { records, body }: Batch, from: number): void {
     const { core } = this.#parts
     const reply = jsonOf(answer.text)
     const next = reply['next_expected_offset']
     const watermark = reply['target_watermark']
     if (typeof next !== 'number' || !Number.isSafeInteger(next) || next <= from) {
-      return this.#fail('bad_answer', 'the target answered something else than a target apply does', 0)
+      return void this.#fail('bad_answer', 'the target answered something else than a target apply does', 0)
     }
     if (next > this.stream.nextOffset) {
       const message = `the target expects offset ${next}, which this site has not given yet: it lost records that had arrived there`
-      return this.#fail('target_ahead', message, REPLICATION_BACKOFF_MS_MAX / 1000)
+      return void this.#fail('target_ahead', message, REPLICATION_BACKOFF_MS_MAX / 1000)
     }
     core.counters.shipped(records, body.byteLength)
     this.shippedRecords += records
@@ -222,14 +250,13 @@ export class ReplicationWorker {
     this.lastShippedAtMs = core.time.wallMs()
     this.#succeed()
     this.#recordsMax = Math.min(REPLICA_APPLY_RECORDS_MAX, 2 * this.#recordsMax)
-    this.#moveTo(next)
+    this.#moveTo(Math.max(next, this.next))
     if (typeof watermark === 'number') this.#watermark = watermark
     this.#tellArrived(next)
     if (this.#mark !== null && next >= this.#mark.end) {
       this.#mark = null
       this.noteVisible()
     }
-    return 'more'
   }
 
   #succeed(): void {
@@ -244,41 +271,44 @@ export class ReplicationWorker {
     this.#append(this.#shippedFrame(next))
   }
 
-  #refused(answer: ApplyAnswer, records: number): Step {
+  /** @param next what the target had told when the batch was sent, which begins at `from` */
+  #refused(answer: ApplyAnswer, records: number, from: number, next: number): void {
     const { status } = answer
     const error = jsonOf(jsonOf(answer.text)['error'])
     const code = typeof error['code'] === 'string' ? error['code'] : `http_${status}`
     const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
     const expected = answer.numberIn('x-mq-next-expected-offset')
-    if (code === 'replica_apply_gap' && expected !== null && expected < this.next) {
-      this.#moveTo(expected) // it has lost what it had
-      return 'more'
+    if (code === 'replica_apply_gap' && expected !== null) {
+      if (expected < next) this.#moveTo(expected) // it has lost what it had
+      if (expected < next || from > next) return // W3
     }
     if (status === 413 && records > 1) {
       this.#recordsMax = Math.max(1, Math.floor(records / 2))
-      return 'more'
+      this.#sentTo = null
+      return
     }
     const waits = status === 429 || status === 503
-    return this.#fail(code, message, waits ? (answer.numberIn('retry-after') ?? 0) : 0)
+    this.#fail(code, message, waits ? (answer.numberIn('retry-after') ?? 0) : 0)
   }
 
   /** @param seconds that it waits at least */
-  #fail(code: string, message: string, seconds: number): Step {
+  #fail(code: string, message: string, seconds: number): 'done' {
     const { core, random, closing } = this.#parts
     if (closing.aborted) return 'done'
     const nowMs = core.time.nowMs()
     const doubled = Math.min(REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN * 2 ** this.attempts)
-    this.attempts += 1
+    if (this.resumeAtMs === null || this.resumeAtMs <= nowMs) this.attempts += 1 // not for each of several on their way
+    this.#sentTo = null
     this.resumeAtMs = nowMs + Math.max(1000 * Math.min(seconds, 3600), doubled * (0.5 + random() / 2))
-    this.failure = { code, message, atMs: core.time.wallMs() }
     core.counters.shipFailed()
-    if (this.attempts === 1) {
+    if (this.failure === null) {
       const { stream, policy } = this
       core.logger.warn(
         { stream: stream.name, policy: policy.name, code, reason: message },
         'replication fails, and is tried again',
       )
     }
+    this.failure = { code, message, atMs: core.time.wallMs() }
     this.giveUpWaiting(null, message)
     return 'done'
   }

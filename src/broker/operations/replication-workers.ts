@@ -1,7 +1,7 @@
 /**
  * The workers of a node: one for each stream and policy, woken when there is something to ship.
  *
- * S1  REPLICATION_BATCHES_MAX batches are on their way at once; workers take turns, a batch each
+ * S1  REPLICATION_BATCHES_MAX batches are read or on their way at once; workers take turns, a batch each
  * S2  a worker that failed, or whose tenant has sent enough, goes on when its time has come, or when it is polled
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
@@ -39,7 +39,14 @@ export class ReplicationWorkers {
 
   constructor(core: Core, takeEgress: WorkerParts['takeEgress'], { transport, random }: ReplicationOptions) {
     this.#core = core
-    this.#parts = { core, transport, takeEgress, random, closing: this.#closing.signal }
+    this.#parts = {
+      core,
+      transport,
+      takeEgress,
+      random,
+      closing: this.#closing.signal,
+      onLanded: (worker) => this.#landed(worker),
+    }
     core.onVisible((stream) => this.#wake(stream))
     this.#stopTimer = core.timers.every(TICK_MS, () => this.#tick())
     for (const stream of core.state.streams) if (stream) this.#wake(stream)
@@ -95,8 +102,8 @@ export class ReplicationWorkers {
     for (const worker of workers) this.resume(worker)
     const isDone = (): boolean =>
       workers.every((worker) => {
-        if (this.#queued.has(worker)) return false
-        return !worker.isShipping || worker.next >= ends.get(worker)!
+        if (worker.next >= ends.get(worker)!) return true
+        return !this.#queued.has(worker) && !worker.isReading && worker.onTheirWay === 0
       })
     return new Promise((done) => {
       this.#polls.add({ isDone, untilMs: this.#core.time.nowMs() + withinMs, done })
@@ -134,19 +141,26 @@ export class ReplicationWorkers {
   #begin(): void {
     for (const worker of this.#queued) {
       if (this.#underWay >= REPLICATION_BATCHES_MAX) return
-      if (worker.isShipping) continue // it is queued again when it is done
+      if (worker.isReading) continue // it is looked for again when it is done
       this.#queued.delete(worker)
       void this.#ship(worker)
     }
   }
 
   async #ship(worker: ReplicationWorker): Promise<void> {
-    worker.isShipping = true
+    worker.isReading = true
     this.#underWay += 1
     const step = await worker.ship()
-    worker.isShipping = false
+    worker.isReading = false
+    if (step !== 'sent') this.#underWay -= 1
+    if (step !== 'done') this.#queue(worker)
+    this.#begin()
+    this.#tellPolls()
+  }
+
+  #landed(worker: ReplicationWorker): void {
     this.#underWay -= 1
-    if (step === 'more') this.#queue(worker)
+    if (worker.resumeAtMs === null) this.#queue(worker)
     this.#begin()
     this.#tellPolls()
   }
