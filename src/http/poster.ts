@@ -61,7 +61,7 @@ export class Poster {
         if (sent.reusedSocket && !signal.aborted) resolve(new StaleConnection(failure)) // P1
         else reject(failure)
       })
-      sent.on('response', (response) => readAnswer(response).then(resolve, reject))
+      sent.on('response', (response) => void readAnswer(response).then(resolve, reject))
       sent.end(body)
     })
   }

@@ -116,7 +116,7 @@ export class ReplicationWorker {
   }
 
   get isPaused(): boolean {
-    return this.stream.replicated?.paused(this.link) != null
+    return (this.stream.replicated?.paused(this.link) ?? null) !== null
   }
 
   get lagRecords(): number {

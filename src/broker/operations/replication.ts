@@ -105,16 +105,18 @@ export class Replication {
   async poll(caller: Caller): Promise<ReplicationPollReply> {
     const workers = this.#configured()
     const polled = this.#workersOf(caller).slice(0, POLLED_MAX)
-    const before = new Map(polled.map((worker) => [worker, { ...worker }]))
+    const countsOf = (): { batches: number; records: number } => ({
+      batches: polled.reduce((sum, { shippedBatches }) => sum + shippedBatches, 0),
+      records: polled.reduce((sum, { shippedRecords }) => sum + shippedRecords, 0),
+    })
+    const before = countsOf()
     await workers.settled(polled, REPLICATION_POLL_MS_MAX)
-    const shipped = (of: 'shippedRecords' | 'shippedBatches', worker: ReplicationWorker): number =>
-      worker[of] - before.get(worker)![of]
-    const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
+    const now = countsOf()
     return {
       api_version: 'v1',
       polled_workers: polled.length,
-      shipped_batches: sum(polled.map((worker) => shipped('shippedBatches', worker))),
-      shipped_records: sum(polled.map((worker) => shipped('shippedRecords', worker))),
+      shipped_batches: now.batches - before.batches,
+      shipped_records: now.records - before.records,
       failed_workers: polled.filter(({ failure }) => failure !== null).length,
       workers: polled.map(entryOf),
       transport: transportOf(polled),

@@ -1,99 +1,19 @@
 /** Specification "Replication", contract "Broker": two nodes, one of which ships its streams to the other. */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
-import type { Static } from 'typebox'
-import {
-  ReplicationControlReply,
-  ReplicationPollReply,
-  ReplicationStatusReply,
-} from '../../../src/broker/wire/node-answers.ts'
-import { PublishBatchReply, PublishReply } from '../../../src/broker/wire/record-answers.ts'
-import { AuditPageReply } from '../../../src/broker/wire/storage-answers.ts'
+import { PublishReply } from '../../../src/broker/wire/record-answers.ts'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
-import { temporaryDirectory } from '../../support/directories.ts'
+import { Site, boundTo, numbered, policyTo } from '../../support/site.ts'
 import { eventually } from '../../support/waiting.ts'
-
-const POLICY_STREAMS = ['orders*', 'held*', 'waiting*']
-
-/** @returns the flags of a node with this binding */
-function bound(policies: readonly object[]): string[] {
-  const file = `${temporaryDirectory()}/binding.json`
-  writeFileSync(file, JSON.stringify({ policies }))
-  return ['--replication-binding-file', file]
-}
-
-const policyTo = (target: BrokerServer, more: object = {}): object => ({
-  name: 'dr',
-  streams: POLICY_STREAMS,
-  source_site: 'a',
-  target_site: 'b',
-  target_url: target.url,
-  ...more,
-})
-
-type Worker = Static<typeof ReplicationStatusReply>['workers'][number]
-
-class Site {
-  readonly node: BrokerServer
-
-  constructor(node: BrokerServer) {
-    this.node = node
-  }
-
-  async create(stream: string, body: object = {}): Promise<void> {
-    const reply = await this.node.request('PUT', `/v1/streams/${stream}`, body)
-    assert.equal(reply.status, 201, reply.text)
-  }
-
-  async publish(stream: string, ids: readonly string[]): Promise<Static<typeof PublishBatchReply>> {
-    const records = ids.map((message_id) => ({ message_id, payload: `of ${message_id}` }))
-    return (await this.node.request('POST', `/v1/streams/${stream}/records/batch`, { records })).succeeded(
-      PublishBatchReply,
-    )
-  }
-
-  async ids(stream: string): Promise<string[]> {
-    const reply = await this.node.request('GET', `/v1/streams/${stream}/records?max_records=1000`)
-    if (reply.status === 404) return []
-    return (JSON.parse(reply.text) as { records: { message_id: string }[] }).records.map(({ message_id }) => message_id)
-  }
-
-  status(): Promise<Static<typeof ReplicationStatusReply>> {
-    return this.node.get('/v1/replication/status', ReplicationStatusReply)
-  }
-
-  async worker(stream: string): Promise<Worker> {
-    const found = (await this.status()).workers.find((each) => each.stream === stream)
-    assert(found, `there is a worker of ${stream}`)
-    return found
-  }
-
-  async poll(): Promise<Static<typeof ReplicationPollReply>> {
-    return (await this.node.request('POST', '/v1/replication/workers/poll')).succeeded(ReplicationPollReply)
-  }
-
-  async control(verb: 'pause' | 'resume', stream: string): Promise<Static<typeof ReplicationControlReply>> {
-    const body = { stream, source_site: 'a', target_site: 'b', reason: 'maintenance' }
-    return (await this.node.request('POST', `/v1/replication/workers/${verb}`, body)).succeeded(ReplicationControlReply)
-  }
-
-  async events(kind: string): Promise<Static<typeof AuditPageReply>['events']> {
-    const { events } = await this.node.get('/v1/audit/events?max_records=1000', AuditPageReply)
-    return events.filter((event) => event.kind === kind)
-  }
-}
-
-const numbered = (from: number, end: number): string[] => Array.from({ length: end - from }, (_, i) => `m-${from + i}`)
 
 describe('a node with a binding', () => {
   let source: Site
   let target: Site
   before(async () => {
     target = new Site(await BrokerServer.start())
-    source = new Site(
-      await BrokerServer.start({ flags: [...bound([policyTo(target.node)]), '--metrics-exposure', 'http'] }),
-    )
+    const binding = boundTo([policyTo(target.node.url, { streams: ['orders*', 'held', 'waiting*'] })])
+    const flags = [...binding, '--metrics-exposure', 'http']
+    source = new Site(await BrokerServer.start({ flags }))
   })
   after(async () => {
     await source.node.stop()
