@@ -16,12 +16,7 @@ import type { Change } from '../frames/change.ts'
 import { SYNCED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { linkOf } from '../engine/replication-policies.ts'
-import {
-  REPLICA_APPLY_RECORDS_MAX,
-  REPLICATION_BACKOFF_MS_MAX,
-  REPLICATION_BACKOFF_MS_MIN,
-  REPLICATION_WINDOW,
-} from '../limits.ts'
+import { REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN, REPLICATION_WINDOW } from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
@@ -51,6 +46,7 @@ export interface WorkerParts {
   readonly takeEgress: (tenant: string, bytes: number) => number
   /** From 0 to below 1. */
   readonly random: () => number
+  readonly batchRecordsMax: number
   /** Of the process: what is under way is given up. */
   readonly closing: AbortSignal
   /** A batch that was sent has arrived, or failed. */
@@ -98,7 +94,7 @@ export class ReplicationWorker {
   #sentTo: number | null = null
   /** Next offset of the stream at the target, as it said last. */
   #watermark = 0
-  #recordsMax = REPLICA_APPLY_RECORDS_MAX
+  #recordsMax: number
   #waiting: WaitingPublish[] = []
   /** The end of what was visible at some time, as long as it has not arrived. */
   #mark: { readonly end: number; readonly atMs: number } | null = null
@@ -108,6 +104,7 @@ export class ReplicationWorker {
     this.policy = policy
     this.link = linkOf(policy)
     this.#parts = parts
+    this.#recordsMax = parts.batchRecordsMax
   }
 
   /** W1 */
@@ -249,7 +246,7 @@ export class ReplicationWorker {
     this.shippedBatches += 1
     this.lastShippedAtMs = core.time.wallMs()
     this.#succeed()
-    this.#recordsMax = Math.min(REPLICA_APPLY_RECORDS_MAX, 2 * this.#recordsMax)
+    this.#recordsMax = Math.min(this.#parts.batchRecordsMax, 2 * this.#recordsMax)
     this.#moveTo(Math.max(next, this.next))
     if (typeof watermark === 'number') this.#watermark = watermark
     this.#tellArrived(next)

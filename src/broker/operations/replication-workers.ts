@@ -7,7 +7,7 @@
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { ReplicationGauges } from '../counters.ts'
 import type { Core } from '../engine/core.ts'
-import { REPLICATION_BATCHES_MAX } from '../limits.ts'
+import { REPLICA_APPLY_RECORDS_MAX, REPLICATION_BATCHES_MAX } from '../limits.ts'
 import type { StreamState } from '../state/state.ts'
 import { ReplicationWorker } from './replication-worker.ts'
 import type { ReplicationTransport, WorkerParts } from './replication-worker.ts'
@@ -18,6 +18,8 @@ export interface ReplicationOptions {
   readonly transport: ReplicationTransport
   /** From 0 to below 1. */
   readonly random: () => number
+  /** Records of a batch; default: as many as a target takes. */
+  readonly batchRecordsMax?: number
 }
 
 interface Poll {
@@ -37,13 +39,15 @@ export class ReplicationWorkers {
   readonly #polls = new Set<Poll>()
   #underWay = 0
 
-  constructor(core: Core, takeEgress: WorkerParts['takeEgress'], { transport, random }: ReplicationOptions) {
+  constructor(core: Core, takeEgress: WorkerParts['takeEgress'], options: ReplicationOptions) {
+    const { transport, random, batchRecordsMax = REPLICA_APPLY_RECORDS_MAX } = options
     this.#core = core
     this.#parts = {
       core,
       transport,
       takeEgress,
       random,
+      batchRecordsMax,
       closing: this.#closing.signal,
       onLanded: (worker) => this.#landed(worker),
     }
