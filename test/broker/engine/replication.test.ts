@@ -145,7 +145,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc
       .tuple(fc.integer({ min: 1, max: 12 }), fc.constantFrom(null, null, 'volatile', 'local-append'))
       .map(([count, durability]) =>
-        step(`publish ${count} ${durability}`, (sites) => sites.publish(count, durability as 'volatile' | null)),
+        step(`publish ${count} ${durability}`, (sites) => sites.publish(count, durability)),
       ),
   },
   { weight: 4, arbitrary: fc.constant(step('flush', (sites) => sites.source.flush())) },
@@ -164,9 +164,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     weight: 1,
     arbitrary: fc
       .tuple(fc.constantFrom('source', 'target'), fc.constantFrom('kill', 'crash'))
-      .map(([which, how]) =>
-        step(`${how} ${which}`, (sites) => sites.restart(sites[which as 'source' | 'target'], how as 'kill' | 'crash')),
-      ),
+      .map(([which, how]) => step(`${how} ${which}`, (sites) => sites.restart(sites[which], how))),
   },
 )
 
