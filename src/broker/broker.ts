@@ -19,15 +19,19 @@ import { LifeCycle } from './operations/life-cycle.ts'
 import { Queue } from './operations/queue.ts'
 import { Reading } from './operations/reading.ts'
 import { Redriving } from './operations/redrive.ts'
+import { ReplicaTarget } from './operations/replica-target.ts'
 import { Replication } from './operations/replication.ts'
+import type { ReplicationOptions } from './operations/replication-workers.ts'
 import { Storage } from './operations/storage.ts'
 import { Streams } from './operations/streams.ts'
+import type { ReplicationGauges } from './counters.ts'
 import type { Change } from './frames/change.ts'
 import type { BrokerOperations } from './operations.ts'
 import type { TenantQuotas } from './quotas.ts'
 
 export interface Broker extends BrokerOperations {
   readonly waitingClaims: number
+  readonly replicationGauges: ReplicationGauges
   /** Claims that wait are answered; nothing is done on its own from here on. */
   close(): void
 }
@@ -35,19 +39,26 @@ export interface Broker extends BrokerOperations {
 type Decides<Call extends unknown[], Reply> = (...call: Call) => Decision<Reply, Change>
 type Looks<Call extends unknown[], Reply> = (...call: Call) => Promise<Reply>
 
-export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): Broker {
+/** @param shipping null: the node has no replication binding */
+export function createBroker(
+  core: Core,
+  quotas: TenantQuotas,
+  nodeId: string,
+  shipping: ReplicationOptions | null,
+): Broker {
   const { engine } = core
   const endings = new Endings(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
   const queue = new Queue(core, endings)
   const claims = new Claims({ core, quotas, endings, expire: (group) => queue.expire(group) })
-  const streams = new Streams(core, quotas)
+  const replication = new Replication(core, quotas, nodeId, shipping)
+  const streams = new Streams(core, quotas, replication)
   const reading = new Reading(core)
   const inspection = new Inspection(core)
   const cursors = new Cursors(core)
   const lifeCycle = new LifeCycle(core)
   const redriving = new Redriving(core)
   const storage = new Storage(core)
-  const replication = new Replication(core, streams, nodeId)
+  const target = new ReplicaTarget(core, streams)
   const deciding =
     (failure: keyof typeof NOT_STORED) =>
     <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> =>
@@ -74,7 +85,11 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     get waitingClaims() {
       return engine.parked.count
     },
+    get replicationGauges() {
+      return replication.gauges
+    },
     close() {
+      replication.close()
       queue.close()
       engine.parked.close()
     },
@@ -87,7 +102,7 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     purgeStream: changing((...call) => lifeCycle.purge(...call)),
     redrive: changing((...call) => redriving.redrive(...call)),
     publish: once((...call) => streams.publish(...call)),
-    publishBatch: changing((...call) => streams.publishBatch(...call)),
+    publishBatch: once((...call) => streams.publishBatch(...call)),
     replay: (...call) => reading.replay(...call),
 
     claim: (...call) => claims.claim(...call),
@@ -119,6 +134,9 @@ export function createBroker(core: Core, quotas: TenantQuotas, nodeId: string): 
     acknowledgeQuarantine: changing((...call) => storage.acknowledgeQuarantine(...call)),
 
     replicationStatus: changing((...call) => replication.status(...call)),
-    applyReplica: replicating((...call) => replication.apply(...call)),
+    pollReplication: looking((...call) => replication.poll(...call)),
+    pauseReplication: changing((...call) => replication.pause(...call)),
+    resumeReplication: changing((...call) => replication.resume(...call)),
+    applyReplica: replicating((...call) => target.apply(...call)),
   }
 }

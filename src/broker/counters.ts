@@ -18,6 +18,15 @@ export class BrokerCounters {
   deadLetters = 0
   redrivenDeadLetters = 0
   expiredLeases = 0
+  /** To other sites; bytes are those of the batches. */
+  shippedRecords = 0
+  shippedBytes = 0
+  /** Batches that did not arrive, or that no one knows of. */
+  shipFailures = 0
+  /** Records that were gone before they were sent. */
+  unshippedRecords = 0
+  /** From other sites. */
+  appliedRecords = 0
   /** Requests refused, by code. */
   readonly refusals = new Map<RefusalCode, number>()
 
@@ -64,6 +73,23 @@ export class BrokerCounters {
     this.expiredLeases += leases
   }
 
+  shipped(records: number, bytes: number): void {
+    this.shippedRecords += records
+    this.shippedBytes += bytes
+  }
+
+  shipFailed(): void {
+    this.shipFailures++
+  }
+
+  unshipped(records: number): void {
+    this.unshippedRecords += records
+  }
+
+  applied(records: number): void {
+    this.appliedRecords += records
+  }
+
   refused(code: RefusalCode): void {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
@@ -87,4 +113,19 @@ export interface BrokerGauges {
   /** Kinds of trouble that the node works in spite of. */
   readonly degraded: number
   readonly readErrors: number
+  readonly replication: ReplicationGauges
+}
+
+/** Of the workers that ship streams to other sites. */
+export interface ReplicationGauges {
+  readonly workers: number
+  readonly paused: number
+  /** Whose last batch did not arrive. */
+  readonly failing: number
+  /** Further behind than their policy allows. */
+  readonly lagging: number
+  /** Records that are to be sent. */
+  readonly lagRecords: number
+  /** How long the one that waits longest does. */
+  readonly lagMs: number
 }

@@ -8,6 +8,7 @@ import type { BrokerConfig } from '../config/broker.ts'
 import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
+import { Poster } from '../http/poster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
@@ -25,7 +26,15 @@ import { watchClock } from './engine/clock-watch.ts'
 import { openEngine } from './engine/engine.ts'
 import type { BrokerEngine } from './engine/engine.ts'
 import { Retainer } from './engine/retainer.ts'
-import { FRAME_OVERHEAD_BYTES, LOG_RING_BYTES_MIN, READS_WAITING_MAX, READ_THREADS, WRITE_QUEUE_MAX } from './limits.ts'
+import {
+  FRAME_OVERHEAD_BYTES,
+  LOG_RING_BYTES_MIN,
+  READS_WAITING_MAX,
+  READ_THREADS,
+  REPLICATION_REQUEST_MS_MAX,
+  WRITE_QUEUE_MAX,
+} from './limits.ts'
+import type { ReplicationOptions } from './operations/replication-workers.ts'
 import type { Caller } from './operations.ts'
 import { TenantQuotas } from './quotas.ts'
 import type { ReadResult, ReadTask } from './records/read-protocol.ts'
@@ -83,13 +92,35 @@ export async function openHeadlessBroker(
   const engine = await openStorage(context, log, readErrors, tenants)
   const { core, checkpoints } = engine
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
-  const broker = createBroker(core, quotas, config.nodeId)
+  const broker = createBroker(core, quotas, config.nodeId, await openShipping(context))
   const stopWatching = watchClock(core)
   await running.open(() => ({ close: async () => stopWatching() }))
   await running.open(() => ({ close: async () => broker.close() }))
   const retainer = new Retainer(core, checkpoints, config.segmentBytes)
   await keepUp(retainer, { running, clock, log, written: () => engine.idle(), everyMs: RETENTION_EVERY_MS })
   return { core, broker, quotas, readErrors }
+}
+
+/** Null: the node has no replication binding. */
+async function openShipping({ config, running, random }: Context): Promise<ReplicationOptions | null> {
+  if (config.replication === null) return null
+  const poster = new Poster()
+  await running.open(() => ({ close: async () => poster.close() }))
+  const timeoutMs = REPLICATION_REQUEST_MS_MAX
+  return {
+    transport: ({ applyUrl: url, apiKey }, body, signal) => {
+      const headers = {
+        'content-type': 'application/json',
+        ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      }
+      return poster.post({ url, headers, body, timeoutMs, signal })
+    },
+    random() {
+      const word = new Uint32Array(1)
+      random(new Uint8Array(word.buffer))
+      return word[0]! / 2 ** 32
+    },
+  }
 }
 
 function openLog({ config, running, logger }: Context): Promise<Log> {
@@ -174,6 +205,7 @@ async function openStorage(
     setsClock: config.clock === 'reset',
     inMemory: { cached },
     tenants,
+    policies: config.replication ?? [],
   })
   const engine = await opening.catch((error: unknown) => {
     throw openFailure(`${settingsOf(config).join(', ')}: ${directories.join(', ')}`, error)

@@ -26,6 +26,23 @@ export const REPLICA_APPLY_RECORDS_MAX = 1000
 export const REPLICA_APPLY_PAYLOAD_BYTES_MAX = 64 << 20
 export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 
+/** That a record passes through. */
+export const REPLICATION_SITES_MAX = 16
+/** What a worker sends at once: so much payload, or one record. */
+export const REPLICATION_BATCH_BYTES_MAX = 2 << 20
+/** Batches that are on their way at once, of all workers. */
+export const REPLICATION_BATCHES_MAX = 12
+/** Of one worker. */
+export const REPLICATION_WINDOW = 4
+/** Until a target has answered. */
+export const REPLICATION_REQUEST_MS_MAX = 15_000
+/** That a publish waits for the target of its policy. */
+export const REPLICATION_ACKNOWLEDGE_MS_MAX = 5000
+/** That a poll waits for workers that ship. */
+export const REPLICATION_POLL_MS_MAX = 10_000
+export const REPLICATION_BACKOFF_MS_MIN = 100
+export const REPLICATION_BACKOFF_MS_MAX = 30_000
+
 export const PATH_TOKEN_BYTES_MAX = 256
 /** Of message ids, names of headers, sites and policies, reasons. */
 export const NAME_BYTES_MAX = 65_535

@@ -36,6 +36,33 @@ export class BrokerMetrics {
       () => counters.redrivenDeadLetters,
     )
     this.#counter('mq.queue.expired_leases', 'Leases that ended by time', () => counters.expiredLeases)
+    this.#counter(
+      'mq.replication.shipped_records',
+      'Records that arrived at other sites',
+      () => counters.shippedRecords,
+    )
+    this.#counter('mq.replication.shipped_bytes', 'Bytes of the batches that brought them', () => counters.shippedBytes)
+    this.#counter('mq.replication.failures', 'Batches to other sites that failed', () => counters.shipFailures)
+    this.#counter(
+      'mq.replication.skipped_records',
+      'Records that were removed before they were sent',
+      () => counters.unshippedRecords,
+    )
+    this.#counter('mq.replication.applied_records', 'Records of other sites', () => counters.appliedRecords)
+    this.#gauge('mq.replication.workers', 'Streams times policies that ship them', () => gauges.replication.workers)
+    this.#gauge('mq.replication.paused_workers', 'Workers that are paused', () => gauges.replication.paused)
+    this.#gauge('mq.replication.failing_workers', 'Workers whose last batch failed', () => gauges.replication.failing)
+    this.#gauge(
+      'mq.replication.lagging_workers',
+      'Workers that are further behind than their policy allows',
+      () => gauges.replication.lagging,
+    )
+    this.#gauge('mq.replication.lag_records', 'Records that are to be sent', () => gauges.replication.lagRecords)
+    this.#gauge(
+      'mq.replication.lag_seconds',
+      'How long the record that waits longest does',
+      () => gauges.replication.lagMs / 1000,
+    )
     this.#counterBy('mq.refusals', 'Requests refused', 'code', () => counters.refusals)
     this.#counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
     this.#gauge('mq.queue.waiting_claims', 'Claims that wait for a record', () => gauges.waitingClaims)

@@ -21,7 +21,12 @@ import type {
   LeaseListReply,
   ReplayConsumerListReply,
 } from './wire/group-answers.ts'
-import type { ReplicaApplyReply, ReplicationStatusReply } from './wire/node-answers.ts'
+import type {
+  ReplicaApplyReply,
+  ReplicationControlReply,
+  ReplicationPollReply,
+  ReplicationStatusReply,
+} from './wire/node-answers.ts'
 import type {
   AckReply,
   BatchAckReply,
@@ -53,6 +58,7 @@ import type {
   QuarantineAcknowledgeBody,
   RenewBody,
   ReplicaApply,
+  ReplicationControlBody,
   RetryBody,
   SeekBody,
   UpdateStreamBody,
@@ -182,6 +188,9 @@ export interface BrokerOperations {
   >
 
   readonly replicationStatus: Operation<[caller: Caller], ReplicationStatusReply>
+  readonly pollReplication: Operation<[caller: Caller], ReplicationPollReply>
+  readonly pauseReplication: Operation<[caller: Caller, body: ReplicationControlBody], ReplicationControlReply>
+  readonly resumeReplication: Operation<[caller: Caller, body: ReplicationControlBody], ReplicationControlReply>
   readonly applyReplica: Operation<[caller: Caller, body: ReplicaApply], ReplicaApplyReply>
 }
 
@@ -224,5 +233,8 @@ export const askedBroker = (operations: BrokerOperations): AskedBroker => ({
   quarantine: ask(operations.quarantine),
   acknowledgeQuarantine: ask(operations.acknowledgeQuarantine),
   replicationStatus: ask(operations.replicationStatus),
+  pollReplication: ask(operations.pollReplication),
+  pauseReplication: ask(operations.pauseReplication),
+  resumeReplication: ask(operations.resumeReplication),
   applyReplica: ask(operations.applyReplica),
 })

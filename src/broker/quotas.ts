@@ -36,6 +36,7 @@ export class TenantQuotas {
   readonly #nowMs: () => number
   readonly #records = new Map<string, Bucket>()
   readonly #bytes = new Map<string, Bucket>()
+  readonly #egress = new Map<string, Bucket>()
   #quotas: Quotas
 
   /** @param nowMs monotonic */
@@ -48,6 +49,7 @@ export class TenantQuotas {
     this.#quotas = quotas
     this.#records.clear()
     this.#bytes.clear()
+    this.#egress.clear()
   }
 
   /** @throws BrokerError quota_exceeded; nothing is used up then */
@@ -63,6 +65,16 @@ export class TenantQuotas {
     }
     ofRecords?.take(records)
     ofBytes?.take(bytes)
+  }
+
+  /** Bytes to another site. @returns seconds until they may go; 0: they are taken */
+  takeEgress(tenant: string, bytes: number): number {
+    const perSecond = this.#quotas.tenants.get(tenant)?.replicationEgressBytesPerSecond ?? null
+    const nowMs = this.#nowMs()
+    const bucket = bucketOf(this.#egress, tenant, perSecond, nowMs)
+    const seconds = bucket?.wait(bytes, nowMs) ?? 0
+    if (seconds === 0) bucket?.take(bytes)
+    return seconds
   }
 
   /**

@@ -40,7 +40,7 @@ export const REFUSALS = {
   stream_already_exists: permanent(409, 'Describe the stream and compare before creating it again.'),
   lease_expired: permanent(409, 'Claim again: the record is given out anew.'),
   lease_not_active: permanent(409, 'Inspect the leases of the group: the delivery is resolved.'),
-  replication_not_configured: permanent(409, 'The node has no replication binding.'),
+  replication_not_configured: permanent(409, 'Start the node with --replication-binding-file.'),
   write_not_allowed: permanent(409, 'Inspect the present state.'),
   replica_apply_gap: permanent(409, 'Send from the next expected offset on.'),
   payload_too_large: permanent(413, 'Send less in one request, or raise --max-body-bytes.'),
@@ -64,6 +64,8 @@ export interface RefusalOptions extends ErrorOptions {
   readonly retryable?: boolean
   /** Instead of the code's rule, where that would not help. */
   readonly action?: string
+  /** Of `replica_apply_gap`. */
+  readonly nextExpectedOffset?: number
 }
 
 /** The `error` of an answer's body. */
@@ -79,10 +81,13 @@ export class BrokerError extends StoreError {
   readonly retryable: boolean
   readonly retryAfterSeconds: number
   readonly action: string
+  /** Of `replica_apply_gap`: where the source goes on. */
+  readonly nextExpectedOffset: number | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(kindOf(REFUSALS[code].status), code, message, options)
     this.name = 'BrokerError'
+    this.nextExpectedOffset = options.nextExpectedOffset ?? null
     this.action = options.action ?? REFUSALS[code].action
     this.retryable = options.retryable ?? REFUSALS[code].retryable
     this.retryAfterSeconds = this.retryable ? Math.max(1, Math.ceil(options.retryAfterSeconds ?? 1)) : 0

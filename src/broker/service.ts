@@ -103,6 +103,9 @@ async function openFront(
     get readErrors() {
       return readErrors.count
     },
+    get replication() {
+      return broker.replicationGauges
+    },
   }
   let http = ''
   const access = accessOf(config.auth)

@@ -28,7 +28,7 @@ export type NodeAnswer =
 
 const GROUPS = new Set(['cli', 'diagnostics', 'completion'])
 /** Known from specification and contract. */
-const FLAGS_TO_COME = ['--replication-binding-file', '--tls-cert', '--tls-key', '--tls-client-ca']
+const FLAGS_TO_COME = ['--tls-cert', '--tls-key', '--tls-client-ca']
 const OUTPUTS = ['text', 'json']
 
 const settings = Object.entries(brokerSettings)

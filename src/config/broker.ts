@@ -24,6 +24,8 @@ import { processSettings } from './process.ts'
 import { NO_QUOTAS, readQuotas } from './quotas.ts'
 import type { Quotas } from './quotas.ts'
 import { apartRule, areApart } from './replica-directories.ts'
+import { readReplicationBinding } from './replication-binding.ts'
+import type { ReplicationPolicy } from './replication-binding.ts'
 import {
   SettingProblems,
   addressBlocks,
@@ -174,6 +176,14 @@ export const brokerSettings = {
     '--quotas-file <PATH>',
     optional(path({ description: 'JSON file of limits by tenant; unset: no limits. SIGHUP reads it again' })),
   ),
+  MQ_REPLICATION_BINDING_FILE: flagged(
+    '--replication-binding-file <PATH>',
+    optional(
+      path({
+        description: 'JSON file of the policies by which streams are replicated to other sites; unset: none are',
+      }),
+    ),
+  ),
 }
 
 type BrokerSettingName = keyof typeof brokerSettings
@@ -212,6 +222,8 @@ export interface BrokerConfig {
   readonly quotas: Quotas
   /** Where the quotas came from; null: nowhere. */
   readonly quotasFile: string | null
+  /** By which streams are replicated to other sites. Null: there is no binding. */
+  readonly replication: readonly ReplicationPolicy[] | null
   /** What the operator knows each setting by, for messages (B1). */
   readonly names: BrokerSettingNames
   /** Variables that begin with MQ_ and are no settings: worth a warning. */
@@ -238,6 +250,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const settings = readSettings(tableWithProcess, { ...env, ...flags }, problems)
   const quotas = quotasOf(settings, problems)
   const auth = authOf(settings, problems)
+  const replication = replicationOf(settings, env, problems)
   problems.throwIfAny() // the checks below need every single value
   checkBind(settings, problems)
   checkReplicas(settings, names, problems)
@@ -259,6 +272,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     auditRetentionDays: settings.MQ_AUDIT_RETENTION_DAYS,
     quotas,
     quotasFile: settings.MQ_QUOTAS_FILE,
+    replication,
     names,
     unknownSettings: unknownSettings(brokerSettings, 'MQ_', env),
   })
@@ -342,5 +356,20 @@ function quotasOf(settings: Settings, problems: SettingProblems): Quotas {
     if (!(error instanceof StoreError)) throw error
     problems.add('MQ_QUOTAS_FILE', error.message)
     return NO_QUOTAS
+  }
+}
+
+function replicationOf(
+  settings: Settings,
+  env: Environment,
+  problems: SettingProblems,
+): readonly ReplicationPolicy[] | null {
+  if (settings.MQ_REPLICATION_BINDING_FILE === null) return null
+  try {
+    return readReplicationBinding(settings.MQ_REPLICATION_BINDING_FILE, env)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    problems.add('MQ_REPLICATION_BINDING_FILE', error.message)
+    return null
   }
 }

@@ -89,7 +89,7 @@ describe('mq', () => {
   })
 
   it('refuses the flags that are for what it does not have yet', () => {
-    for (const flag of ['--replication-binding-file', '--tls-cert', '--tls-key', '--tls-client-ca']) {
+    for (const flag of ['--tls-cert', '--tls-key', '--tls-client-ca']) {
       assert.deepEqual(mistakesOf([flag, 'x']), [`${flag} is not part of this version`])
     }
   })

@@ -33,6 +33,7 @@ describe('the broker’s settings', () => {
       auth: { mode: 'insecure-local' },
       metricsExposure: 'disabled',
       replicaDirectories: [],
+      replication: null,
       writeQuorum: 1,
       bodyBytesMax: 16_777_216,
       segmentBytes: 67_108_864,

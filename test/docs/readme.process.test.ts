@@ -6,9 +6,12 @@ import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { parseBrokerKeys } from '../../src/config/broker-credentials.ts'
+import { ReplicationStatusReply } from '../../src/broker/wire/node-answers.ts'
 import { parseQuotas } from '../../src/config/quotas.ts'
+import { parseReplicationBinding } from '../../src/config/replication-binding.ts'
 import { parseCredentials } from '../../src/objectstore/s3/auth/credentials.ts'
 import { parseTenantPolicy } from '../../src/logstore/tenants/tenant-policy-file.ts'
+import { BrokerServer } from '../support/broker.ts'
 import { eventually } from '../support/waiting.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { RunningService, launch } from '../support/process.ts'
@@ -185,6 +188,19 @@ test('the example of a quotas file is one', () => {
     consumersPerGroup: 16,
     replicationEgressBytesPerSecond: null,
   })
+})
+
+test('the example of a replication binding is one, and a node starts with it', async () => {
+  const [example] = blocksOf(readme, 'binding')
+  const [policy] = parseReplicationBinding(example!.text, { PARIS_KEY: 'k' })
+  assert.deepEqual([policy?.name, policy?.streams, policy?.forward], ['dr', ['orders*'], false])
+  assert.equal(policy?.applyUrl, 'http://10.0.0.2:7400/v1/replication/target/apply')
+  const file = `${temporaryDirectory()}/binding.json`
+  writeFileSync(file, example!.text)
+  const flags = ['--replication-binding-file', file]
+  const broker = await BrokerServer.start({ flags, env: { PARIS_KEY: 'k' } })
+  assert.equal((await broker.get('/v1/replication/status', ReplicationStatusReply)).status, 'running')
+  await broker.stop()
 })
 
 test('the example of a file of keys of the broker is one', () => {

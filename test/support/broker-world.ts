@@ -22,6 +22,8 @@ import { publishSegmentIndex } from '../../src/broker/records/segment-index.ts'
 import type { SidecarTask } from '../../src/broker/records/segment-index.ts'
 import { CheckpointThread } from '../../src/engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../../src/engine/checkpoint-thread.ts'
+import type { ReplicationOptions } from '../../src/broker/operations/replication-workers.ts'
+import type { ReplicationPolicy } from '../../src/config/replication-binding.ts'
 import { NO_QUOTAS } from '../../src/config/quotas.ts'
 import type { Quotas } from '../../src/config/quotas.ts'
 import { unloggedReadErrors } from './health.ts'
@@ -47,6 +49,9 @@ export interface BrokerWorldOptions {
   readonly replicas?: readonly string[]
   /** Default: all events are kept. */
   readonly auditMaxAgeMs?: number
+  readonly policies?: readonly ReplicationPolicy[]
+  /** How batches get to other sites. Default: there is no binding. */
+  readonly shipping?: ReplicationOptions
 }
 
 interface Timer {
@@ -110,7 +115,12 @@ export class BrokerWorld extends EngineWorld {
     const { core, checkpoints } = this.engine
     this.core = core
     this.retainer = new Retainer(core, checkpoints, segmentBytes)
-    const broker = createBroker(core, new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs), 'node-1')
+    const broker = createBroker(
+      core,
+      new TenantQuotas(options.quotas ?? NO_QUOTAS, () => world.nowMs),
+      'node-1',
+      options.shipping ?? null,
+    )
     this.broker = {
       ...askedBroker(broker),
       close: () => broker.close(),
@@ -177,6 +187,7 @@ export class BrokerWorld extends EngineWorld {
       setsClock: this.setsClock,
       inMemory: this.options.readsRecent ? { cached: null } : null,
       tenants: [CALLER.tenant],
+      policies: this.options.policies ?? [],
     })
   }
 

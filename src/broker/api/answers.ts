@@ -24,7 +24,9 @@ export function answerRefusal(
   counters.refused(code)
   const saysWhen = retryable && (status === 429 || status === 503)
   const more: Headers = saysWhen ? [['retry-after', String(retryAfterSeconds)]] : status === 401 ? ASKS_FOR_KEY : NONE
-  const allHeaders: Headers = [...headers, ...more]
+  const next = refused.nextExpectedOffset
+  const ofGap: Headers = next === null ? NONE : [['x-mq-next-expected-offset', String(next)]]
+  const allHeaders: Headers = [...headers, ...more, ...ofGap]
   answerLine(exchange, status, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
 }
 

@@ -1,4 +1,4 @@
-/** Routes of replication. Workers run only with a binding, which a node does not have yet: their routes check and then say so. */
+/** Routes of replication. */
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
@@ -8,7 +8,12 @@ import { describeProblem } from '../../validation.ts'
 import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
 import { contentOf } from '../publish-input.ts'
 import { refuse } from '../refusals.ts'
-import { ReplicaApplyReply, ReplicationStatusReply } from '../wire/node-answers.ts'
+import {
+  ReplicaApplyReply,
+  ReplicationControlReply,
+  ReplicationPollReply,
+  ReplicationStatusReply,
+} from '../wire/node-answers.ts'
 import { ReplicaApplyBody, ReplicaApplyEnvelope, ReplicatedRecord, ReplicationControlBody } from '../wire/requests.ts'
 import type { ReplicaApply } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
@@ -33,27 +38,24 @@ export const pollWorkers = (parts: RouteParts): Endpoint =>
     body: Type.Object({}, { additionalProperties: false }),
     bodyOptional: true,
     invalid: 'invalid_payload',
-    reply: Type.Object({}),
+    reply: ReplicationPollReply,
     errors: ['invalid_payload', 'replication_not_configured'],
-    handle: refuseUnconfigured,
+    handle: ({ admitted: { caller } }, answer) => parts.operations.pollReplication(answer, caller),
   })
 
-export const pauseWorker = (parts: RouteParts): Endpoint => controlling(parts, 'Pause a worker')
-export const resumeWorker = (parts: RouteParts): Endpoint => controlling(parts, 'Resume a paused worker')
+export const pauseWorker = (parts: RouteParts): Endpoint => controlling(parts, 'Pause a worker', 'pauseReplication')
+export const resumeWorker = (parts: RouteParts): Endpoint =>
+  controlling(parts, 'Resume a paused worker', 'resumeReplication')
 
-const controlling = (parts: RouteParts, summary: string): Endpoint =>
+const controlling = (parts: RouteParts, summary: string, verb: 'pauseReplication' | 'resumeReplication'): Endpoint =>
   brokerEndpoint(parts, {
     summary,
     path: noPath,
     body: ReplicationControlBody,
-    reply: Type.Object({}),
+    reply: ReplicationControlReply,
     errors: ['invalid_request', 'replication_worker_not_found', 'replication_not_configured'],
-    handle: refuseUnconfigured,
+    handle: ({ admitted: { caller }, body }, answer) => parts.operations[verb](answer, caller, body),
   })
-
-function refuseUnconfigured(): never {
-  throw refuse('replication_not_configured', 'this node has no replication binding')
-}
 
 export const applyReplica = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
@@ -100,6 +102,10 @@ function checkedRecord(record: unknown, number: number): ReplicatedRecord {
 }
 
 function bounded(given: Omit<ReplicaApply, 'records'>, records: readonly ReplicatedRecord[]): ReplicaApply {
+  const saysSomething = (given.skipped_ranges ?? []).length > 0 || (given.origin_first_offset ?? 0) > 0
+  if (records.length === 0 && !saysSomething) {
+    throw refuse('replica_apply_invalid', 'records must not be empty without skipped_ranges')
+  }
   const bytes = records.reduce((sum, record) => sum + bytesOf(record), 0)
   if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
     throw refuse('replica_apply_too_large', `the records must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)

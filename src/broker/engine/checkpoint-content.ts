@@ -17,7 +17,9 @@ import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { BrokerState, Group } from '../state/state.ts'
 import type { GroupCopier, StreamState } from '../state/state.ts'
-import type { AcknowledgedIncident, Cursor, Link, Observation, StreamConfig } from '../state/state.ts'
+import type { AcknowledgedIncident, Cursor, Observation, StreamConfig } from '../state/state.ts'
+import { StreamReplication } from '../state/replication-state.ts'
+import type { Link, ReplicationContent } from '../state/replication-state.ts'
 
 interface Content {
   readonly secret: string
@@ -41,6 +43,8 @@ interface Content {
     readonly holes: readonly number[]
     /** Likewise; absent: none. */
     readonly redriven?: readonly number[]
+    /** Absent: it never was. */
+    readonly replicated?: ReplicationContent
   }[]
   readonly groups: readonly {
     readonly number: number
@@ -53,7 +57,8 @@ interface Content {
     readonly claim_ids?: readonly (readonly [string, ClaimWithId])[]
   }[]
   readonly acknowledged_incidents: readonly (readonly [string, AcknowledgedIncident])[]
-  readonly links: readonly { readonly stream_number: number; readonly link: Link; readonly next: number }[]
+  /** Of checkpoints that do not say so with each stream. */
+  readonly links?: readonly { readonly stream_number: number; readonly link: Link; readonly next: number }[]
 }
 
 const HEAD_BYTES = 8
@@ -80,6 +85,7 @@ export class StateCopy implements GroupCopier {
   readonly #configs: readonly StreamConfig[]
   readonly #redriven = new Map<StreamState, readonly number[]>()
   readonly #holes = new Map<StreamState, readonly number[]>()
+  readonly #replicated = new Map<StreamState, ReplicationContent>()
   /** By number. Below `#next` they had their turn; of the others, copies of those that changed before it. */
   readonly #groups: readonly (Group | undefined)[]
   #next = 0
@@ -97,6 +103,7 @@ export class StateCopy implements GroupCopier {
       this.#streamNumbers[STREAM_NUMBERS * i + 2] = stream.payloadBytes
       if (stream.holes.size > 0) this.#holes.set(stream, [...stream.holes.encode()])
       if (stream.redriven.size > 0) this.#redriven.set(stream, [...stream.redriven.encode()])
+      if (stream.replicated) this.#replicated.set(stream, stream.replicated.encode())
     }
     this.#groups = state.groups.slice()
     const head: Omit<Content, 'streams' | 'groups'> = {
@@ -107,11 +114,6 @@ export class StateCopy implements GroupCopier {
       group_numbers: state.groups.length,
       claim_numbers_used: state.claimNumbersUsed,
       acknowledged_incidents: [...state.acknowledgedIncidents],
-      links: Array.from(state.links.values(), ({ stream, link, nextExpectedOffset }) => ({
-        stream_number: stream.number,
-        link,
-        next: nextExpectedOffset,
-      })),
     }
     this.#head = JSON.stringify(head).slice(0, -1)
     state.copiers.add(this)
@@ -165,6 +167,7 @@ export class StateCopy implements GroupCopier {
       payload_bytes: payload_bytes!,
       holes: this.#holes.get(stream) ?? [],
       redriven: this.#redriven.get(stream) ?? [],
+      ...(this.#replicated.has(stream) && { replicated: this.#replicated.get(stream)! }),
     }
     return JSON.stringify(content)
   }
@@ -224,6 +227,7 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     stream.index.dropBelow(each.floor)
     stream.holes = IntervalSet.decode(Float64Array.from(each.holes))
     stream.redriven = IntervalSet.decode(Float64Array.from(each.redriven ?? []))
+    if (each.replicated) stream.replicated = StreamReplication.decode(each.replicated)
   }
   let at = HEAD_BYTES + aligned(jsonBytes)
   for (const each of content.groups) {
@@ -240,8 +244,8 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     state.adopt(group)
   }
   for (const [id, acknowledged] of content.acknowledged_incidents) state.acknowledgedIncidents.set(id, acknowledged)
-  for (const { stream_number, link, next } of content.links) {
-    state.applyReplicated(state.streams[stream_number]!, link, next)
+  for (const { stream_number, link, next } of content.links ?? []) {
+    state.streams[stream_number]!.replication.restoreLink({ link, next, skipped: 0, createdAtMs: null })
   }
   state.streams.length = content.stream_numbers ?? state.streams.length
   state.groups.length = content.group_numbers ?? state.groups.length

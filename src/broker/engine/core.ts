@@ -24,6 +24,7 @@ import type { RecordDurability } from '../durability.ts'
 import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
 import type { Appender, NotTaken } from '../../engine/appender.ts'
 import type { BrokerTime } from '../state/broker-time.ts'
+import type { ReplicationPolicies } from './replication-policies.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import type { BrokerState, StreamState } from '../state/state.ts'
 
@@ -48,6 +49,8 @@ export interface CoreParts {
   readonly hasReplicas: boolean
   /** Events that are older go. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
+  /** By which streams go to other sites. */
+  readonly policies: ReplicationPolicies
 }
 
 export type PersistFailure = 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
@@ -65,6 +68,7 @@ export class Core {
   readonly writeQuorum: number
   readonly hasReplicas: boolean
   readonly auditMaxAgeMs: number | null
+  readonly policies: ReplicationPolicies
   /** What `local-disk` means: 'sync', or 'append' with the flush policy append-only. */
   readonly localDisk: 'sync' | 'append'
   readonly #visibleListeners: ((stream: StreamState) => void)[] = []
@@ -83,6 +87,7 @@ export class Core {
     this.writeQuorum = parts.writeQuorum
     this.hasReplicas = parts.hasReplicas
     this.auditMaxAgeMs = parts.auditMaxAgeMs
+    this.policies = parts.policies
     this.localDisk = parts.localDisk
     this.log.onStateChange(({ kind }) => {
       if (kind === 'ok') this.#tellAllVisible() // what could not be given out meanwhile

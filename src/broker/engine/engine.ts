@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { CachedFrames } from '../../log/cached-frames.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
@@ -23,6 +24,7 @@ import { CLOCK_OFFSET_MS_MAX } from './clock-watch.ts'
 import { StateCopy } from './checkpoint-content.ts'
 import { Core } from './core.ts'
 import type { Timers } from './core.ts'
+import { ReplicationPolicies } from './replication-policies.ts'
 import { recoverState } from './recovery.ts'
 import { Sidecars } from './sidecars.ts'
 import { applyChange } from '../state/apply-change.ts'
@@ -55,6 +57,8 @@ export interface EngineParts {
   readonly inMemory: { readonly cached: CachedFrames | null } | null
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
+  /** By which streams go to other sites. */
+  readonly policies: readonly ReplicationPolicy[]
 }
 
 export interface BrokerEngine {
@@ -104,7 +108,14 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     },
     recovered.state,
   )
-  const core: Core = new Core({ ...parts, engine, time, timers: clock, counters: new BrokerCounters() })
+  const core: Core = new Core({
+    ...parts,
+    engine,
+    time,
+    timers: clock,
+    counters: new BrokerCounters(),
+    policies: new ReplicationPolicies(parts.policies),
+  })
   sidecars.complete(recovered)
   await begin(core, parts)
   if (setsClock) await setClock(core, parts, -aheadMs)

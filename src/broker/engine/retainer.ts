@@ -71,7 +71,8 @@ export class Retainer implements Upkeep {
     if (plannedFloor <= floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, floor, plannedFloor)
     const isSame = core.isCurrent(stream) && stream.config === config && stream.floor === floor
-    if (!isSame || plannedFloor > (cursorFloorOf(stream) ?? Infinity)) return // it is planned anew
+    const heldFrom = Math.min(cursorFloorOf(stream) ?? Infinity, core.policies.heldFrom(stream))
+    if (!isSame || plannedFloor > heldFrom) return // it is planned anew
     const retained = {
       kind: 'retained',
       stream_number: stream.number,

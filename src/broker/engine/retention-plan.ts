@@ -4,7 +4,7 @@
  * Records go from the oldest on: those older than the greatest age by ingest time (see `RecordReads.firstNotAged` for records of the future,
  * which a wall clock that was wrong once leaves behind), and those that do not fit into the greatest size counted
  * from the newest on. What the slowest cursor of `min_cursor_name` has not passed stays, whatever the limits; as long as no group has a
- * cursor of that name, everything stays.
+ * cursor of that name, everything stays. What has still to go to another site stays, too (replication-policies P2).
  */
 import type { RetentionLimits } from '../operations.ts'
 import type { Core } from './core.ts'
@@ -52,7 +52,7 @@ export async function planRetention(
     planned = Math.max(planned, await core.reads.firstWithin(stream.index, maxBytes, end)) // events have no payload
   }
   const cursorFloor = cursorFloorOf(stream)
-  if (cursorFloor !== null) planned = Math.max(stream.floor, Math.min(planned, cursorFloor))
+  planned = Math.max(stream.floor, Math.min(planned, cursorFloor ?? Infinity, core.policies.heldFrom(stream)))
   return { maxAgeMs, maxBytes, minCursorName, cursorFloor, plannedFloor: planned, end }
 }
 

@@ -16,6 +16,17 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 const change = <Kind extends string, Fields extends TProperties>(kind: Kind, fields: Fields) =>
   Type.Object({ kind: Type.Literal(kind), at_ms: Integer, ...fields })
 
+/** A stream, replicated from one site to another under a policy. */
+const link = { stream_number: Integer, source_site: Text, target_site: Text, policy: Text }
+/** An operator's word on the workers of a stream between two sites. */
+const workerControl = {
+  stream_number: Integer,
+  stream: Text,
+  source_site: Text,
+  target_site: Text,
+  reason: nullable(Text),
+}
+
 /** Of an audited change (H1). */
 const audited = { tenant: Text, principal: Text, audit_offset: Integer }
 
@@ -148,6 +159,21 @@ const Change = Type.Union([
     set_to_ms: Integer,
     shift_ms: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
   }),
+  /** At the source: what is below `next_offset` is at the target. */
+  change('replication_shipped', { ...link, next_offset: Integer }),
+  /** At the source: records of [from_offset, to_offset) went before they were sent. */
+  change('replication_skipped', {
+    ...audited,
+    ...link,
+    stream: Text,
+    from_offset: Integer,
+    to_offset: Integer,
+    skipped_records: Integer,
+  }),
+  change('replication_paused', { ...audited, ...workerControl }),
+  change('replication_resumed', { ...audited, ...workerControl }),
+  /** At the target: what is below and did not come never will, as the source does not have it. */
+  change('replica_skipped', { ...link, next_expected_offset: Integer, origin_created_at_ms: nullable(Integer) }),
   /** An event alone. */
   change('audit', {
     ...audited,

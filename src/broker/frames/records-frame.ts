@@ -15,10 +15,11 @@
  * Records that came from another site have something in between:
  *
  *       32      8  firstOriginOffset  u64, at the source, of the first record; the others follow
- *       40      4  linkBytes          u32, of the three names
- *       44      4  unused             0
- *       48      …  link               source site, target site, policy: u32 bytes and UTF-8 each
+ *       40      4  linkBytes          u32, of the texts
+ *       44      4  originFlags        u32: bit 0, the link has a fourth text; bit 1, there are origin offsets
+ *       48      …  link               source site, target site, policy, with bit 0 the source as JSON (see `OriginSource`): u32 bytes and UTF-8 each
  *        …  8·count  origin times     u64, when the source took each record in
+ *        …  8·count  origin offsets   u64, with bit 1: ascending, with gaps. Without, the records follow on firstOriginOffset
  *        …      …  records
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
@@ -33,7 +34,9 @@ const HEAD_CRC_AT = 28
 /** So much of a payload is enough for `decodeRecordsHead`. */
 export const RECORDS_HEAD_BYTES = 32
 const LINK_AT = 48
-const TIME_BYTES = 8
+const NUMBER_BYTES = 8
+const FLAG_SOURCE = 1
+const FLAG_OFFSETS = 2
 
 export interface RecordsHead {
   readonly streamNumber: number
@@ -58,8 +61,19 @@ interface OriginRecord extends NewRecord {
   readonly sourceIngestTimeMs: number
 }
 
+/** More about where records came from, when a source said it. */
+export interface OriginSource {
+  /** Sites that the records passed through before the source site. */
+  readonly via?: readonly string[]
+  /** When the stream was created at the source: a later one of its name is another. */
+  readonly created_at_ms?: number
+}
+
 export interface ReplicatedRecords extends RecordsHead, Link {
   readonly firstOriginOffset: number
+  /** Null: they follow on the first one. */
+  readonly originOffsets: readonly number[] | null
+  readonly source: OriginSource | null
   readonly records: readonly OriginRecord[]
 }
 
@@ -79,7 +93,10 @@ export function encodeRecords(into: Buffer, at: number, frame: Records): number 
 
 export function replicatedRecordsBytes(frame: ReplicatedRecords): number {
   const { records } = frame
-  return LINK_AT + linkBytes(frame) + TIME_BYTES * records.length + recordsBytes(records) - RECORDS_HEAD_BYTES
+  const numbers = frame.originOffsets === null ? 1 : 2
+  return (
+    LINK_AT + linkBytes(frame) + numbers * NUMBER_BYTES * records.length + recordsBytes(records) - RECORDS_HEAD_BYTES
+  )
 }
 
 /** @returns the position behind the payload, `replicatedRecordsBytes` further */
@@ -90,18 +107,24 @@ export function encodeReplicatedRecords(into: Buffer, at: number, frame: Replica
   let to = writeTextField(into, namesAt, frame.sourceSite)
   to = writeTextField(into, to, frame.targetSite)
   to = writeTextField(into, to, frame.policy)
+  if (frame.source !== null) to = writeTextField(into, to, JSON.stringify(frame.source))
   writeU32(into, at + 40, to - namesAt)
-  writeU32(into, at + 44, 0)
+  writeU32(into, at + 44, (frame.source === null ? 0 : FLAG_SOURCE) | (frame.originOffsets === null ? 0 : FLAG_OFFSETS))
   for (const { sourceIngestTimeMs } of frame.records) {
     writeU64(into, to, sourceIngestTimeMs)
-    to += TIME_BYTES
+    to += NUMBER_BYTES
+  }
+  for (const offset of frame.originOffsets ?? []) {
+    writeU64(into, to, offset)
+    to += NUMBER_BYTES
   }
   for (const record of frame.records) to = encodeRecord(into, to, record)
   return to
 }
 
-function linkBytes({ sourceSite, targetSite, policy }: Link): number {
-  return textFieldBytes(sourceSite) + textFieldBytes(targetSite) + textFieldBytes(policy)
+function linkBytes({ sourceSite, targetSite, policy, source }: ReplicatedRecords): number {
+  const names = textFieldBytes(sourceSite) + textFieldBytes(targetSite) + textFieldBytes(policy)
+  return names + (source === null ? 0 : textFieldBytes(JSON.stringify(source)))
 }
 
 /** Of RECORDS, and of what begins like it. */
@@ -139,6 +162,8 @@ export function decodeRecordsHead(
 /** Where the records of a RECORDS_REPLICATED frame came from. */
 export interface Origin extends Link {
   readonly firstOriginOffset: number
+  readonly originOffsets: readonly number[] | null
+  readonly source: OriginSource | null
   /** Of each record, when the source took it in. */
   readonly sourceIngestTimesMs: readonly number[]
 }
@@ -149,10 +174,26 @@ export function decodeOrigin(payload: Buffer): Origin | null {
   const timesAt = LINK_AT + readU32(payload, 40)
   const fields = new TextFields(payload.subarray(0, timesAt), LINK_AT)
   const link = { sourceSite: fields.next(), targetSite: fields.next(), policy: fields.next() }
-  if (fields.at !== timesAt) return null
-  const sourceIngestTimesMs: number[] = []
-  for (let at = timesAt; at < recordsAt; at += TIME_BYTES) sourceIngestTimesMs.push(readU64(payload, at))
-  return { ...link, firstOriginOffset: readU64(payload, 32), sourceIngestTimesMs }
+  const flags = readU32(payload, 44)
+  const source = (flags & FLAG_SOURCE) === 0 ? null : sourceOf(fields.next())
+  if (fields.at !== timesAt || source === undefined) return null
+  const count = readU32(payload, 24)
+  const sourceIngestTimesMs = numbersAt(payload, timesAt, count)
+  const originOffsets = (flags & FLAG_OFFSETS) === 0 ? null : numbersAt(payload, timesAt + NUMBER_BYTES * count, count)
+  return { ...link, firstOriginOffset: readU64(payload, 32), originOffsets, source, sourceIngestTimesMs }
+}
+
+const numbersAt = (payload: Buffer, at: number, count: number): number[] =>
+  Array.from({ length: count }, (_, number) => readU64(payload, at + NUMBER_BYTES * number))
+
+/** undefined: it is not what we write. */
+function sourceOf(text: string): OriginSource | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : undefined // the frame's checksum says we wrote it
+  } catch {
+    return undefined
+  }
 }
 
 /** Where the first record of a payload begins; -1 when the payload ends before. */
@@ -163,6 +204,7 @@ export function recordsBegin(
   const isPlain = type === FRAME_RECORDS
   if (payload.byteLength < (isPlain ? RECORDS_HEAD_BYTES : LINK_AT) || payload[0] !== RECORDS_VERSION) return -1
   if (isPlain) return RECORDS_HEAD_BYTES
-  const begin = LINK_AT + readU32(payload, 40) + TIME_BYTES * readU32(payload, 24)
+  const numbers = (readU32(payload, 44) & FLAG_OFFSETS) === 0 ? 1 : 2
+  const begin = LINK_AT + readU32(payload, 40) + numbers * NUMBER_BYTES * readU32(payload, 24)
   return begin <= payload.byteLength ? begin : -1
 }

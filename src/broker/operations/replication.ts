@@ -1,195 +1,296 @@
 /**
- * The target side of replication: another site's broker sends records, they are applied once. Source: specification "Replication",
- * contract "Broker".
+ * What operators and publishers ask of replication: how it is, have it look, pause and resume a worker, wait for a target. Source:
+ * specification "Replication", contract "Broker".
  *
- * L1  a link (stream, source site, target site, policy) takes origin offsets without gaps from 0 on; what it has taken before is skipped
- * L2  the records and the link's progress are one frame
+ * C1  a publish that waits for a target is refused before it is stored where it is known that the target cannot be reached
  */
-import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import { replied } from '../../engine/decision.ts'
-import type { Decision, NewFrame } from '../../engine/decision.ts'
-import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
+import type { Decision } from '../../engine/decision.ts'
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import type { ReplicationGauges } from '../counters.ts'
 import type { Change } from '../frames/change.ts'
-import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
+import { REPLICATION_ACKNOWLEDGE_MS_MAX, REPLICATION_BATCHES_MAX, REPLICATION_POLL_MS_MAX } from '../limits.ts'
 import type { Caller } from '../operations.ts'
+import type { TenantQuotas } from '../quotas.ts'
 import { refuse } from '../refusals.ts'
-import type { ReplicaApplyReply, ReplicationStatusReply } from '../wire/node-answers.ts'
-import type { ReplicaApply } from '../wire/requests.ts'
+import type { BrokerError } from '../refusals.ts'
+import type {
+  ReplicationControlReply,
+  ReplicationPollReply,
+  ReplicationStatusReply,
+  ReplicationWorkerEntry,
+} from '../wire/node-answers.ts'
+import type { ReplicationReceipt } from '../wire/record-answers.ts'
+import type { ReplicationControlBody } from '../wire/requests.ts'
 import type { Core } from '../engine/core.ts'
-import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
-import type { Link, StreamState } from '../state/state.ts'
-import type { Streams } from './streams.ts'
+import type { StreamState } from '../state/state.ts'
+import { notAcknowledged } from './replication-worker.ts'
+import type { ReplicationWorker } from './replication-worker.ts'
+import { ReplicationWorkers } from './replication-workers.ts'
+import type { ReplicationOptions } from './replication-workers.ts'
 
-type ReplicatedRecords = ReplicaApply['records']
-
-const FAILURE = 'replica_apply_failed'
+/** Workers that one poll has look; the others look by themselves. */
+const POLLED_MAX = 1000
+const INSPECT = { action: 'Inspect the replication status, then publish again.' }
 
 export class Replication {
   readonly #core: Core
-  readonly #streams: Streams
   readonly #nodeId: string
+  /** Null: the node has no binding. */
+  readonly #workers: ReplicationWorkers | null
 
-  constructor(core: Core, streams: Streams, nodeId: string) {
+  constructor(core: Core, quotas: TenantQuotas, nodeId: string, options: ReplicationOptions | null) {
     this.#core = core
-    this.#streams = streams
     this.#nodeId = nodeId
+    const takeEgress = (tenant: string, bytes: number): number => quotas.takeEgress(tenant, bytes)
+    this.#workers = options && new ReplicationWorkers(core, takeEgress, options)
   }
 
+  get gauges(): ReplicationGauges {
+    return this.#workers?.gauges ?? NO_WORKERS
+  }
+
+  close(): void {
+    this.#workers?.close()
+  }
+
+  // Operators
+
   status(caller: Caller): Decision<ReplicationStatusReply, Change> {
-    return replied({
-      api_version: 'v1',
-      status: 'not_configured',
-      node_id: this.#nodeId,
-      runtime_boundary: 'in-process',
-      scheduler: { state: 'not_configured' },
-      transport: { state: 'not_configured' },
-      workers: [],
-      checkpoints: [],
-      targets: Array.from(this.#core.state.links.values())
-        .filter(({ stream }) => stream.tenant === caller.tenant)
-        .map(({ stream, link, nextExpectedOffset }) => ({
+    const { state } = this.#core
+    const targets: ReplicationStatusReply['targets'] = []
+    for (const stream of state.streamsOf(caller.tenant)) {
+      for (const { link, next, skipped } of stream.replicated?.links() ?? []) {
+        targets.push({
           tenant: stream.tenant,
           stream: stream.name,
           source_site: link.sourceSite,
           target_site: link.targetSite,
           policy: link.policy,
-          next_expected_offset: nextExpectedOffset,
+          next_expected_offset: next,
           target_watermark: stream.visibleNext,
-        })),
-    })
-  }
-
-  apply(caller: Caller, body: ReplicaApply): Decision<ReplicaApplyReply, Change> {
-    const core = this.#core
-    const { stream: name, source_site, target_site, policy, records } = body
-    if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
-    if ((body.tenant ?? caller.tenant) !== caller.tenant) {
-      throw refuse('replica_apply_invalid', 'tenant must be the tenant of the caller')
+          skipped_records: skipped,
+        })
+      }
     }
-    const first = records[0]!.origin_offset
-    if (records.some(({ origin_offset }, i) => origin_offset !== first + i)) {
-      throw refuse('replica_apply_invalid', 'records must have ascending origin offsets without gaps')
+    const head = { api_version: 'v1', node_id: this.#nodeId, runtime_boundary: 'in-process' } as const
+    if (this.#workers === null) {
+      const none = { state: 'not_configured' }
+      return replied({
+        ...head,
+        status: 'not_configured',
+        scheduler: none,
+        transport: none,
+        workers: [],
+        checkpoints: [],
+        targets,
+      })
     }
-    const bytes = records.reduce((sum, record) => sum + payloadBytesOf(record), 0)
-    if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
-      throw refuse('replica_apply_too_large', `payloads must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
-    }
-    const link: Link = { sourceSite: source_site, targetSite: target_site, policy }
-    const expected = this.#expectedOf(core.state.stream(caller.tenant, name), link)
-    if (first > expected) {
-      throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`)
-    }
-    return this.#append(caller, name, link, records, [])
-  }
-
-  /** L1. Of a link that brought nothing yet, 0. */
-  #expectedOf(stream: StreamState | undefined, link: Link): number {
-    return (stream && this.#core.state.link(stream, link)?.nextExpectedOffset) ?? 0
-  }
-
-  /**
-   * L2. Large batches in several frames, one after the other, as they need not fit into the log's memory together: what is stored of one
-   * is not sent again. Meanwhile another batch may bring the same records.
-   *
-   * @param applied origin offsets of the records that were appended before
-   */
-  #append(
-    caller: Caller,
-    name: string,
-    link: Link,
-    records: ReplicatedRecords,
-    applied: readonly number[],
-  ): Decision<ReplicaApplyReply, Change> {
-    const core = this.#core
-    const first = records[0]!.origin_offset
-    const expected = this.#expectedOf(core.state.stream(caller.tenant, name), link)
-    const fresh = records.slice(Math.max(0, expected - first))
-    const bodies = fresh.length === 0 ? fresh : ofOneFrame(fresh)
-    const appended = [...applied, ...bodies.map(({ origin_offset }) => origin_offset)]
-    const reply = (): ReplicaApplyReply => ({
-      api_version: 'v1',
-      stream: name,
-      applied: appended.length,
-      skipped: records.length - appended.length,
-      next_expected_offset: Math.max(expected, first + records.length),
-      target_watermark: core.state.stream(caller.tenant, name)?.visibleNext ?? 0,
-      applied_origin_offsets: appended,
-      acknowledgement: core.acknowledgement,
-    })
-    if (bodies.length === 0) return replied(reply())
-    const { before, frame } = this.#frameOf(caller, name, link, bodies)
-    if (bodies.length === fresh.length) return { kind: 'change', before, frame, reply }
-    return {
-      kind: 'read',
-      read: async () => {
-        for (const each of before) core.engine.appendSilently(each)
-        await core.store(frame, FAILURE)
-        return () => this.#append(caller, name, link, records, appended)
-      },
-    }
-  }
-
-  /** The creation of the stream before it, when it is not there yet: the records are lost with it. */
-  #frameOf(
-    caller: Caller,
-    name: string,
-    link: Link,
-    bodies: ReplicatedRecords,
-  ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
-    const core = this.#core
-    const stream = core.state.stream(caller.tenant, name)
-    const creation = stream === undefined ? this.#streams.creation(caller, name, DEFAULT_STREAM_CONFIG) : null
-    const before = creation === null ? [] : [...creation.before, creation.frame]
-    const firstOffset = stream?.nextOffset ?? 0
-    const replicated = {
-      streamNumber: stream?.number ?? core.state.streams.length + before.length - 1,
-      firstOffset,
-      ingestTimeMs: core.time.wallMs(),
-      ...link,
-      firstOriginOffset: bodies[0]!.origin_offset,
-      records: bodies.map((body) => ({
-        messageId: body.message_id,
-        payload: hex(body.payload_hex),
-        key: body.key_hex === undefined || body.key_hex === null ? null : hex(body.key_hex),
-        headers: body.headers ?? {},
-        eventTimeMs: body.event_time_ms,
-        sourceIngestTimeMs: body.ingest_time_ms,
+    const workers = this.#workersOf(caller)
+    return replied({
+      ...head,
+      status: statusOf(workers),
+      scheduler: { state: 'running', batches_under_way: this.#workers.underWay, batches_max: REPLICATION_BATCHES_MAX },
+      transport: transportOf(workers),
+      workers: workers.map(entryOf),
+      checkpoints: workers.map((worker) => ({
+        ...identityOf(worker),
+        next_offset: worker.next,
+        skipped_records: worker.stream.replicated?.shipment(worker.link).skippedRecords ?? 0,
       })),
+      targets,
+    })
+  }
+
+  async poll(caller: Caller): Promise<ReplicationPollReply> {
+    const workers = this.#configured()
+    const polled = this.#workersOf(caller).slice(0, POLLED_MAX)
+    const countsOf = (): { batches: number; records: number } => ({
+      batches: polled.reduce((sum, { shippedBatches }) => sum + shippedBatches, 0),
+      records: polled.reduce((sum, { shippedRecords }) => sum + shippedRecords, 0),
+    })
+    const before = countsOf()
+    await workers.settled(polled, REPLICATION_POLL_MS_MAX)
+    const now = countsOf()
+    return {
+      api_version: 'v1',
+      polled_workers: polled.length,
+      shipped_batches: now.batches - before.batches,
+      shipped_records: now.records - before.records,
+      failed_workers: polled.filter(({ failure }) => failure !== null).length,
+      workers: polled.map(entryOf),
+      transport: transportOf(polled),
     }
-    const payloadBytes = replicatedRecordsBytes(replicated)
-    if (payloadBytes > core.appender.payloadBytesMax) {
-      throw refuse(
-        'replica_apply_too_large',
-        `a single record must not exceed ${core.appender.payloadBytesMax} bytes`,
-        {
-          action: 'Shorten the record: it is too large in any batch.',
+  }
+
+  pause(caller: Caller, body: ReplicationControlBody): Decision<ReplicationControlReply, Change> {
+    return this.#control(caller, body, 'paused')
+  }
+
+  resume(caller: Caller, body: ReplicationControlBody): Decision<ReplicationControlReply, Change> {
+    return this.#control(caller, body, 'resumed')
+  }
+
+  #control(
+    caller: Caller,
+    body: ReplicationControlBody,
+    state: 'paused' | 'resumed',
+  ): Decision<ReplicationControlReply, Change> {
+    const core = this.#core
+    const workers = this.#controlled(caller, body)
+    const { stream } = workers[0]!
+    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
+    const { tenant, principal } = caller
+    const atMs = core.time.wallMs()
+    const reason = body.reason ?? null
+    const change = {
+      kind: `replication_${state}`,
+      at_ms: atMs,
+      tenant,
+      principal,
+      audit_offset: auditOffset,
+      stream_number: stream.number,
+      stream: stream.name,
+      source_site: body.source_site,
+      target_site: body.target_site,
+      reason,
+    } as const
+    const onTaken = (): void => {
+      for (const worker of this.#workers!.of(stream)) {
+        if (state === 'resumed') this.#workers!.resume(worker)
+        else if (worker.isPaused) worker.giveUpWaiting(null, 'its worker is paused')
+      }
+    }
+    return {
+      kind: 'change',
+      before,
+      frame: { ...core.changeFrame(change, 'finish'), onTaken },
+      reply: () => ({
+        api_version: 'v1',
+        control: {
+          tenant,
+          stream: stream.name,
+          source_site: body.source_site,
+          target_site: body.target_site,
+          state,
+          reason,
+          changed_by: principal,
+          changed_at_ms: atMs,
         },
-      )
+        summary: {
+          message: state === 'paused' ? 'the stream is not shipped until it is resumed' : 'the stream is shipped again',
+          lag_records: workers.reduce((most, { lagRecords }) => Math.max(most, lagRecords), 0),
+          workers: workers.map(entryOf),
+        },
+        acknowledgement: core.acknowledgement,
+      }),
     }
-    const frame: NewFrame<Change> = {
-      type: FRAME_RECORDS_REPLICATED,
-      payloadBytes,
-      encode: (target, at) => void encodeReplicatedRecords(target, at, replicated),
-      purpose: 'admit',
-      durability: core.localDisk,
-      onStored: () => {
-        const target = core.state.stream(caller.tenant, name)
-        if (target) core.makeVisible(target, firstOffset + bodies.length)
-      },
-    }
-    return { before, frame }
+  }
+
+  #controlled(caller: Caller, body: ReplicationControlBody): readonly ReplicationWorker[] {
+    const workers = this.#configured()
+    const isOwn = (body.tenant ?? caller.tenant) === caller.tenant
+    const stream = isOwn ? this.#core.state.stream(caller.tenant, body.stream) : undefined
+    const found = (stream ? workers.of(stream) : []).filter(
+      ({ link }) => link.sourceSite === body.source_site && link.targetSite === body.target_site,
+    )
+    if (found.length > 0) return found
+    throw refuse('replication_worker_not_found', 'no policy replicates a stream of this name between these sites')
+  }
+
+  #configured(): ReplicationWorkers {
+    if (this.#workers) return this.#workers
+    throw refuse('replication_not_configured', 'this node has no replication binding')
+  }
+
+  #workersOf(caller: Caller): ReplicationWorker[] {
+    const found: ReplicationWorker[] = []
+    for (const stream of this.#core.state.streamsOf(caller.tenant)) found.push(...(this.#workers?.of(stream) ?? []))
+    return found
+  }
+
+  // Publishers
+
+  /** C1. @throws BrokerError when the policy cannot be met now */
+  demand(stream: StreamState, name: string): void {
+    const worker = this.#workerOf(stream, name)
+    if (worker.isPaused) throw unavailable('the worker of the policy is paused')
+    if (worker.failure) throw unavailable('the target of the policy cannot be reached at present')
+    if (worker.isThrottled) throw unavailable('the tenant has sent as much to other sites as its quota allows')
+  }
+
+  /** Of records below `end` that are stored here. @throws BrokerError when the target does not have them in time */
+  acknowledged(stream: StreamState, name: string, end: number): Promise<ReplicationReceipt> {
+    if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
+    const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX
+    return this.#workerOf(stream, name).acknowledged(end, untilMs)
+  }
+
+  #workerOf(stream: StreamState, name: string): ReplicationWorker {
+    if (this.#workers === null)
+      throw unavailable('the stream asks for a replication policy, and the broker has no binding', NO_BINDING)
+    const policy = this.#core.policies.of(stream).find((each): each is ReplicationPolicy => each.name === name)
+    if (policy) return this.#workers.worker(stream, policy)
+    throw unavailable('the binding has no policy of this name for the stream', NO_BINDING)
   }
 }
 
-const hex = (hex: string | LongString) =>
-  hex instanceof LongString ? hex.bytes : ({ text: hex, encoding: 'hex' } as const)
+const NO_BINDING = {
+  action:
+    'Start the broker with a binding whose policy of this name names the stream, or publish to a stream of another durability.',
+}
 
-const payloadBytesOf = ({ payload_hex }: ReplicatedRecords[number]): number =>
-  payload_hex instanceof LongString ? payload_hex.bytes.byteLength : payload_hex.length / 2
+const NO_WORKERS: ReplicationGauges = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
 
-/** The first records, up to REPLICA_FRAME_PAYLOAD_BYTES together; one at least. */
-function ofOneFrame(records: ReplicatedRecords): ReplicatedRecords {
-  let bytes = 0
-  const end = records.findIndex((record) => (bytes += payloadBytesOf(record)) > REPLICA_FRAME_PAYLOAD_BYTES)
-  return end < 0 ? records : records.slice(0, Math.max(1, end))
+const unavailable = (message: string, options = INSPECT): BrokerError =>
+  refuse('replication_unavailable', message, options)
+
+const identityOf = ({ stream, link }: ReplicationWorker) => ({
+  tenant: stream.tenant,
+  stream: stream.name,
+  source_site: link.sourceSite,
+  target_site: link.targetSite,
+  policy: link.policy,
+})
+
+function entryOf(worker: ReplicationWorker): ReplicationWorkerEntry {
+  const { stream, link, failure } = worker
+  const paused = stream.replicated?.paused(link) ?? null
+  return {
+    ...identityOf(worker),
+    state: stateOf(worker),
+    lagging: worker.isLagging,
+    lag_records: worker.lagRecords,
+    lag_millis: worker.lagMs,
+    max_lag_records: worker.policy.maxLagRecords,
+    shipped_records: worker.shippedRecords,
+    shipped_batches: worker.shippedBatches,
+    last_shipped_at_ms: worker.lastShippedAtMs,
+    attempts: worker.attempts,
+    last_error: failure && { code: failure.code, message: failure.message, at_ms: failure.atMs },
+    paused: paused && { reason: paused.reason, by: paused.principal, at_ms: paused.atMs },
+  }
+}
+
+function stateOf(worker: ReplicationWorker): string {
+  if (worker.isPaused) return 'paused'
+  if (worker.failure) return 'failing'
+  if (worker.isThrottled) return 'throttled'
+  return worker.isBehind ? 'shipping' : 'idle'
+}
+
+function statusOf(workers: readonly ReplicationWorker[]): string {
+  if (workers.some(({ failure, isPaused }) => failure !== null && !isPaused)) return 'failing'
+  if (workers.some(({ isLagging }) => isLagging)) return 'lagging'
+  return workers.length > 0 && workers.every(({ isPaused }) => isPaused) ? 'paused' : 'running'
+}
+
+function transportOf(workers: readonly ReplicationWorker[]): ReplicationPollReply['transport'] {
+  const failures = workers.flatMap(({ failure }) => failure ?? [])
+  const last = failures.toSorted((a, b) => b.atMs - a.atMs)[0]
+  const isUsed = workers.some(({ lastShippedAtMs }) => lastShippedAtMs !== null)
+  return {
+    state: last ? 'failing' : isUsed ? 'ok' : 'idle',
+    last_error: last ? { code: last.code, message: last.message, at_ms: last.atMs } : null,
+  }
 }

@@ -15,10 +15,12 @@ import type {
   CreateStreamReply,
   PublishBatchReply,
   PublishReply,
+  ReplicationReceipt,
   StreamListReply,
   StreamReply,
   StreamSummary,
 } from '../wire/record-answers.ts'
+import { POLICY_DURABILITY } from '../wire/requests.ts'
 import type { CreateStreamBody } from '../wire/requests.ts'
 import type { RecordDurability } from '../durability.ts'
 import { VOLATILE } from '../engine/core.ts'
@@ -34,6 +36,16 @@ interface Class {
   /** Whether the publisher waits for it. */
   readonly waits: boolean
   readonly acknowledgement: Acknowledgement
+  /** Whose target has to have it, too. */
+  readonly policy: string | null
+}
+
+/** Where records go, too, before their publisher is answered. */
+export interface Targets {
+  /** @throws BrokerError when the target of a policy cannot be reached now */
+  demand(stream: StreamState, policy: string): void
+  /** Of records below `end`. @throws BrokerError when the target does not have them in time */
+  acknowledged(stream: StreamState, policy: string, end: number): Promise<ReplicationReceipt>
 }
 
 /** A record of a batch that can be stored as it asks. */
@@ -45,10 +57,12 @@ interface Storable {
 export class Streams {
   readonly #core: Core
   readonly #quotas: TenantQuotas
+  readonly #targets: Targets
 
-  constructor(core: Core, quotas: TenantQuotas) {
+  constructor(core: Core, quotas: TenantQuotas, targets: Targets) {
     this.#core = core
     this.#quotas = quotas
+    this.#targets = targets
   }
 
   create(caller: Caller, name: string, body: CreateStreamBody): Decision<CreateStreamReply, Change> {
@@ -160,11 +174,11 @@ export class Streams {
     return this.#core.stream(caller, name, 'stream_not_found')
   }
 
-  #changing<Reply>(
+  #changing<Reply extends object>(
     stream: StreamState,
     records: readonly NewRecord[],
     ingestTimeMs: number,
-    { durability, waits }: Class,
+    { durability, waits, policy }: Class,
     bytes: number,
     reply: () => Reply,
   ): Decision<Reply, Change> {
@@ -188,6 +202,7 @@ export class Streams {
         core.makeVisible(stream, nextOffset)
       },
     }
+    if (policy !== null) return this.#replicated(stream, frame, policy, nextOffset, reply)
     if (waits) return { kind: 'change', frame, reply }
     const onTaken = (): void => {
       published()
@@ -196,12 +211,32 @@ export class Streams {
     return { kind: 'change', frame: { ...frame, onTaken }, reply, isToldAtOnce: true }
   }
 
+  /** Answered when the target has it, too. */
+  #replicated<Reply extends object>(
+    stream: StreamState,
+    frame: NewFrame<Change>,
+    policy: string,
+    end: number,
+    reply: () => Reply,
+  ): Decision<Reply, Change> {
+    return {
+      kind: 'read',
+      read: async () => {
+        await this.#core.store(frame, 'internal_error')
+        const receipt = await this.#targets.acknowledged(stream, policy, end)
+        return () => ({ kind: 'reply', reply: { ...reply(), replication_receipt: receipt }, isToldAtOnce: true })
+      },
+    }
+  }
+
   #classOf(stream: StreamState, asked: RecordDurability | null): Class {
     const core = this.#core
-    const named = asked ?? this.#defaultOf(stream)
+    const policy = asked === null ? policyOf(stream.config.default_durability) : null
+    if (policy !== null) this.#targets.demand(stream, policy)
+    const named = policy === null ? (asked ?? this.#defaultOf(stream)) : 'local-sync'
     const acknowledgement = core.acknowledgementOf(named)
     const durability = named === 'local-append' ? 'append' : named === 'volatile' ? 'volatile' : 'sync'
-    return { durability, waits: named !== 'volatile', acknowledgement }
+    return { durability, waits: named !== 'volatile', acknowledgement, policy }
   }
 
   /** An error, too, when it cannot be as durable as it asks. */
@@ -220,20 +255,18 @@ export class Streams {
     const name = stream.config.default_durability
     if (name === 'memory') return 'volatile'
     if (name === 'local-disk') return core.localDiskDurability
-    if (name === 'local-quorum' && core.hasReplicas) return 'local-quorum'
-    const [message, action] = name === 'local-quorum' ? NO_REPLICAS : NO_BINDING
-    throw refuse('replication_unavailable', message, { action })
+    if (core.hasReplicas) return 'local-quorum'
+    throw refuse('replication_unavailable', NO_REPLICAS, {
+      action: 'Start the broker with replica directories, or publish to a stream of another durability.',
+    })
   }
 }
 
-const NO_REPLICAS = [
-  'the stream asks for a quorum of directories, and the broker has only one',
-  'Start the broker with replica directories, or publish to a stream of another durability.',
-] as const
-const NO_BINDING = [
-  'the stream asks for a replication policy that the broker has no binding for',
-  'Publish to a stream of another durability.',
-] as const
+const NO_REPLICAS = 'the stream asks for a quorum of directories, and the broker has only one'
+
+/** Null: it is none. */
+const policyOf = (durability: string): string | null =>
+  durability.startsWith(POLICY_DURABILITY) ? durability.slice(POLICY_DURABILITY.length) : null
 
 function recordOf({ messageId, payload, key, headers, eventTimeMs }: PublishInput, ingestTimeMs: number): NewRecord {
   return { messageId, payload, key, headers, eventTimeMs: eventTimeMs ?? ingestTimeMs }
@@ -249,7 +282,7 @@ function strongest(classes: readonly Class[]): Class {
   return classes.reduce((best, each) => (rank(each) > rank(best) ? each : best), WEAKEST)
 }
 
-const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VOLATILE }
+const WEAKEST: Class = { durability: 'append', waits: false, acknowledgement: VOLATILE, policy: null }
 
-const rank = ({ durability, waits, acknowledgement }: Class): number =>
-  durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0
+const rank = ({ durability, waits, acknowledgement, policy }: Class): number =>
+  policy !== null ? 4 : durability === 'sync' ? (acknowledgement.durability === 'local-quorum' ? 3 : 2) : waits ? 1 : 0

@@ -128,6 +128,15 @@ function factsOf(change: Change): EventFacts | null {
       const { shift_ms } = change
       return facts({ ...change, stream: null }, change.kind, { shift_ms })
     }
+    case 'replication_skipped': {
+      const { source_site, target_site, policy, from_offset, to_offset, skipped_records } = change
+      return facts(change, change.kind, { source_site, target_site, policy, from_offset, to_offset, skipped_records })
+    }
+    case 'replication_paused':
+    case 'replication_resumed': {
+      const { source_site, target_site, reason } = change
+      return facts(change, change.kind, { source_site, target_site, reason })
+    }
     case 'audit':
       return facts(change, change.event_kind, change.detail)
     case 'init':
@@ -135,6 +144,8 @@ function factsOf(change: Change): EventFacts | null {
     case 'cursor_committed':
     case 'observation':
     case 'retained':
+    case 'replication_shipped':
+    case 'replica_skipped':
       return null
   }
 }

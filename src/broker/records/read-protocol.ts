@@ -10,6 +10,7 @@
  *   page        max payload bytes  records in JSON, comma between      PAGE_…
  *   events      1: lines           events, comma between, or lines     PAGE_…
  *   times       none               none                                event time of each, then ingest times, then payload bytes; NaN: unreadable
+ *   origins     max payload bytes  as a page, for another site         PAGE_…
  *   raw         none               records as they stand in frames     begin in the text, end of each record, then ingest time of each
  */
 import type { Failure, Readable } from './frame-source.ts'
@@ -19,12 +20,14 @@ export const READ_PAGE = 2
 export const READ_EVENTS = 3
 export const READ_TIMES = 4
 export const READ_RAW = 5
+export const READ_ORIGINS = 6
 export type ReadKind =
   | typeof READ_DELIVERIES
   | typeof READ_PAGE
   | typeof READ_EVENTS
   | typeof READ_TIMES
   | typeof READ_RAW
+  | typeof READ_ORIGINS
 
 export const REQUEST_NUMBERS = 4
 
@@ -44,6 +47,7 @@ export function answerNumbers(kind: ReadKind, places: number): number {
       return 1 + places
     case READ_PAGE:
     case READ_EVENTS:
+    case READ_ORIGINS:
       return PAGE_NUMBERS
     case READ_TIMES:
       return 3 * places

@@ -21,6 +21,7 @@ import {
   PAGE_RETURNED,
   READ_DELIVERIES,
   READ_EVENTS,
+  READ_ORIGINS,
   READ_PAGE,
   READ_RAW,
   READ_TIMES,
@@ -110,6 +111,8 @@ export class RecordReader {
         return this.#deliveries()
       case READ_PAGE:
         return this.#page(argument)
+      case READ_ORIGINS:
+        return this.#page(argument, true)
       case READ_EVENTS:
         return this.#events(argument === 1)
       case READ_TIMES:
@@ -138,7 +141,7 @@ export class RecordReader {
   }
 
   /** @param maxPayloadBytes Infinity: none */
-  #page(maxPayloadBytes: number): void {
+  #page(maxPayloadBytes: number, asOrigins = false): void {
     const text = this.#text
     let returned = 0
     let payloadBytes = 0
@@ -153,7 +156,7 @@ export class RecordReader {
       }
       if (sum > maxPayloadBytes) this.#set(PAGE_FIRST_EXCEEDS, 1)
       if (returned > 0) this.#separate(COMMA)
-      this.#records.render(text)
+      this.#records.render(text, asOrigins)
       returned += 1
       payloadBytes = sum
     }

@@ -16,6 +16,7 @@ import {
   PAGE_RETURNED,
   READ_DELIVERIES,
   READ_EVENTS,
+  READ_ORIGINS,
   READ_PAGE,
   READ_RAW,
   READ_TIMES,
@@ -128,6 +129,19 @@ export class RecordReads {
   ): Promise<Page> {
     const plan = planOf(index, start, end, maxRecords, holes)
     const answer = await this.#ask(READ_EVENTS, true, format === 'ndjson' ? 1 : 0, plan, maxRecords)
+    return pageOf(start, plan, answer)
+  }
+
+  /** A page as another site takes it: see `ReplicatedRecord`. */
+  async originsPage(
+    index: RecordIndex,
+    start: number,
+    end: number,
+    { maxRecords, maxPayloadBytes }: PageLimits,
+    holes: IntervalSet,
+  ): Promise<Page> {
+    const plan = planOf(index, start, end, maxRecords, holes)
+    const answer = await this.#ask(READ_ORIGINS, false, maxPayloadBytes ?? Infinity, plan, maxRecords)
     return pageOf(start, plan, answer)
   }
 

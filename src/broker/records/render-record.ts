@@ -1,4 +1,4 @@
-/** A record as users see it: see `RecordReply`. */
+/** A record as users see it: see `RecordReply`; or as it is sent to another site: see `ReplicatedRecord`. */
 import type { RecordCursor } from '../frames.ts'
 import { ESCAPED_BYTES_MAX, NUMBER_BYTES_MAX } from './json-text.ts'
 import type { JsonText } from './json-text.ts'
@@ -6,6 +6,7 @@ import type { JsonText } from './json-text.ts'
 const ascii = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, 'latin1'))
 
 const OFFSET = ascii('{"offset":')
+const ORIGIN_OFFSET = ascii('{"origin_offset":')
 const MESSAGE_ID = ascii(',"message_id":')
 const PAYLOAD_HEX = ascii(',"payload_hex":')
 const KEY_HEX = ascii(',"key_hex":')
@@ -27,13 +28,14 @@ export function renderRecord(
   record: RecordCursor,
   offset: number,
   ingestTimeMs: number,
+  asOrigin = false,
 ): void {
   // A header takes 4 bytes of punctuation and two quotes' worth of strings, and its lengths take 8 bytes in the frame.
   const stringBytes = record.keyAt - record.messageIdAt + record.headersEnd - record.headersAt
   const hexBytes = record.keyEnd - record.keyAt + record.payloadBytes
   text.reserve(FIXED_BYTES_MAX + ESCAPED_BYTES_MAX * stringBytes + 2 * hexBytes)
 
-  text.ascii(OFFSET)
+  text.ascii(asOrigin ? ORIGIN_OFFSET : OFFSET)
   text.number(offset)
   text.ascii(MESSAGE_ID)
   text.string(payload, record.messageIdAt, record.messageIdEnd)

@@ -12,7 +12,8 @@ export interface FoundRecord {
   readonly ingestTimeMs: number
   /** Null: it was found. */
   find(offset: number, segmentBase: number, place: number): Failure | null
-  render(text: JsonText): void
+  /** @param asOrigin for another site */
+  render(text: JsonText, asOrigin?: boolean): void
 }
 
 /** Where frames come from: FrameSource, or the memory of the log. */
@@ -63,9 +64,9 @@ export class StoredRecords implements FoundRecord {
     return this.#records.seek(offset - this.#records.firstOffset) ? null : NO_RECORD
   }
 
-  render(text: JsonText): void {
+  render(text: JsonText, asOrigin = false): void {
     const { record, firstOffset, ingestTimeMs, number } = this.#records
-    renderRecord(text, this.#payload, record, firstOffset + number, ingestTimeMs)
+    renderRecord(text, this.#payload, record, firstOffset + number, ingestTimeMs, asOrigin)
   }
 
   /** The record as it stands in its frame. */

@@ -1,6 +1,7 @@
 /** What a rare change does to the state: live when its frame was taken, at a start when it is read. There is no other place for it. */
 import type { Change } from '../frames/change.ts'
 import { eventTimeOf } from '../records/audit-event.ts'
+import type { Link, Sites } from './replication-state.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { BrokerState, Group, Place, StreamState } from './state.ts'
 
@@ -72,10 +73,41 @@ function applyFacts(state: BrokerState, change: Change): boolean {
     case 'clock_set':
       state.applyClockSet(change.set_to_ms, change.shift_ms)
       return true
+    case 'replication_shipped':
+      return withStream(state, change, ({ replication }) =>
+        replication.applyShipped(linkOf(change), change.next_offset),
+      )
+    case 'replication_skipped':
+      return withStream(state, change, ({ replication }) =>
+        replication.applySkipped(linkOf(change), change.to_offset, change.skipped_records),
+      )
+    case 'replication_paused':
+      return withStream(state, change, ({ replication }) => {
+        const { reason, principal, at_ms: atMs } = change
+        replication.applyPaused({ sites: sitesOf(change), reason, principal, atMs })
+      })
+    case 'replication_resumed':
+      return withStream(state, change, ({ replication }) => replication.applyResumed(sitesOf(change)))
+    case 'replica_skipped':
+      return withStream(state, change, ({ replication }) => {
+        const { next_expected_offset: next, origin_created_at_ms: createdAtMs } = change
+        replication.applyBrought(linkOf(change), { next, count: 0, createdAtMs })
+      })
     case 'audit':
       return true
   }
 }
+
+interface NamesSites {
+  readonly source_site: string
+  readonly target_site: string
+}
+
+const sitesOf = (change: NamesSites): Sites => ({ sourceSite: change.source_site, targetSite: change.target_site })
+const linkOf = (change: NamesSites & { readonly policy: string }): Link => ({
+  ...sitesOf(change),
+  policy: change.policy,
+})
 
 function withStream(
   state: BrokerState,

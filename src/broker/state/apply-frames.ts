@@ -90,8 +90,12 @@ function applyReplicated(state: BrokerState, frame: Frame, place: Place): boolea
   const origin = decodeOrigin(frame.payload)
   const stream = origin && applyRecords(state, frame, place)
   if (!origin || !stream) return false
-  const { sourceSite, targetSite, policy, firstOriginOffset } = origin
-  state.applyReplicated(stream, { sourceSite, targetSite, policy }, firstOriginOffset + records.count)
+  const { sourceSite, targetSite, policy, firstOriginOffset, originOffsets, source } = origin
+  const { firstOffset, count } = records
+  const next = (originOffsets?.at(-1) ?? firstOriginOffset + count - 1) + 1
+  const link = { sourceSite, targetSite, policy }
+  stream.replication.applyBrought(link, { next, count, createdAtMs: source?.created_at_ms ?? null })
+  stream.replication.applyArrived([...(source?.via ?? []), sourceSite], firstOffset, firstOffset + count)
   return true
 }
 

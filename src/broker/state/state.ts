@@ -21,6 +21,7 @@ import { GroupState } from './group.ts'
 import type { LeaseRun } from './group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { keptReason } from './reasons.ts'
+import { StreamReplication } from './replication-state.ts'
 import { SortedByName } from './sorted-by-name.ts'
 
 export const AUDIT_STREAM = 'system.audit'
@@ -73,20 +74,6 @@ export interface RecordsBrought {
   readonly payloadBytesOf: (number: number) => number
 }
 
-/** From which site to which, and under which policy. */
-export interface Link {
-  readonly sourceSite: string
-  readonly targetSite: string
-  readonly policy: string
-}
-
-/** What a source site has brought into a stream so far. */
-export interface ReplicationLink {
-  readonly stream: StreamState
-  readonly link: Link
-  readonly nextExpectedOffset: number
-}
-
 export class Group {
   readonly number: number
   readonly name: string
@@ -119,6 +106,8 @@ export class StreamState {
   holes = new IntervalSet()
   /** Dead letters that were put back into their source. */
   redriven = new IntervalSet()
+  /** Null: it was never replicated, from elsewhere or to elsewhere. */
+  replicated: StreamReplication | null = null
   nextOffset = 0
   visibleNext = 0
   /** What is below was removed by retention. */
@@ -138,6 +127,11 @@ export class StreamState {
     this.name = name
     this.config = config
     this.createdAtMs = createdAtMs
+  }
+
+  /** Made when it is asked for first. */
+  get replication(): StreamReplication {
+    return (this.replicated ??= new StreamReplication())
   }
 
   /** S1 */
@@ -184,7 +178,6 @@ export class BrokerState {
   /** Claims of groups that come into being are numbered from here on: above those of all that were deleted. */
   claimNumbersUsed = 0
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
-  readonly links = new Map<string, ReplicationLink>()
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
   eventsLost = 0
   /** Over all groups. A lease that has just ended is counted until `expire` has met it. */
@@ -214,10 +207,6 @@ export class BrokerState {
     return groups.filter(({ queue }) => queue.nextDueMs <= nowMs)
   }
 
-  link(stream: StreamState, link: Link): ReplicationLink | undefined {
-    return this.links.get(linkKey(stream, link))
-  }
-
   // Frames
 
   applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
@@ -242,7 +231,6 @@ export class BrokerState {
   applyStreamDeleted(stream: StreamState): void {
     const { number, tenant, name } = stream
     for (const group of stream.groups.values()) this.applyGroupDeleted(group)
-    for (const [key, link] of this.links) if (link.stream === stream) this.links.delete(key)
     this.streams[number] = undefined
     this.streamCount -= 1
     this.#byTenant.get(tenant)?.delete(name)
@@ -330,10 +318,6 @@ export class BrokerState {
     return true
   }
 
-  applyReplicated(stream: StreamState, link: Link, nextExpectedOffset: number): void {
-    this.links.set(linkKey(stream, link), { stream, link, nextExpectedOffset })
-  }
-
   /** Copies of dead letters that are back where they came from. */
   applyRedriven(from: StreamState, offsets: readonly number[]): void {
     for (const offset of offsets) if (offset >= from.floor) from.redriven.add(offset, offset + 1)
@@ -414,6 +398,7 @@ export class BrokerState {
     stream.floor = Math.max(stream.floor, floor)
     stream.index.dropBelow(stream.floor)
     stream.redriven.remove(0, stream.floor)
+    stream.replicated?.dropBelow(stream.floor)
     for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
   }
 
@@ -458,6 +443,3 @@ export class BrokerState {
 /** Whether a policy acts on a lease that had ended before: then that is how the attempt ended. */
 const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
   queue.find(offset, attempt, atMs).kind === 'expired'
-
-const linkKey = ({ number }: StreamState, { sourceSite, targetSite, policy }: Link): string =>
-  JSON.stringify([number, sourceSite, targetSite, policy])

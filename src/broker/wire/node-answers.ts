@@ -1,30 +1,97 @@
 /** What the broker answers about itself and its part in replication. */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
-import { Acknowledgement, ApiVersion } from './answers.ts'
+import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
+
+const workerFields = {
+  tenant: Type.String(),
+  stream: Type.String(),
+  source_site: Type.String(),
+  target_site: Type.String(),
+  policy: Type.String(),
+}
+const ReplicationError = nullable(Type.Object({ code: Type.String(), message: Type.String(), at_ms: Type.Integer() }))
+
+export const ReplicationWorkerEntry = Type.Object({
+  ...workerFields,
+  state: Type.String({ description: 'idle, shipping, failing, throttled or paused' }),
+  lagging: Type.Boolean({ description: 'further behind than the policy holds retention for' }),
+  lag_records: Type.Integer({ description: 'records that have still to go' }),
+  lag_millis: Type.Integer({ description: 'how long the first of them does, about' }),
+  max_lag_records: nullable(Type.Integer()),
+  shipped_records: Type.Integer({ description: 'since the node was started, as the next two' }),
+  shipped_batches: Type.Integer(),
+  last_shipped_at_ms: nullable(Type.Integer()),
+  attempts: Type.Integer({ description: 'failures since the last success' }),
+  last_error: ReplicationError,
+  paused: nullable(Type.Object({ reason: nullable(Type.String()), by: Type.String(), at_ms: Type.Integer() })),
+})
+export type ReplicationWorkerEntry = Static<typeof ReplicationWorkerEntry>
+
+const transport = { state: Type.String({ description: 'idle, ok or failing' }) }
 
 export const ReplicationStatusReply = Type.Object({
   api_version: ApiVersion,
-  status: Type.String({ description: 'not_configured without a binding' }),
+  status: Type.String({ description: 'not_configured without a binding; running, paused, lagging or failing' }),
   node_id: Type.String(),
   runtime_boundary: Type.String(),
-  scheduler: Type.Object({ state: Type.String() }),
-  transport: Type.Object({ state: Type.String() }),
-  workers: Type.Array(Type.Unknown()),
-  checkpoints: Type.Array(Type.Unknown()),
+  scheduler: Type.Object({
+    state: Type.String(),
+    batches_under_way: Type.Optional(Type.Integer()),
+    batches_max: Type.Optional(Type.Integer()),
+  }),
+  transport: Type.Object({ ...transport, last_error: Type.Optional(ReplicationError) }),
+  workers: Type.Array(ReplicationWorkerEntry),
+  checkpoints: Type.Array(
+    Type.Object({
+      ...workerFields,
+      next_offset: Type.Integer({ description: 'the target has what is below' }),
+      skipped_records: Type.Integer({ description: 'records that were removed before they were sent' }),
+    }),
+  ),
   targets: Type.Array(
     Type.Object({
-      tenant: Type.String(),
-      stream: Type.String(),
-      source_site: Type.String(),
-      target_site: Type.String(),
-      policy: Type.String(),
+      ...workerFields,
       next_expected_offset: Type.Integer(),
       target_watermark: Type.Integer(),
+      skipped_records: Type.Integer({ description: 'records that the source did not send' }),
     }),
   ),
 })
 export type ReplicationStatusReply = Static<typeof ReplicationStatusReply>
+
+export const ReplicationPollReply = Type.Object({
+  api_version: ApiVersion,
+  polled_workers: Type.Integer(),
+  shipped_batches: Type.Integer(),
+  shipped_records: Type.Integer(),
+  failed_workers: Type.Integer(),
+  workers: Type.Array(ReplicationWorkerEntry),
+  transport: Type.Object({ ...transport, last_error: ReplicationError }),
+})
+export type ReplicationPollReply = Static<typeof ReplicationPollReply>
+
+export const ReplicationControlReply = Type.Object({
+  api_version: ApiVersion,
+  control: Type.Object({
+    tenant: Type.String(),
+    stream: Type.String(),
+    source_site: Type.String(),
+    target_site: Type.String(),
+    state: Type.String({ description: 'paused or resumed' }),
+    reason: nullable(Type.String()),
+    changed_by: Type.String(),
+    changed_at_ms: Type.Integer(),
+  }),
+  summary: Type.Object({
+    message: Type.String(),
+    lag_records: Type.Integer(),
+    workers: Type.Array(ReplicationWorkerEntry),
+  }),
+  acknowledgement: Acknowledgement,
+})
+export type ReplicationControlReply = Static<typeof ReplicationControlReply>
+
 export const ReplicaApplyReply = Type.Object({
   api_version: ApiVersion,
   stream: Type.String(),

@@ -105,11 +105,23 @@ const publishFields = {
   ingest_time_ms: Type.Integer(),
   payload_bytes: Type.Integer(),
 }
+/** Of a publish whose durability is a replication policy. */
+export const ReplicationReceipt = Type.Object({
+  policy: Type.String(),
+  source_site: Type.String(),
+  target_site: Type.String(),
+  next_expected_offset: Type.Integer({ description: 'the target has what is below' }),
+  target_watermark: Type.Integer({ description: 'next offset of the stream there' }),
+  acknowledged_at_ms: Type.Integer(),
+})
+export type ReplicationReceipt = Static<typeof ReplicationReceipt>
+
 export const PublishReply = Type.Object({
   api_version: ApiVersion,
   stream: Type.String(),
   ...publishFields,
   acknowledgement: Acknowledgement,
+  replication_receipt: Type.Optional(ReplicationReceipt),
 })
 export type PublishReply = Static<typeof PublishReply>
 
@@ -128,6 +140,7 @@ export const PublishBatchReply = Type.Object({
   ),
   ingest_time_ms: Type.Integer(),
   acknowledgement: Acknowledgement,
+  replication_receipt: Type.Optional(ReplicationReceipt),
 })
 export type PublishBatchReply = Static<typeof PublishBatchReply>
 

@@ -19,6 +19,7 @@ import {
   OFFSET_MAX,
   REDRIVE_RECORDS_MAX,
   REPLICA_APPLY_RECORDS_MAX,
+  REPLICATION_SITES_MAX,
 } from '../limits.ts'
 import {
   HEADERS_SIZE_RULE,
@@ -84,7 +85,7 @@ const FailurePolicyBody = Type.Object(
   },
   closed,
 )
-const POLICY_DURABILITY = 'replication-policy:'
+export const POLICY_DURABILITY = 'replication-policy:'
 const DURABILITY_RULE = `must be memory, local-disk, local-quorum or ${POLICY_DURABILITY}<name>`
 const isDefaultDurability = (text: string): boolean =>
   ['memory', 'local-disk', 'local-quorum'].includes(text) ||
@@ -217,6 +218,12 @@ const replicatedRecord = <Bytes extends TSchema>(Bytes: Bytes) =>
     },
     closed,
   )
+const RANGE_RULE = 'must be [from, to) pairs of offsets, from below to'
+const Range = Type.Refine(
+  Type.Array(Offset, { minItems: 2, maxItems: 2, description: RANGE_RULE }),
+  ([from, to]) => from! < to!, // there are two
+  () => RANGE_RULE,
+)
 const applying = <Item extends TSchema>(Item: Item) =>
   Type.Object(
     {
@@ -225,7 +232,13 @@ const applying = <Item extends TSchema>(Item: Item) =>
       policy: Name,
       tenant: optional(Name),
       stream: StreamName,
-      records: Type.Array(Item, { minItems: 1, maxItems: REPLICA_APPLY_RECORDS_MAX }),
+      origin_first_offset: optional(Offset),
+      skipped_ranges: optional(Type.Array(Range, { maxItems: REPLICA_APPLY_RECORDS_MAX })),
+      /** When the stream was created at the source: a later one of its name is another, whose offsets begin anew. */
+      origin_created_at_ms: optional(Unsigned),
+      /** Sites that the records passed through before the source. */
+      via_sites: optional(Type.Array(Name, { maxItems: REPLICATION_SITES_MAX })),
+      records: Type.Array(Item, { maxItems: REPLICA_APPLY_RECORDS_MAX }),
     },
     closed,
   )

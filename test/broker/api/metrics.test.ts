@@ -14,6 +14,7 @@ const gauges: BrokerGauges = {
   waitingClaims: 6,
   framesInFlight: 7,
   degraded: 1,
+  replication: { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 },
   readErrors: 8,
   clockOffsetMs: 8,
   sleptMs: 9500,

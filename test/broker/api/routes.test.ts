@@ -31,6 +31,7 @@ const published = {
   headers: {},
   durability: null,
 }
+const controlBody = { stream: 'orders', source_site: 'a', target_site: 'b', tenant: 'local', reason: 'maintenance' }
 const applyBody = {
   source_site: 'a',
   target_site: 'b',
@@ -120,6 +121,9 @@ const rows: readonly Row[] = [
     200,
   ],
   ['GET', '/v1/replication/status', undefined, 'replicationStatus', [], 200],
+  ['POST', '/v1/replication/workers/poll', undefined, 'pollReplication', [], 200],
+  ['POST', '/v1/replication/workers/pause', controlBody, 'pauseReplication', [controlBody], 200],
+  ['POST', '/v1/replication/workers/resume', controlBody, 'resumeReplication', [controlBody], 200],
   ['POST', '/v1/replication/target/apply', applyBody, 'applyReplica', [applyBody], 200],
   ['GET', '/v1/audit/events', undefined, 'audit', [audit], 200],
   ['GET', '/v1/audit/export', undefined, 'audit', [{ ...audit, format: 'ndjson' }], 200, 'application/x-ndjson'],
@@ -177,7 +181,7 @@ describe('the broker’s routes', () => {
     it('is in the table once, with a permission', () => {
       const table = brokerRoutes(enough).map(([method, path, permission]) => `${method} ${path} ${permission}`)
       assert.deepEqual(new Set(table).size, table.length)
-      assert.equal(table.length, rows.length + ['health', 'claims', 'poll', 'pause', 'resume', 'metrics'].length)
+      assert.equal(table.length, rows.length + ['health', 'claims', 'metrics'].length)
       assert.deepEqual(
         table.filter((line) => line.endsWith(' public')),
         ['GET /health public'],
@@ -267,23 +271,18 @@ describe('the broker’s routes', () => {
     })
   })
 
-  describe('replication without a binding', () => {
-    const control = { stream: 'orders', source_site: 'a', target_site: 'b', tenant: 'local', reason: 'maintenance' }
+  describe('POST /v1/replication/workers/…', () => {
     for (const verb of ['pause', 'resume'])
-      it(`answers replication_not_configured to ${verb}, once the request is right`, async () => {
+      it(`${verb} needs stream, source_site and target_site`, async () => {
         const path = `/v1/replication/workers/${verb}`
-        assertRefused(await broker.ask('POST', path, { body: control }), 409, 'replication_not_configured')
         for (const field of ['stream', 'source_site', 'target_site']) {
-          const body = { ...control, [field]: null }
+          const body = { ...controlBody, [field]: null }
           assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_request')
         }
         assertRefused(await broker.ask('POST', path), 400, 'invalid_request')
       })
-    it('answers replication_not_configured to poll, and invalid_payload when it has a body', async () => {
+    it('poll takes no body: else invalid_payload', async () => {
       const path = '/v1/replication/workers/poll'
-      assertRefused(await broker.ask('POST', path), 409, 'replication_not_configured')
-      assertRefused(await broker.ask('POST', path, { body: '' }), 409, 'replication_not_configured')
-      assertRefused(await broker.ask('POST', path, { body: {} }), 409, 'replication_not_configured')
       for (const body of ['{"a":1}', '[]', 'x', 'null']) {
         assertRefused(await broker.ask('POST', path, { body }), 400, 'invalid_payload')
       }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import { openAccess } from '../../../src/broker/api/access.ts'
 import { brokerService } from '../../../src/broker/api/routes.ts'
+import { replicationReplies } from './replication-replies.ts'
 import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
@@ -303,27 +304,7 @@ export const REPLIES: Replies = {
   },
   quarantine: { stream: 'orders', incident_count: 1, incidents: [incident] },
   acknowledgeQuarantine: { ...incident, state: 'acknowledged', acknowledged_by: 'ops', acknowledgement },
-  replicationStatus: {
-    api_version,
-    status: 'not_configured',
-    node_id: 'node-1',
-    runtime_boundary: 'single-node',
-    scheduler: { state: 'stopped' },
-    transport: { state: 'none' },
-    workers: [],
-    checkpoints: [],
-    targets: [
-      {
-        tenant: 'local',
-        stream: 'orders',
-        source_site: 'a',
-        target_site: 'b',
-        policy: 'dr',
-        next_expected_offset: 1,
-        target_watermark: 1,
-      },
-    ],
-  },
+  ...replicationReplies,
   applyReplica: {
     api_version,
     stream: 'orders',

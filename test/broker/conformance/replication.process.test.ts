@@ -158,6 +158,52 @@ describe('POST /v1/replication/target/apply', () => {
     assertRefused(await post('/target/apply', batch(name, records(3, 4))), 409, 'replica_apply_gap', /\b2\b/)
     assert.equal((await broker.stream(name).describe()).next_offset, 2)
   })
+  it('with skipped_ranges or origin_first_offset passes over what the source does not have, and notes it', async () => {
+    const name = newName()
+    await apply(name, records(0, 2))
+    const reply = await apply(name, [record(3), record(6)], {
+      skipped_ranges: [
+        [4, 6],
+        [2, 3],
+        [7, 9],
+      ],
+    })
+    assert.deepEqual([reply.applied_origin_offsets, reply.next_expected_offset], [[3, 6], 9])
+    assert.equal((await apply(name, [record(3), record(6)], { skipped_ranges: [[4, 6]] })).applied, 0)
+    assert.equal((await apply(name, records(9, 10))).applied, 1)
+    assertRefused(await post('/target/apply', batch(name, records(20, 21))), 409, 'replica_apply_gap', /\b10\b/)
+    assert.equal((await apply(name, records(20, 21), { origin_first_offset: 20 })).next_expected_offset, 21)
+    assert.equal((await apply(name, [], { skipped_ranges: [[21, 25]] })).next_expected_offset, 25)
+    const { targets } = await broker.get('/v1/replication/status', ReplicationStatusReply)
+    const mine = targets.find((target) => target.stream === name)
+    assert.deepEqual([mine?.next_expected_offset, mine?.skipped_records], [25, 19])
+    const stored = (await broker.stream(name).replay()).records.map(({ message_id }) => message_id)
+    assert.deepEqual(stored, ['m-0', 'm-1', 'm-3', 'm-6', 'm-9', 'm-20'])
+    await broker.restart()
+    const again = await broker.get('/v1/replication/status', ReplicationStatusReply)
+    assert.deepEqual(
+      again.targets.filter((target) => target.stream === name),
+      [mine],
+    )
+  })
+  it('refuses ranges that make no sense, records that were here before, and those of a stream that was replaced', async () => {
+    const name = newName()
+    const bad = [
+      { skipped_ranges: [[2, 1]] },
+      { skipped_ranges: [[0]] },
+      { skipped_ranges: [[0, 1]] },
+      { skipped_ranges: [[5, 6]] },
+      { origin_first_offset: 1 },
+      { via_sites: ['c', 'b'] },
+    ]
+    for (const more of bad) {
+      assertRefused(await post('/target/apply', batch(name, records(0, 2), more)), 400, 'replica_apply_invalid')
+    }
+    await apply(name, records(0, 2), { origin_created_at_ms: 10 })
+    assert.equal((await apply(name, records(0, 1), { origin_created_at_ms: 20 })).applied, 1)
+    const older = batch(name, records(2, 3), { origin_created_at_ms: 10 })
+    assertRefused(await post('/target/apply', older), 400, 'replica_apply_invalid')
+  })
   it('counts origin offsets by stream, source, target and policy, into an own stream beside local records', async () => {
     const stream = await broker.newStream()
     await stream.publish()
@@ -167,8 +213,8 @@ describe('POST /v1/replication/target/apply', () => {
     const mine = targets.filter((target) => target.stream === stream.name)
     const target = { tenant: 'local', stream: stream.name, target_site: 'b', policy: 'dr' }
     assert.deepEqual(mine, [
-      { ...target, source_site: 'a', next_expected_offset: 1, target_watermark: 3 },
-      { ...target, source_site: 'c', next_expected_offset: 1, target_watermark: 3 },
+      { ...target, source_site: 'a', next_expected_offset: 1, target_watermark: 3, skipped_records: 0 },
+      { ...target, source_site: 'c', next_expected_offset: 1, target_watermark: 3, skipped_records: 0 },
     ])
   })
   it('requires each of its fields: else 400 replica_apply_invalid, and nothing is applied', async () => {

@@ -77,8 +77,10 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
     events[tenant] = await auditAll(world, tenant)
     targets.push(...(await answered(world, broker.replicationStatus(caller))).targets)
   }
-  return { streams, events, targets }
+  return { streams, events, targets: targets.toSorted(byNames) }
 }
+
+const byNames = (a: object, b: object): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
 /** What is counted as groups change is what a look at all of them finds. */
 function assertTotals({ core: { state } }: BrokerWorld): void {
@@ -116,10 +118,11 @@ export function expectedDump(reference: Reference, nowMs: number, groupNames: re
         policy,
         next_expected_offset: next,
         target_watermark: stream.nextOffset,
+        skipped_records: 0,
       })
     }
   }
-  return { streams, events, targets }
+  return { streams, events, targets: targets.toSorted(byNames) }
 }
 
 function recordsOf(stream: RefStream): RefRecord[] {

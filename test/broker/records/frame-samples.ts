@@ -75,10 +75,14 @@ export const replicated: fc.Arbitrary<ReplicatedRecords> = fc
     head,
     plain({ sourceSite: text, targetSite: text, policy: text, firstOriginOffset: offset }),
     fc.array(fc.tuple(newRecord, timeMs), { minLength: 1, maxLength: 5 }),
+    fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 5, maxLength: 5 }),
+    fc.option(fc.record({ via: fc.array(text), created_at_ms: timeMs }, { noNullPrototype: true })),
   )
-  .map(([head, link, list]) => ({
+  .map(([head, link, list, gaps, source]) => ({
     ...head,
     ...link,
+    originOffsets: gaps[0] === 0 ? null : list.map((_, i) => link.firstOriginOffset + i + (gaps[i] ?? 0)),
+    source,
     records: list.map(([record, sourceIngestTimeMs]) => ({ ...record, sourceIngestTimeMs })),
   }))
 

@@ -111,13 +111,15 @@ describe('a frame of records', () => {
     fc.assert(
       fc.property(replicated, (frame) => {
         const payload = encodedReplicated(frame)
-        const { sourceSite, targetSite, policy, firstOriginOffset, records: list } = frame
+        const { sourceSite, targetSite, policy, firstOriginOffset, originOffsets, source, records: list } = frame
         const sourceIngestTimesMs = list.map(({ sourceIngestTimeMs }) => sourceIngestTimeMs)
         assert.deepEqual(decodeOrigin(payload), {
           sourceSite,
           targetSite,
           policy,
           firstOriginOffset,
+          originOffsets,
+          source,
           sourceIngestTimesMs,
         })
         assert.equal(decodeRecordsHead(payload)?.count, list.length)

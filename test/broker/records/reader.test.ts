@@ -173,6 +173,8 @@ describe('the reader', () => {
       targetSite: 'b',
       policy: 'dr',
       firstOriginOffset: 40,
+      originOffsets: null,
+      source: null,
       records: records.map((record) => ({ ...record, sourceIngestTimeMs: 5 })),
     }
     const payload = encoded(replicatedRecordsBytes(frame), (into, at) => encodeReplicatedRecords(into, at, frame))

@@ -1,0 +1,101 @@
+/**
+ * Which streams go to which other sites, and what of them has still to go. Source: contract "Broker".
+ *
+ * P1  what came from another site is sent on by a policy that forwards only, and never to a site where it was before
+ * P2  records that have still to go hold retention, until there are more of them than the policy waits for
+ */
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import type { IntervalSet } from '../interval-set.ts'
+import type { Link } from '../state/replication-state.ts'
+import { AUDIT_STREAM } from '../state/state.ts'
+import type { StreamState } from '../state/state.ts'
+
+const NONE: readonly never[] = []
+
+export class ReplicationPolicies {
+  readonly #all: readonly ReplicationPolicy[]
+  readonly #ofStream = new WeakMap<StreamState, readonly ReplicationPolicy[]>()
+
+  constructor(all: readonly ReplicationPolicy[]) {
+    this.#all = all
+  }
+
+  of(stream: StreamState): readonly ReplicationPolicy[] {
+    if (this.#all.length === 0) return NONE
+    const known = this.#ofStream.get(stream)
+    if (known) return known
+    const policies = this.#all.filter((policy) => isFor(policy, stream))
+    this.#ofStream.set(stream, policies)
+    return policies
+  }
+
+  /** Sets of offsets that are not sent: of records that are not there, and of those of P1. */
+  passedOver(stream: StreamState, policy: ReplicationPolicy): IntervalSet[] {
+    const sets = [stream.holes]
+    for (const { sites, offsets } of stream.replicated?.arrived() ?? NONE) {
+      if (!policy.forward || sites.includes(policy.targetSite)) sets.push(offsets)
+    }
+    return sets
+  }
+
+  /** Sets by the sites that their records passed through, of those that are sent on. */
+  forwarded(stream: StreamState, policy: ReplicationPolicy): { sites: readonly string[]; offsets: IntervalSet }[] {
+    if (!policy.forward) return []
+    return Array.from(stream.replicated?.arrived() ?? NONE).filter(({ sites }) => !sites.includes(policy.targetSite))
+  }
+
+  /** The first record that has still to go; `visibleNext` when there is none. @param next what is below has gone */
+  firstToGo(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
+    const sets = this.passedOver(stream, policy)
+    let at = Math.max(next, stream.floor)
+    for (let before = -1; before !== at;) {
+      before = at
+      for (const set of sets) at = set.firstGap(at)
+    }
+    return Math.min(at, Math.max(next, stream.visibleNext))
+  }
+
+  /** How many records have still to go. */
+  lagOf(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
+    return this.countBetween(stream, policy, Math.max(next, stream.floor), stream.visibleNext)
+  }
+
+  /** Records of [from, to) that are sent. */
+  countBetween(stream: StreamState, policy: ReplicationPolicy, from: number, to: number): number {
+    if (to <= from) return 0
+    let passed = 0
+    for (const set of this.passedOver(stream, policy)) passed += set.coveredBetween(from, to)
+    return Math.max(0, to - from - passed)
+  }
+
+  isLagging(policy: ReplicationPolicy, lag: number): boolean {
+    return policy.maxLagRecords !== null && lag > policy.maxLagRecords
+  }
+
+  /** P2. Retention leaves what is from here on; Infinity: it may take all. */
+  heldFrom(stream: StreamState): number {
+    let held = Infinity
+    for (const policy of this.of(stream)) {
+      if (this.isLagging(policy, this.lagOf(stream, policy))) continue
+      const first = this.firstToGo(stream, policy)
+      if (first < stream.visibleNext) held = Math.min(held, first)
+    }
+    return held
+  }
+}
+
+export const linkOf = ({ sourceSite, targetSite, name }: ReplicationPolicy): Link => ({
+  sourceSite,
+  targetSite,
+  policy: name,
+})
+
+const nextOf = (stream: StreamState, policy: ReplicationPolicy): number =>
+  stream.replicated?.shipment(linkOf(policy)).nextOffset ?? 0
+
+function isFor({ tenant, streams }: ReplicationPolicy, stream: StreamState): boolean {
+  if (stream.name === AUDIT_STREAM || (tenant !== null && tenant !== stream.tenant)) return false
+  return streams.some((pattern) =>
+    pattern.endsWith('*') ? stream.name.startsWith(pattern.slice(0, -1)) : stream.name === pattern,
+  )
+}

@@ -1,0 +1,266 @@
+/**
+ * The target side of replication: another site's broker sends records, they are applied once. Source: specification "Replication",
+ * contract "Broker".
+ *
+ * L1  a link (stream, source site, target site, policy) takes origin offsets in their order from 0 on; what it has taken before is passed over.
+ *     A gap is refused, unless the source says that it has no records there: then it is skipped, and what comes after all is passed over
+ * L2  the records and the link's progress are one frame
+ * L3  records that were at the target site before are refused: a circle of sites ends where it began
+ */
+import { LongString } from '../../../native-free-codecs/json-reader.ts'
+import { replied } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
+import { FRAME_RECORDS_REPLICATED, encodeReplicatedRecords, replicatedRecordsBytes } from '../frames.ts'
+import type { OriginSource } from '../frames.ts'
+import type { Change } from '../frames/change.ts'
+import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
+import type { Caller } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import type { ReplicaApplyReply } from '../wire/node-answers.ts'
+import type { ReplicaApply } from '../wire/requests.ts'
+import type { Core } from '../engine/core.ts'
+import { expectedOf } from '../state/replication-state.ts'
+import type { Link } from '../state/replication-state.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
+import type { Streams } from './streams.ts'
+
+type ReplicatedRecords = ReplicaApply['records']
+
+/** A batch, checked. */
+interface Batch {
+  readonly caller: Caller
+  readonly name: string
+  readonly link: Link
+  readonly records: ReplicatedRecords
+  /** Of the first offset that the batch says something of, and behind the last one. */
+  readonly from: number
+  readonly end: number
+  /** What is below the source does not have any more. */
+  readonly originFirst: number
+  readonly createdAtMs: number | null
+  readonly source: OriginSource | null
+}
+
+const FAILURE = 'replica_apply_failed'
+
+export class ReplicaTarget {
+  readonly #core: Core
+  readonly #streams: Streams
+
+  constructor(core: Core, streams: Streams) {
+    this.#core = core
+    this.#streams = streams
+  }
+
+  apply(caller: Caller, body: ReplicaApply): Decision<ReplicaApplyReply, Change> {
+    const batch = batchOf(caller, body)
+    const expected = this.#expected(batch)
+    if (batch.from > Math.max(expected, batch.originFirst)) {
+      throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`, {
+        nextExpectedOffset: expected,
+      })
+    }
+    return this.#append(batch, [])
+  }
+
+  /** L1. Of a link that brought nothing yet, 0. */
+  #expected({ caller, name, link, createdAtMs }: Batch): number {
+    const { state } = this.#core
+    const stream = state.stream(caller.tenant, name)
+    const known = stream?.replicated?.link(link)
+    const isOlder = createdAtMs !== null && createdAtMs < (known?.createdAtMs ?? 0)
+    if (isOlder)
+      throw refuse('replica_apply_invalid', 'origin_created_at_ms is of a stream that was replaced by a later one')
+    return expectedOf(known, createdAtMs)
+  }
+
+  /**
+   * L2. Large batches in several frames, one after the other, as they need not fit into the log's memory together: what is stored of one
+   * is not sent again. Meanwhile another batch may bring the same records.
+   *
+   * @param applied origin offsets of the records that were appended before
+   */
+  #append(batch: Batch, applied: readonly number[]): Decision<ReplicaApplyReply, Change> {
+    const core = this.#core
+    const { caller, name, records, end } = batch
+    const expected = this.#expected(batch)
+    const fresh = records.slice(records.findIndex(({ origin_offset }) => origin_offset >= expected))
+    const isNew = records.length > 0 && records.at(-1)!.origin_offset >= expected
+    const bodies = isNew ? ofOneFrame(fresh) : []
+    const appended = [...applied, ...bodies.map(({ origin_offset }) => origin_offset)]
+    const reply = (): ReplicaApplyReply => ({
+      api_version: 'v1',
+      stream: name,
+      applied: appended.length,
+      skipped: records.length - appended.length,
+      next_expected_offset: Math.max(expected, end),
+      target_watermark: core.state.stream(caller.tenant, name)?.visibleNext ?? 0,
+      applied_origin_offsets: appended,
+      acknowledgement: core.acknowledgement,
+    })
+    const isAll = bodies.length === (isNew ? fresh.length : 0)
+    const brought = isNew ? bodies.at(-1)!.origin_offset + 1 : expected
+    if (bodies.length === 0 && end <= brought) return replied(reply())
+    const frames = this.#creationFor(batch)
+    const number = this.#streamNumber(batch, frames.length)
+    if (bodies.length > 0) frames.push(this.#recordsFrame(batch, number, bodies))
+    if (isAll && end > brought) frames.push(this.#skippedFrame(batch, number))
+    const frame = frames.pop()!
+    if (isAll) return { kind: 'change', before: frames, frame, reply }
+    return {
+      kind: 'read',
+      read: async () => {
+        for (const each of frames) core.engine.appendSilently(each)
+        await core.store(frame, FAILURE)
+        return () => this.#append(batch, appended)
+      },
+    }
+  }
+
+  /** Frames that come before the records when the stream is not there yet: the records are lost with it. */
+  #creationFor({ caller, name }: Batch): NewFrame<Change>[] {
+    if (this.#core.state.stream(caller.tenant, name) !== undefined) return []
+    const { before, frame } = this.#streams.creation(caller, name, DEFAULT_STREAM_CONFIG)
+    return [...before, frame]
+  }
+
+  /** @param before frames that create it */
+  #streamNumber({ caller, name }: Batch, before: number): number {
+    const { state } = this.#core
+    return state.stream(caller.tenant, name)?.number ?? state.streams.length + before - 1
+  }
+
+  #recordsFrame(batch: Batch, streamNumber: number, bodies: ReplicatedRecords): NewFrame<Change> {
+    const core = this.#core
+    const { caller, name, link, source } = batch
+    const firstOffset = core.state.stream(caller.tenant, name)?.nextOffset ?? 0
+    const first = bodies[0]!.origin_offset
+    const follow = bodies.every(({ origin_offset }, i) => origin_offset === first + i)
+    const replicated = {
+      streamNumber,
+      firstOffset,
+      ingestTimeMs: core.time.wallMs(),
+      ...link,
+      firstOriginOffset: first,
+      originOffsets: follow ? null : bodies.map(({ origin_offset }) => origin_offset),
+      source,
+      records: bodies.map((body) => ({
+        messageId: body.message_id,
+        payload: hex(body.payload_hex),
+        key: body.key_hex === undefined || body.key_hex === null ? null : hex(body.key_hex),
+        headers: body.headers ?? {},
+        eventTimeMs: body.event_time_ms,
+        sourceIngestTimeMs: body.ingest_time_ms,
+      })),
+    }
+    const payloadBytes = replicatedRecordsBytes(replicated)
+    if (payloadBytes > core.appender.payloadBytesMax) {
+      throw refuse(
+        'replica_apply_too_large',
+        `a single record must not exceed ${core.appender.payloadBytesMax} bytes`,
+        {
+          action: 'Shorten the record: it is too large in any batch.',
+        },
+      )
+    }
+    return {
+      type: FRAME_RECORDS_REPLICATED,
+      payloadBytes,
+      encode: (target, at) => void encodeReplicatedRecords(target, at, replicated),
+      purpose: 'admit',
+      durability: core.localDisk,
+      onStored: () => {
+        core.counters.applied(bodies.length)
+        const target = core.state.stream(caller.tenant, name)
+        if (target) core.makeVisible(target, firstOffset + bodies.length)
+      },
+    }
+  }
+
+  #skippedFrame({ link, end, createdAtMs }: Batch, stream_number: number): NewFrame<Change> {
+    const core = this.#core
+    const skipped = {
+      kind: 'replica_skipped',
+      at_ms: core.time.wallMs(),
+      stream_number,
+      source_site: link.sourceSite,
+      target_site: link.targetSite,
+      policy: link.policy,
+      next_expected_offset: end,
+      origin_created_at_ms: createdAtMs,
+    } as const
+    return core.changeFrame(skipped, 'admit')
+  }
+}
+
+/** @throws BrokerError when it makes no sense */
+function batchOf(caller: Caller, body: ReplicaApply): Batch {
+  const { stream: name, source_site, target_site, policy, records } = body
+  if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
+  if ((body.tenant ?? caller.tenant) !== caller.tenant) {
+    throw refuse('replica_apply_invalid', 'tenant must be the tenant of the caller')
+  }
+  const via = body.via_sites ?? []
+  if (via.includes(target_site)) throw refuse('replica_apply_invalid', 'via_sites must not name the target site') // L3
+  const originFirst = body.origin_first_offset ?? 0
+  const { from, end } = extentOf(records, body.skipped_ranges ?? [], originFirst)
+  const bytes = records.reduce((sum, record) => sum + payloadBytesOf(record), 0)
+  if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
+    throw refuse('replica_apply_too_large', `payloads must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
+  }
+  const createdAtMs = body.origin_created_at_ms ?? null
+  const saysMore = via.length > 0 || createdAtMs !== null
+  const source = { ...(via.length > 0 && { via }), ...(createdAtMs !== null && { created_at_ms: createdAtMs }) }
+  return {
+    caller,
+    name,
+    link: { sourceSite: source_site, targetSite: target_site, policy },
+    records,
+    from,
+    end,
+    originFirst,
+    createdAtMs,
+    source: saysMore ? source : null,
+  }
+}
+
+/** Of records and skipped ranges together, which leave nothing out. */
+function extentOf(
+  records: ReplicatedRecords,
+  ranges: readonly (readonly number[])[],
+  originFirst: number,
+): { readonly from: number; readonly end: number } {
+  const offsets = records.map(({ origin_offset }) => origin_offset)
+  if (offsets.some((offset, i) => i > 0 && offset <= offsets[i - 1]!)) {
+    throw refuse('replica_apply_invalid', 'records must have ascending origin offsets')
+  }
+  const pieces = [...offsets.map((offset) => [offset, offset + 1]), ...ranges].toSorted((a, b) => a[0]! - b[0]!) // pairs, says the schema
+  const from = pieces[0]?.[0] ?? originFirst
+  let end = from
+  for (const [begin, to] of pieces) {
+    if (begin !== end) {
+      throw refuse(
+        'replica_apply_invalid',
+        'records and skipped_ranges must follow on each other, without gap or overlap',
+      )
+    }
+    end = to!
+  }
+  if (records.length > 0 && offsets[0]! < originFirst) {
+    throw refuse('replica_apply_invalid', 'records must not be below origin_first_offset')
+  }
+  return { from, end }
+}
+
+const hex = (hex: string | LongString) =>
+  hex instanceof LongString ? hex.bytes : ({ text: hex, encoding: 'hex' } as const)
+
+const payloadBytesOf = ({ payload_hex }: ReplicatedRecords[number]): number =>
+  payload_hex instanceof LongString ? payload_hex.bytes.byteLength : payload_hex.length / 2
+
+/** The first records, up to REPLICA_FRAME_PAYLOAD_BYTES together; one at least. */
+function ofOneFrame(records: ReplicatedRecords): ReplicatedRecords {
+  let bytes = 0
+  const end = records.findIndex((record) => (bytes += payloadBytesOf(record)) > REPLICA_FRAME_PAYLOAD_BYTES)
+  return end < 0 ? records : records.slice(0, Math.max(1, end))
+}

@@ -1,0 +1,124 @@
+/**
+ * A batch for another site: which records it has, and how they become the body of a request.
+ *
+ * B1  everything from `next` on, which the target expects, is in the batch as a record or in a range that is said to be skipped
+ * B2  only records that no power cut can take are in it, whatever their class: their offsets might be given again
+ * B3  all records of a batch have passed through the same sites
+ */
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import { StoreError } from '../../errors.ts'
+import type { Core } from '../engine/core.ts'
+import { IntervalSet } from '../interval-set.ts'
+import { REPLICATION_BATCH_BYTES_MAX } from '../limits.ts'
+import { Places } from '../records/places.ts'
+import type { StreamState } from '../state/state.ts'
+
+const RANGES_MAX = 1000
+
+export interface PlannedBatch {
+  readonly next: number
+  /** Offset of the first record. */
+  readonly first: number
+  /** Behind the last one. */
+  readonly end: number
+  /** Offsets from `next` on that are not in it. */
+  readonly passed: IntervalSet
+  /** B3 */
+  readonly via: readonly string[]
+}
+
+export interface Batch {
+  readonly body: Buffer
+  readonly records: number
+  /** Behind the last record. */
+  readonly end: number
+}
+
+/** Null: nothing has to go. `end` is `first` when nothing of it is durable yet (B2). */
+export function planBatch(
+  core: Core,
+  stream: StreamState,
+  policy: ReplicationPolicy,
+  next: number,
+  recordsMax: number,
+): PlannedBatch | null {
+  const { policies } = core
+  const first = policies.firstToGo(stream, policy, next)
+  if (first >= stream.visibleNext) return null
+  const sets = policies.passedOver(stream, policy)
+  const forwarded = policies.forwarded(stream, policy)
+  const own = forwarded.find(({ offsets }) => offsets.has(first))
+  let limit = own === undefined ? stream.visibleNext : own.offsets.firstGap(first)
+  for (const each of forwarded) if (each !== own) limit = Math.min(limit, each.offsets.nextCovered(first))
+  const passed = new IntervalSet()
+  passed.add(next, first)
+  let at = first
+  for (let left = recordsMax; at < limit && left > 0 && passed.intervalCount < RANGES_MAX;) {
+    const runEnd = sets.reduce((end, set) => Math.min(end, set.nextCovered(at)), Math.min(limit, at + left))
+    left -= runEnd - at
+    const resume = Math.min(limit, policies.firstToGo(stream, policy, runEnd))
+    if (left > 0) passed.add(runEnd, resume)
+    at = left > 0 ? resume : runEnd
+  }
+  return { next, first, end: durableEnd(core, stream, first, at), passed, via: own?.sites ?? [] }
+}
+
+/** B2. Places ascend with offsets, but for records that were moved: those are cut off until they are durable at their new place. */
+function durableEnd({ log }: Core, { index }: StreamState, first: number, end: number): number {
+  let low = first
+  let high = end
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const place = new Places(1)
+    const isDurable = !index.find(middle, place) || place.segmentBase(0) + place.place(0) < log.committed
+    if (isDurable) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
+export async function readBatch(
+  core: Core,
+  stream: StreamState,
+  policy: ReplicationPolicy,
+  { next, first, end, passed, via }: PlannedBatch,
+  recordsMax: number,
+): Promise<Batch | null> {
+  const limits = { maxRecords: recordsMax, maxPayloadBytes: REPLICATION_BATCH_BYTES_MAX }
+  const page = await core.reads.originsPage(stream.index, first, end, limits, passed)
+  try {
+    core.reportUnreadable(stream, page.unreadable)
+    const missing = page.unreadable.find(({ cause }) => cause !== 'damaged')
+    if (missing) throw new StoreError('unavailable', 'records_unavailable', missing.reason)
+    if (page.unreadable.length > 0 || page.returned === 0 || !core.isCurrent(stream) || stream.floor > first)
+      return null
+    const head = {
+      source_site: policy.sourceSite,
+      target_site: policy.targetSite,
+      policy: policy.name,
+      tenant: stream.tenant,
+      stream: stream.name,
+      origin_first_offset: Math.min(stream.floor, first),
+      origin_created_at_ms: stream.createdAtMs,
+      ...(via.length > 0 && { via_sites: via }),
+      skipped_ranges: rangesBetween(passed, next, page.nextOffset),
+    }
+    const body = Buffer.concat([
+      Buffer.from(`${JSON.stringify(head).slice(0, -1)},"records":[`),
+      page.bytes,
+      Buffer.from(']}'),
+    ])
+    return { body, records: page.returned, end: page.nextOffset }
+  } finally {
+    page.bytesDone()
+  }
+}
+
+function rangesBetween(passed: IntervalSet, from: number, end: number): (readonly [number, number])[] {
+  const ranges: (readonly [number, number])[] = []
+  for (const [begin, to] of passed.entries()) {
+    if (begin < end && to > from) ranges.push([Math.max(begin, from), Math.min(to, end)])
+  }
+  return ranges
+}

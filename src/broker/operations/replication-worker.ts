@@ -1,0 +1,400 @@
+/**
+ * A worker: ships one stream to the target of one policy, in batches of which some are on their way at once. What it knows besides the state is gone after a
+ * start, and found out again.
+ *
+ * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
+ * W2  the log tells of records that went before they were sent, once
+ * W3  batches are sent in the order of their offsets, and may arrive in another: the target refuses those that came too early. They are sent
+ *     again when none is on its way any more
+ * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
+ */
+import { StoreError } from '../../errors.ts'
+import { FrameNotTaken } from '../../engine/appender.ts'
+import type { NewFrame } from '../../engine/decision.ts'
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import type { Change } from '../frames/change.ts'
+import { SYNCED } from '../engine/core.ts'
+import type { Core } from '../engine/core.ts'
+import { linkOf } from '../engine/replication-policies.ts'
+import { REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN, REPLICATION_WINDOW } from '../limits.ts'
+import { refuse } from '../refusals.ts'
+import type { Link } from '../state/replication-state.ts'
+import type { StreamState } from '../state/state.ts'
+import type { ReplicationReceipt } from '../wire/record-answers.ts'
+import { planBatch, readBatch } from './replication-batch.ts'
+import type { Batch } from './replication-batch.ts'
+
+/** What a target answered. */
+export interface ApplyAnswer {
+  readonly status: number
+  /** A header that is a number; null: there is none. */
+  readonly numberIn: (header: string) => number | null
+  readonly text: string
+}
+
+/** Brings a batch to a target. Rejects when it is not known what became of it. */
+export type ReplicationTransport = (
+  policy: ReplicationPolicy,
+  body: Uint8Array,
+  signal: AbortSignal,
+) => Promise<ApplyAnswer>
+
+export interface WorkerParts {
+  readonly core: Core
+  readonly transport: ReplicationTransport
+  /** Takes bytes of the tenant's egress. @returns seconds until they may go; 0: now */
+  readonly takeEgress: (tenant: string, bytes: number) => number
+  /** From 0 to below 1. */
+  readonly random: () => number
+  readonly batchRecordsMax: number
+  /** Of the process: what is under way is given up. */
+  readonly closing: AbortSignal
+  /** A batch that was sent has arrived, or failed. */
+  readonly onLanded: (worker: ReplicationWorker) => void
+}
+
+/** Why the last batch did not arrive. */
+export interface WorkerFailure {
+  readonly code: string
+  readonly message: string
+  readonly atMs: number
+}
+
+interface WaitingPublish {
+  readonly end: number
+  readonly untilMs: number
+  readonly arrived: (receipt: ReplicationReceipt) => void
+  readonly failed: (error: Error) => void
+}
+
+/** `sent`: a batch is on its way, and `onLanded` tells of its end. */
+type Step = 'more' | 'done' | 'sent'
+
+export class ReplicationWorker {
+  readonly policy: ReplicationPolicy
+  readonly link: Link
+  stream: StreamState
+  /** When it goes on after a failure, or when its tenant may send again. Null: at once. */
+  resumeAtMs: number | null = null
+  /** It looks for a batch, or reads it. */
+  isReading = false
+  /** Batches. */
+  onTheirWay = 0
+  failure: WorkerFailure | null = null
+  isThrottled = false
+  /** Failures since the last success. */
+  attempts = 0
+  shippedRecords = 0
+  shippedBatches = 0
+  lastShippedAtMs: number | null = null
+  readonly #parts: WorkerParts
+  /** W1; null: as the state says. */
+  #next: number | null = null
+  /** Behind what was sent (W3); null: as `next`. */
+  #sentTo: number | null = null
+  /** Next offset of the stream at the target, as it said last. */
+  #watermark = 0
+  #recordsMax: number
+  #waiting: WaitingPublish[] = []
+  /** The end of what was visible at some time, as long as it has not arrived. */
+  #mark: { readonly end: number; readonly atMs: number } | null = null
+
+  constructor(stream: StreamState, policy: ReplicationPolicy, parts: WorkerParts) {
+    this.stream = stream
+    this.policy = policy
+    this.link = linkOf(policy)
+    this.#parts = parts
+    this.#recordsMax = parts.batchRecordsMax
+  }
+
+  /** W1 */
+  get next(): number {
+    return this.#next ?? this.stream.replicated?.shipment(this.link).nextOffset ?? 0
+  }
+
+  get isPaused(): boolean {
+    return (this.stream.replicated?.paused(this.link) ?? null) !== null
+  }
+
+  get lagRecords(): number {
+    return this.#parts.core.policies.lagOf(this.stream, this.policy, this.next)
+  }
+
+  get isLagging(): boolean {
+    return this.#parts.core.policies.isLagging(this.policy, this.lagRecords)
+  }
+
+  get isBehind(): boolean {
+    const { stream, policy } = this
+    return this.#parts.core.policies.firstToGo(stream, policy, this.next) < stream.visibleNext
+  }
+
+  /** How long what waits longest does, about. */
+  get lagMs(): number {
+    return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
+  }
+
+  /** After a loss the stream is another object. */
+  adopt(stream: StreamState): void {
+    if (stream === this.stream) return
+    this.stream = stream
+    this.#next = null
+    this.#sentTo = null
+  }
+
+  /** There may be more to ship. */
+  noteVisible(): void {
+    if (this.#mark === null && this.isBehind) {
+      this.#mark = { end: this.stream.visibleNext, atMs: this.#parts.core.time.nowMs() }
+    }
+  }
+
+  /** W4 */
+  acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
+    if (this.next >= end) return Promise.resolve(this.#receipt())
+    if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
+    return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
+  }
+
+  /** W4. @param nowMs null: nobody waits any longer */
+  giveUpWaiting(nowMs: number | null, reason: string): void {
+    const isOver = ({ untilMs }: WaitingPublish): boolean => nowMs === null || untilMs <= nowMs
+    if (!this.#waiting.some(isOver)) return
+    const over = this.#waiting.filter(isOver)
+    this.#waiting = this.#waiting.filter((each) => !isOver(each))
+    for (const { failed } of over) failed(notAcknowledged(reason))
+  }
+
+  /** Sends a batch, if there is one. Never rejects. */
+  async ship(): Promise<Step> {
+    try {
+      return await this.#ship()
+    } catch (error) {
+      const code = error instanceof StoreError ? error.code : 'unreachable'
+      return this.#fail(code, error instanceof Error ? error.message : String(error), 0)
+    }
+  }
+
+  async #ship(): Promise<Step> {
+    const { core, takeEgress } = this.#parts
+    const { stream, policy } = this
+    if (!core.isCurrent(stream) || this.onTheirWay >= REPLICATION_WINDOW) return 'done'
+    this.noteSkipped()
+    await core.readable(stream)
+    if (!this.#mayGoOn(stream)) return 'done'
+    const planned = planBatch(core, stream, policy, this.#sentTo ?? this.next, this.#recordsMax)
+    if (planned === null) {
+      if (this.onTheirWay === 0) this.#mark = null
+      return 'done'
+    }
+    if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // there will be more in it
+    if (planned.end <= planned.first) {
+      await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
+      return 'more'
+    }
+    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax)
+    if (!this.#mayGoOn(stream)) return 'done'
+    if (batch === null) return 'more'
+    const seconds = takeEgress(stream.tenant, batch.body.byteLength)
+    this.isThrottled = seconds > 0
+    if (this.isThrottled) {
+      this.resumeAtMs = core.time.nowMs() + 1000 * seconds
+      return 'done'
+    }
+    this.#sentTo = batch.end
+    this.onTheirWay += 1
+    void this.#send(batch, planned.next)
+    return 'sent'
+  }
+
+  async #send(batch: Batch, from: number): Promise<void> {
+    const { core, transport, closing, onLanded } = this.#parts
+    const { stream, policy, next } = this
+    try {
+      const answer = await transport(policy, batch.body, closing)
+      if (closing.aborted || !core.isCurrent(stream)) return
+      if (answer.status === 200) this.#arrived(answer, batch, from)
+      else this.#refused(answer, batch.records, from, next)
+    } catch (error) {
+      this.#fail('unreachable', error instanceof Error ? error.message : String(error), 0)
+    } finally {
+      this.onTheirWay -= 1
+      if (this.onTheirWay === 0) this.#sentTo = null // W3
+      onLanded(this)
+    }
+  }
+
+  #mayGoOn(stream: StreamState): boolean {
+    const { core, closing } = this.#parts
+    return !closing.aborted && core.isCurrent(stream) && !this.isPaused
+  }
+
+  #arrived(answer: ApplyAnswer, { records, body }: Batch, from: number): void {
+    const { core } = this.#parts
+    const reply = jsonOf(answer.text)
+    const next = reply['next_expected_offset']
+    const watermark = reply['target_watermark']
+    if (typeof next !== 'number' || !Number.isSafeInteger(next) || next <= from) {
+      return void this.#fail('bad_answer', 'the target answered something else than a target apply does', 0)
+    }
+    if (next > this.stream.nextOffset) {
+      const message = `the target expects offset ${next}, which this site has not given yet: it lost records that had arrived there`
+      return void this.#fail('target_ahead', message, REPLICATION_BACKOFF_MS_MAX / 1000)
+    }
+    core.counters.shipped(records, body.byteLength)
+    this.shippedRecords += records
+    this.shippedBatches += 1
+    this.lastShippedAtMs = core.time.wallMs()
+    this.#succeed()
+    this.#recordsMax = Math.min(this.#parts.batchRecordsMax, 2 * this.#recordsMax)
+    this.#moveTo(Math.max(next, this.next))
+    if (typeof watermark === 'number') this.#watermark = watermark
+    this.#tellArrived(next)
+    if (this.#mark !== null && next >= this.#mark.end) {
+      this.#mark = null
+      this.noteVisible()
+    }
+  }
+
+  #succeed(): void {
+    this.attempts = 0
+    this.failure = null
+    this.resumeAtMs = null
+  }
+
+  /** W1 */
+  #moveTo(next: number): void {
+    this.#next = next
+    this.#append(this.#shippedFrame(next))
+  }
+
+  /** @param next what the target had told when the batch was sent, which begins at `from` */
+  #refused(answer: ApplyAnswer, records: number, from: number, next: number): void {
+    const { status } = answer
+    const error = jsonOf(jsonOf(answer.text)['error'])
+    const code = typeof error['code'] === 'string' ? error['code'] : `http_${status}`
+    const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
+    const expected = answer.numberIn('x-mq-next-expected-offset')
+    if (code === 'replica_apply_gap' && expected !== null) {
+      if (expected < next) this.#moveTo(expected) // it has lost what it had
+      if (expected < next || from > next) return // W3
+    }
+    if (status === 413 && records > 1) {
+      this.#recordsMax = Math.max(1, Math.floor(records / 2))
+      this.#sentTo = null
+      return
+    }
+    const waits = status === 429 || status === 503
+    this.#fail(code, message, waits ? (answer.numberIn('retry-after') ?? 0) : 0)
+  }
+
+  /** @param seconds that it waits at least */
+  #fail(code: string, message: string, seconds: number): 'done' {
+    const { core, random, closing } = this.#parts
+    if (closing.aborted) return 'done'
+    const nowMs = core.time.nowMs()
+    const doubled = Math.min(REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN * 2 ** this.attempts)
+    if (this.resumeAtMs === null || this.resumeAtMs <= nowMs) this.attempts += 1 // not for each of several on their way
+    this.#sentTo = null
+    this.resumeAtMs = nowMs + Math.max(1000 * Math.min(seconds, 3600), doubled * (0.5 + random() / 2))
+    core.counters.shipFailed()
+    if (this.failure === null) {
+      const { stream, policy } = this
+      core.logger.warn(
+        { stream: stream.name, policy: policy.name, code, reason: message },
+        'replication fails, and is tried again',
+      )
+    }
+    this.failure = { code, message, atMs: core.time.wallMs() }
+    this.giveUpWaiting(null, message)
+    return 'done'
+  }
+
+  #tellArrived(next: number): void {
+    const arrived = this.#waiting.filter(({ end }) => end <= next)
+    if (arrived.length === 0) return
+    this.#waiting = this.#waiting.filter(({ end }) => end > next)
+    const receipt = this.#receipt()
+    for (const each of arrived) each.arrived(receipt)
+  }
+
+  #receipt(): ReplicationReceipt {
+    const { sourceSite, targetSite, policy } = this.link
+    return {
+      policy,
+      source_site: sourceSite,
+      target_site: targetSite,
+      next_expected_offset: this.next,
+      target_watermark: this.#watermark,
+      acknowledged_at_ms: this.lastShippedAtMs ?? this.#parts.core.time.wallMs(),
+    }
+  }
+
+  /** W2 */
+  noteSkipped(): void {
+    const { core } = this.#parts
+    const { stream, policy, link } = this
+    const { floor, tenant } = stream
+    if (floor === 0 || !core.isCurrent(stream)) return
+    const from = Math.max(this.next, stream.replicated?.shipment(link).skippedBelow ?? 0)
+    const records = core.policies.countBetween(stream, policy, from, floor)
+    if (records === 0) return
+    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
+    const skipped = {
+      kind: 'replication_skipped',
+      at_ms: core.time.wallMs(),
+      tenant,
+      principal: 'broker',
+      audit_offset: auditOffset,
+      ...this.#named(),
+      stream: stream.name,
+      from_offset: from,
+      to_offset: floor,
+      skipped_records: records,
+    } as const
+    if (!this.#append(...before, core.changeFrame(skipped, 'finish'))) return
+    core.counters.unshipped(records)
+    core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
+  }
+
+  #shippedFrame(next_offset: number): NewFrame<Change> {
+    const { core } = this.#parts
+    const shipped = { kind: 'replication_shipped', at_ms: core.time.wallMs(), ...this.#named(), next_offset } as const
+    return { ...core.changeFrame(shipped, 'finish'), ...SYNCED }
+  }
+
+  #named() {
+    const { sourceSite: source_site, targetSite: target_site, policy } = this.link
+    return { stream_number: this.stream.number, source_site, target_site, policy }
+  }
+
+  /** False: the log takes nothing now. */
+  #append(...frames: readonly NewFrame<Change>[]): boolean {
+    try {
+      for (const frame of frames) this.#parts.core.engine.appendSilently(frame)
+      return true
+    } catch (error) {
+      if (error instanceof FrameNotTaken) return false
+      throw error
+    }
+  }
+}
+
+export const notAcknowledged = (reason: string): Error =>
+  refuse(
+    'replication_unavailable',
+    `the records are stored here and not yet at the target of their policy: ${reason}`,
+    {
+      action:
+        'Inspect the replication status: the records go to the target when it can be reached. Published again, they are there twice.',
+    },
+  )
+
+const jsonOf = (value: unknown): Readonly<Record<string, unknown>> => {
+  try {
+    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {} // any object is one
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * The workers of a node: one for each stream and policy, woken when there is something to ship.
+ *
+ * S1  REPLICATION_BATCHES_MAX batches are read or on their way at once; workers take turns, a batch each
+ * S2  a worker that failed, or whose tenant has sent enough, goes on when its time has come, or when it is polled
+ */
+import type { ReplicationPolicy } from '../../config/replication-binding.ts'
+import type { ReplicationGauges } from '../counters.ts'
+import type { Core } from '../engine/core.ts'
+import { REPLICA_APPLY_RECORDS_MAX, REPLICATION_BATCHES_MAX } from '../limits.ts'
+import type { StreamState } from '../state/state.ts'
+import { ReplicationWorker } from './replication-worker.ts'
+import type { ReplicationTransport, WorkerParts } from './replication-worker.ts'
+
+const TICK_MS = 50
+
+export interface ReplicationOptions {
+  readonly transport: ReplicationTransport
+  /** From 0 to below 1. */
+  readonly random: () => number
+  /** Records of a batch; default: as many as a target takes. */
+  readonly batchRecordsMax?: number
+}
+
+interface Poll {
+  readonly isDone: () => boolean
+  readonly untilMs: number
+  readonly done: () => void
+}
+
+export class ReplicationWorkers {
+  readonly #core: Core
+  readonly #parts: WorkerParts
+  readonly #closing = new AbortController()
+  readonly #stopTimer: () => void
+  /** By number of the stream. */
+  readonly #workers = new Map<number, readonly ReplicationWorker[]>()
+  readonly #queued = new Set<ReplicationWorker>()
+  readonly #polls = new Set<Poll>()
+  #underWay = 0
+
+  constructor(core: Core, takeEgress: WorkerParts['takeEgress'], options: ReplicationOptions) {
+    const { transport, random, batchRecordsMax = REPLICA_APPLY_RECORDS_MAX } = options
+    this.#core = core
+    this.#parts = {
+      core,
+      transport,
+      takeEgress,
+      random,
+      batchRecordsMax,
+      closing: this.#closing.signal,
+      onLanded: (worker) => this.#landed(worker),
+    }
+    core.onVisible((stream) => this.#wake(stream))
+    this.#stopTimer = core.timers.every(TICK_MS, () => this.#tick())
+    for (const stream of core.state.streams) if (stream) this.#wake(stream)
+  }
+
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  /** All of one stream, there or not yet. */
+  of(stream: StreamState): readonly ReplicationWorker[] {
+    const policies = this.#core.policies.of(stream)
+    if (policies.length === 0) return NONE
+    const known = this.#workers.get(stream.number)
+    const isSame = known?.[0]?.stream.tenant === stream.tenant && known[0].stream.createdAtMs === stream.createdAtMs
+    if (known && isSame && known[0]?.stream.name === stream.name) {
+      for (const worker of known) worker.adopt(stream)
+      return known
+    }
+    for (const worker of known ?? NONE) worker.giveUpWaiting(null, 'the stream is gone')
+    const workers = policies.map((policy) => new ReplicationWorker(stream, policy, this.#parts))
+    this.#workers.set(stream.number, workers)
+    return workers
+  }
+
+  worker(stream: StreamState, policy: ReplicationPolicy): ReplicationWorker {
+    return this.of(stream).find((each) => each.policy === policy)! // of the policies of the stream
+  }
+
+  get gauges(): ReplicationGauges {
+    const sums = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
+    for (const worker of this.#each()) {
+      const lag = worker.lagRecords
+      sums.workers += 1
+      sums.paused += worker.isPaused ? 1 : 0
+      sums.failing += worker.failure === null ? 0 : 1
+      sums.lagging += worker.isLagging ? 1 : 0
+      sums.lagRecords += lag
+      sums.lagMs = Math.max(sums.lagMs, worker.lagMs)
+    }
+    return sums
+  }
+
+  /** S2. An operator had it resumed, or asks for it. */
+  resume(worker: ReplicationWorker): void {
+    worker.resumeAtMs = null
+    this.#queue(worker)
+  }
+
+  /** Resolves when each worker has brought over what was visible, or cannot; or when its time is over. */
+  settled(workers: readonly ReplicationWorker[], withinMs: number): Promise<void> {
+    const ends = new Map(workers.map((worker) => [worker, worker.stream.visibleNext]))
+    for (const worker of workers) this.resume(worker)
+    const isDone = (): boolean =>
+      workers.every((worker) => {
+        if (worker.next >= ends.get(worker)!) return true
+        return !this.#queued.has(worker) && !worker.isReading && worker.onTheirWay === 0
+      })
+    return new Promise((done) => {
+      this.#polls.add({ isDone, untilMs: this.#core.time.nowMs() + withinMs, done })
+      this.#tellPolls()
+    })
+  }
+
+  close(): void {
+    this.#stopTimer()
+    this.#closing.abort()
+    this.#queued.clear()
+    for (const worker of this.#each()) worker.giveUpWaiting(null, 'the node stops')
+    for (const poll of this.#polls) poll.done()
+    this.#polls.clear()
+  }
+
+  *#each(): Generator<ReplicationWorker> {
+    for (const workers of this.#workers.values()) yield* workers
+  }
+
+  #wake(stream: StreamState): void {
+    for (const worker of this.of(stream)) {
+      worker.noteVisible()
+      if (worker.resumeAtMs === null) this.#queue(worker)
+    }
+  }
+
+  #queue(worker: ReplicationWorker): void {
+    if (this.#closing.signal.aborted || worker.isPaused || !worker.isBehind) return
+    this.#queued.add(worker)
+    this.#begin()
+  }
+
+  /** S1 */
+  #begin(): void {
+    for (const worker of this.#queued) {
+      if (this.#underWay >= REPLICATION_BATCHES_MAX) return
+      if (worker.isReading) continue // it is looked for again when it is done
+      this.#queued.delete(worker)
+      void this.#ship(worker)
+    }
+  }
+
+  async #ship(worker: ReplicationWorker): Promise<void> {
+    worker.isReading = true
+    this.#underWay += 1
+    const step = await worker.ship()
+    worker.isReading = false
+    if (step !== 'sent') this.#underWay -= 1
+    if (step !== 'done') this.#queue(worker)
+    this.#begin()
+    this.#tellPolls()
+  }
+
+  #landed(worker: ReplicationWorker): void {
+    this.#underWay -= 1
+    if (worker.resumeAtMs === null) this.#queue(worker)
+    this.#begin()
+    this.#tellPolls()
+  }
+
+  #tick(): void {
+    const { state, time } = this.#core
+    const nowMs = time.nowMs()
+    for (const [number, workers] of this.#workers) {
+      const stream = state.streams[number]
+      if (stream === undefined) {
+        for (const worker of workers) worker.giveUpWaiting(null, 'the stream is gone')
+        this.#workers.delete(number)
+        continue
+      }
+      for (const worker of workers) {
+        worker.noteSkipped()
+        worker.giveUpWaiting(nowMs, 'it did not answer in time')
+        if (worker.isPaused) worker.giveUpWaiting(null, 'its worker is paused')
+        if (worker.resumeAtMs !== null && worker.resumeAtMs <= nowMs) this.resume(worker)
+      }
+    }
+    this.#tellPolls()
+  }
+
+  #tellPolls(): void {
+    if (this.#polls.size === 0) return
+    const nowMs = this.#core.time.nowMs()
+    for (const poll of this.#polls) {
+      if (poll.untilMs > nowMs && !poll.isDone()) continue
+      this.#polls.delete(poll)
+      poll.done()
+    }
+  }
+}
+
+const NONE: readonly never[] = []

@@ -1,0 +1,125 @@
+/**
+ * Where the broker's streams are replicated to, as operators write it: the file of MQ_REPLICATION_BINDING_FILE. Source: contract "Broker".
+ *
+ * B1  a policy's key stands in an environment variable, which the file names: no key is ever in the file or in a message
+ */
+import { Type } from 'typebox'
+import { StoreError } from '../errors.ts'
+import { jsonFile, readSettingFile } from './setting-file.ts'
+import type { Environment } from './settings.ts'
+
+export interface ReplicationPolicy {
+  readonly name: string
+  /** Names of streams, or how names begin, with `*` behind it. */
+  readonly streams: readonly string[]
+  readonly sourceSite: string
+  readonly targetSite: string
+  /** Where batches are sent to. */
+  readonly applyUrl: string
+  /** Null: the target asks for none. */
+  readonly apiKey: string | null
+  /** Records that retention waits for at most. Null: for all. */
+  readonly maxLagRecords: number | null
+  /** Whether records that came from other sites are sent on. */
+  readonly forward: boolean
+  /** Whose streams. Null: everybody's. */
+  readonly tenant: string | null
+}
+
+const APPLY_PATH = '/v1/replication/target/apply'
+const NAME_RULE = 'must not be blank, and has no control characters and no backslash'
+const Name = Type.String({ minLength: 1, maxLength: 256 })
+const nullable = <T extends Parameters<typeof Type.Optional>[0]>(schema: T) =>
+  Type.Optional(Type.Union([schema, Type.Null()]))
+
+const BindingFile = Type.Object(
+  {
+    policies: Type.Array(
+      Type.Object(
+        {
+          name: Name,
+          streams: Type.Array(Name, { minItems: 1 }),
+          source_site: Name,
+          target_site: Name,
+          target_url: Name,
+          api_key_env: nullable(Name),
+          max_lag_records: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+          forward: nullable(Type.Boolean()),
+          tenant: nullable(Name),
+        },
+        { additionalProperties: false },
+      ),
+      { minItems: 1 },
+    ),
+  },
+  { additionalProperties: false },
+)
+
+const badBinding = (mistake: string): StoreError => new StoreError('invalid', 'invalid_replication_binding', mistake)
+const contentOf = jsonFile(BindingFile, badBinding)
+
+/** @throws StoreError `invalid_replication_binding` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …' */
+export const readReplicationBinding = (path: string, env: Environment): readonly ReplicationPolicy[] =>
+  parseReplicationBinding(readSettingFile(path), env)
+
+/** @throws as `readReplicationBinding` does */
+export function parseReplicationBinding(text: string, env: Environment): readonly ReplicationPolicy[] {
+  const names = new Set<string>()
+  return contentOf(text).policies.map((each, index) => {
+    const mistake = (field: string, rule: string): StoreError =>
+      badBinding(`names a file with a mistake: policies.${index}.${field} ${rule}`)
+    const { name, streams, source_site: sourceSite, target_site: targetSite } = each
+    for (const field of ['name', 'source_site', 'target_site'] as const) {
+      if (!isName(each[field])) throw mistake(field, NAME_RULE)
+    }
+    if (names.has(name)) throw mistake('name', 'is there twice: give each policy a name of its own')
+    names.add(name)
+    if (sourceSite === targetSite) throw mistake('target_site', 'must be another site than source_site')
+    for (const [number, pattern] of streams.entries()) {
+      if (!isPattern(pattern))
+        throw mistake(`streams.${number}`, 'must be the name of a stream, or how names begin with * at its end')
+    }
+    const apiKeyEnv = each.api_key_env ?? null
+    const apiKey = apiKeyEnv === null ? null : (env[apiKeyEnv] ?? '')
+    if (apiKey === '')
+      throw mistake(
+        'api_key_env',
+        'names a variable that is not set: put the key of the target into it, or leave it out',
+      )
+    if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
+      throw mistake('api_key_env', 'names a variable that holds no key: a key has printable ASCII characters only')
+    }
+    return Object.freeze({
+      name,
+      streams,
+      sourceSite,
+      targetSite,
+      applyUrl:
+        applyUrlOf(each.target_url) ??
+        raise(mistake('target_url', 'must be http://host:port or https://host:port, without credentials and query')),
+      apiKey,
+      maxLagRecords: each.max_lag_records ?? null,
+      forward: each.forward ?? false,
+      tenant: each.tenant ?? null,
+    })
+  })
+}
+
+// oxlint-disable-next-line no-control-regex -- they are what names must not have
+const isName = (text: string): boolean => text.trim() !== '' && !/[\u0000-\u001f\u007f-\u009f\\]/.test(text)
+
+const isPattern = (text: string): boolean =>
+  isName(text) && text.trim() === text && !text.includes('/') && !text.slice(0, -1).includes('*')
+
+/** Null: it is none. */
+function applyUrlOf(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) return null
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return null
+  const base = `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  return base.endsWith(APPLY_PATH) ? base : base + APPLY_PATH
+}
+
+function raise(error: Error): never {
+  throw error
+}

@@ -1,0 +1,100 @@
+/**
+ * POSTs to other servers, over connections that are kept.
+ *
+ * P1  a connection that had ended while nobody used it is replaced, once: what is posted may arrive twice
+ * P2  what a server answers is read to ANSWER_BYTES_MAX at most, and within the time of the request
+ */
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+
+const ANSWER_BYTES_MAX = 1 << 20
+const CONNECTIONS_MAX = 64
+
+export interface PostRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  readonly timeoutMs: number
+  /** Ends it early. */
+  readonly signal: AbortSignal
+}
+
+export interface PostReply {
+  readonly status: number
+  /** A header that is a number; null: there is none. */
+  readonly numberIn: (header: string) => number | null
+  readonly text: string
+}
+
+export class Poster {
+  readonly #http = new HttpAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
+  readonly #https = new HttpsAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
+
+  /** @throws what the connection fails with */
+  async post(request: PostRequest): Promise<PostReply> {
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(request.timeoutMs)])
+    const first = await this.#try(request, signal)
+    if (!(first instanceof StaleConnection)) return first
+    const second = await this.#try(request, signal)
+    if (second instanceof StaleConnection) throw second.cause
+    return second
+  }
+
+  close(): void {
+    this.#http.destroy()
+    this.#https.destroy()
+  }
+
+  #try({ url, headers, body }: PostRequest, signal: AbortSignal): Promise<PostReply | StaleConnection> {
+    const isSecure = url.startsWith('https:')
+    const options = {
+      method: 'POST',
+      agent: isSecure ? this.#https : this.#http,
+      headers: { ...headers, 'content-length': body.byteLength },
+      signal,
+    }
+    return new Promise((resolve, reject) => {
+      const sent: ClientRequest = isSecure ? httpsRequest(url, options) : httpRequest(url, options)
+      sent.on('error', (error) => {
+        const failure = signal.aborted ? reasonOf(signal) : error
+        if (sent.reusedSocket && !signal.aborted) resolve(new StaleConnection(failure)) // P1
+        else reject(failure)
+      })
+      sent.on('response', (response) => void readAnswer(response).then(resolve, reject))
+      sent.end(body)
+    })
+  }
+}
+
+class StaleConnection {
+  readonly cause: Error
+
+  constructor(cause: Error) {
+    this.cause = cause
+  }
+}
+
+const reasonOf = ({ reason }: AbortSignal): Error =>
+  reason instanceof DOMException && reason.name === 'TimeoutError'
+    ? new Error('there was no answer in time')
+    : new Error('given up')
+
+/** P2 */
+async function readAnswer(response: IncomingMessage): Promise<PostReply> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength
+    if (bytes > ANSWER_BYTES_MAX) throw new Error('the answer is too long')
+    chunks.push(chunk)
+  }
+  return {
+    status: response.statusCode ?? 0,
+    numberIn(header) {
+      const number = Number(response.headers[header] ?? Number.NaN)
+      return Number.isFinite(number) ? number : null
+    },
+    text: Buffer.concat(chunks).toString(),
+  }
+}

@@ -1,0 +1,280 @@
+/**
+ * A source and a target, both simulated, and a way between them that a test decides about: what is sent may arrive never, late, twice and in any
+ * order, and so may its answer. Both may be killed, or lose power.
+ */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { parseReplicaApply } from '../../../src/broker/api/replication.ts'
+import type { ApplyAnswer } from '../../../src/broker/operations/replication-worker.ts'
+import { BrokerError } from '../../../src/broker/refusals.ts'
+import { parseReplicationBinding } from '../../../src/config/replication-binding.ts'
+import { parseQuotas } from '../../../src/config/quotas.ts'
+import { BrokerWorld, CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
+import type { BrokerWorldOptions } from '../../support/broker-world.ts'
+import { mulberry32 } from '../../support/sim-files.ts'
+import { turn } from '../../support/turn.ts'
+import { Client } from './client.ts'
+
+const ROUNDS_MAX = 2000
+const BATCH_RECORDS = 4
+
+interface Sent {
+  readonly body: Uint8Array
+  /** Null: the process that sent it is gone, or has its answer. */
+  settle: { readonly answer: (answer: ApplyAnswer) => void; readonly fail: (error: Error) => void } | null
+}
+
+class Sites {
+  readonly target: BrokerWorld
+  readonly source: BrokerWorld
+  readonly way: Sent[]
+  published = 0
+
+  static async open(seed: number, policy: object = {}, options: BrokerWorldOptions = {}): Promise<Sites> {
+    const way: Sent[] = []
+    const binding = { name: 'dr', streams: ['orders'], source_site: 'a', target_site: 'b', target_url: 'http://b:1' }
+    const policies = parseReplicationBinding(JSON.stringify({ policies: [{ ...binding, ...policy }] }), {})
+    const shipping = {
+      transport: (_policy: unknown, body: Uint8Array): Promise<ApplyAnswer> =>
+        new Promise((answer, fail) => way.push({ body, settle: { answer, fail } })),
+      random: mulberry32(seed),
+      batchRecordsMax: BATCH_RECORDS,
+    }
+    const source = await BrokerWorld.open({ seed, policies, shipping, ...options })
+    const target = await BrokerWorld.open({ seed: seed + 1 })
+    await new Client(source).now(new Client(source).create('orders'))
+    return new Sites(source, target, way)
+  }
+
+  private constructor(source: BrokerWorld, target: BrokerWorld, way: Sent[]) {
+    this.source = source
+    this.target = target
+    this.way = way
+  }
+
+  publish(count: number, durability: 'volatile' | 'local-append' | null = null): void {
+    const client = new Client(this.source)
+    for (let i = 0; i < count; i += 1) client.publish('orders', String(this.published++), durability)
+  }
+
+  /** One of those on their way arrives. @param isLast it does not arrive again */
+  async deliver(number: number, isLast: boolean, isAnswered: boolean): Promise<void> {
+    const sent = this.way[number % this.way.length]
+    if (sent === undefined) return
+    if (isLast) this.way.splice(this.way.indexOf(sent), 1)
+    const { settle } = sent
+    if (isAnswered) sent.settle = null
+    const answer = await this.#apply(sent.body)
+    if (isAnswered) settle?.answer(answer)
+    else if (isLast) settle?.fail(new Error('the test lost the answer'))
+    await turn()
+  }
+
+  async lose(number: number): Promise<void> {
+    const [sent] = this.way.splice(number % Math.max(1, this.way.length), 1)
+    sent?.settle?.fail(new Error('the test lost the request'))
+    await turn()
+  }
+
+  /** What its processes sent stays on the way. */
+  async restart(world: BrokerWorld, how: 'kill' | 'crash'): Promise<void> {
+    if (world === this.source) for (const sent of this.way) sent.settle = null
+    world.end(how)
+    await world.open()
+  }
+
+  /** The way is good again, and time passes until nothing has to go. */
+  async settle(): Promise<void> {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      await this.source.flush()
+      await this.source.advance(1000)
+      await this.source.flush()
+      while (this.way.length > 0) await this.deliver(0, true, true)
+      if (!this.#isBehind()) return
+    }
+    assert.fail('the target is never caught up')
+  }
+
+  async ids(world: BrokerWorld): Promise<number[]> {
+    await world.flush()
+    if (world.core.state.stream(CALLER.tenant, 'orders') === undefined) return []
+    const ids: number[] = []
+    for (let start = 0; ;) {
+      const request = { start: { by: 'offset', offset: start }, maxRecords: 1000, maxPayloadBytes: null } as const
+      const asked = new Pending(world.broker.replay(CALLER, 'orders', { ...request, consumer: null, legacy: false }))
+      await world.flush()
+      const page = jsonOf<{ records: { message_id: string }[]; next_offset: number; end_of_stream: boolean }>(
+        asked.value,
+      )
+      ids.push(...page.records.map(({ message_id }) => Number(message_id)))
+      if (page.end_of_stream) return ids
+      start = page.next_offset
+    }
+  }
+
+  #isBehind(): boolean {
+    const { state, policies } = this.source.core
+    const stream = state.stream(CALLER.tenant, 'orders')!
+    const [policy] = policies.of(stream)
+    return policies.lagOf(stream, policy!) > 0
+  }
+
+  async #apply(body: Uint8Array): Promise<ApplyAnswer> {
+    const batch = await parseReplicaApply(JSON.parse(Buffer.from(body).toString()))
+    const asked = new Pending(this.target.broker.applyReplica(CALLER, batch))
+    await this.target.flush()
+    const { outcome } = asked
+    if (outcome.kind === 'answered') return { status: 200, text: JSON.stringify(outcome.value), numberIn: () => null }
+    assert(outcome.kind === 'refused' && outcome.error instanceof BrokerError)
+    const { status, detail, nextExpectedOffset } = outcome.error
+    const numberIn = (header: string): number | null =>
+      header === 'x-mq-next-expected-offset' ? nextExpectedOffset : null
+    return { status, text: JSON.stringify({ error: detail }), numberIn }
+  }
+}
+
+type Step = (sites: Sites) => Promise<void>
+
+const step = (name: string, run: (sites: Sites) => Promise<void> | void): Step =>
+  Object.assign(async (sites: Sites) => run(sites), { [fc.toStringMethod]: () => name })
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(fc.integer({ min: 1, max: 12 }), fc.constantFrom(null, null, 'volatile', 'local-append'))
+      .map(([count, durability]) =>
+        step(`publish ${count} ${durability}`, (sites) => sites.publish(count, durability)),
+      ),
+  },
+  { weight: 4, arbitrary: fc.constant(step('flush', (sites) => sites.source.flush())) },
+  { weight: 1, arbitrary: fc.constant(step('step', (sites) => sites.source.step())) },
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(fc.nat(9), fc.boolean(), fc.boolean())
+      .map(([number, isLast, isAnswered]) =>
+        step(`deliver ${number} ${isLast} ${isAnswered}`, (sites) => sites.deliver(number, isLast, isAnswered)),
+      ),
+  },
+  { weight: 2, arbitrary: fc.nat(9).map((number) => step(`lose ${number}`, (sites) => sites.lose(number))) },
+  { weight: 3, arbitrary: fc.nat(40_000).map((ms) => step(`advance ${ms}`, (sites) => sites.source.advance(ms))) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.constantFrom('source', 'target'), fc.constantFrom('kill', 'crash'))
+      .map(([which, how]) => step(`${how} ${which}`, (sites) => sites.restart(sites[which], how))),
+  },
+)
+
+describe('a worker', () => {
+  it('brings over each durable record once and in order, whatever the way and the nodes do', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.array(steps, { maxLength: 60 }), async (seed, history) => {
+        const sites = await Sites.open(seed)
+        for (const each of history) await each(sites)
+        await sites.settle()
+        assert.deepEqual(await sites.ids(sites.target), await sites.ids(sites.source))
+        await sites.restart(sites.target, 'kill')
+        assert.deepEqual(await sites.ids(sites.target), await sites.ids(sites.source))
+        await sites.source.close()
+        await sites.target.close()
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('skips what was purged before it was sent, says so, and goes on', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(),
+        fc.array(steps, { maxLength: 25 }),
+        fc.nat(60),
+        fc.array(steps, { maxLength: 25 }),
+        async (seed, before, below, behind) => {
+          const sites = await Sites.open(seed)
+          for (const each of before) await each(sites)
+          await sites.source.flush()
+          const { nextOffset } = sites.source.core.state.stream(CALLER.tenant, 'orders')!
+          const offset = Math.min(below, nextOffset)
+          const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset }, false))
+          await sites.source.flush()
+          assert.notEqual(purged.value, null)
+          for (const each of behind) await each(sites)
+          sites.publish(1)
+          await sites.settle()
+          const kept = await sites.ids(sites.source)
+          const there = await sites.ids(sites.target)
+          assert.deepEqual(
+            there.filter((id) => id >= kept[0]!),
+            kept,
+          )
+          assert.deepEqual(
+            there,
+            [...new Set(there)].toSorted((a, b) => a - b),
+          )
+          await sites.source.close()
+          await sites.target.close()
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  it('waits longer after each failure, with jitter, and not at all after a success', async () => {
+    const sites = await Sites.open(1)
+    const waits: number[] = []
+    sites.publish(1)
+    await sites.source.flush()
+    for (let failure = 0; failure < 12; failure += 1) {
+      await sites.lose(0)
+      let waited = 0
+      for (; sites.way.length === 0; waited += 50) {
+        await sites.source.advance(50)
+        await sites.source.flush()
+      }
+      waits.push(waited)
+    }
+    for (const [failure, waited] of waits.entries()) {
+      const longest = Math.min(30_000, 100 * 2 ** failure)
+      assert(waited >= longest / 2 - 50 && waited <= longest + 100, `${waited} ms after failure ${failure}`)
+    }
+    await sites.deliver(0, true, true)
+    sites.publish(1)
+    await sites.source.flush()
+    assert.equal(sites.way.length, 1)
+  })
+
+  it('sends no more than the egress quota of its tenant lets it', async () => {
+    const quotas = parseQuotas(
+      JSON.stringify({ tenants: [{ tenant: 'local', replication_egress_bytes_per_second: 1000 }] }),
+    )
+    const sites = await Sites.open(1, {}, { quotas })
+    sites.publish(80)
+    await sites.source.flush()
+    let bytes = 0
+    for (let second = 0; second < 5; second += 1) {
+      while (sites.way.length > 0) {
+        bytes += sites.way[0]!.body.byteLength
+        await sites.deliver(0, true, true)
+        await sites.source.flush()
+      }
+      assert(bytes <= 1000 * (second + 2), `${bytes} bytes in second ${second}`)
+      for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50).then(() => sites.source.flush())
+    }
+    await sites.settle()
+    assert.equal((await sites.ids(sites.target)).length, 80)
+  })
+
+  it('a target that says it has more than was ever sent stops it, with words that say so', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(1)
+    await sites.source.flush()
+    const [sent] = sites.way.splice(0)
+    sent!.settle!.answer({ status: 200, text: '{"next_expected_offset":9}', numberIn: () => null })
+    await sites.source.flush()
+    const { workers } = await sites.source.broker.replicationStatus(CALLER)
+    assert.equal(workers[0]?.last_error?.code, 'target_ahead')
+  })
+})

@@ -1,0 +1,166 @@
+/** Two real nodes that replicate, while one is killed or stopped, the way between them loses and repeats, or records go before they are sent. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BrokerServer, assertRefused } from '../../support/broker.ts'
+import { Relay, Site, boundTo, numbered, policyTo } from '../../support/site.ts'
+import type { Fault } from '../../support/site.ts'
+import { eventually } from '../../support/waiting.ts'
+
+const SMALL_SEGMENTS = ['--segment-bytes', String(1 << 20)]
+
+async function twoSites(
+  more: object = {},
+  run: (source: Site, target: Site, relay: Relay) => Promise<void>,
+): Promise<void> {
+  const target = new Site(await BrokerServer.start())
+  const relay = await Relay.open(() => target.node.url)
+  const flags = [...boundTo([policyTo(relay.url, more)]), ...SMALL_SEGMENTS]
+  const source = new Site(await BrokerServer.start({ flags }))
+  await run(source, target, relay)
+  await source.node.stop()
+  await target.node.stop()
+  relay.close()
+}
+
+const arrived = (target: Site, count: number): Promise<void> =>
+  eventually(async () => (await target.ids('orders')).length >= count)
+
+describe('replication', () => {
+  it('brings each record once and in order, whichever node is killed', () =>
+    twoSites({}, async (source, target) => {
+      await source.create('orders')
+      for (let round = 0; round < 6; round += 1) {
+        await source.publish('orders', numbered(500 * round, 500 * (round + 1)))
+        const victim = round % 2 === 0 ? source : target
+        await victim.node.kill()
+        await victim.node.startAgain()
+      }
+      await arrived(target, 3000)
+      await eventually(async () => (await source.worker('orders')).lag_records === 0)
+      assert.deepEqual(await target.ids('orders'), numbered(0, 3000))
+    }))
+
+  it('does so over a way that loses, repeats and reorders', () =>
+    twoSites({}, async (source, target, relay) => {
+      const faults: readonly Fault[] = ['none', 'lost', 'twice', 'unanswered', 'none', 'late', 'twice', 'unanswered']
+      relay.faultOf = (number) => faults[number % faults.length]!
+      await source.create('orders')
+      for (let from = 0; from < 6000; from += 1000) await source.publish('orders', numbered(from, from + 1000))
+      await arrived(target, 6000)
+      assert.deepEqual(await target.ids('orders'), numbered(0, 6000))
+      assert(relay.requests > 6)
+    }))
+
+  it('a target that stands still holds publishes of its policy up until they are refused, and gets their records when it goes on', () =>
+    twoSites({}, async (source, target) => {
+      await source.create('orders', { default_durability: 'replication-policy:dr' })
+      await source.publish('orders', numbered(0, 1))
+      target.node.signal('SIGSTOP')
+      const waiting = await source.node.request('POST', '/v1/streams/orders/records', {
+        message_id: 'm-1',
+        payload: 'x',
+      })
+      assertRefused(waiting, 503, 'replication_unavailable')
+      assert.notEqual(waiting.headers.get('retry-after'), null)
+      target.node.signal('SIGCONT')
+      await arrived(target, 2)
+      assert.deepEqual(await target.ids('orders'), numbered(0, 2))
+    }))
+
+  it('a target that is gone has publishes of its policy refused before they are stored, and is caught up when it is back', () =>
+    twoSites({}, async (source, target) => {
+      await source.create('orders', { default_durability: 'replication-policy:dr' })
+      await target.node.kill()
+      const first = await source.node.request('POST', '/v1/streams/orders/records', { message_id: 'm-0', payload: 'x' })
+      assertRefused(first, 503, 'replication_unavailable') // stored: that it cannot be reached was not known
+      assert.equal((await source.worker('orders')).state, 'failing')
+      const second = await source.node.request('POST', '/v1/streams/orders/records', {
+        message_id: 'm-1',
+        payload: 'x',
+      })
+      assertRefused(second, 503, 'replication_unavailable')
+      assert.deepEqual(await source.ids('orders'), numbered(0, 1))
+      await target.node.startAgain()
+      await source.poll()
+      assert.deepEqual(await target.ids('orders'), numbered(0, 1))
+      assert.deepEqual((await source.publish('orders', ['m-1'])).replication_receipt?.next_expected_offset, 2)
+    }))
+
+  it('holds retention back; beyond max_lag_records it goes on, the worker lags, the loss is audited, and the target skips it', () =>
+    twoSites({ max_lag_records: 50 }, async (source, target, relay) => {
+      relay.faultOf = () => 'lost'
+      await source.create('orders', { retention: { max_bytes: 100 } })
+      await source.publish('orders', numbered(0, 50))
+      const plan = async (): Promise<number> => {
+        const reply = await source.node.request('GET', '/streams/orders/retention/dry-run')
+        return (JSON.parse(reply.text) as { planned_first_offset: number }).planned_first_offset
+      }
+      assert.equal(await plan(), 0)
+      await source.publish('orders', numbered(50, 100))
+      assert.equal((await source.worker('orders')).lagging, true)
+      assert.equal((await source.status()).status, 'failing')
+      assert((await plan()) > 80)
+      await eventually(async () => (await source.events('replication_skipped')).length > 0)
+      const [event] = await source.events('replication_skipped')
+      const first = (await source.node.stream('orders').describe()).first_offset
+      assert.equal(event?.stream, 'orders')
+      assert.deepEqual(event.detail, {
+        source_site: 'a',
+        target_site: 'b',
+        policy: 'dr',
+        from_offset: 0,
+        to_offset: first,
+        skipped_records: first,
+      })
+      relay.faultOf = () => 'none'
+      await source.poll()
+      assert.deepEqual(await target.ids('orders'), numbered(first, 100))
+      const { targets } = await target.status()
+      assert.deepEqual([targets[0]?.next_expected_offset, targets[0]?.skipped_records], [100, first])
+      await source.node.restart()
+      await source.publish('orders', numbered(100, 110))
+      await source.poll()
+      assert.deepEqual(await target.ids('orders'), numbered(first, 110))
+      assert.equal((await source.events('replication_skipped')).length, 1)
+    }))
+
+  it('a stream that is created anew under its name is replicated from its beginning', () =>
+    twoSites({}, async (source, target) => {
+      await source.create('orders')
+      await source.publish('orders', numbered(0, 5))
+      await source.poll()
+      assert.equal((await source.node.request('DELETE', '/v1/streams/orders')).status, 200)
+      await source.create('orders')
+      await source.publish('orders', numbered(5, 7))
+      await source.poll()
+      assert.deepEqual(await target.ids('orders'), numbered(0, 7))
+    }))
+
+  it('between two sites that replicate each other, each record is at both, once, also when one is killed', async () => {
+    const way: { b: BrokerServer | null } = { b: null }
+    const relay = await Relay.open(() => way.b!.url)
+    const a = new Site(await BrokerServer.start({ flags: boundTo([policyTo(relay.url)]) }))
+    const back = await Relay.open(() => a.node.url)
+    const toA = { source_site: 'b', target_site: 'a' }
+    const b = new Site(await BrokerServer.start({ flags: boundTo([policyTo(back.url, toA)]) }))
+    way.b = b.node
+    await a.create('orders')
+    await b.create('orders')
+    for (let round = 0; round < 20; round += 1) {
+      await Promise.all([a.publish('orders', [`a-${round}`]), b.publish('orders', [`b-${round}`])])
+      if (round === 10) await b.node.kill().then(() => b.node.startAgain())
+    }
+    const all = ['a', 'b'].flatMap((site) => Array.from({ length: 20 }, (_, round) => `${site}-${round}`)).toSorted()
+    for (const site of [a, b]) {
+      await eventually(async () => (await site.ids('orders')).length >= all.length)
+      await site.poll()
+    }
+    for (const site of [a, b]) assert.deepEqual((await site.ids('orders')).toSorted(), all)
+    const own = (ids: readonly string[], site: string): string[] => ids.filter((id) => id.startsWith(site))
+    for (const site of ['a', 'b']) assert.deepEqual(own(await a.ids('orders'), site), own(await b.ids('orders'), site))
+    await a.node.stop()
+    await b.node.stop()
+    relay.close()
+    back.close()
+  })
+})

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { parseReplicationBinding, readReplicationBinding } from '../../src/config/replication-binding.ts'
+
+const policy = {
+  name: 'dr',
+  streams: ['orders*', 'jobs'],
+  source_site: 'a',
+  target_site: 'b',
+  target_url: 'http://b.example:7400',
+}
+const bindingOf = (...policies: readonly object[]) =>
+  parseReplicationBinding(JSON.stringify({ policies }), { KEY: 'secret', EMPTY: '', BAD: 'a b' })
+
+describe('a replication binding', () => {
+  it('holds policies; what is absent or null has its default', () => {
+    const plain = {
+      name: 'dr',
+      streams: ['orders*', 'jobs'],
+      sourceSite: 'a',
+      targetSite: 'b',
+      applyUrl: 'http://b.example:7400/v1/replication/target/apply',
+      apiKey: null,
+      maxLagRecords: null,
+      forward: false,
+      tenant: null,
+    }
+    assert.deepEqual(bindingOf(policy), [plain])
+    assert.deepEqual(bindingOf({ ...policy, api_key_env: null, max_lag_records: null, forward: null }), [plain])
+    const all = { api_key_env: 'KEY', max_lag_records: 1000, forward: true, tenant: 'acme' }
+    assert.deepEqual(bindingOf({ ...policy, ...all }), [
+      { ...plain, apiKey: 'secret', maxLagRecords: 1000, forward: true, tenant: 'acme' },
+    ])
+  })
+
+  it('takes the address of a target with and without a path', () => {
+    const urlOf = (target_url: string): string | undefined => bindingOf({ ...policy, target_url })[0]?.applyUrl
+    assert.equal(urlOf('https://b/'), 'https://b/v1/replication/target/apply')
+    assert.equal(urlOf('http://b/mq/'), 'http://b/mq/v1/replication/target/apply')
+    assert.equal(urlOf('http://b/v1/replication/target/apply'), 'http://b/v1/replication/target/apply')
+  })
+
+  it('with a mistake is refused, and the message says where it is and what to do, without a key', () => {
+    const refused = (says: RegExp, ...policies: readonly object[]): void =>
+      assert.throws(() => bindingOf(...policies), { code: 'invalid_replication_binding', message: says })
+    refused(/^names a file with a mistake: policies /)
+    refused(/policies\.0\.name/, { ...policy, name: 'a\\b' })
+    refused(/policies\.0\.name/, { ...policy, name: ' ' })
+    refused(/policies\.1\.name is there twice: give each/, policy, policy)
+    refused(/policies\.0\.target_site must be another site than source_site$/, { ...policy, target_site: 'a' })
+    refused(/policies\.0\.streams/, { ...policy, streams: [] })
+    for (const streams of [['a*b'], [' a'], ['a/b'], ['a\n']]) {
+      refused(/policies\.0\.streams\.0 must be the name of a stream/, { ...policy, streams })
+    }
+    for (const target_url of ['b:7400', 'ftp://b', 'http://u:p@b', 'http://b?x', 'http://b#x', 'http://']) {
+      refused(/policies\.0\.target_url must be http:\/\/host:port/, { ...policy, target_url })
+    }
+    for (const api_key_env of ['UNSET', 'EMPTY']) {
+      refused(/policies\.0\.api_key_env names a variable that is not set: put the key/, { ...policy, api_key_env })
+    }
+    refused(/policies\.0\.api_key_env names a variable that holds no key/, { ...policy, api_key_env: 'BAD' })
+    refused(/policies\.0\.max_lag_records/, { ...policy, max_lag_records: -1 })
+    refused(/policies\.0 has an unknown field; known are name, /, { ...policy, target: 'b' })
+    assert.throws(() => parseReplicationBinding('{', {}), { message: 'names a file that is not valid JSON' })
+    assert.throws(() => readReplicationBinding('/nowhere/binding.json', {}), {
+      message: 'names a file that does not exist',
+    })
+  })
+})
