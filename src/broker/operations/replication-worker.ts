@@ -134,6 +134,21 @@ export class ReplicationWorker {
     return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
   }
 
+  /** It is behind, failed, or somebody waits for it: time may have something to do here. */
+  get isActive(): boolean {
+    return this.#mark !== null || this.failure !== null || this.resumeAtMs !== null || this.#waiting.length > 0
+  }
+
+  /** It goes on at once. What it failed with is over where nothing has to go any more, as after a purge. */
+  resume(): void {
+    this.resumeAtMs = null
+    this.isThrottled = false
+    if (this.isBehind || this.onTheirWay > 0) return
+    this.failure = null
+    this.attempts = 0
+    this.#mark = null
+  }
+
   /** After a loss the stream is another object. */
   adopt(stream: StreamState): void {
     if (stream === this.stream) return
@@ -152,6 +167,7 @@ export class ReplicationWorker {
   /** W4 */
   acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
     if (this.next >= end) return Promise.resolve(this.#receipt())
+    if (this.#parts.closing.aborted) return Promise.reject(notAcknowledged('the node stops'))
     if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
     return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
   }
@@ -274,8 +290,8 @@ export class ReplicationWorker {
     const error = jsonOf(jsonOf(answer.text)['error'])
     const code = typeof error['code'] === 'string' ? error['code'] : `http_${status}`
     const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
-    const expected = answer.numberIn('x-mq-next-expected-offset')
-    if (code === 'replica_apply_gap' && expected !== null) {
+    const expected = answer.numberIn('x-mq-next-expected-offset') ?? error['next_expected_offset']
+    if (code === 'replica_apply_gap' && typeof expected === 'number') {
       if (expected < next) this.#moveTo(expected) // it has lost what it had
       if (expected < next || from > next) return // W3
     }

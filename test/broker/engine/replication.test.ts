@@ -267,6 +267,24 @@ describe('a worker', () => {
     assert.equal((await sites.ids(sites.target)).length, 80)
   })
 
+  it('that failed on records that were purged is there again for publishes that wait for it', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(2)
+    await sites.source.flush()
+    await sites.lose(0)
+    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))
+    await sites.source.flush()
+    assert.equal(purged.value.removed_records, 2)
+    const stateOf = async (): Promise<unknown> => {
+      const asked = new Pending(sites.source.broker.replicationStatus(CALLER))
+      await sites.source.flush()
+      const [worker] = asked.value.workers
+      return [worker?.state, worker?.lag_records, worker?.lag_millis, asked.value.checkpoints[0]?.skipped_records]
+    }
+    await sites.source.advance(60_000)
+    assert.deepEqual(await stateOf(), ['idle', 0, 0, 2])
+  })
+
   it('a target that says it has more than was ever sent stops it, with words that say so', async () => {
     const sites = await Sites.open(1)
     sites.publish(1)
