@@ -4,8 +4,8 @@
  *
  * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
  * W2  the log tells of records that went before they were sent, once
- * W3  batches are sent in the order of their offsets, and may arrive in another: the target refuses those that came too early. They are sent
- *     again when none is on its way any more
+ * W3  batches are sent in the order of their offsets, and may arrive in another: the target has those that came too early wait, and refuses them in
+ *     the end. They are sent again when none is on its way any more
  * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
  */
 import { StoreError } from '../../errors.ts'
@@ -16,7 +16,12 @@ import type { Change } from '../frames/change.ts'
 import { SYNCED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { linkOf } from '../engine/replication-policies.ts'
-import { REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN, REPLICATION_WINDOW } from '../limits.ts'
+import {
+  REPLICATION_BACKOFF_MS_MAX,
+  REPLICATION_BACKOFF_MS_MIN,
+  REPLICATION_WAIT_MS,
+  REPLICATION_WINDOW,
+} from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
@@ -208,7 +213,8 @@ export class ReplicationWorker {
       await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
       return 'more'
     }
-    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax)
+    const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may come before those
+    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax, waitMs)
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
     const seconds = takeEgress(stream.tenant, batch.body.byteLength)

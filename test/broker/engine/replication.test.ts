@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { parseReplicaApply } from '../../../src/broker/api/replication.ts'
+import { REPLICATION_WAIT_MS } from '../../../src/broker/limits.ts'
 import type { ApplyAnswer } from '../../../src/broker/operations/replication-worker.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { parseReplicationBinding } from '../../../src/config/replication-binding.ts'
@@ -123,6 +124,8 @@ class Sites {
   async #apply(body: Uint8Array): Promise<ApplyAnswer> {
     const batch = await parseReplicaApply(JSON.parse(Buffer.from(body).toString()))
     const asked = new Pending(this.target.broker.applyReplica(CALLER, batch))
+    await this.target.flush()
+    if (asked.outcome.kind === 'pending') await this.target.advance(REPLICATION_WAIT_MS) // for those before it
     await this.target.flush()
     const { outcome } = asked
     if (outcome.kind === 'answered') return { status: 200, text: JSON.stringify(outcome.value), numberIn: () => null }
