@@ -72,7 +72,6 @@ export function createBroker(
       engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
   }
   const queueing = deciding('queue_state_persistence_failed')
-  const replicating = deciding('replica_apply_failed')
   const looking = <Call extends unknown[], Reply>(look: Looks<Call, Reply>): Operation<Call, Reply> =>
     changing((...call: Call) => ({
       kind: 'read',
@@ -137,6 +136,7 @@ export function createBroker(
     pollReplication: looking((...call) => replication.poll(...call)),
     pauseReplication: changing((...call) => replication.pause(...call)),
     resumeReplication: changing((...call) => replication.resume(...call)),
-    applyReplica: replicating((...call) => target.apply(...call)),
+    applyReplica: (answer, ...call) =>
+      engine.run((turn) => target.apply(...call, turn !== 'last'), answer, NOT_STORED.replica_apply_failed),
   }
 }

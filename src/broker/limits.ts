@@ -26,6 +26,10 @@ export const REPLICA_APPLY_RECORDS_MAX = 1000
 export const REPLICA_APPLY_PAYLOAD_BYTES_MAX = 64 << 20
 export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 
+/** Of a batch that came before the one it follows. */
+export const REPLICA_APPLY_WAIT_MS_MAX = 10_000
+/** That a worker asks for. */
+export const REPLICATION_WAIT_MS = 5000
 /** That a record passes through. */
 export const REPLICATION_SITES_MAX = 16
 /** What a worker sends at once: so much payload, or one record. */

@@ -3,7 +3,7 @@
  * contract "Broker".
  *
  * L1  a link (stream, source site, target site, policy) takes origin offsets in their order from 0 on; what it has taken before is passed over.
- *     A gap is refused, unless the source says that it has no records there: then it is skipped, and what comes after all is passed over
+ *     A gap is refused, at once or when the batch has waited for what it follows as long as it asked, unless the source says that it has no records there: then it is skipped, and what comes after all is passed over
  * L2  the records and the link's progress are one frame
  * L3  records that were at the target site before are refused: a circle of sites ends where it began
  */
@@ -42,6 +42,8 @@ interface Batch {
 }
 
 const FAILURE = 'replica_apply_failed'
+/** Where batches wait: no group has this name. */
+const BATCHES = '\tbatches'
 
 export class ReplicaTarget {
   readonly #core: Core
@@ -52,10 +54,17 @@ export class ReplicaTarget {
     this.#streams = streams
   }
 
-  apply(caller: Caller, body: ReplicaApply): Decision<ReplicaApplyReply, Change> {
+  apply(caller: Caller, body: ReplicaApply, mayWait: boolean): Decision<ReplicaApplyReply, Change> {
+    const { engine, state } = this.#core
     const batch = batchOf(caller, body)
     const expected = this.#expected(batch)
     if (batch.from > Math.max(expected, batch.originFirst)) {
+      const stream = state.stream(caller.tenant, body.stream)
+      const waitMs = body.wait_millis ?? 0
+      if (stream && mayWait && waitMs > 0 && !engine.parked.isFull) {
+        const place = { number: stream.number, queue: BATCHES }
+        return { kind: 'wait', place, waitMs, onAbandoned: () => {}, takesAny: false }
+      }
       throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`, {
         nextExpectedOffset: expected,
       })
@@ -169,6 +178,7 @@ export class ReplicaTarget {
       encode: (target, at) => void encodeReplicatedRecords(target, at, replicated),
       purpose: 'admit',
       durability: core.localDisk,
+      onTaken: () => core.engine.parked.wake(streamNumber, BATCHES),
       onStored: () => {
         core.counters.applied(bodies.length)
         const target = core.state.stream(caller.tenant, name)

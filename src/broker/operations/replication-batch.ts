@@ -77,13 +77,14 @@ function durableEnd({ log }: Core, { index }: StreamState, first: number, end: n
   return low
 }
 
-/** Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
+/** @param waitMs that the target waits for batches before it. Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
 export async function readBatch(
   core: Core,
   stream: StreamState,
   policy: ReplicationPolicy,
   { next, first, end, passed, via }: PlannedBatch,
   recordsMax: number,
+  waitMs: number,
 ): Promise<Batch | null> {
   const limits = { maxRecords: recordsMax, maxPayloadBytes: REPLICATION_BATCH_BYTES_MAX }
   const page = await core.reads.originsPage(stream.index, first, end, limits, passed)
@@ -102,6 +103,7 @@ export async function readBatch(
       origin_first_offset: Math.min(stream.floor, first),
       origin_created_at_ms: stream.createdAtMs,
       ...(via.length > 0 && { via_sites: via }),
+      ...(waitMs > 0 && { wait_millis: waitMs }),
       skipped_ranges: rangesBetween(passed, next, page.nextOffset),
     }
     const body = Buffer.concat([

@@ -4,8 +4,8 @@
  *
  * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
  * W2  the log tells of records that went before they were sent, once
- * W3  batches are sent in the order of their offsets, and may arrive in another: the target refuses those that came too early. They are sent
- *     again when none is on its way any more
+ * W3  batches are sent in the order of their offsets, and may arrive in another: the target has those that came too early wait, and refuses them in
+ *     the end. They are sent again when none is on its way any more
  * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
  */
 import { StoreError } from '../../errors.ts'
@@ -16,7 +16,12 @@ import type { Change } from '../frames/change.ts'
 import { SYNCED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import { linkOf } from '../engine/replication-policies.ts'
-import { REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN, REPLICATION_WINDOW } from '../limits.ts'
+import {
+  REPLICATION_BACKOFF_MS_MAX,
+  REPLICATION_BACKOFF_MS_MIN,
+  REPLICATION_WAIT_MS,
+  REPLICATION_WINDOW,
+} from '../limits.ts'
 import { refuse } from '../refusals.ts'
 import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
@@ -134,6 +139,21 @@ export class ReplicationWorker {
     return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
   }
 
+  /** It is behind, failed, or somebody waits for it: time may have something to do here. */
+  get isActive(): boolean {
+    return this.#mark !== null || this.failure !== null || this.resumeAtMs !== null || this.#waiting.length > 0
+  }
+
+  /** It goes on at once. What it failed with is over where nothing has to go any more, as after a purge. */
+  resume(): void {
+    this.resumeAtMs = null
+    this.isThrottled = false
+    if (this.isBehind || this.onTheirWay > 0) return
+    this.failure = null
+    this.attempts = 0
+    this.#mark = null
+  }
+
   /** After a loss the stream is another object. */
   adopt(stream: StreamState): void {
     if (stream === this.stream) return
@@ -152,6 +172,7 @@ export class ReplicationWorker {
   /** W4 */
   acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
     if (this.next >= end) return Promise.resolve(this.#receipt())
+    if (this.#parts.closing.aborted) return Promise.reject(notAcknowledged('the node stops'))
     if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
     return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
   }
@@ -192,7 +213,8 @@ export class ReplicationWorker {
       await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
       return 'more'
     }
-    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax)
+    const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may come before those
+    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax, waitMs)
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
     const seconds = takeEgress(stream.tenant, batch.body.byteLength)
@@ -274,8 +296,8 @@ export class ReplicationWorker {
     const error = jsonOf(jsonOf(answer.text)['error'])
     const code = typeof error['code'] === 'string' ? error['code'] : `http_${status}`
     const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
-    const expected = answer.numberIn('x-mq-next-expected-offset')
-    if (code === 'replica_apply_gap' && expected !== null) {
+    const expected = answer.numberIn('x-mq-next-expected-offset') ?? error['next_expected_offset']
+    if (code === 'replica_apply_gap' && typeof expected === 'number') {
       if (expected < next) this.#moveTo(expected) // it has lost what it had
       if (expected < next || from > next) return // W3
     }

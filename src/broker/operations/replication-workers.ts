@@ -83,12 +83,12 @@ export class ReplicationWorkers {
   get gauges(): ReplicationGauges {
     const sums = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
     for (const worker of this.#each()) {
-      const lag = worker.lagRecords
       sums.workers += 1
       sums.paused += worker.isPaused ? 1 : 0
+      if (!worker.isActive) continue
       sums.failing += worker.failure === null ? 0 : 1
       sums.lagging += worker.isLagging ? 1 : 0
-      sums.lagRecords += lag
+      sums.lagRecords += worker.lagRecords
       sums.lagMs = Math.max(sums.lagMs, worker.lagMs)
     }
     return sums
@@ -96,7 +96,7 @@ export class ReplicationWorkers {
 
   /** S2. An operator had it resumed, or asks for it. */
   resume(worker: ReplicationWorker): void {
-    worker.resumeAtMs = null
+    worker.resume()
     this.#queue(worker)
   }
 
@@ -180,10 +180,11 @@ export class ReplicationWorkers {
         continue
       }
       for (const worker of workers) {
+        if (!worker.isActive) continue
         worker.noteSkipped()
         worker.giveUpWaiting(nowMs, 'it did not answer in time')
         if (worker.isPaused) worker.giveUpWaiting(null, 'its worker is paused')
-        if (worker.resumeAtMs !== null && worker.resumeAtMs <= nowMs) this.resume(worker)
+        if ((worker.resumeAtMs ?? nowMs) <= nowMs) this.resume(worker)
       }
     }
     this.#tellPolls()

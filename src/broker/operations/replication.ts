@@ -237,7 +237,7 @@ export class Replication {
 
 const NO_BINDING = {
   action:
-    'Start the broker with a binding whose policy of this name names the stream, or publish to a stream of another durability.',
+    'Publish to a stream of another durability, or start the broker with a binding whose policy of this name names the stream.',
 }
 
 const NO_WORKERS: ReplicationGauges = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }

@@ -19,6 +19,7 @@ import {
   OFFSET_MAX,
   REDRIVE_RECORDS_MAX,
   REPLICA_APPLY_RECORDS_MAX,
+  REPLICA_APPLY_WAIT_MS_MAX,
   REPLICATION_SITES_MAX,
 } from '../limits.ts'
 import {
@@ -238,6 +239,8 @@ const applying = <Item extends TSchema>(Item: Item) =>
       origin_created_at_ms: optional(Unsigned),
       /** Sites that the records passed through before the source. */
       via_sites: optional(Type.Array(Name, { maxItems: REPLICATION_SITES_MAX })),
+      /** How long the batch waits for those before it, which are on their way. */
+      wait_millis: optional(Type.Integer({ minimum: 0, maximum: REPLICA_APPLY_WAIT_MS_MAX })),
       records: Type.Array(Item, { maxItems: REPLICA_APPLY_RECORDS_MAX }),
     },
     closed,

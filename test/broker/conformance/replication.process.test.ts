@@ -186,6 +186,15 @@ describe('POST /v1/replication/target/apply', () => {
       [mine],
     )
   })
+  it('with wait_millis waits for the batch before it, and is refused when that does not come', async () => {
+    const name = newName()
+    await apply(name, records(0, 1))
+    const waiting = apply(name, records(2, 3), { wait_millis: 10_000 })
+    await apply(name, records(1, 2))
+    assert.deepEqual((await waiting).applied_origin_offsets, [2])
+    const late = batch(name, records(9, 10), { wait_millis: 1 })
+    assertRefused(await post('/target/apply', late), 409, 'replica_apply_gap', /\b3\b/)
+  })
   it('refuses ranges that make no sense, records that were here before, and those of a stream that was replaced', async () => {
     const name = newName()
     const bad = [

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { parseReplicaApply } from '../../../src/broker/api/replication.ts'
+import { REPLICATION_WAIT_MS } from '../../../src/broker/limits.ts'
 import type { ApplyAnswer } from '../../../src/broker/operations/replication-worker.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { parseReplicationBinding } from '../../../src/config/replication-binding.ts'
@@ -123,6 +124,8 @@ class Sites {
   async #apply(body: Uint8Array): Promise<ApplyAnswer> {
     const batch = await parseReplicaApply(JSON.parse(Buffer.from(body).toString()))
     const asked = new Pending(this.target.broker.applyReplica(CALLER, batch))
+    await this.target.flush()
+    if (asked.outcome.kind === 'pending') await this.target.advance(REPLICATION_WAIT_MS) // for those before it
     await this.target.flush()
     const { outcome } = asked
     if (outcome.kind === 'answered') return { status: 200, text: JSON.stringify(outcome.value), numberIn: () => null }
@@ -265,6 +268,24 @@ describe('a worker', () => {
     }
     await sites.settle()
     assert.equal((await sites.ids(sites.target)).length, 80)
+  })
+
+  it('that failed on records that were purged is there again for publishes that wait for it', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(2)
+    await sites.source.flush()
+    await sites.lose(0)
+    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))
+    await sites.source.flush()
+    assert.equal(purged.value.removed_records, 2)
+    const stateOf = async (): Promise<unknown> => {
+      const asked = new Pending(sites.source.broker.replicationStatus(CALLER))
+      await sites.source.flush()
+      const [worker] = asked.value.workers
+      return [worker?.state, worker?.lag_records, worker?.lag_millis, asked.value.checkpoints[0]?.skipped_records]
+    }
+    await sites.source.advance(60_000)
+    assert.deepEqual(await stateOf(), ['idle', 0, 0, 2])
   })
 
   it('a target that says it has more than was ever sent stops it, with words that say so', async () => {

@@ -163,4 +163,24 @@ describe('replication', () => {
     relay.close()
     back.close()
   })
+
+  it('in a circle of sites that forward, each record is at each site, once', async () => {
+    const names = ['a', 'b', 'c']
+    const sites: Site[] = []
+    const relays = await Promise.all(names.map((_, i) => Relay.open(() => sites[(i + 1) % 3]!.node.url)))
+    for (const [i, source_site] of names.entries()) {
+      const policy = policyTo(relays[i]!.url, { source_site, target_site: names[(i + 1) % 3], forward: true })
+      sites.push(new Site(await BrokerServer.start({ flags: boundTo([policy]) })))
+    }
+    for (const [i, site] of sites.entries()) {
+      await site.create('orders')
+      await site.publish('orders', [`${names[i]}-0`, `${names[i]}-1`])
+    }
+    const all = names.flatMap((name) => [`${name}-0`, `${name}-1`])
+    for (const site of sites) await eventually(async () => (await site.ids('orders')).length >= all.length)
+    for (const site of [...sites, ...sites]) await site.poll()
+    for (const site of sites) assert.deepEqual((await site.ids('orders')).toSorted(), all)
+    for (const site of sites) await site.node.stop()
+    for (const relay of relays) relay.close()
+  })
 })
