@@ -6,6 +6,7 @@
  */
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
+import * as wire from '../client/http/wire.ts'
 import { CliFailure, EXIT_REFUSED, refusal, usageFailure } from './failure.ts'
 import type { FailureDetail } from './failure.ts'
 
@@ -115,17 +116,16 @@ export class Target {
   }
 }
 
-/** Tokens of a path, each of them encoded. @throws CliFailure for those that a URL takes for steps up and down */
-export const pathOf = (...tokens: readonly string[]): string =>
-  tokens
-    .map((token) => {
-      if (token === '.' || token === '..') throw usageFailure(`the name ${token} cannot stand in a URL`)
-      return `/${encodeURIComponent(token)}`
-    })
-    .join('')
+export const streamPath = (stream: string): string => wire.streamPath(nameInUrl(stream))
 
 export const groupPath = (stream: string, group: string): string =>
-  pathOf('v1', 'streams', stream, 'consumer-groups', group)
+  wire.groupPath({ stream: nameInUrl(stream), group: nameInUrl(group) })
+
+/** @throws CliFailure for names that a URL takes for steps up and down, however they are written */
+function nameInUrl(name: string): string {
+  if (name === '.' || name === '..') throw usageFailure(`the name ${name} cannot stand in a URL`)
+  return name
+}
 
 function originOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null

@@ -15,7 +15,7 @@ import { columns } from '../columns.ts'
 import type { Answer, Call, Command } from '../command.ts'
 import { unsigned } from '../command.ts'
 import { refusal, usageFailure } from '../failure.ts'
-import { groupPath, pathOf } from '../http-target.ts'
+import { groupPath, streamPath } from '../http-target.ts'
 import type { Target } from '../http-target.ts'
 import { shownTime, visible } from '../style.ts'
 import type { Style } from '../style.ts'
@@ -168,7 +168,7 @@ const groups: Command = {
   description: 'Show the consumer groups of a stream, with their lag',
   examples: ['mq cli --target http://127.0.0.1:7400 groups orders'],
   async run(call) {
-    const path = `${pathOf('v1', 'streams', call.operand('stream'))}/consumer-groups`
+    const path = `${streamPath(call.operand('stream'))}/consumer-groups`
     return shownAs(await call.target.get(path), GroupListReply, groupRows)
   },
 }
@@ -196,7 +196,7 @@ const peek: Command = {
   description: 'Show some records of a stream; nothing is claimed',
   examples: ['mq cli --target http://127.0.0.1:7400 peek orders --limit 3'],
   async run(call) {
-    const path = pathOf('v1', 'streams', call.operand('stream'))
+    const path = streamPath(call.operand('stream'))
     const limit = limitOf(call)
     const given = call.unsigned('from-offset')
     const { target } = call
@@ -229,7 +229,7 @@ const tail: Command = {
     'mq cli --target … tail orders --from-offset 0 | head',
   ],
   async run(call) {
-    const path = pathOf('v1', 'streams', call.operand('stream'))
+    const path = streamPath(call.operand('stream'))
     const given = call.unsigned('from-offset')
     let left = call.text('limit') === null ? Infinity : call.positive('limit', 1)
     const { target } = call
@@ -286,7 +286,7 @@ const redrive: Command = {
     const reason = call.label('reason')
     const { target } = call
     agreed(call, `put ${chosen === null ? 'all dead letters' : `${chosen.length} dead letters`} of ${stream} back`)
-    return redriven(target, `${pathOf('v1', 'streams', stream)}/dead-letters/redrive`, chosen, reason)
+    return redriven(target, `${streamPath(stream)}/dead-letters/redrive`, chosen, reason)
   },
 }
 
