@@ -116,7 +116,7 @@ export interface BrokerGauges {
   readonly replication: ReplicationGauges
 }
 
-/** Of the workers that ship streams to other sites. */
+/** How the workers that ship streams to other sites get on. */
 export interface ReplicationGauges {
   readonly workers: number
   readonly paused: number

@@ -26,9 +26,9 @@ export const REPLICA_APPLY_RECORDS_MAX = 1000
 export const REPLICA_APPLY_PAYLOAD_BYTES_MAX = 64 << 20
 export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 
-/** Of a batch that came before the one it follows. */
+/** The longest that a target lets a batch wait for the batches before it. */
 export const REPLICA_APPLY_WAIT_MS_MAX = 10_000
-/** That a worker asks for. */
+/** How long a worker asks the target to let a batch wait. */
 export const REPLICATION_WAIT_MS = 5000
 /** That a record passes through. */
 export const REPLICATION_SITES_MAX = 16

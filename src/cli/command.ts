@@ -80,7 +80,7 @@ export class Call {
     return this.#parts.where()
   }
 
-  /** Of a command that works there only. */
+  /** The node that the command asks. @throws CliFailure when none is named */
   get target(): Target {
     const { where } = this
     if (where.place === 'remote') return where.target

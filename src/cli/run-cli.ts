@@ -2,7 +2,7 @@
  * `mq cli` and `mq diagnostics` as a process: stdout has the answer and nothing else, stderr what is wrong.
  *
  * E1  exit code 0, 1 (the broker or the data said no), 2 (usage or configuration). Source: contract "Broker", CLI
- * E2  whoever reads stdout may leave: the rest is not written, and it is no failure
+ * E2  a reader of stdout that leaves is no failure: the rest is not written
  */
 import { once } from 'node:events'
 import { CommanderError } from 'commander'

@@ -32,7 +32,7 @@ interface Batch {
   readonly name: string
   readonly link: Link
   readonly records: ReplicatedRecords
-  /** Of the first offset that the batch says something of, and behind the last one. */
+  /** The batch tells of the origin offsets [from, end): records, or that there are none. */
   readonly from: number
   readonly end: number
   /** What is below the source does not have any more. */

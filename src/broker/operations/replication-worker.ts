@@ -52,7 +52,7 @@ export interface WorkerParts {
   /** From 0 to below 1. */
   readonly random: () => number
   readonly batchRecordsMax: number
-  /** Of the process: what is under way is given up. */
+  /** Aborted when the broker closes: the worker gives up what is under way. */
   readonly closing: AbortSignal
   /** A batch that was sent has arrived, or failed. */
   readonly onLanded: (worker: ReplicationWorker) => void

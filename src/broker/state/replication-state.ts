@@ -25,7 +25,7 @@ export interface ReplicationLink {
   readonly next: number
   /** Records that the source did not have. */
   readonly skipped: number
-  /** Of the stream at the source; null: the source does not say (R2). */
+  /** When the stream was created at the source (R2); null: the source does not say. */
   readonly createdAtMs: number | null
 }
 
