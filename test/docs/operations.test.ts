@@ -75,6 +75,7 @@ test("the documents name no metric of the object store's that there is not", asy
     liveBytes: 0,
     indexBytes: 0,
     arenaBytes: 0,
+    readCacheBytes: 0,
     acceptPauses: 0,
     degraded: 0,
     readErrors: 0,
