@@ -26,6 +26,7 @@ describe('the broker’s settings', () => {
     const { names, quotas, ...config } = loadBrokerConfig({})
     assert.deepEqual(config, {
       http: { host: '127.0.0.1', port: 7400 },
+      tls: null,
       allowedHosts: [],
       dataDirectory: resolve('data/broker'),
       nodeId: 'node-1',
@@ -109,17 +110,18 @@ describe('the broker’s settings', () => {
   })
 
   it('have the modes of authentication that this version has', () => {
-    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'mtls' }), [
-      '--auth-mode must be insecure-local or api-key or external: this version does not have mtls yet',
-    ])
     assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), [
-      'MQ_AUTH_MODE must be insecure-local or api-key or external',
+      'MQ_AUTH_MODE must be insecure-local or api-key or mtls or external',
     ])
   })
 
   it('need what their mode of authentication asks for, and nothing of another', () => {
     assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'api-key' }), [
       '--credentials-file must name a file with keys, as the mode is api-key',
+    ])
+    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'mtls' }), [
+      '--tls-client-ca must name the authorities of clients, as the mode is mtls',
+      '--credentials-file must name a file with subjects, as the mode is mtls',
     ])
     assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'external' }), [
       'MQ_IDENTITY_HEADER must name three headers, as the mode is external',
@@ -128,7 +130,7 @@ describe('the broker’s settings', () => {
     const headers = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
     const external = { MQ_IDENTITY_HEADER: headers, MQ_TRUSTED_PROXY: '127.0.0.1,10.0.0.0/8' }
     assert.deepEqual(problemsOf({ ...external, MQ_CREDENTIALS_FILE: 'keys.json' }), [
-      'MQ_CREDENTIALS_FILE is for the mode api-key: leave it out',
+      'MQ_CREDENTIALS_FILE is for the modes api-key and mtls: leave it out',
       'MQ_IDENTITY_HEADER is for the mode external: leave it out',
       'MQ_TRUSTED_PROXY is for the mode external: leave it out',
     ])
