@@ -191,7 +191,7 @@ function shownAt(address: string): Promise<string> {
 
 describe('over TLS', () => {
   it('the ready lines say so', () => {
-    for (const line of trilog.ready) assert.equal((line as { scheme?: string }).scheme, 'https')
+    for (const line of trilog.ready) assert.equal(line.scheme, 'https')
   })
 
   for (const [service, round] of Object.entries(ROUNDS)) {

@@ -114,6 +114,13 @@ function materialOf({ certFile, keyFile, clientCaFile }: TlsConfig): TlsMaterial
   return { cert, key, clientCa, validTo }
 }
 
+/** @throws StoreError that goes on after a name: 'names a file …' */
+export function readAuthorities(file: string): string {
+  const pem = readSettingFile(file)
+  certificatesIn('clientCaFile', pem)
+  return pem
+}
+
 function read(part: keyof TlsConfig, file: string): string {
   try {
     return readSettingFile(file)

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { brokerSettings, loadBrokerConfig } from '../../src/config/broker.ts'
 import type { BrokerFlags } from '../../src/config/broker.ts'
+import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-config-`)
@@ -113,6 +114,39 @@ describe('the broker’s settings', () => {
     assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), [
       'MQ_AUTH_MODE must be insecure-local or api-key or mtls or external',
     ])
+  })
+
+  it('let the node listen on every address exactly when credentials are asked for', () => {
+    const files = new TlsFilesOnDisk()
+    const authority = new Authority('servers')
+    files.write(authority.certify([['CN', 'localhost']]), authority)
+    const tls = { MQ_TLS_CERT_FILE: files.cert, MQ_TLS_KEY_FILE: files.key, MQ_TLS_CLIENT_CA_FILE: files.clientCa }
+    const credentials = `${files.directory}/credentials.json`
+    const key = { tenant: 'acme', principal: 'ci', grants: [] }
+    const keys = [
+      { ...key, subject: 'CN=ci' },
+      { ...key, key_sha256: 'a'.repeat(64) },
+    ]
+    writeFileSync(credentials, JSON.stringify({ keys }))
+    const byFile = { MQ_CREDENTIALS_FILE: credentials }
+    const proxy = {
+      MQ_IDENTITY_HEADER: 'tenant=X-Tenant,principal=X-Principal,permissions=X-Permissions',
+      MQ_TRUSTED_PROXY: '10.0.0.1',
+    }
+    for (const [mode, settings, isFree] of [
+      ['insecure-local', {}, false],
+      ['insecure-local', tls, false],
+      ['api-key', byFile, true],
+      ['mtls', { ...byFile, ...tls }, true],
+      ['external', proxy, true],
+    ] as const) {
+      const problems = problemsOf({ ...settings, MQ_AUTH_MODE: mode, MQ_HTTP_BIND: '0.0.0.0:7400' })
+      assert.deepEqual(
+        problems.map((problem) => problem.split(',')[0]),
+        isFree ? [] : ['MQ_HTTP_BIND must be a loopback address'],
+        mode,
+      )
+    }
   })
 
   it('need what their mode of authentication asks for, and nothing of another', () => {
