@@ -84,8 +84,7 @@ function ask(
   const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) }
   return new Promise((resolve, reject) => {
     const url = `https://${ofService(service).http}${path}`
-    const signal = AbortSignal.timeout(LIMIT_MS)
-    const asking = request(url, { method, headers: all, agent, signal }, (reply) => {
+    const asking = request(url, { method, headers: all, agent }, (reply) => {
       const chunks: Buffer[] = []
       const port = reply.socket.localPort
       reply.on('data', (chunk: Buffer) => chunks.push(chunk))
