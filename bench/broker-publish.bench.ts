@@ -49,6 +49,8 @@ class InstantExchange implements Exchange {
   readonly id = 'bench'
   readonly ended = false
   readonly remoteAddress = '127.0.0.1'
+  readonly isSecure = false
+  readonly clientCertificate = ''
   readonly #body: Uint8Array
   readonly #done: (text: string) => void
 

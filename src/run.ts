@@ -44,14 +44,14 @@ export async function run(load: () => Config): Promise<void> {
       const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
       const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reload())
-      announce('objectstore', { http: service.http, grpc: null })
+      announce('objectstore', { ...service, grpc: null })
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')
       const open = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
       const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reload())
-      announce('broker', { http: service.http, grpc: null })
+      announce('broker', { ...service, grpc: null })
     }
 
     await stopped
@@ -64,7 +64,14 @@ export async function run(load: () => Config): Promise<void> {
   }
 }
 
+interface Announced {
+  readonly http: string
+  readonly grpc: string | null
+  readonly isSecure: boolean
+}
+
 /** The one line on stdout that scripts wait for. */
-function announce(service: string, { http, grpc }: { http: string; grpc: string | null }): void {
-  process.stdout.write(`ready ${JSON.stringify({ service, http, grpc, pid: process.pid })}\n`)
+function announce(service: string, { http, grpc, isSecure }: Announced): void {
+  const scheme = isSecure ? { scheme: 'https' } : {}
+  process.stdout.write(`ready ${JSON.stringify({ service, http, grpc, ...scheme, pid: process.pid })}\n`)
 }

@@ -34,6 +34,7 @@ const MAY_TOUCH_FILES = [
   'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of
   'src/http/receive-buffer.ts', // finds the listening socket among the open files
   'src/http/listening-socket.ts', // likewise
+  'src/http/uws-listener.ts', // likewise
   'src/config/', // files that settings name
   'src/cli/output-file.ts', // writes where the command line says
   'src/cli/local-data.ts', // looks whether there is a directory at all

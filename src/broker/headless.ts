@@ -108,12 +108,12 @@ async function openShipping({ config, running, random }: Context): Promise<Repli
   await running.open(() => ({ close: async () => poster.close() }))
   const timeoutMs = REPLICATION_REQUEST_MS_MAX
   return {
-    transport: ({ applyUrl: url, apiKey }, body, signal) => {
+    transport: ({ applyUrl: url, targetCa: ca, apiKey }, body, signal) => {
       const headers = {
         'content-type': 'application/json',
         ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
       }
-      return poster.post({ url, headers, body, timeoutMs, signal })
+      return poster.post({ url, ca, headers, body, timeoutMs, signal })
     },
     random() {
       const word = new Uint32Array(1)

@@ -4,13 +4,16 @@
  * The front closes first, so that what was admitted is answered.
  */
 import type { BrokerAuth, BrokerConfig } from '../config/broker.ts'
-import { readBrokerKeys } from '../config/broker-credentials.ts'
+import { brokerTlsNames } from '../config/broker.ts'
+import { readBrokerCredentials } from '../config/broker-credentials.ts'
 import { readQuotas } from '../config/quotas.ts'
+import { readTls } from '../config/tls.ts'
 import { messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { renewTls } from '../http/tls.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
@@ -23,8 +26,8 @@ import { clockProblem } from './engine/clock-watch.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
-import { KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
-import type { Access } from './api/access.ts'
+import { CertificateAccess, CertifiedAccess, KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
+import type { Access, FileAccess } from './api/access.ts'
 import type { ClockHealth, StorageHealth } from './api/parts.ts'
 import { brokerService } from './api/routes.ts'
 import { BrokerMetrics } from './metrics.ts'
@@ -41,6 +44,7 @@ export interface BrokerDependencies extends HeadlessDependencies {
 export interface BrokerServer {
   /** host:port of the listener. */
   readonly http: string
+  readonly isSecure: boolean
   /** Reads the files of quotas and keys again. */
   reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
@@ -108,7 +112,7 @@ async function openFront(
     },
   }
   let http = ''
-  const access = accessOf(config.auth)
+  const { access, fromFile } = accessOf(config)
   const audit = new AccessAudit(core, () => clock.nowMs())
   const service = brokerService({
     operations: broker,
@@ -137,14 +141,23 @@ async function openFront(
     logger,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: config.names.MQ_HTTP_BIND }, { logger, clock, random, acceptGate }),
+    listen(
+      service,
+      { ...config.http, setting: config.names.MQ_HTTP_BIND, tls: config.tls },
+      { logger, clock, random, acceptGate },
+    ),
   )
   http = hostPort(server)
   return {
     http,
+    isSecure: server.isSecure,
     reload() {
       reloadQuotas(config, quotas, logger)
-      reloadKeys(config, access, audit, logger)
+      reloadCredentials(config, fromFile, audit, logger)
+      const { tls } = config
+      if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
+        audit.certificatesRead(tenantsOf(config.auth))
+      }
     },
     close: (options) => {
       broker.close() // or claims that wait would hold the front open
@@ -176,22 +189,39 @@ function storageHealth({ log }: Core, health: Health): StorageHealth {
 }
 
 const tenantsOf = (auth: BrokerAuth): readonly string[] => {
-  return auth.mode === 'api-key' ? [...new Set(auth.keys.map(({ tenant }) => tenant))] : [LOCAL_CALLER.tenant]
+  const isByFile = auth.mode === 'api-key' || auth.mode === 'mtls'
+  return isByFile ? [...new Set(auth.credentials.map(({ tenant }) => tenant))] : [LOCAL_CALLER.tenant]
 }
 
-function accessOf(auth: BrokerAuth): Access {
-  if (auth.mode === 'insecure-local') return openAccess(LOCAL_CALLER)
-  if (auth.mode === 'api-key') return new KeyAccess(auth.keys)
-  return new ProxyAccess(auth.headers, new TrustedProxies(auth.trustedProxies))
+/** `fromFile`: what the credentials of the file are for; null where there is none. */
+function accessOf({ auth, tls }: BrokerConfig): { readonly access: Access; readonly fromFile: FileAccess | null } {
+  if (auth.mode === 'mtls') {
+    const access = new CertificateAccess(auth.credentials)
+    return { access, fromFile: access }
+  }
+  const fromFile = auth.mode === 'api-key' ? new KeyAccess(auth.credentials) : null
+  const access = fromFile ?? accessWithoutFile(auth)
+  return { access: (tls?.clientCaFile ?? null) === null ? access : new CertifiedAccess(access), fromFile }
 }
 
-function reloadKeys({ auth, names }: BrokerConfig, access: Access, audit: AccessAudit, logger: Logger): void {
-  if (auth.mode !== 'api-key' || !(access instanceof KeyAccess)) return
+function accessWithoutFile(auth: BrokerAuth): Access {
+  return auth.mode === 'external'
+    ? new ProxyAccess(auth.headers, new TrustedProxies(auth.trustedProxies))
+    : openAccess(LOCAL_CALLER)
+}
+
+function reloadCredentials(
+  { auth, names }: BrokerConfig,
+  access: FileAccess | null,
+  audit: AccessAudit,
+  logger: Logger,
+): void {
+  if (access === null || !('credentialsFile' in auth)) return
   try {
-    const keys = readBrokerKeys(auth.credentialsFile)
-    access.replace(keys)
-    audit.keysRead(new Set(keys.map(({ tenant }) => tenant)))
-    logger.info({ keys: keys.length }, 'keys read again')
+    const credentials = readBrokerCredentials(auth.credentialsFile, auth.mode)
+    access.replace(credentials)
+    audit.keysRead(new Set(credentials.map(({ tenant }) => tenant)))
+    logger.info({ keys: credentials.length }, 'keys read again')
   } catch (error) {
     logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
   }

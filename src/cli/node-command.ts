@@ -27,14 +27,12 @@ export type NodeAnswer =
   | { readonly kind: 'say'; readonly text: string; readonly exitCode: number }
 
 const GROUPS = new Set(['cli', 'diagnostics', 'completion'])
-/** Known from specification and contract. */
-const FLAGS_TO_COME = ['--tls-cert', '--tls-key', '--tls-client-ca']
 const OUTPUTS = ['text', 'json']
 
 const settings = Object.entries(brokerSettings)
 const KINDS = {
   switches: ['--help', '--version', '--validate-config'],
-  withValue: [...settings.map(([, { flag }]) => flag), '--output', ...FLAGS_TO_COME],
+  withValue: [...settings.map(([, { flag }]) => flag), '--output'],
   repeatable: settings.filter(([, { repeatable }]) => repeatable).map(([, { flag }]) => flag),
 }
 
@@ -48,7 +46,6 @@ export function nodeCommand(args: readonly string[], env: Environment, release: 
   const line = parseCommandLine(args, KINDS, problems)
   const json = wantsJson(line, problems)
   for (const operand of line.operands) problems.add('mq', `has no command ${operand}: see mq --help`)
-  for (const flag of FLAGS_TO_COME) if (line.flags.has(flag)) problems.add(flag, 'is not part of this version')
   const given = settingsOf(line)
   const load = (): Config => loadNodeConfig(env, given, problems)
 

@@ -1,7 +1,13 @@
-/** API keys of the broker as operators write them: the file of MQ_CREDENTIALS_FILE. Source: contract "Broker". */
+/**
+ * Credentials of the broker as operators write them: the file of MQ_CREDENTIALS_FILE. Source: contract "Broker".
+ *
+ * C1  each is a key, by its digest, or the subject of a certificate; a mode takes those that are its own and passes over the others
+ */
 import { Type } from 'typebox'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'
+import { subjectWritten } from './subject.ts'
+import type { Subject } from './subject.ts'
 
 const GRANTED = 'tenant.administer|tenant.inspect|create_stream|stream.inspect|stream.publish|stream.consume|stream.ack'
 const Name = Type.String({ minLength: 1, maxLength: 256, pattern: '^[\\x21-\\x7e]+$' })
@@ -10,7 +16,8 @@ const CredentialsFile = Type.Object(
     keys: Type.Array(
       Type.Object(
         {
-          key_sha256: Type.String({ pattern: '^[0-9a-fA-F]{64}$' }),
+          key_sha256: Type.Optional(Type.String({ pattern: '^[0-9a-fA-F]{64}$' })),
+          subject: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
           tenant: Name,
           principal: Name,
           grants: Type.Array(
@@ -31,9 +38,12 @@ const CredentialsFile = Type.Object(
   { additionalProperties: false },
 )
 
-export interface BrokerKey {
-  /** 64 lower-case digits: nobody can ask with it. */
-  readonly keySha256: string
+/** Modes whose credentials are in the file. */
+export type BrokerAuthByFile = 'api-key' | 'mtls'
+
+export interface BrokerCredential {
+  /** Of a key 64 lower-case digits, with which nobody can ask; of a certificate its subject. */
+  readonly proof: { readonly keySha256: string } | { readonly subject: Subject }
   readonly tenant: string
   readonly principal: string
   readonly grants: readonly { readonly permission: string; readonly stream: string | null }[]
@@ -42,17 +52,37 @@ export interface BrokerKey {
 const badFile = (mistake: string): StoreError => new StoreError('invalid', 'invalid_credentials_file', mistake)
 const contentOf = jsonFile(CredentialsFile, badFile)
 
-/** @throws StoreError `invalid_credentials_file` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …' */
-export const readBrokerKeys = (path: string): readonly BrokerKey[] => parseBrokerKeys(readSettingFile(path))
+/**
+ * Those of the mode.
+ *
+ * @throws StoreError `invalid_credentials_file` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …'
+ */
+export const readBrokerCredentials = (path: string, mode: BrokerAuthByFile): readonly BrokerCredential[] =>
+  parseBrokerCredentials(readSettingFile(path), mode)
 
-/** @throws as `readBrokerKeys` does */
-export function parseBrokerKeys(text: string): readonly BrokerKey[] {
+/** @throws as `readBrokerCredentials` does */
+export function parseBrokerCredentials(text: string, mode: BrokerAuthByFile): readonly BrokerCredential[] {
   const seen = new Set<string>()
-  return contentOf(text).keys.map(({ key_sha256, tenant, principal, grants }, index) => {
-    const keySha256 = key_sha256.toLowerCase()
-    if (seen.has(keySha256)) throw badFile(`names a file with a mistake: keys.${index}.key_sha256 is there twice`)
-    seen.add(keySha256)
+  const all = contentOf(text).keys.map(({ key_sha256, subject, tenant, principal, grants }, index) => {
+    const mistake = (what: string): StoreError => badFile(`names a file with a mistake: keys.${index}${what}`)
     const given = grants.map(({ permission, stream }) => ({ permission, stream: stream ?? null }))
-    return { keySha256, tenant, principal, grants: given }
+    const once = (name: string, ...values: readonly string[]): void => {
+      if (values.some((value) => seen.has(value))) throw mistake(`.${name} is there twice`)
+      for (const value of values) seen.add(value)
+    }
+    if ((key_sha256 === undefined) === (subject === undefined))
+      throw mistake(' needs key_sha256 or subject, one of them')
+    if (key_sha256 !== undefined) {
+      const keySha256 = key_sha256.toLowerCase()
+      once('key_sha256', keySha256)
+      return { proof: { keySha256 }, tenant, principal, grants: given }
+    }
+    const written = subjectWritten(subject!) // one of the two is there
+    if (written === null) throw mistake('.subject must be a name as in CN=ci,O=acme')
+    once('subject', ...new Set([written.forwards, written.backwards]))
+    return { proof: { subject: written }, tenant, principal, grants: given }
   })
+  const own = all.filter(({ proof }) => (mode === 'mtls') === 'subject' in proof)
+  if (own.length > 0) return own
+  throw badFile(`names a file without a ${mode === 'mtls' ? 'subject' : 'key_sha256'}, which the mode ${mode} needs`)
 }

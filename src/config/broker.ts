@@ -7,8 +7,8 @@
 import { isLoopback } from '../addresses.ts'
 import type { AddressBlock } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
-import { readBrokerKeys } from './broker-credentials.ts'
-import type { BrokerKey } from './broker-credentials.ts'
+import { readBrokerCredentials } from './broker-credentials.ts'
+import type { BrokerAuthByFile, BrokerCredential } from './broker-credentials.ts'
 import {
   AUDIT_RETENTION_DAYS_MAX,
   BROKER_BODY_BYTES_CEILING,
@@ -42,6 +42,8 @@ import {
   unknownSettings,
 } from './settings.ts'
 import type { BindAddress, Environment, Setting, SettingsOf } from './settings.ts'
+import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
+import type { TlsConfig, TlsNames } from './tls.ts'
 
 interface BrokerSetting<T> extends Setting<T> {
   /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
@@ -83,16 +85,20 @@ export const brokerSettings = {
   ),
   MQ_AUTH_MODE: flagged(
     '--auth-mode <MODE>',
-    oneOf(['insecure-local', 'api-key', 'external'], {
-      notYet: ['mtls'],
+    oneOf(['insecure-local', 'api-key', 'mtls', 'external'], {
       default: 'insecure-local',
       description:
-        'Who is asked for what. `insecure-local`: no credentials, the tenant is `local`; `api-key`: `Authorization: Bearer` with a key of the credentials file; `external`: a proxy says for whom it asks',
+        'Who is asked for what. `insecure-local`: no credentials, the tenant is `local`; `api-key`: `Authorization: Bearer` with a key of the credentials file; `mtls`: a client certificate whose subject is in it; `external`: a proxy says for whom it asks',
     }),
   ),
   MQ_CREDENTIALS_FILE: flagged(
     '--credentials-file <PATH>',
-    optional(path({ description: 'JSON file of keys, tenants and grants, for `api-key`. SIGHUP reads it again' })),
+    optional(
+      path({
+        description:
+          'JSON file of keys or subjects, tenants and grants, for `api-key` and `mtls`. SIGHUP reads it again',
+      }),
+    ),
   ),
   MQ_IDENTITY_HEADER: flagged(
     '--identity-header <LIST>',
@@ -112,6 +118,9 @@ export const brokerSettings = {
     }),
     { repeatable: true },
   ),
+  MQ_TLS_CERT_FILE: flagged('--tls-cert <PATH>', tlsCertSetting),
+  MQ_TLS_KEY_FILE: flagged('--tls-key <PATH>', tlsKeySetting),
+  MQ_TLS_CLIENT_CA_FILE: flagged('--tls-client-ca <PATH>', tlsClientCaSetting),
   MQ_METRICS_EXPOSURE: flagged(
     '--metrics-exposure <NAME>',
     oneOf(['http', 'disabled'], { default: 'disabled', description: '`http`: metrics at `/metrics`; or `disabled`' }),
@@ -189,10 +198,27 @@ export const brokerSettings = {
 type BrokerSettingName = keyof typeof brokerSettings
 type BrokerSettingNames = Readonly<Record<BrokerSettingName, string>>
 
+const BROKER_TLS_NAMES = {
+  certFile: 'MQ_TLS_CERT_FILE',
+  keyFile: 'MQ_TLS_KEY_FILE',
+  clientCaFile: 'MQ_TLS_CLIENT_CA_FILE',
+} as const
+
+/** B1 */
+export const brokerTlsNames = (names: BrokerSettingNames): TlsNames => ({
+  certFile: names[BROKER_TLS_NAMES.certFile],
+  keyFile: names[BROKER_TLS_NAMES.keyFile],
+  clientCaFile: names[BROKER_TLS_NAMES.clientCaFile],
+})
+
 /** Who may ask. */
 export type BrokerAuth =
   | { readonly mode: 'insecure-local' }
-  | { readonly mode: 'api-key'; readonly credentialsFile: string; readonly keys: readonly BrokerKey[] }
+  | {
+      readonly mode: BrokerAuthByFile
+      readonly credentialsFile: string
+      readonly credentials: readonly BrokerCredential[]
+    }
   | {
       readonly mode: 'external'
       /** Names in lower case. */
@@ -202,6 +228,8 @@ export type BrokerAuth =
 
 export interface BrokerConfig {
   readonly http: BindAddress
+  /** Null: the listener speaks plain HTTP. */
+  readonly tls: TlsConfig | null
   /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
@@ -250,6 +278,16 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const settings = readSettings(tableWithProcess, { ...env, ...flags }, problems)
   const quotas = quotasOf(settings, problems)
   const auth = authOf(settings, problems)
+  const tls = tlsOf(
+    {
+      certFile: settings.MQ_TLS_CERT_FILE,
+      keyFile: settings.MQ_TLS_KEY_FILE,
+      clientCaFile: settings.MQ_TLS_CLIENT_CA_FILE,
+    },
+    BROKER_TLS_NAMES,
+    problems,
+    brokerTlsNames(names),
+  )
   const replication = replicationOf(settings, env, problems)
   problems.throwIfAny() // the checks below need every single value
   checkBind(settings, problems)
@@ -258,6 +296,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const replicaDirectories = settings.MQ_REPLICA_DIRS
   return Object.freeze({
     http: settings.MQ_HTTP_BIND,
+    tls,
     allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
     dataDirectory: settings.MQ_DATA_DIR,
     nodeId: settings.MQ_NODE_ID,
@@ -320,14 +359,18 @@ function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: 
 function authOf(settings: Settings, problems: SettingProblems): BrokerAuth {
   const { MQ_AUTH_MODE: mode, MQ_CREDENTIALS_FILE: file, MQ_IDENTITY_HEADER: headers } = settings
   const proxies = settings.MQ_TRUSTED_PROXY
-  if (mode !== 'api-key' && file !== null) problems.add('MQ_CREDENTIALS_FILE', 'is for the mode api-key: leave it out')
+  const asksFile = mode === 'api-key' || mode === 'mtls'
+  if (!asksFile && file !== null) problems.add('MQ_CREDENTIALS_FILE', 'is for the modes api-key and mtls: leave it out')
   if (mode !== 'external' && headers !== null)
     problems.add('MQ_IDENTITY_HEADER', 'is for the mode external: leave it out')
   if (mode !== 'external' && proxies?.length > 0)
     problems.add('MQ_TRUSTED_PROXY', 'is for the mode external: leave it out')
-  if (mode === 'api-key') {
-    if (file === null) problems.add('MQ_CREDENTIALS_FILE', 'must name a file with keys, as the mode is api-key')
-    else return { mode, credentialsFile: file, keys: keysOf(file, problems) }
+  if (mode === 'mtls' && settings.MQ_TLS_CLIENT_CA_FILE === null)
+    problems.add('MQ_TLS_CLIENT_CA_FILE', 'must name the authorities of clients, as the mode is mtls')
+  if (asksFile) {
+    const what = mode === 'mtls' ? 'subjects' : 'keys'
+    if (file === null) problems.add('MQ_CREDENTIALS_FILE', `must name a file with ${what}, as the mode is ${mode}`)
+    else return { mode, credentialsFile: file, credentials: credentialsOf(file, mode, problems) }
   }
   if (mode === 'external') {
     if (headers === null) problems.add('MQ_IDENTITY_HEADER', 'must name three headers, as the mode is external')
@@ -338,9 +381,9 @@ function authOf(settings: Settings, problems: SettingProblems): BrokerAuth {
   return { mode: 'insecure-local' }
 }
 
-function keysOf(file: string, problems: SettingProblems): readonly BrokerKey[] {
+function credentialsOf(file: string, mode: BrokerAuthByFile, problems: SettingProblems): readonly BrokerCredential[] {
   try {
-    return readBrokerKeys(file)
+    return readBrokerCredentials(file, mode)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     problems.add('MQ_CREDENTIALS_FILE', error.message)

@@ -32,6 +32,8 @@ import {
   unknownSettings,
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
+import type { TlsConfig } from './tls.ts'
 
 const COUNT_MAX = 1_000_000_000
 const BYTES_MAX = 2 ** 49
@@ -48,6 +50,9 @@ export const logStoreSettings = {
   LOGSTORE_OTLP_GRPC_BIND_ADDRESS: optional(
     bindAddress({ description: 'OTLP/gRPC listener, host:port; unset: no gRPC' }),
   ),
+  LOGSTORE_TLS_CERT_FILE: tlsCertSetting,
+  LOGSTORE_TLS_KEY_FILE: tlsKeySetting,
+  LOGSTORE_TLS_CLIENT_CA_FILE: tlsClientCaSetting,
   LOGSTORE_TENANT_POLICY_FILE: optional(
     path({
       description:
@@ -136,6 +141,8 @@ export const logStoreSettings = {
 export interface LogStoreConfig {
   readonly http: BindAddress
   readonly grpc: BindAddress | null
+  /** Of both listeners. Null: they speak plain HTTP. */
+  readonly tls: TlsConfig | null
   /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
@@ -171,6 +178,12 @@ interface S3QueryStore {
   readonly forcePathStyle: boolean
 }
 
+export const LOGSTORE_TLS_NAMES = {
+  certFile: 'LOGSTORE_TLS_CERT_FILE',
+  keyFile: 'LOGSTORE_TLS_KEY_FILE',
+  clientCaFile: 'LOGSTORE_TLS_CLIENT_CA_FILE',
+} as const
+
 const tableWithProcess = {
   ...logStoreSettings,
   TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
@@ -185,6 +198,15 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   problems.throwIfAny() // the checks below need every single value
   checkBinds(settings, problems)
   checkReplicas(settings, problems)
+  const tls = tlsOf(
+    {
+      certFile: settings.LOGSTORE_TLS_CERT_FILE,
+      keyFile: settings.LOGSTORE_TLS_KEY_FILE,
+      clientCaFile: settings.LOGSTORE_TLS_CLIENT_CA_FILE,
+    },
+    LOGSTORE_TLS_NAMES,
+    problems,
+  )
   if (settings.LOGSTORE_QUERY_STORE === 's3' && settings.LOGSTORE_QUERY_S3_BUCKET === null) {
     problems.add('LOGSTORE_QUERY_S3_BUCKET', 'must name a bucket, as LOGSTORE_QUERY_STORE is s3')
   }
@@ -192,6 +214,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   return Object.freeze({
     http: settings.LOGSTORE_BIND_ADDRESS,
     grpc: settings.LOGSTORE_OTLP_GRPC_BIND_ADDRESS,
+    tls,
     allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
     dataDirectory: settings.LOGSTORE_DATA_DIR,
     tenantPolicyFile: settings.LOGSTORE_TENANT_POLICY_FILE,

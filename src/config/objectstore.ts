@@ -27,6 +27,8 @@ import {
   unknownSettings,
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
+import type { TlsConfig } from './tls.ts'
 
 /** Beyond the profile. */
 const EXTENSIONS = ['list-v1', 'ignore-acl-headers'] as const
@@ -36,6 +38,9 @@ export const objectStoreSettings = {
     default: '127.0.0.1:9000',
     description: 'HTTP listener, host:port; port 0 picks a free one',
   }),
+  OBJSTORE_TLS_CERT_FILE: tlsCertSetting,
+  OBJSTORE_TLS_KEY_FILE: tlsKeySetting,
+  OBJSTORE_TLS_CLIENT_CA_FILE: tlsClientCaSetting,
   OBJSTORE_DATA_DIR: path({
     default: './data/objectstore',
     description: 'Objects and buckets; must be writable',
@@ -92,6 +97,8 @@ export const objectStoreSettings = {
 
 export interface ObjectStoreConfig {
   readonly http: BindAddress
+  /** Null: the listener speaks plain HTTP. */
+  readonly tls: TlsConfig | null
   /** That `Host` may name where requests need no credentials, besides loopback, the bind address and the base domain. */
   readonly allowedHosts: readonly string[]
   /** Whose forwarded headers are believed. */
@@ -111,6 +118,12 @@ export interface ObjectStoreConfig {
   readonly unknownSettings: readonly string[]
 }
 
+export const OBJSTORE_TLS_NAMES = {
+  certFile: 'OBJSTORE_TLS_CERT_FILE',
+  keyFile: 'OBJSTORE_TLS_KEY_FILE',
+  clientCaFile: 'OBJSTORE_TLS_CLIENT_CA_FILE',
+} as const
+
 const tableWithProcess = {
   ...objectStoreSettings,
   TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
@@ -126,9 +139,19 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
   problems.throwIfAny() // the checks below need every single value
   checkBind(settings, problems)
   const auth = authOf(settings, problems)
+  const tls = tlsOf(
+    {
+      certFile: settings.OBJSTORE_TLS_CERT_FILE,
+      keyFile: settings.OBJSTORE_TLS_KEY_FILE,
+      clientCaFile: settings.OBJSTORE_TLS_CLIENT_CA_FILE,
+    },
+    OBJSTORE_TLS_NAMES,
+    problems,
+  )
   problems.throwIfAny()
   return Object.freeze({
     http: settings.OBJSTORE_BIND_ADDRESS,
+    tls,
     allowedHosts: settings.TRILOG_ALLOWED_HOSTS,
     trustedProxies: settings.TRILOG_TRUSTED_PROXIES,
     dataDirectory: settings.OBJSTORE_DATA_DIR,

@@ -6,6 +6,7 @@
 import { Type } from 'typebox'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'
+import { readAuthorities } from './tls.ts'
 import type { Environment } from './settings.ts'
 
 export interface ReplicationPolicy {
@@ -16,6 +17,8 @@ export interface ReplicationPolicy {
   readonly targetSite: string
   /** Where batches are sent to. */
   readonly applyUrl: string
+  /** Authorities in PEM that the certificate of a https target is checked against. Null: those that Node knows. */
+  readonly targetCa: string | null
   /** Null: the target asks for none. */
   readonly apiKey: string | null
   /** Records that retention waits for at most. Null: for all. */
@@ -42,6 +45,7 @@ const BindingFile = Type.Object(
           source_site: Name,
           target_site: Name,
           target_url: Name,
+          target_ca_file: nullable(Type.String({ minLength: 1, maxLength: 4096 })),
           api_key_env: nullable(Name),
           max_lag_records: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
           forward: nullable(Type.Boolean()),
@@ -97,12 +101,27 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
       applyUrl:
         applyUrlOf(each.target_url) ??
         raise(mistake('target_url', 'must be http://host:port or https://host:port, without credentials and query')),
+      targetCa: targetCaOf(each, mistake),
       apiKey,
       maxLagRecords: each.max_lag_records ?? null,
       forward: each.forward ?? false,
       tenant: each.tenant ?? null,
     })
   })
+}
+
+function targetCaOf(
+  { target_url, target_ca_file: file }: { readonly target_url: string; readonly target_ca_file?: string | null },
+  mistake: (field: string, rule: string) => StoreError,
+): string | null {
+  if (file === null || file === undefined) return null
+  if (!target_url.startsWith('https:')) throw mistake('target_ca_file', 'needs a target_url that begins with https:')
+  try {
+    return readAuthorities(file)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    throw mistake('target_ca_file', error.message)
+  }
 }
 
 // oxlint-disable-next-line no-control-regex -- they are what names must not have

@@ -221,13 +221,12 @@ const entriesOf = (list: string): readonly string[] =>
 
 export function oneOf<const Value extends string>(
   values: readonly Value[],
-  given: (WithDefault | Described) & { readonly notYet?: readonly string[] },
+  given: WithDefault | Described,
 ): Setting<Value> {
   return setting(given, (value) => {
     const found = values.find((each) => each === value)
     if (found !== undefined) return found
-    const reason = given.notYet?.includes(value) ? `: this version does not have ${value} yet` : ''
-    throw new BadSetting(`must be ${values.join(' or ')}${reason}`)
+    throw new BadSetting(`must be ${values.join(' or ')}`)
   })
 }
 

@@ -63,6 +63,10 @@ export interface Exchange extends WaitedClient {
   readonly id: string
   /** IP address of the other end of the connection; '' once it is answered or aborted. */
   readonly remoteAddress: string
+  /** Whether the connection is one of TLS. */
+  readonly isSecure: boolean
+  /** That the other end of a TLS connection showed, in PEM: an authority of the operator's vouches for it. '' when there is none. */
+  readonly clientCertificate: string
   /** An answer was begun, or the client is gone: what is answered from now on is ignored (E2). */
   readonly ended: boolean
   /** E1. Called at once when it ended already. */

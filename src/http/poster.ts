@@ -13,6 +13,8 @@ const CONNECTIONS_MAX = 64
 
 export interface PostRequest {
   readonly url: string
+  /** Authorities in PEM for a server of TLS; null: those that Node knows. */
+  readonly ca: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
   readonly timeoutMs: number
@@ -29,7 +31,8 @@ export interface PostReply {
 
 export class Poster {
   readonly #http = new HttpAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
-  readonly #https = new HttpsAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
+  /** By the authorities; a few, as policies name them. */
+  readonly #https = new Map<string | null, HttpsAgent>()
 
   /** @throws what the connection fails with */
   async post(request: PostRequest): Promise<PostReply> {
@@ -43,14 +46,22 @@ export class Poster {
 
   close(): void {
     this.#http.destroy()
-    this.#https.destroy()
+    for (const agent of this.#https.values()) agent.destroy()
   }
 
-  #try({ url, headers, body }: PostRequest, signal: AbortSignal): Promise<PostReply | StaleConnection> {
+  #secureAgent(ca: string | null): HttpsAgent {
+    const known = this.#https.get(ca)
+    if (known !== undefined) return known
+    const agent = new HttpsAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX, ...(ca !== null && { ca }) })
+    this.#https.set(ca, agent)
+    return agent
+  }
+
+  #try({ url, ca, headers, body }: PostRequest, signal: AbortSignal): Promise<PostReply | StaleConnection> {
     const isSecure = url.startsWith('https:')
     const options = {
       method: 'POST',
-      agent: isSecure ? this.#https : this.#http,
+      agent: isSecure ? this.#secureAgent(ca) : this.#http,
       headers: { ...headers, 'content-length': body.byteLength },
       signal,
     }

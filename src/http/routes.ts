@@ -43,6 +43,9 @@ export interface OperationDocument {
   }[]
 }
 
+/** Of `withoutCertificate`. */
+export const WITHOUT_CERTIFICATE = 'the connection shows no certificate of an authority of this service'
+
 export interface HttpService {
   /** For logs: 'logstore'. */
   readonly name: string
@@ -58,6 +61,11 @@ export interface HttpService {
   notFound(head: RequestHead, exchange: Exchange): void
   /** @param allow for the Allow header, sorted */
   methodNotAllowed(head: RequestHead, exchange: Exchange, allow: readonly string[]): void
+  /**
+   * The service asks every client for a certificate, and there is none: 401 or 403. Without it the service looks at `clientCertificate`
+   * itself.
+   */
+  readonly withoutCertificate?: (head: RequestHead, exchange: Exchange) => void
   /** The headers do not say clearly where the body ends: 400. The connection is closed behind the answer. */
   malformed(exchange: Exchange, message: string): void
   /** An endpoint threw: our own bug, already logged. */

@@ -12,6 +12,12 @@
  *  - it handles pipelined requests one by one while each is answered at once; a second one that arrives while the first is
  *    waiting for its answer makes it close the connection
  *  - a request that is waiting for its answer has no time-out
+ *
+ * Under TLS all of this holds of what was decrypted. What differs:
+ *
+ *  - the time of the first header section covers the handshake, too: whoever begins none is closed after 8 to 12 s
+ *  - a paused body may still bring what one read of the socket had (receive-buffer.ts), in several chunks
+ *  - a connection that is refused in its handshake was accepted, so the accept gate counts it, and no handler sees it
  */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
@@ -27,7 +33,9 @@ import { ServedTime, WaitedClients } from './slow-clients.ts'
 import { UwsExchange } from './uws-exchange.ts'
 import type { ExchangeHost } from './uws-exchange.ts'
 import { loadUws } from './uws.ts'
-import type { UwsApp, UwsHandler, UwsListenSocket, UwsRequest, UwsResponse } from './uws.ts'
+import type { UwsApp, UwsHandler, UwsRequest, UwsResponse } from './uws.ts'
+import { UwsListener, createApp } from './uws-listener.ts'
+import type { HttpTls, TlsListener } from './tls.ts'
 
 export interface HttpBind {
   readonly host: string
@@ -35,6 +43,8 @@ export interface HttpBind {
   readonly port: number
   /** The setting it came from, for the error message. */
   readonly setting: string
+  /** Absent or null: plain HTTP. */
+  readonly tls?: HttpTls | null
 }
 
 export interface HttpClock {
@@ -55,9 +65,11 @@ export interface HttpDependencies {
   readonly heldBodyBytesMax?: number
 }
 
-export interface HttpServer {
+export interface HttpServer extends TlsListener {
   readonly host: string
   readonly port: number
+  /** It speaks TLS. */
+  readonly isSecure: boolean
   /** Requests begun and not ended. */
   readonly inFlight: number
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
@@ -70,23 +82,9 @@ export async function listen(
   bind: HttpBind,
   dependencies: HttpDependencies,
 ): Promise<HttpServer> {
-  const uws = loadUws()
   await probe(bind)
-  const app = uws.App()
-  const { acceptGate } = dependencies
-  if (acceptGate) app.filter((_response, change) => change > 0 && acceptGate.opened())
-  const server = new UwsServer(service, bind.host, app, dependencies)
-  for (const path of compileRoutes(service.routes)) server.addPath(path)
-  server.addNotFound()
-  const socket = await new Promise<UwsListenSocket | false>((resolve) => app.listen(bind.host, bind.port, resolve))
-  if (!socket) throw cannotBind(bind, 'the address cannot be bound')
-  const port = uws.us_socket_local_port(socket)
-  limitReceiveBuffer(port)
-  const leaveGate = acceptGate?.add(port)
-  server.start(port, () => {
-    leaveGate?.()
-    uws.us_listen_socket_close(socket)
-  })
+  const server = new UwsServer(service, bind, dependencies)
+  if (!server.start()) throw cannotBind(bind, 'the address cannot be bound')
   return server
 }
 
@@ -116,9 +114,16 @@ const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'patch' | 'del'
   OPTIONS: 'options',
 }
 
+/** With how many connections there are. */
+interface ServingApp {
+  readonly app: UwsApp
+  connections: number
+}
+
 class UwsServer implements HttpServer, ExchangeHost {
   readonly host: string
   port = 0
+  readonly isSecure: boolean
   readonly requestIdHeader: string
   readonly requestIdLine: string
   readonly requestIdAlias: string | null
@@ -126,21 +131,31 @@ class UwsServer implements HttpServer, ExchangeHost {
   closing = false
   inFlight = 0
 
+  readonly #uws = loadUws()
+  readonly #bind: HttpBind
+  readonly #tls: HttpTls | null
   readonly #service: HttpService
-  readonly #app: UwsApp
+  readonly #paths: readonly CompiledPath[]
+  /** The last one listens; those before it have connections still. */
+  #apps: ServingApp[] = []
+  #listener: UwsListener | null = null
+  #leaveGate: (() => void) | undefined
   readonly #dependencies: HttpDependencies
   readonly #head = new UwsRequestHead()
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
   readonly #served: ServedTime
   #sweptAtMs = 0
-  #stopListening: () => void = () => {}
   #stopSweeping: () => void = () => {}
   #idle: (() => void) | null = null
   #closed: Promise<void> | null = null
 
-  constructor(service: HttpService, host: string, app: UwsApp, dependencies: HttpDependencies) {
-    this.host = host
+  constructor(service: HttpService, bind: HttpBind, dependencies: HttpDependencies) {
+    this.#bind = bind
+    this.#tls = bind.tls ?? null
+    this.host = bind.host
+    this.isSecure = this.#tls !== null
+    this.#paths = compileRoutes(service.routes)
     this.requestIdHeader = service.requestIdHeader
     this.requestIdLine = `\r\n${service.requestIdHeader}: `
     this.requestIdAlias = service.requestIdAlias ?? null
@@ -148,30 +163,57 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#watched = new WaitedClients(dependencies.heldBodyBytesMax)
     this.#served = new ServedTime(dependencies.clock)
     this.#service = service
-    this.#app = app
     this.#dependencies = dependencies
     this.#ids = new RequestIds(service.requestIdPrefix, service.ownRequestIds, dependencies.random)
   }
 
-  addPath({ path, endpoints, allow }: CompiledPath): void {
-    for (const [method, endpoint] of endpoints) {
-      this.#app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
-    }
-    this.#app.any(
-      path,
-      this.#handler({ begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow) }),
-    )
-  }
-
-  addNotFound(): void {
-    this.#app.any('/*', this.#handler({ begin: (head, exchange) => this.#service.notFound(head, exchange) }))
-  }
-
-  start(port: number, stopListening: () => void): void {
-    this.port = port
-    this.#stopListening = stopListening
+  /** @returns false when the address cannot be bound */
+  start(): boolean {
+    const serving = this.#createApp()
+    const listener = UwsListener.listen(this.#uws, serving.app, this.host, this.#bind.port)
+    if (listener === null) return false
+    this.#apps = [serving]
+    this.#listener = listener
+    this.port = listener.port
+    limitReceiveBuffer(this.port)
+    this.#leaveGate = this.#dependencies.acceptGate?.add(this.port)
     this.#sweptAtMs = this.nowMs()
     this.#stopSweeping = this.#dependencies.clock.every(STALLED_CLIENT_SWEEP_MS, () => this.#sweep())
+    return true
+  }
+
+  renewTls(): void {
+    const listener = this.#listener
+    if (this.#tls === null || listener === null || this.closing) return
+    const serving = this.#createApp() // throws before anything is changed
+    this.#leaveGate?.() // it holds descriptors of the listening socket
+    try {
+      this.#listener = listener.handOver(serving.app, this.host)
+      this.#apps = [...this.#apps.filter(({ connections }) => connections > 0), serving]
+    } finally {
+      this.#leaveGate = this.#dependencies.acceptGate?.add(this.port)
+    }
+  }
+
+  #createApp(): ServingApp {
+    const app = createApp(this.#uws, this.#tls)
+    const serving: ServingApp = { app, connections: 0 }
+    const { acceptGate } = this.#dependencies
+    app.filter((_response, change) => {
+      serving.connections += change
+      if (change > 0) acceptGate?.opened()
+    })
+    for (const { path, endpoints, allow } of this.#paths) {
+      for (const [method, endpoint] of endpoints) {
+        app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
+      }
+      const notAllowed: Endpoint = {
+        begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow),
+      }
+      app.any(path, this.#handler(notAllowed))
+    }
+    app.any('/*', this.#handler({ begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+    return serving
   }
 
   close({ withinMs }: { readonly withinMs: number }): Promise<void> {
@@ -181,7 +223,8 @@ class UwsServer implements HttpServer, ExchangeHost {
 
   async #close(withinMs: number): Promise<void> {
     this.closing = true
-    this.#stopListening()
+    this.#leaveGate?.()
+    this.#listener?.close()
     if (this.inFlight > 0) {
       let stopWaiting = (): void => {}
       await new Promise<void>((resolve) => {
@@ -194,7 +237,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     await new Promise((resolve) => setImmediate(resolve))
     this.#stopSweeping()
     this.#served.stop()
-    this.#app.close() // aborts what is still in flight
+    for (const { app } of this.#apps) app.close() // aborts what is still in flight
   }
 
   // For its exchanges
@@ -233,7 +276,17 @@ class UwsServer implements HttpServer, ExchangeHost {
     if (this.inFlight === 0) this.#idle?.()
   }
 
-  #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
+  #handler(asked: Endpoint, isHead?: boolean): UwsHandler {
+    const { withoutCertificate } = this.#service
+    const asksForCertificate = withoutCertificate !== undefined && (this.#tls?.clientCaFile ?? null) !== null
+    const endpoint: Endpoint = asksForCertificate
+      ? {
+          begin(head, exchange) {
+            if (exchange.clientCertificate === '') withoutCertificate(head, exchange)
+            else asked.begin(head, exchange)
+          },
+        }
+      : asked
     return (response: UwsResponse, request: UwsRequest) => {
       this.inFlight++
       const head = this.#head

@@ -13,6 +13,7 @@ import type { Exchange } from './exchange.ts'
 
 type Headers = ReadonlyMap<string, string>
 type Peer = Pick<Exchange, 'remoteAddress'>
+type SecuredPeer = Peer & Pick<Exchange, 'isSecure'>
 
 export class TrustedProxies {
   readonly #blocks = new BlockList()
@@ -23,11 +24,11 @@ export class TrustedProxies {
     for (const { network, prefixBits } of blocks) this.#blocks.addSubnet(network, prefixBits, familyOf(network))
   }
 
-  /** Whether the client reached the proxy over TLS. */
-  isSecure(peer: Peer, headers: Headers): boolean {
+  /** Whether the client came over TLS: to the proxy, or without one to this server. */
+  isSecure(peer: SecuredPeer, headers: Headers): boolean {
     const proto = headers.get('x-forwarded-proto')
-    if (proto === undefined || this.#isEmpty) return false
-    return entriesOf(proto).at(-1)?.toLowerCase() === 'https' && this.isTrusted(peer)
+    if (proto === undefined || this.#isEmpty || !this.isTrusted(peer)) return peer.isSecure
+    return entriesOf(proto).at(-1)?.toLowerCase() === 'https'
   }
 
   /** Whether the other end of the connection is a trusted proxy itself. */

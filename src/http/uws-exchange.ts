@@ -26,6 +26,8 @@ export interface ExchangeHost {
   readonly requestIdLine: string
   readonly requestIdAlias: string | null
   readonly stalledClientMs: number
+  /** It speaks TLS. */
+  readonly isSecure: boolean
   /** The server is closing: answers ask the client to open no further request on this connection. */
   readonly closing: boolean
   nowMs(): number
@@ -98,6 +100,14 @@ export class UwsExchange implements Exchange {
 
   get remoteAddress(): string {
     return this.ended ? '' : Buffer.from(this.#response.getRemoteAddressAsText()).toString('latin1')
+  }
+
+  get isSecure(): boolean {
+    return this.#host.isSecure
+  }
+
+  get clientCertificate(): string {
+    return this.#host.isSecure && !this.ended ? this.#response.getX509Certificate() : ''
   }
 
   get ended(): boolean {

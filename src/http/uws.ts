@@ -30,6 +30,8 @@ export interface UwsRequest {
 export interface UwsResponse {
   /** IPv4 in four decimal groups, IPv6 in eight of hexadecimal digits; the buffer is the caller's. */
   getRemoteAddressAsText(): ArrayBuffer
+  /** Of the client, in PEM; '' when it showed none. Over plain HTTP it is not to be called. */
+  getX509Certificate(): string
   writeStatus(status: string): void
   writeHeader(name: string, value: string): void
   end(body: string | Uint8Array, closeConnection?: boolean): void
@@ -71,6 +73,11 @@ export type UwsListenSocket = { readonly uwsListenSocket: never }
 
 export interface Uws {
   App(): UwsApp
+  /**
+   * TLS 1.2 and 1.3. With authorities it asks for the client's certificate, refuses one that is not of theirs in the handshake, and serves a
+   * request without one. Throws when it cannot read the files, or they do not fit each other.
+   */
+  SSLApp(files: { cert_file_name: string; key_file_name: string; ca_file_name?: string }): UwsApp
   us_listen_socket_close(socket: UwsListenSocket): void
   us_socket_local_port(socket: UwsListenSocket): number
   /** 'silent' leaves out the header that names the library. */

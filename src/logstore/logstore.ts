@@ -5,7 +5,9 @@
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
 import { StoreError } from '../errors.ts'
+import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
+import { readTls } from '../config/tls.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { Lifecycle } from '../lifecycle.ts'
@@ -13,6 +15,7 @@ import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { renewTls } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import type { Log } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
@@ -75,6 +78,8 @@ export interface LogStoreDependencies {
 export interface LogStore {
   /** host:port of the listeners; gRPC null when there is none. */
   readonly http: string
+  /** The listeners speak TLS. */
+  readonly isSecure: boolean
   readonly grpc: string | null
   /** Reads the tenant policy file again, and which incidents are acknowledged. */
   reload(): void
@@ -278,6 +283,7 @@ async function openFronts(
   querySide: QuerySide,
 ): Promise<LogStore> {
   const { config, running, policies, readErrors, logger, clock, random, version, acceptGate } = context
+  const { tls } = config
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
   const helper = await running.open(() =>
@@ -314,7 +320,7 @@ async function openFronts(
     version,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' }, { logger, clock, random, acceptGate }),
+    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls }, { logger, clock, random, acceptGate }),
   )
   const grpcParts = {
     ingest,
@@ -327,18 +333,23 @@ async function openFronts(
     acceptGate,
   }
   const { grpc: grpcBind } = config
+  const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
   // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.
   const grpc = grpcBind
     ? await running.openBeside(async () => {
         const { GrpcFront } = await import('./grpc/grpc-front.ts')
-        return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts)
+        return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts, material)
       })
     : null
   return {
     http: hostPort(server),
     grpc: grpc ? hostPort(grpc) : null,
+    isSecure: server.isSecure,
     reload() {
       policies.reload()
+      if (tls !== null) {
+        renewTls(() => readTls(tls, LOGSTORE_TLS_NAMES), grpc === null ? [server] : [server, grpc], logger)
+      }
       rereadAcknowledged(log, logger)
       helper.rereadAcknowledged()
     },

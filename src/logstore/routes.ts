@@ -1,5 +1,6 @@
 /** The HTTP surface of the log store. */
 import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
+import { WITHOUT_CERTIFICATE } from '../http/routes.ts'
 import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint, readyEndpoint } from '../http/standing-endpoints.ts'
@@ -42,6 +43,8 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
       const refused = permanentRefusal('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(exchange, refused, 'json', [['allow', allow.join(', ')]])
     },
+    withoutCertificate: (_head, exchange) =>
+      answerRefusal(exchange, refusal('missing_credentials', WITHOUT_CERTIFICATE), 'json'),
     malformed: (exchange, message) => answerRefusal(exchange, permanentRefusal('malformed_batch', message), 'json'),
     internalError: (exchange) =>
       answerRefusal(

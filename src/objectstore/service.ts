@@ -7,7 +7,9 @@
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
+import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
+import { readTls } from '../config/tls.ts'
 import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
@@ -17,6 +19,7 @@ import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { listen } from '../http/server.ts'
 import type { HttpClock } from '../http/server.ts'
+import { renewTls } from '../http/tls.ts'
 import { hostPort } from '../http/host-port.ts'
 import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
@@ -87,6 +90,8 @@ export interface ObjectStoreDependencies {
 export interface ObjectStoreServer {
   /** host:port of the listener. */
   readonly http: string
+  /** The listeners speak TLS. */
+  readonly isSecure: boolean
   /** Reads the credentials file again, and which incidents are acknowledged. */
   reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
@@ -401,12 +406,19 @@ async function openFront(
     logger,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS' }, { logger, clock, random, acceptGate }),
+    listen(
+      service,
+      { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
+      { logger, clock, random, acceptGate },
+    ),
   )
   return {
     http: hostPort(server),
+    isSecure: server.isSecure,
     reload() {
       authentication.reload()
+      const { tls } = config
+      if (tls !== null) renewTls(() => readTls(tls, OBJSTORE_TLS_NAMES), [server], logger)
       rereadAcknowledged(log, logger)
       helper.rereadAcknowledged()
     },

@@ -88,12 +88,6 @@ describe('mq', () => {
     ])
   })
 
-  it('refuses the flags that are for what it does not have yet', () => {
-    for (const flag of ['--tls-cert', '--tls-key', '--tls-client-ca']) {
-      assert.deepEqual(mistakesOf([flag, 'x']), [`${flag} is not part of this version`])
-    }
-  })
-
   it('leaves groups of commands to those who know them', () => {
     for (const group of ['cli', 'diagnostics', 'completion']) {
       assert.deepEqual(answerTo([group, '--whatever', 'x']), { kind: 'group' })

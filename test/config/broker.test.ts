@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { brokerSettings, loadBrokerConfig } from '../../src/config/broker.ts'
 import type { BrokerFlags } from '../../src/config/broker.ts'
+import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-config-`)
@@ -26,6 +27,7 @@ describe('the broker’s settings', () => {
     const { names, quotas, ...config } = loadBrokerConfig({})
     assert.deepEqual(config, {
       http: { host: '127.0.0.1', port: 7400 },
+      tls: null,
       allowedHosts: [],
       dataDirectory: resolve('data/broker'),
       nodeId: 'node-1',
@@ -109,17 +111,51 @@ describe('the broker’s settings', () => {
   })
 
   it('have the modes of authentication that this version has', () => {
-    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'mtls' }), [
-      '--auth-mode must be insecure-local or api-key or external: this version does not have mtls yet',
-    ])
     assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'none' }), [
-      'MQ_AUTH_MODE must be insecure-local or api-key or external',
+      'MQ_AUTH_MODE must be insecure-local or api-key or mtls or external',
     ])
+  })
+
+  it('let the node listen on every address exactly when credentials are asked for', () => {
+    const files = new TlsFilesOnDisk()
+    const authority = new Authority('servers')
+    files.write(authority.certify([['CN', 'localhost']]), authority)
+    const tls = { MQ_TLS_CERT_FILE: files.cert, MQ_TLS_KEY_FILE: files.key, MQ_TLS_CLIENT_CA_FILE: files.clientCa }
+    const credentials = `${files.directory}/credentials.json`
+    const key = { tenant: 'acme', principal: 'ci', grants: [] }
+    const keys = [
+      { ...key, subject: 'CN=ci' },
+      { ...key, key_sha256: 'a'.repeat(64) },
+    ]
+    writeFileSync(credentials, JSON.stringify({ keys }))
+    const byFile = { MQ_CREDENTIALS_FILE: credentials }
+    const proxy = {
+      MQ_IDENTITY_HEADER: 'tenant=X-Tenant,principal=X-Principal,permissions=X-Permissions',
+      MQ_TRUSTED_PROXY: '10.0.0.1',
+    }
+    for (const [mode, settings, isFree] of [
+      ['insecure-local', {}, false],
+      ['insecure-local', tls, false],
+      ['api-key', byFile, true],
+      ['mtls', { ...byFile, ...tls }, true],
+      ['external', proxy, true],
+    ] as const) {
+      const problems = problemsOf({ ...settings, MQ_AUTH_MODE: mode, MQ_HTTP_BIND: '0.0.0.0:7400' })
+      assert.deepEqual(
+        problems.map((problem) => problem.split(',')[0]),
+        isFree ? [] : ['MQ_HTTP_BIND must be a loopback address'],
+        mode,
+      )
+    }
   })
 
   it('need what their mode of authentication asks for, and nothing of another', () => {
     assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'api-key' }), [
       '--credentials-file must name a file with keys, as the mode is api-key',
+    ])
+    assert.deepEqual(problemsOf({}, { MQ_AUTH_MODE: 'mtls' }), [
+      '--tls-client-ca must name the authorities of clients, as the mode is mtls',
+      '--credentials-file must name a file with subjects, as the mode is mtls',
     ])
     assert.deepEqual(problemsOf({ MQ_AUTH_MODE: 'external' }), [
       'MQ_IDENTITY_HEADER must name three headers, as the mode is external',
@@ -128,7 +164,7 @@ describe('the broker’s settings', () => {
     const headers = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
     const external = { MQ_IDENTITY_HEADER: headers, MQ_TRUSTED_PROXY: '127.0.0.1,10.0.0.0/8' }
     assert.deepEqual(problemsOf({ ...external, MQ_CREDENTIALS_FILE: 'keys.json' }), [
-      'MQ_CREDENTIALS_FILE is for the mode api-key: leave it out',
+      'MQ_CREDENTIALS_FILE is for the modes api-key and mtls: leave it out',
       'MQ_IDENTITY_HEADER is for the mode external: leave it out',
       'MQ_TRUSTED_PROXY is for the mode external: leave it out',
     ])

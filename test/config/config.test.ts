@@ -24,6 +24,7 @@ describe('the log store’s settings', () => {
   it('have the defaults of the contract', () => {
     assert.deepEqual(loadLogStoreConfig({}), {
       http: { host: '127.0.0.1', port: 4318 },
+      tls: null,
       grpc: null,
       allowedHosts: [],
       dataDirectory: resolve('data/logstore'),

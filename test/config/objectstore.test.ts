@@ -19,6 +19,7 @@ describe('the object store’s settings', () => {
   it('have the defaults of the contract', () => {
     assert.deepEqual(loadObjectStoreConfig({}), {
       http: { host: '127.0.0.1', port: 9000 },
+      tls: null,
       allowedHosts: [],
       trustedProxies: [],
       dataDirectory: resolve('data/objectstore'),
@@ -54,6 +55,7 @@ describe('the object store’s settings', () => {
     })
     assert.deepEqual(config, {
       http: { host: '0.0.0.0', port: 0 },
+      tls: null,
       allowedHosts: ['store.lan', 'my_store', '2001:db8::1', '10.1.2.3'],
       trustedProxies: [
         { network: '10.0.0.1', prefixBits: 32 },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { parseReplicationBinding, readReplicationBinding } from '../../src/config/replication-binding.ts'
 
 const policy = {
@@ -12,6 +13,28 @@ const policy = {
 const bindingOf = (...policies: readonly object[]) =>
   parseReplicationBinding(JSON.stringify({ policies }), { KEY: 'secret', EMPTY: '', BAD: 'a b' })
 
+describe('the authorities of a target', () => {
+  const files = new TlsFilesOnDisk()
+  const authority = new Authority('targets')
+  files.write(authority.certify([['CN', 'localhost']]), authority)
+  const secure = { ...policy, target_url: 'https://b.example:7400' }
+
+  it('are read with the file', () => {
+    assert.equal(bindingOf({ ...secure, target_ca_file: files.clientCa })[0]?.targetCa, authority.cert)
+  })
+
+  it('are refused when they are none, or for nothing', () => {
+    const refused = (rule: RegExp, of: object): void => assert.throws(() => bindingOf(of), rule)
+    const field = String.raw`policies\.0\.target_ca_file`
+    refused(new RegExp(`${field} needs a target_url that begins with https:`), {
+      ...policy,
+      target_ca_file: files.clientCa,
+    })
+    refused(new RegExp(`${field} names a file that does not exist`), { ...secure, target_ca_file: '/nowhere' })
+    refused(new RegExp(`${field} names a file without a certificate`), { ...secure, target_ca_file: files.key })
+  })
+})
+
 describe('a replication binding', () => {
   it('holds policies; what is absent or null has its default', () => {
     const plain = {
@@ -20,6 +43,7 @@ describe('a replication binding', () => {
       sourceSite: 'a',
       targetSite: 'b',
       applyUrl: 'http://b.example:7400/v1/replication/target/apply',
+      targetCa: null,
       apiKey: null,
       maxLagRecords: null,
       forward: false,

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { parseBrokerKeys } from '../../src/config/broker-credentials.ts'
+import { parseBrokerCredentials } from '../../src/config/broker-credentials.ts'
 import { ReplicationStatusReply } from '../../src/broker/wire/node-answers.ts'
 import { parseQuotas } from '../../src/config/quotas.ts'
 import { parseReplicationBinding } from '../../src/config/replication-binding.ts'
@@ -205,7 +205,7 @@ test('the example of a replication binding is one, and a node starts with it', a
 
 test('the example of a file of keys of the broker is one', () => {
   const [example] = blocksOf(readme, 'brokerkeys')
-  const [key] = parseBrokerKeys(example!.text)
+  const [key] = parseBrokerCredentials(example!.text, 'api-key')
   assert.deepEqual([key?.tenant, key?.principal, key?.grants.length], ['acme', 'shop', 3])
 })
 

@@ -9,7 +9,22 @@ const proxiesOf = (...blocks: readonly string[]): TrustedProxies =>
 
 const headersOf = (headers: Readonly<Record<string, string>>): ReadonlyMap<string, string> =>
   new Map(Object.entries(headers))
-const from = (remoteAddress: string) => ({ remoteAddress })
+const from = (remoteAddress: string, isSecure = false) => ({ remoteAddress, isSecure })
+
+describe('a connection of TLS', () => {
+  const said = (proto: string): ReadonlyMap<string, string> => headersOf({ 'x-forwarded-proto': proto })
+
+  it('is secure by itself; of its client a trusted proxy knows better', () => {
+    const proxies = proxiesOf('10.0.0.1')
+    for (const headers of [headersOf({}), said('http'), said('https')]) {
+      assert.equal(proxies.isSecure(from('9.9.9.9', true), headers), true)
+      assert.equal(proxiesOf().isSecure(from('10.0.0.1', true), headers), true)
+    }
+    assert.equal(proxies.isSecure(from('10.0.0.1', true), headersOf({})), true)
+    assert.equal(proxies.isSecure(from('10.0.0.1', true), said('http')), false)
+    assert.equal(proxies.isSecure(from('10.0.0.1', true), said('https')), true)
+  })
+})
 
 describe('forwarded headers', () => {
   const claims = headersOf({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })

@@ -1,12 +1,15 @@
 /** A server on a free port with a clock that the test moves, and raw sockets to talk to it. */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { connect as tlsConnect } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import type { AnswerSource, Exchange, RequestHead } from '../../src/http/exchange.ts'
 import type { AcceptGate } from '../../src/http/accept-gate.ts'
 import type { OwnIds } from '../../src/http/request-ids.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
+import type { HttpTls } from '../../src/http/tls.ts'
 import { LIMIT_MS } from './waiting.ts'
 import { turn } from './turn.ts'
 
@@ -53,12 +56,15 @@ export interface TestServer extends AsyncDisposable {
   readonly errors: { details: object; message: string }[]
 }
 
-type Begin = (head: RequestHead, exchange: Exchange) => void
+export type Begin = (head: RequestHead, exchange: Exchange) => void
 type Table = Record<`${Method} ${string}`, Begin | Endpoint>
 
-interface ServeOptions {
+export interface ServeOptions {
   readonly host?: string
   readonly port?: number
+  readonly tls?: HttpTls
+  /** Of `withoutCertificate`. */
+  readonly asksForCertificate?: boolean
   readonly heldBodyBytesMax?: number
   readonly acceptGate?: AcceptGate
   readonly ownRequestIds?: OwnIds
@@ -78,6 +84,9 @@ export async function serve(table: Table, options: ServeOptions = {}): Promise<T
     notFound: (_head, exchange) => exchange.answer(404, 'text/plain', 'nothing here'),
     methodNotAllowed: (_head, exchange, allow) =>
       exchange.answer(405, 'text/plain', 'not so', [['allow', allow.join(', ')]]),
+    ...(options.asksForCertificate && {
+      withoutCertificate: (_head, exchange) => exchange.answer(401, 'text/plain', 'no certificate'),
+    }),
     malformed: (exchange, message) => exchange.answer(400, 'text/plain', `malformed: ${message}`),
     internalError: (exchange) => exchange.answer(500, 'text/plain', 'our fault'),
   }
@@ -86,7 +95,12 @@ export async function serve(table: Table, options: ServeOptions = {}): Promise<T
   const logger = { error: (details: object, message: string) => void errors.push({ details, message }) }
   let seed = 0
   const random = (bytes: Uint8Array): void => void bytes.fill(++seed)
-  const bind = { host: options.host ?? '127.0.0.1', port: options.port ?? 0, setting: 'TEST_BIND_ADDRESS' }
+  const bind = {
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
+    setting: 'TEST_BIND_ADDRESS',
+    tls: options.tls ?? null,
+  }
   const server = await listen(service, bind, { ...options, logger, clock, random })
   return {
     server,
@@ -174,9 +188,11 @@ export class RawClient {
   #closed = false
   #heard: () => void = () => {}
 
-  static async connect(server: HttpServer): Promise<RawClient> {
-    const socket = connect(server.port, server.host)
-    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+  /** @param tls for a server that speaks it */
+  static async connect({ host, port }: Pick<HttpServer, 'host' | 'port'>, tls?: ConnectionOptions): Promise<RawClient> {
+    const socket = tls ? tlsConnect({ ...tls, host, port }) : connect(port, host)
+    const connected = tls ? 'secureConnect' : 'connect'
+    await new Promise((resolve, reject) => socket.once(connected, resolve).once('error', reject))
     return new RawClient(socket)
   }
 

@@ -39,6 +39,8 @@ export interface ReadyLine {
   readonly service: string
   readonly http: string
   readonly grpc: string | null
+  /** Of both listeners; absent: http. */
+  readonly scheme?: 'https'
   readonly pid: number
 }
 
@@ -168,7 +170,7 @@ export class RunningService {
   }
 
   get url(): string {
-    return `http://${this.#ready.http}`
+    return `${this.#ready.scheme ?? 'http'}://${this.#ready.http}`
   }
 
   get pid(): number {

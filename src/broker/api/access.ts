@@ -6,9 +6,11 @@
  *     were right are remembered as a whole, as a digest costs a tenth of a publish
  * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy, and once: a proxy that adds its header
  *     to that of its client is not believed
+ * A4  a certificate is shown in the handshake of TLS, where an authority of the operator's must vouch for it: what is left to find is whose it is
  */
-import { hash } from 'node:crypto'
-import type { BrokerKey } from '../../config/broker-credentials.ts'
+import { X509Certificate, hash } from 'node:crypto'
+import type { BrokerCredential } from '../../config/broker-credentials.ts'
+import { subjectOfCertificate } from '../../config/subject.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
 import { ALL_GRANTS, Grants, isPermission } from '../grants.ts'
@@ -23,11 +25,17 @@ export interface Identity extends Caller {
   readonly grants: Grants
 }
 
-type Peer = Pick<Exchange, 'remoteAddress'>
+type Peer = Pick<Exchange, 'remoteAddress' | 'clientCertificate'>
 
 export interface Access {
   /** Whether it is somebody at all. @throws BrokerError authentication_required, authentication_failed */
   identify(head: RequestHead, peer: Peer): Identity
+}
+
+/** Of a mode whose credentials are in a file. */
+export interface FileAccess extends Access {
+  /** Those of the file from now on. */
+  replace(credentials: readonly BrokerCredential[]): void
 }
 
 /** Everybody, as `caller`. */
@@ -40,22 +48,19 @@ const KNOWN_MAX = 1000
 const SCHEME = /^Bearer ([\x21-\x7e]{1,512})$/i
 
 /** Mode `api-key`. */
-export class KeyAccess implements Access {
+export class KeyAccess implements FileAccess {
   #identities: ReadonlyMap<string, Identity> = new Map()
   /** By the header, of those that were right. */
   readonly #known = new Map<string, Identity>()
 
-  constructor(keys: readonly BrokerKey[]) {
-    this.replace(keys)
+  constructor(credentials: readonly BrokerCredential[]) {
+    this.replace(credentials)
   }
 
-  replace(keys: readonly BrokerKey[]): void {
+  replace(credentials: readonly BrokerCredential[]): void {
     this.#known.clear()
     this.#identities = new Map(
-      keys.map(({ keySha256, tenant, principal, grants }) => [
-        keySha256,
-        Object.freeze({ tenant, principal, grants: new Grants(grants.filter(isGrant)) }),
-      ]),
+      credentials.flatMap((each) => ('keySha256' in each.proof ? [[each.proof.keySha256, identityOf(each)]] : [])),
     )
   }
 
@@ -74,7 +79,64 @@ export class KeyAccess implements Access {
   }
 }
 
-const isGrant = (grant: BrokerKey['grants'][number]): grant is Grant => isPermission(grant.permission)
+/** Mode `mtls`: A4. */
+export class CertificateAccess implements FileAccess {
+  /** By the subject, in either order. */
+  #identities: ReadonlyMap<string, Identity> = new Map()
+  /** By the certificate; null: it is nobody's. To read one costs as much as a publish. */
+  readonly #known = new Map<string, Identity | null>()
+
+  constructor(credentials: readonly BrokerCredential[]) {
+    this.replace(credentials)
+  }
+
+  replace(credentials: readonly BrokerCredential[]): void {
+    this.#known.clear()
+    this.#identities = new Map(
+      credentials.flatMap((each) => {
+        if (!('subject' in each.proof)) return []
+        const identity = identityOf(each)
+        const { forwards, backwards } = each.proof.subject
+        return [[forwards, identity] as const, [backwards, identity] as const]
+      }),
+    )
+  }
+
+  identify(_head: RequestHead, { clientCertificate: pem }: Pick<Peer, 'clientCertificate'>): Identity {
+    if (pem === '') throw refuse('authentication_required', CERTIFICATE_REFUSED)
+    let identity = this.#known.get(pem)
+    if (identity === undefined) {
+      identity = this.#identities.get(subjectOfCertificate(new X509Certificate(pem).subject)?.forwards ?? '') ?? null
+      if (this.#known.size === KNOWN_MAX) this.#known.clear()
+      this.#known.set(pem, identity)
+    }
+    if (identity === null) throw refuse('authentication_failed', CERTIFICATE_REFUSED)
+    return identity
+  }
+}
+
+const CERTIFICATE_REFUSED = 'the connection shows no certificate of a subject that this node knows'
+
+/** With the authorities of clients, in the other modes: a certificate of theirs besides. */
+export class CertifiedAccess implements Access {
+  readonly #access: Access
+
+  constructor(access: Access) {
+    this.#access = access
+  }
+
+  identify(head: RequestHead, peer: Peer): Identity {
+    if (peer.clientCertificate === '') {
+      throw refuse('authentication_required', 'the connection shows no certificate of an authority of this node')
+    }
+    return this.#access.identify(head, peer)
+  }
+}
+
+const identityOf = ({ tenant, principal, grants }: BrokerCredential): Identity =>
+  Object.freeze({ tenant, principal, grants: new Grants(grants.filter(isGrant)) })
+
+const isGrant = (grant: BrokerCredential['grants'][number]): grant is Grant => isPermission(grant.permission)
 
 /** Names of the headers in which a proxy says for whom it asks, in lower case. */
 export interface IdentityHeaders {

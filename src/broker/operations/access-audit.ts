@@ -41,6 +41,11 @@ export class AccessAudit {
     for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'credentials_reloaded', null, {})
   }
 
+  /** @param tenants whose clients meet the new certificate */
+  certificatesRead(tenants: Iterable<string>): void {
+    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'certificates_reloaded', null, {})
+  }
+
   /** U2 */
   #append({ tenant, principal }: Caller, kind: string, stream: string | null, detail: Record<string, unknown>): void {
     const core = this.#core

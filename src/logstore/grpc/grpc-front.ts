@@ -17,7 +17,9 @@
  * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
  */
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server as TcpServer, Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { TlsOptions } from 'node:tls'
 import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { AcceptGate } from '../../http/accept-gate.ts'
@@ -27,6 +29,7 @@ import type { WaitedClient } from '../../http/slow-clients.ts'
 import { StoreError } from '../../errors.ts'
 import { RequestIds } from '../../http/request-ids.ts'
 import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
+import type { TlsListener, TlsMaterial } from '../../http/tls.ts'
 import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
 import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
@@ -65,9 +68,12 @@ const STREAMS_PER_CONNECTION = 2048
 const PING_EVERY_MS = 60_000
 const PING_ANSWER_MS = 20_000
 
+/** As long as an HTTP client may take for it. */
+const HANDSHAKE_MS = 10_000
+
 const IDENTITY = ENCODINGS.indexOf('identity')
 
-export class GrpcFront {
+export class GrpcFront implements TlsListener {
   readonly host: string
   readonly port: number
   readonly #server: Server
@@ -77,7 +83,7 @@ export class GrpcFront {
   #closed: Promise<void> | null = null
 
   /** @throws StoreError that names the setting when the address cannot be bound */
-  static async listen(bind: HttpBind, parts: GrpcParts): Promise<GrpcFront> {
+  static async listen(bind: HttpBind, parts: GrpcParts, tls: TlsMaterial | null = null): Promise<GrpcFront> {
     setLogVerbosity(logVerbosity.NONE) // it writes to stderr, metadata values among it: a token must not get into a log
     const server = new Server({
       'grpc.max_receive_message_length': parts.maxBodyBytes,
@@ -94,7 +100,7 @@ export class GrpcFront {
       server.addService({ Export: definition }, { Export: handler })
     }
     const connections = server.createConnectionInjector(ServerCredentials.createInsecure())
-    const listener = await listenFor(connections, bind, parts.acceptGate)
+    const listener = await listenFor(connections, bind, parts.acceptGate, tls)
     return new GrpcFront(bind.host, listener, server, parts.clock, served)
   }
 
@@ -105,6 +111,10 @@ export class GrpcFront {
     this.#server = server
     this.#clock = clock
     this.#served = served
+  }
+
+  renewTls(material: TlsMaterial): void {
+    this.#listener.renewTls(material)
   }
 
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
@@ -134,11 +144,12 @@ function listenFor(
   connections: ReturnType<Server['createConnectionInjector']>,
   { host, port, setting }: HttpBind,
   acceptGate: AcceptGate | undefined,
+  tls: TlsMaterial | null,
 ): Promise<Listener> {
-  const listener = createServer((socket) => {
-    acceptGate?.opened()
-    connections.injectConnection(socket)
-  })
+  const inject = (socket: Socket): void => connections.injectConnection(socket)
+  const secure = tls === null ? null : createTlsServer(tlsOptions(tls), inject)
+  const listener: TcpServer = secure ?? createServer(inject)
+  listener.on('connection', () => acceptGate?.opened())
   return new Promise((resolve, reject) => {
     listener.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
@@ -150,6 +161,7 @@ function listenFor(
       const leaveGate = acceptGate?.add(bound)
       resolve({
         port: bound,
+        renewTls: (material) => secure?.setSecureContext(tlsOptions(material)),
         stop() {
           leaveGate?.()
           listener.close()
@@ -159,7 +171,16 @@ function listenFor(
   })
 }
 
-interface Listener {
+/** A certificate of a client is asked for in the handshake: who shows none gets no further. */
+const tlsOptions = ({ cert, key, clientCa }: TlsMaterial): TlsOptions => ({
+  cert,
+  key,
+  ALPNProtocols: ['h2'],
+  handshakeTimeout: HANDSHAKE_MS,
+  ...(clientCa !== null && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+})
+
+interface Listener extends TlsListener {
   readonly port: number
   stop(): void
 }

@@ -9,6 +9,7 @@
  */
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import { WITHOUT_CERTIFICATE } from '../../http/routes.ts'
 import type { HttpService, Route } from '../../http/routes.ts'
 import { answerText } from '../../http/text-answer.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
@@ -84,6 +85,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
     notFound: (head, exchange) => gateway.begin(head, exchange),
     methodNotAllowed: (_head, exchange, allow) =>
       answerText(exchange, 405, 'Method not allowed', [['allow', allow.join(', ')]]),
+    withoutCertificate: (head, exchange) => gateway.refuseStranger(head, exchange),
     malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
@@ -192,6 +194,10 @@ class Gateway {
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
     if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
+  }
+
+  refuseStranger(head: RequestHead, exchange: Exchange): void {
+    this.#fail(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE))
   }
 
   refuseMalformed(exchange: Exchange, message: string): void {

@@ -3,7 +3,13 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
-import { KeyAccess, ProxyAccess } from '../../../src/broker/api/access.ts'
+import {
+  CertificateAccess,
+  CertifiedAccess,
+  KeyAccess,
+  ProxyAccess,
+  openAccess,
+} from '../../../src/broker/api/access.ts'
 import type { Access } from '../../../src/broker/api/access.ts'
 import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
 import { brokerRoutes } from '../../../src/broker/api/routes.ts'
@@ -11,7 +17,11 @@ import { Grants, PERMISSIONS } from '../../../src/broker/grants.ts'
 import { addressBlock } from '../../../src/addresses.ts'
 import type { RequestHead } from '../../../src/http/exchange.ts'
 import { TrustedProxies } from '../../../src/http/trusted-proxies.ts'
-import { TestBroker, assertRefused } from './support.ts'
+import { subjectWritten } from '../../../src/config/subject.ts'
+import { Authority } from '../../support/certificates.ts'
+import type { Certified } from '../../support/certificates.ts'
+import { CALLER, TestBroker, assertRefused } from './support.ts'
+import type { Asked } from './support.ts'
 
 const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
 const ROUTES = brokerRoutes(enough)
@@ -20,15 +30,25 @@ const PROTECTED = ROUTES.filter(([, , permission]) => permission !== 'public')
 const keyOf = (name: string): string => `key-of-${name.replaceAll(' ', '-')}`
 const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex')
 
-/** One key for each permission, one for each that is for other streams only, one without any. */
-const KEYS = [...PERMISSIONS, null].flatMap((permission) =>
+/** One credential for each permission, one for each that is for other streams only, one without any. */
+const CREDENTIALS = [...PERMISSIONS, null].flatMap((permission) =>
   (['all', 'elsewhere'] as const).map((where) => ({
-    keySha256: digestOf(keyOf(`${permission} ${where}`)),
     tenant: 'acme',
     principal: `${permission} ${where}`,
     grants: permission === null ? [] : [{ permission, stream: where === 'all' ? null : 'elsewhere*' }],
   })),
 )
+const KEYS = CREDENTIALS.map((each) => ({ ...each, proof: { keySha256: digestOf(keyOf(each.principal)) } }))
+const SUBJECTS = CREDENTIALS.map((each) => ({ ...each, proof: { subject: subjectWritten(`CN=${each.principal}`)! } }))
+
+const authority = new Authority('clients of the broker')
+const certificates = new Map<string, Certified>()
+
+function certificateOf(name: string): Certified {
+  const known = certificates.get(name) ?? authority.certify([['CN', name]])
+  certificates.set(name, known)
+  return known
+}
 
 const HEADERS = { tenant: 'x-auth-tenant', principal: 'x-auth-principal', permissions: 'x-auth-permissions' }
 const proxies = (...addresses: string[]): TrustedProxies =>
@@ -36,44 +56,55 @@ const proxies = (...addresses: string[]): TrustedProxies =>
 
 interface Mode {
   readonly access: Access
-  readonly headersFor: (permission: string | null, where: 'all' | 'elsewhere') => Record<string, string>
+  readonly asWith: (permission: string | null, where: 'all' | 'elsewhere') => Asked
+  /** Null: over plain HTTP. */
+  readonly authority: Authority | null
 }
 
 const MODES: Readonly<Record<string, Mode>> = {
   'api-key': {
     access: new KeyAccess(KEYS),
-    headersFor: (permission, where) => ({ authorization: `Bearer ${keyOf(`${permission} ${where}`)}` }),
+    asWith: (permission, where) => ({ headers: { authorization: `Bearer ${keyOf(`${permission} ${where}`)}` } }),
+    authority: null,
+  },
+  mtls: {
+    access: new CertificateAccess(SUBJECTS),
+    asWith: (permission, where) => ({ certificate: certificateOf(`${permission} ${where}`) }),
+    authority,
   },
   external: {
     access: new ProxyAccess(HEADERS, proxies('127.0.0.1')),
-    headersFor: (permission, where) => ({
-      'x-auth-tenant': 'acme',
-      'x-auth-principal': 'somebody',
-      'x-auth-permissions': permission === null ? '' : where === 'all' ? permission : `${permission}:elsewhere*`,
+    asWith: (permission, where) => ({
+      headers: {
+        'x-auth-tenant': 'acme',
+        'x-auth-principal': 'somebody',
+        'x-auth-permissions': permission === null ? '' : where === 'all' ? permission : `${permission}:elsewhere*`,
+      },
     }),
+    authority: null,
   },
 }
 
 const pathOf = (route: string): string =>
   route.replaceAll(/:(\w+)/g, (_, name: string) => (name === 'stream' ? 'orders' : `a-${name}`))
 
-async function start(context: TestContext, access: Access): Promise<TestBroker> {
-  const broker = await TestBroker.start({ access, guard: null })
+async function start(context: TestContext, access: Access, authority: Authority | null = null): Promise<TestBroker> {
+  const broker = await TestBroker.start({ access, guard: null }, authority)
   context.after(() => broker.stop())
   return broker
 }
 
-for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
+for (const [mode, { access, asWith, authority }] of Object.entries(MODES)) {
   describe(`in the mode ${mode}`, () => {
     it('every route asks for its permission, for its stream, and for no other', async (context) => {
-      const broker = await start(context, access)
+      const broker = await start(context, access, authority)
       for (const [method, route, needed] of PROTECTED) {
         const target = pathOf(route)
         for (const permission of [...PERMISSIONS, null]) {
-          const { status } = await broker.ask(method, target, { headers: headersFor(permission, 'all') })
+          const { status } = await broker.ask(method, target, asWith(permission, 'all'))
           assert.equal(status === 403, permission !== needed, `${method} ${target} with ${permission}: ${status}`)
           assert.notEqual(status, 401)
-          const elsewhere = await broker.ask(method, target, { headers: headersFor(permission, 'elsewhere') })
+          const elsewhere = await broker.ask(method, target, asWith(permission, 'elsewhere'))
           assertRefused(elsewhere, 403, 'authorization_denied')
         }
       }
@@ -83,7 +114,7 @@ for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
     })
 
     it('everything but the health asks for credentials first, whatever else is wrong', async (context) => {
-      const broker = await start(context, access)
+      const broker = await start(context, access, authority)
       const others = [
         ['GET', '/openapi.json'],
         ['GET', '/readyz'],
@@ -102,26 +133,26 @@ for (const [mode, { access, headersFor }] of Object.entries(MODES)) {
         ['GET', '/nowhere', 404],
         ['DELETE', '/v1/streams', 405],
       ] as const) {
-        assert.equal((await broker.ask(method, target, { headers: headersFor(null, 'all') })).status, status)
+        assert.equal((await broker.ask(method, target, asWith(null, 'all'))).status, status)
       }
     })
 
     it('strangers learn of the health only whether there is one', async (context) => {
-      const broker = await start(context, access)
+      const broker = await start(context, access, authority)
       const stranger = await broker.ask('GET', '/health')
       assert.deepEqual(JSON.parse(stranger.text), { status: 'ok', service: 'mq', version: '1.2.3' })
-      const known = await broker.ask('GET', '/health', { headers: headersFor(null, 'all') })
+      const known = await broker.ask('GET', '/health', asWith(null, 'all'))
       assert.equal(JSON.parse(known.text).node_id, 'node-1')
     })
 
     it('whoever has records copied to a stream may publish there', async (context) => {
-      const broker = await start(context, access)
+      const broker = await start(context, access, authority)
       const body = { failure_policy: { max_attempts: 2, dead_letter_stream: 'dead' } }
-      const headers = headersFor('create_stream', 'all')
-      assertRefused(await broker.ask('PUT', '/v1/streams/orders', { headers, body }), 403, 'authorization_denied')
-      assert.equal((await broker.ask('PUT', '/v1/streams/orders', { headers, body: {} })).status, 201)
+      const creator = asWith('create_stream', 'all')
+      assertRefused(await broker.ask('PUT', '/v1/streams/orders', { ...creator, body }), 403, 'authorization_denied')
+      assert.equal((await broker.ask('PUT', '/v1/streams/orders', { ...creator, body: {} })).status, 201)
       const delivery = '/v1/streams/orders/subscriptions/sub-1/deliveries/dlv-1/dead-letter'
-      const dead = { headers: headersFor('stream.consume', 'all'), body: { dead_letter_stream: 'dead', reason: 'bad' } }
+      const dead = { ...asWith('stream.consume', 'all'), body: { dead_letter_stream: 'dead', reason: 'bad' } }
       assertRefused(await broker.ask('POST', delivery, dead), 403, 'authorization_denied')
     })
   })
@@ -152,17 +183,52 @@ describe('keys', () => {
     const broker = await start(context, access)
     const headers = { authorization: `Bearer ${keyOf(key!.principal)}` }
     assert.notEqual((await broker.ask('GET', '/v1/streams', { headers })).status, 401)
-    access.replace([{ ...key!, keySha256: digestOf('another') }])
+    access.replace([{ ...key!, proof: { keySha256: digestOf('another') } }])
     assert.equal((await broker.ask('GET', '/v1/streams', { headers })).status, 401)
     const other = await broker.ask('GET', '/v1/streams', { headers: { authorization: 'bearer another' } })
     assert.notEqual(other.status, 401)
   })
 })
 
+describe('a certificate', () => {
+  it('of a subject that is not known is refused in the same words as none', async (context) => {
+    const broker = await start(context, MODES['mtls']!.access, authority)
+    const none = await broker.ask('GET', '/v1/streams')
+    assertRefused(none, 401, 'authentication_required')
+    const unknown = await broker.ask('GET', '/v1/streams', { certificate: certificateOf('nobody') })
+    assertRefused(unknown, 401, 'authentication_failed')
+    const words = [none, unknown].map(({ text }) => (JSON.parse(text) as { error: { message: string } }).error.message)
+    assert.equal(words[0], words[1])
+  })
+
+  it('of another authority is refused in the handshake', async (context) => {
+    const broker = await start(context, MODES['mtls']!.access, authority)
+    const foreign = new Authority('others').certify([['CN', 'tenant.inspect all']])
+    await assert.rejects(broker.ask('GET', '/v1/streams', { certificate: foreign }))
+  })
+
+  it('is whose the file that was read last says', async (context) => {
+    const [first] = SUBJECTS
+    const access = new CertificateAccess([first!])
+    const broker = await start(context, access, authority)
+    const asked = { certificate: certificateOf(first!.principal) }
+    assert.notEqual((await broker.ask('GET', '/v1/streams', asked)).status, 401)
+    access.replace(SUBJECTS.slice(1))
+    assertRefused(await broker.ask('GET', '/v1/streams', asked), 401, 'authentication_failed')
+  })
+
+  it('is asked for besides other credentials where there are authorities', async (context) => {
+    const broker = await start(context, new CertifiedAccess(openAccess(CALLER)), authority)
+    assertRefused(await broker.ask('GET', '/v1/streams'), 401, 'authentication_required')
+    const anybody = { certificate: certificateOf('anybody') }
+    assert.equal((await broker.ask('GET', '/v1/streams', anybody)).status, 200)
+  })
+})
+
 describe('a proxy', () => {
   it('is believed only at its address, and says for whom it asks', async (context) => {
     const forged = await start(context, new ProxyAccess(HEADERS, proxies('10.0.0.1')))
-    const headers = MODES['external']!.headersFor('tenant.inspect', 'all')
+    const { headers = {} } = MODES['external']!.asWith('tenant.inspect', 'all')
     assertRefused(await forged.ask('GET', '/v1/streams', { headers }), 401, 'authentication_failed')
     const trusted = await start(context, new ProxyAccess(HEADERS, proxies('127.0.0.0/8')))
     assert.equal((await trusted.ask('GET', '/v1/streams', { headers })).status, 200)
@@ -177,7 +243,7 @@ describe('a proxy', () => {
 
 describe('what a proxy says', () => {
   const access = new ProxyAccess(HEADERS, proxies('127.0.0.1'))
-  const peer = { remoteAddress: '127.0.0.1' }
+  const peer = { remoteAddress: '127.0.0.1', clientCertificate: '' }
   /** Values in their order: the first is what `header` gives. */
   const headOf = (headers: Readonly<Record<string, readonly string[]>>): RequestHead => ({
     method: 'GET',

@@ -13,6 +13,8 @@ import type { IncidentEntry } from '../../../src/broker/wire/storage-answers.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
 import { WebGuard } from '../../../src/http/web-guard.ts'
+import { TlsFilesOnDisk } from '../../support/certificates.ts'
+import type { Authority, Certified } from '../../support/certificates.ts'
 import { RawClient, TestClock, until } from '../../support/http-server.ts'
 import { WELL } from '../../support/health.ts'
 
@@ -333,6 +335,8 @@ export interface Answer {
 export interface Asked {
   readonly body?: string | Uint8Array | object
   readonly headers?: Readonly<Record<string, string>>
+  /** Over a connection of TLS that shows it. */
+  readonly certificate?: Certified
 }
 
 export class TestBroker {
@@ -344,10 +348,17 @@ export class TestBroker {
   /** What the next operations do instead of answering. */
   instead: ((call: Call) => unknown) | null = null
   #server: HttpServer | null = null
-  #client: RawClient | null = null
+  readonly #clients = new Map<Certified | null, RawClient>()
+  readonly #authority: Authority | null
 
-  static async start(overrides: Partial<BrokerHttpParts> = {}): Promise<TestBroker> {
-    const broker = new TestBroker()
+  /** @param authority over TLS, for clients and certificates of it */
+  static async start(
+    overrides: Partial<BrokerHttpParts> = {},
+    authority: Authority | null = null,
+  ): Promise<TestBroker> {
+    const broker = new TestBroker(authority)
+    const tls = authority === null ? null : new TlsFilesOnDisk()
+    tls?.write(authority!.certify([['CN', 'localhost']]), authority)
     const logger = {
       error: (details: object, message: string): void => void broker.logged.push({ details, message }),
     }
@@ -375,14 +386,18 @@ export class TestBroker {
     })
     broker.#server = await listen(
       service,
-      { host: '127.0.0.1', port: 0, setting: 'TEST_BIND' },
+      { host: '127.0.0.1', port: 0, setting: 'TEST_BIND', tls: tls?.settings ?? null },
       { logger, clock: broker.clock, random: (bytes) => void bytes.fill(7) },
     )
     return broker
   }
 
+  private constructor(authority: Authority | null) {
+    this.#authority = authority
+  }
+
   async stop(): Promise<void> {
-    this.#client?.destroy()
+    for (const client of this.#clients.values()) client.destroy()
     await this.#server!.close({ withinMs: 1000 })
   }
 
@@ -395,12 +410,21 @@ export class TestBroker {
   }
 
   /** A connection of its own. */
-  connect(): Promise<RawClient> {
-    return RawClient.connect(this.#server!)
+  connect(certificate: Certified | null = null): Promise<RawClient> {
+    const tls = this.#authority === null ? undefined : { ca: this.#authority.cert, ...certificate }
+    return RawClient.connect(this.#server!, tls)
+  }
+
+  async #clientOf(certificate: Certified | null): Promise<RawClient> {
+    const known = this.#clients.get(certificate)
+    if (known !== undefined) return known
+    const client = await this.connect(certificate)
+    this.#clients.set(certificate, client)
+    return client
   }
 
   /** One request after the other over one connection, byte by byte as given. */
-  async ask(method: string, path: string, { body, headers = {} }: Asked = {}): Promise<Answer> {
+  async ask(method: string, path: string, { body, headers = {}, certificate }: Asked = {}): Promise<Answer> {
     const bytes =
       body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
     const length = bytes === undefined ? {} : { 'content-length': String(Buffer.byteLength(bytes)) }
@@ -408,9 +432,9 @@ export class TestBroker {
       ([name, value]) => `${name}: ${value}`,
     )
     const head = Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
-    this.#client ??= await this.connect()
-    await this.#client.send(Buffer.concat([head, Buffer.from(bytes ?? '')]))
-    const reply = await this.#client.reply(method === 'HEAD')
+    const client = await this.#clientOf(certificate ?? null)
+    await client.send(Buffer.concat([head, Buffer.from(bytes ?? '')]))
+    const reply = await client.reply(method === 'HEAD')
     assert(reply, 'the connection was closed')
     return { status: reply.status, headers: reply.headers, text: reply.body }
   }

@@ -1,0 +1,45 @@
+/** TLS of listeners, as far as the HTTP front and the services see it. */
+import { StoreError } from '../errors.ts'
+
+/** Files in PEM, which the library reads itself. */
+export interface HttpTls {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly clientCaFile: string | null
+}
+
+/** What the files said when they were read. */
+export interface TlsMaterial {
+  readonly cert: string
+  readonly key: string
+  readonly clientCa: string | null
+  readonly validTo: string
+}
+
+export interface TlsListener {
+  /** Connections that there are go on as they are. @throws when it cannot work: it goes on with what it had */
+  renewTls(material: TlsMaterial): void
+}
+
+/**
+ * Has listeners take the files as they are now.
+ *
+ * @param read throws what is wrong, without the name of the setting
+ * @returns whether they did
+ */
+export function renewTls(
+  read: () => TlsMaterial,
+  listeners: readonly TlsListener[],
+  logger: { info(details: object, message: string): void; error(details: object, message: string): void },
+): boolean {
+  try {
+    const material = read()
+    for (const each of listeners) each.renewTls(material)
+    logger.info({ valid_to: material.validTo }, 'certificates read again')
+    return true
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    logger.error({ reason: error.message }, 'the certificates stay as they are')
+    return false
+  }
+}

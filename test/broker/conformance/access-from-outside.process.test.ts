@@ -1,0 +1,217 @@
+/** Credentials of a real node from where others are: through a proxy, beside many that are wrong, and from another tenant. */
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { ClaimReply } from '../../../src/broker/wire/queue-answers.ts'
+import { PERMISSIONS } from '../../../src/broker/grants.ts'
+import { BrokerServer } from '../../support/broker.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
+import { eventually } from '../../support/waiting.ts'
+
+const ALL = PERMISSIONS.map((permission) => ({ permission }))
+const file = `${temporaryDirectory()}/keys.json`
+const tenants = ['acme', 'globex']
+const keys = tenants.map((tenant) => ({
+  key_sha256: hash('sha256', `${tenant}-key`),
+  tenant,
+  principal: `${tenant}-app`,
+  grants: ALL,
+}))
+writeFileSync(file, JSON.stringify({ keys }))
+const broker = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', file] })
+after(() => broker.kill())
+
+const as = (tenant: string, method: string, path: string, body: object | null = null) =>
+  broker.request(method, path, body, { authorization: `Bearer ${tenant}-key` })
+
+describe('another tenant', () => {
+  it('cannot use the ids of streams, groups, deliveries and cursors, and reads none of the events', async () => {
+    await as('acme', 'PUT', '/v1/streams/secret')
+    for (const message_id of ['a', 'b']) {
+      await as('acme', 'POST', '/v1/streams/secret/records', { message_id, payload: 'p' })
+    }
+    const group = '/v1/streams/secret/consumer-groups/workers'
+    const claim = (await as('acme', 'POST', `${group}/claims`, { lease_timeout_millis: 3_600_000 })).succeeded(
+      ClaimReply,
+    )
+    const [delivery] = claim.deliveries
+    const subscription = `/v1/streams/secret/subscriptions/${claim.subscription_id}/deliveries`
+    await as('acme', 'PUT', `${group}/cursors/place`, { offset: 1 })
+    const asked: readonly (readonly [method: string, path: string, body?: object])[] = [
+      ['GET', '/v1/streams/secret'],
+      ['PATCH', '/v1/streams/secret', { default_durability: 'memory' }],
+      ['DELETE', '/v1/streams/secret'],
+      ['GET', '/v1/streams/secret/records'],
+      ['POST', '/v1/streams/secret/records', { message_id: 'm', payload: 'p' }],
+      ['POST', '/v1/streams/secret/records/batch', { records: [{ message_id: 'm', payload: 'p' }] }],
+      ['GET', '/v1/streams/secret/consumer-groups'],
+      ['GET', group],
+      ['GET', `${group}/leases`],
+      ['GET', `${group}/cursors`],
+      ['POST', `${group}/claims`, {}],
+      ['PUT', `${group}/cursors/place`, { offset: 2 }],
+      ['DELETE', group],
+      ['POST', `${subscription}/${delivery!.delivery_id}/ack`],
+      ['POST', `${subscription}/${delivery!.delivery_id}/nack`, { reason: 'r', requeue: true }],
+      ['POST', `${subscription}/${delivery!.delivery_id}/renew`, { extend_by_millis: 1000 }],
+      ['GET', '/streams/secret/quarantine'],
+    ]
+    const ask = async (): Promise<readonly (readonly [string, number])[]> => {
+      const replies = []
+      for (const [method, path, body] of asked) {
+        replies.push([`${method} ${path}`, (await as('globex', method, path, body ?? null)).status] as const)
+      }
+      return replies
+    }
+    const missing = asked.map(([method, path]) => [`${method} ${path}`, 404] as const)
+    assert.deepEqual(await ask(), missing)
+    await as('globex', 'PUT', '/v1/streams/secret')
+    const ack = await as('globex', 'POST', `${subscription}/${delivery!.delivery_id}/ack`)
+    assert.equal(ack.status, 404, 'nor under a stream of the same name')
+    assert.doesNotMatch((await as('globex', 'GET', '/v1/audit/export')).text, /acme/)
+    assert.equal((await as('acme', 'POST', `${subscription}/${delivery!.delivery_id}/ack`)).status, 200)
+  })
+})
+
+describe('a thousand connections with wrong keys', () => {
+  it('are refused, one and all, and a right one beside them is served', async () => {
+    const wrong = Array.from({ length: 1000 }, async (_, i) => {
+      const connection = await broker.connect()
+      connection.write(`GET /v1/streams HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer wrong-${i}\r\n\r\n`)
+      const reply = await connection.reply()
+      connection.close()
+      return `${reply.status} ${reply.refusal().message}`
+    })
+    const right = Array.from({ length: 50 }, async () => (await as('acme', 'GET', '/v1/streams')).status)
+    assert.deepEqual(new Set(await Promise.all(right)), new Set([200]))
+    const refusals = new Set(await Promise.all(wrong))
+    assert.deepEqual([refusals.size, [...refusals][0]?.slice(0, 3)], [1, '401'])
+  })
+})
+
+const HEADERS = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
+/** Where the proxies of these tests speak from; a second one that nobody trusts is 127.0.0.3. */
+const PROXY = '127.0.0.2'
+
+/** What a proxy says of its client, whatever that said itself. */
+const SAID = { 'x-auth-tenant': 'acme', 'x-auth-principal': 'ci', 'x-auth-permissions': 'tenant.inspect' }
+const FORGED = {
+  'x-auth-tenant': 'globex',
+  'x-auth-principal': 'root',
+  'x-auth-permissions': PERMISSIONS.join(','),
+}
+
+async function externalNode(context: TestContext): Promise<BrokerServer> {
+  const flags = ['--auth-mode', 'external', '--identity-header', HEADERS, '--trusted-proxy', PROXY]
+  const node = await BrokerServer.start({ flags })
+  context.after(() => node.kill())
+  return node
+}
+
+interface AskedFrom {
+  readonly url: string
+  readonly method?: string
+  readonly localAddress?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function statusOf({ url, method = 'GET', localAddress = '127.0.0.1', headers = {} }: AskedFrom): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, localAddress, headers }, (reply) => {
+      reply.resume()
+      resolve(reply.statusCode!)
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+/** @param url of the proxy */
+async function behind(url: string, node: BrokerServer): Promise<void> {
+  assert.equal(await statusOf({ url: `${url}/v1/streams` }), 200)
+  // Forged by a client of the proxy: the proxy says what it knows, and that is not to create streams.
+  assert.equal(await statusOf({ url: `${url}/v1/streams/x`, method: 'PUT', headers: FORGED }), 403)
+  // Forged past the proxy.
+  for (const localAddress of ['127.0.0.1', '127.0.0.3']) {
+    assert.equal(await statusOf({ url: `${node.url}/v1/streams`, localAddress, headers: FORGED }), 401)
+  }
+}
+
+describe('behind a proxy', () => {
+  it('of Node the node believes what it says, and a forged header from a second address is refused', async (context) => {
+    const node = await externalNode(context)
+    const proxy = createServer((asked, reply) => {
+      const headers = { ...asked.headers, ...SAID }
+      const passed = request(
+        `${node.url}${asked.url}`,
+        { method: asked.method!, localAddress: PROXY, headers },
+        (given) => {
+          reply.writeHead(given.statusCode!, given.headers)
+          given.pipe(reply)
+        },
+      )
+      asked.pipe(passed)
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    context.after(() => proxy.close())
+    await behind(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, node)
+  })
+
+  const hasNginx = spawnSync('nginx', ['-v']).error === undefined
+  it(
+    `of nginx likewise${hasNginx ? '' : ' (left out: nginx is not on this machine)'}`,
+    { skip: !hasNginx },
+    async (context) => {
+      const node = await externalNode(context)
+      const directory = temporaryDirectory()
+      const said = Object.entries(SAID).map(([name, value]) => `proxy_set_header ${name} ${value};`)
+      const socket = `${directory}/proxy.sock`
+      writeFileSync(
+        `${directory}/nginx.conf`,
+        `daemon off; master_process off; pid ${directory}/pid; error_log ${directory}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${directory}/body; proxy_temp_path ${directory}/proxy; fastcgi_temp_path ${directory}/f;
+  uwsgi_temp_path ${directory}/u; scgi_temp_path ${directory}/s;
+  server {
+    listen unix:${socket};
+    location / {
+      proxy_pass http://${node.readyLine.http}; proxy_http_version 1.1; proxy_bind ${PROXY};
+      ${said.join('\n      ')}
+    }
+  }
+}
+`,
+      )
+      const nginx = spawn('nginx', ['-c', `${directory}/nginx.conf`, '-e', `${directory}/error.log`], {
+        stdio: 'ignore',
+      })
+      context.after(() => nginx.kill('SIGKILL'))
+      const ask = (method: string, path: string, headers: Readonly<Record<string, string>>): Promise<number> =>
+        new Promise((resolve, reject) => {
+          const asked = request({ socketPath: socket, method, path, headers }, (reply) => {
+            reply.resume()
+            resolve(reply.statusCode!)
+          })
+          asked.on('error', reject)
+          asked.end()
+        })
+      await eventually(() =>
+        ask('GET', '/health', {}).then(
+          () => true,
+          () => false,
+        ),
+      )
+      assert.equal(await ask('GET', '/v1/streams', {}), 200)
+      assert.equal(await ask('PUT', '/v1/streams/x', FORGED), 403)
+      const past = await statusOf({ url: `${node.url}/v1/streams`, localAddress: '127.0.0.3', headers: FORGED })
+      assert.equal(past, 401)
+    },
+  )
+})
