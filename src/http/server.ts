@@ -51,9 +51,21 @@ export interface HttpDependencies {
   readonly random: (bytes: Uint8Array) => void
   /** Of the process. */
   readonly acceptGate?: AcceptGate
+  readonly requests?: RequestObserver
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number
 }
+
+/** Hears how requests ended. */
+export interface RequestObserver {
+  /**
+   * @param route  as in OpenAPI, or the service's word for the operation; OTHER_ROUTE: there is no such route
+   * @param status 0: the client was gone before it had the answer
+   */
+  ended(route: string, status: number, seconds: number, receivedBytes: number, sentBytes: number): void
+}
+
+const OTHER_ROUTE = 'other'
 
 export interface HttpServer {
   readonly host: string
@@ -155,16 +167,22 @@ class UwsServer implements HttpServer, ExchangeHost {
 
   addPath({ path, endpoints, allow }: CompiledPath): void {
     for (const [method, endpoint] of endpoints) {
-      this.#app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
+      const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+      this.#app[REGISTER[method]](path, this.#handler(route, endpoint, method === 'HEAD'))
     }
     this.#app.any(
       path,
-      this.#handler({ begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow) }),
+      this.#handler(OTHER_ROUTE, {
+        begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow),
+      }),
     )
   }
 
   addNotFound(): void {
-    this.#app.any('/*', this.#handler({ begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+    this.#app.any(
+      '/*',
+      this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }),
+    )
   }
 
   start(port: number, stopListening: () => void): void {
@@ -227,18 +245,19 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#watched.hold(bytes)
   }
 
-  ended(): void {
+  ended({ route, status, startedMs, receivedBytes, sentBytes }: UwsExchange): void {
+    this.#dependencies.requests?.ended(route, status, (this.nowMs() - startedMs) / 1000, receivedBytes, sentBytes)
     this.inFlight--
     assert(this.inFlight >= 0)
     if (this.inFlight === 0) this.#idle?.()
   }
 
-  #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
+  #handler(route: string, endpoint: Endpoint, isHead?: boolean): UwsHandler {
     return (response: UwsResponse, request: UwsRequest) => {
       this.inFlight++
       const head = this.#head
       head.open(request)
-      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head')
+      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head', route)
       const { problem } = head.framing
       try {
         if (problem === null) endpoint.begin(head, exchange)

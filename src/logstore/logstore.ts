@@ -21,13 +21,16 @@ import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
+import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
 import { openBundles } from './bundles.ts'
 import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
+import { DatasetCounts } from './ingest/dataset-counts.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { SegmentIndexes } from './index/segment-indexes.ts'
@@ -70,6 +73,9 @@ export interface LogStoreDependencies {
   readonly version: string
   /** Of the process. */
   readonly acceptGate: AcceptGate
+  readonly processMetrics: ProcessMetrics
+  /** Datasets with series of their own. */
+  readonly metricsSeriesMax: number
 }
 
 export interface LogStore {
@@ -158,6 +164,7 @@ interface IngestSide {
   readonly ingest: Ingest
   readonly supervisor: DecodeSupervisor
   readonly gateway: GatewayBudget
+  readonly datasets: DatasetCounts
   readonly counters: IngestCounters
 }
 
@@ -165,6 +172,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
   const { config, running, policies, logger, clock, readErrors } = context
   const { log, arena, indexes, registry, sidecars } = storage
   const gateway = GatewayBudget.create()
+  const datasets = DatasetCounts.create(context.metricsSeriesMax)
   const counters = new IngestCounters()
   const policy = (): TenantPolicy => policies.policy
   const ingest: Ingest = new Ingest({
@@ -192,6 +200,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       arena: arena.shared,
       indexes: indexes.handle,
       gateway: gateway.shared,
+      datasets: datasets.shared,
       gatewayRecords: finiteOrNull(config.gateway.recordsMax),
       gatewayBytes: finiteOrNull(config.gateway.bytesMax),
       maxBodyBytes: config.bodyBytesMax,
@@ -232,7 +241,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     await supervisor.start()
     return supervisor
   })
-  return { ingest, supervisor, gateway, counters }
+  return { ingest, supervisor, gateway, datasets, counters }
 }
 
 interface QuerySide {
@@ -277,7 +286,7 @@ async function openFronts(
   ingestSide: IngestSide,
   querySide: QuerySide,
 ): Promise<LogStore> {
-  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate } = context
+  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate, processMetrics } = context
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
   const helper = await running.open(() =>
@@ -290,6 +299,7 @@ async function openFronts(
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
+  const requests = new RequestMetrics()
   const metrics = logStoreMetrics({
     ...storage,
     ...ingestSide,
@@ -297,6 +307,8 @@ async function openFronts(
     acceptGate,
     health,
     readErrors,
+    requests,
+    processMetrics,
   })
   const helperRoutes = endpointHelperRoutes({
     helper,
@@ -314,7 +326,11 @@ async function openFronts(
     version,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' }, { logger, clock, random, acceptGate }),
+    listen(
+      service,
+      { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS' },
+      { logger, clock, random, acceptGate, requests },
+    ),
   )
   const grpcParts = {
     ingest,
@@ -325,6 +341,7 @@ async function openFronts(
     random,
     logger,
     acceptGate,
+    requests,
   }
   const { grpc: grpcBind } = config
   // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.

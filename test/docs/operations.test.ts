@@ -6,6 +6,7 @@ import { OPERATIONS } from '../../src/objectstore/s3/operations-table.ts'
 import type { Operation, OperationTarget } from '../../src/objectstore/s3/operations-table.ts'
 import { managementRoutes } from '../../src/objectstore/s3/management.ts'
 import { storeMetrics } from '../../src/objectstore/metrics.ts'
+import { RequestMetrics } from '../../src/observability/request-metrics.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
 import { WELL } from '../support/health.ts'
 
@@ -86,9 +87,17 @@ test("the documents name no metric of the object store's that there is not", asy
     incidents: [],
     segments: [],
     roomFor: () => 0,
+    syncSeconds: [],
   }
   const counters = new StoreCounters()
   counters.refused('SlowDown') // a counter by code has a line for each that there was
-  const text = await storeMetrics(counters, gauges, log).text()
+  const text = storeMetrics({
+    counters,
+    gauges,
+    log,
+    buckets: () => [],
+    requests: new RequestMetrics(),
+    processMetrics: { register() {} },
+  }).text()
   for (const name of readme.match(/\bobjstore_\w+/g) ?? []) assert.match(text, new RegExp(`^${name}[ {]`, 'm'), name)
 })
