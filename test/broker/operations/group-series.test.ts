@@ -4,22 +4,32 @@ import { GroupSeries } from '../../../src/broker/operations/group-series.ts'
 import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
 import type { BrokerState, Group } from '../../../src/broker/state/state.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
-import { Client } from '../engine/client.ts'
+import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
 
 const TENANT = CALLER.tenant
+const RECORD = {
+  payload: { text: 'p', encoding: 'utf8' },
+  key: null,
+  eventTimeMs: null,
+  headers: {},
+  durability: null,
+} as const
 
 const finish = (state: BrokerState, group: Group, offset: number): void =>
   state.applyResolution(group, { verb: 'ack', offset, attempt: 1, atMs: 1, valueMs: 0 })
 
 /** A stream whose records came in at these times, and a group of it that has done nothing. */
 async function streamWith(world: BrokerWorld, name: string, agesMs: readonly number[]): Promise<Group> {
-  const client = new Client(world)
-  await client.now(client.create(name))
+  const done = async (asked: Promise<unknown>): Promise<void> => {
+    const pending = new Pending(asked)
+    await world.flush()
+    assert.equal(pending.outcome.kind, 'answered')
+  }
+  await done(world.broker.createStream(CALLER, name, {}))
   for (const [i, ageMs] of agesMs.entries()) {
     const wallSkewMs = world.wallSkewMs
     world.wallSkewMs -= ageMs
-    await client.now(client.publish(name, `m-${i}`))
+    await done(world.broker.publish(CALLER, name, { ...RECORD, messageId: `m-${i}` }))
     world.wallSkewMs = wallSkewMs
   }
   const { state } = world.core
