@@ -1,5 +1,6 @@
 /** The README's tables of metrics are what services show once they have something to show. */
 import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
 import { Exposition } from '../support/exposition.ts'
@@ -7,7 +8,7 @@ import type { Family } from '../support/exposition.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
 import { JSON_TYPE } from '../support/http.ts'
-import { document, tableOf } from './markdown.ts'
+import { codeOf, document, root, tableOf } from './markdown.ts'
 
 const readme = document('README.md')
 const OF_PROCESS = /^(process|trilog)_/
@@ -59,16 +60,26 @@ const services = {
   },
 }
 
-describe('the documents', () => {
-  it('name no metric that is in none of the tables', () => {
-    const headings = [...Object.keys(services), 'Metrics of the process']
-    const known = new Set(headings.flatMap((heading) => tableOf(readme, heading)).map(([name]) => name))
-    for (const name of ['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md']) {
-      for (const [named] of document(name).matchAll(/`(logstore|objstore|mq|process|trilog)_[a-z_]+`/g)) {
-        assert(known.has(named), `${name}: ${named}`)
+describe('metrics that are named', () => {
+  const headings = [...Object.keys(services), 'Metrics of the process']
+  const known = new Set(headings.flatMap((heading) => tableOf(readme, heading)).map(([name]) => codeOf(name)))
+  const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z_]+\b/g
+
+  for (const name of ['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md']) {
+    it(`in ${name} are in one of the tables`, () => {
+      for (const [code] of document(name).matchAll(/`[a-z_]+`/g)) {
+        for (const [named] of code.matchAll(NAME)) assert(known.has(named), named)
       }
-    }
-  })
+    })
+  }
+
+  for (const name of globSync('deploy/**/*.{yml,json}', { cwd: root })) {
+    it(`in ${name} are in one of the tables`, () => {
+      const named = Array.from(document(name).matchAll(NAME), ([each]) => each)
+      assert(named.length > 5)
+      for (const each of named) assert(known.has(each) || known.has(each.replace(/_(bucket|count|sum)$/, '')), each)
+    })
+  }
 })
 
 describe("the README's table", () => {
