@@ -15,6 +15,7 @@ interface Offsets {
  */
 export function finishedOf({ floor, nextOffset, holes }: Offsets, queue: GroupState): number {
   let finished = queue.finishedCount - queue.finishedBetween(nextOffset, Infinity) // what is below the floor was forgotten
+  if (holes.size === 0) return finished
   for (const [from, to] of holes.entries()) {
     finished -= queue.finishedBetween(Math.max(from, floor), Math.min(to, nextOffset))
   }
