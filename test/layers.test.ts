@@ -173,7 +173,7 @@ test('the HTTP front knows no service, no log and no pipeline', () => {
 })
 
 test('configuration and observability know no service', () => {
-  // the bounds of formats and of the log are bounds of settings too
+  // the bounds of formats and of the log are bounds of settings too; what threads put into histograms stands in the metrics
   const folders = [
     'src/config',
     'src/observability',

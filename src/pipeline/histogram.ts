@@ -6,7 +6,7 @@
  *               the sum of all values
  *
  * H1  each histogram has one thread that writes, so that no addition is lost and none has to be atomic. Threads that measure the same thing
- *     have a histogram each, and the reader adds them up
+ *     have a histogram each, and a label each in the metrics
  * H2  an aligned 8-byte store is whole on the processors this runs on. A reader may see a value counted that the sum does not have yet
  */
 import assert from 'node:assert/strict'
