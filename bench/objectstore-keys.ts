@@ -97,6 +97,7 @@ async function preload(): Promise<void> {
     random: randomFillSync,
     defer: setImmediate,
     segmentBytes: SEGMENT_BYTES,
+    readCacheBytes: 0,
     uploadTtlMs: 3_600_000,
   })
   const put = async (bucketName: string, count: number, nameOf: (number: number) => string): Promise<void> => {

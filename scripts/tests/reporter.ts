@@ -19,28 +19,30 @@ const FRAMES_MAX = 12
 /** The test file to which the code that runs belongs. */
 const ownerOf = new AsyncLocalStorage<string>()
 const strays = new Map<unknown, string>()
-let hadStray = false
+/** Of any test in this process, or a stray error. */
+let hadFailure = false
 let runningFile = ''
 let whenEnded = (): void => {}
 
 process.on('exit', tellStrays)
 
 export function tell(report: Report): void {
+  if (report.kind === 'failed') hadFailure = true
   process.send!(report)
 }
 
 /**
  * Runs `load`, which imports the file, and returns when the tests have ended that it has added.
  *
- * @returns whether other files may follow in this process; false after a stray error
+ * @returns whether other files may follow in this process; false after a failure, which may leave servers and timers behind
  */
 export async function reportFile(file: string, load: () => Promise<void>): Promise<boolean> {
   runningFile = file
   const ended = new Promise<void>((resolve) => (whenEnded = resolve))
   await ownerOf.run(file, load)
   await ended
-  tell({ kind: 'ended' })
-  return !hadStray
+  await new Promise((resolve) => process.send!({ kind: 'ended' } satisfies Report, resolve)) // all that was told is sent by then
+  return !hadFailure
 }
 
 /** Stands between these errors and node:test, which has begun to listen for them. */
@@ -48,7 +50,7 @@ function takeOver(eventName: 'uncaughtException' | 'unhandledRejection'): void {
   const heardBefore = process.listeners(eventName as 'uncaughtException') // both get the error first
   process.removeAllListeners(eventName)
   process.on(eventName, (error: Error) => {
-    hadStray = true
+    hadFailure = true
     const owner = ownerOf.getStore() ?? runningFile
     strays.set(error, owner)
     if (owner === runningFile) for (const listener of heardBefore) listener(error, eventName)

@@ -23,7 +23,7 @@ for (;;) {
   const [{ file }] = (await once(process, 'message')) as [Assignment] // as the runner sends it
   channel.unref()
   if (file === null) break
-  if (!(await reportFile(file, () => load(file)))) break
+  if (!(await reportFile(file, () => load(file)))) process.exit() // what a failed test left open would keep the process alive
 }
 
 async function load(file: string): Promise<void> {

@@ -7,6 +7,7 @@ import {
   OBJSTORE_PUT_BYTES_CEILING,
   OBJSTORE_PUT_BYTES_DEFAULT,
   OBJSTORE_PUT_BYTES_FLOOR,
+  OBJSTORE_READ_CACHE_BYTES_CEILING,
   OBJSTORE_SEGMENT_BYTES_CEILING,
   OBJSTORE_SEGMENT_BYTES_DEFAULT,
   OBJSTORE_SEGMENT_BYTES_FLOOR,
@@ -79,6 +80,14 @@ export const objectStoreSettings = {
     description:
       'A segment of the log is closed before it grows beyond. Smaller: less garbage is left lying, less to read again at a start; larger: fewer files. On a small disk at most a 64th of it, or 8 MiB',
   }),
+  OBJSTORE_READ_CACHE_BYTES: optional(
+    integer({
+      min: 0,
+      max: OBJSTORE_READ_CACHE_BYTES_CEILING,
+      description:
+        'Memory in which pieces of large objects stay after they were read and checked; unset: a 32nd of the memory of the machine or container, at most 256 MiB',
+    }),
+  ),
 }
 
 export interface ObjectStoreConfig {
@@ -96,6 +105,8 @@ export interface ObjectStoreConfig {
   readonly putBytesMax: number
   readonly multipartTtlHours: number
   readonly segmentBytes: number
+  /** Null: what the machine's memory allows. */
+  readonly readCacheBytes: number | null
   /** Variables that begin with OBJSTORE_ and are no settings: worth a warning. */
   readonly unknownSettings: readonly string[]
 }
@@ -128,6 +139,7 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
     putBytesMax: settings.OBJSTORE_MAX_PUT_BYTES,
     multipartTtlHours: settings.OBJSTORE_MULTIPART_TTL_HOURS,
     segmentBytes: settings.OBJSTORE_SEGMENT_BYTES,
+    readCacheBytes: settings.OBJSTORE_READ_CACHE_BYTES,
     unknownSettings: unknownSettings(objectStoreSettings, 'OBJSTORE_', env),
   })
 }

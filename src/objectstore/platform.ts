@@ -1,5 +1,6 @@
 /** What the disk under a data directory can do: tried, not assumed. Source: specification "Resources", platform capabilities. */
 import fs from 'node:fs'
+import { totalmem } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { errorCode } from '../log/files.ts'
 
@@ -32,6 +33,12 @@ export function probeDisk(directory: string): DiskCapabilities {
     fs.rmSync(path, { force: true })
     fs.rmSync(other, { force: true })
   }
+}
+
+/** Of the machine, or of the container where that has less. */
+export function memoryBytes(): number {
+  const constrained = process.constrainedMemory()
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
 }
 
 /** Size of the file system of a directory, or of what there is of its path. */

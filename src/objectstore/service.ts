@@ -60,12 +60,14 @@ import {
   DIGEST_LANES,
   DISK_SHARE_OF_SEGMENT,
   LOG_RING_BYTES,
+  READ_CACHE_BYTES_MAX,
+  READ_CACHE_SHARE_OF_MEMORY,
   READ_THREADS,
   RESERVED_SEGMENTS,
   SMALL_SEGMENT_BYTES,
 } from './limits.ts'
 import { bucketUsage, storeMetrics } from './metrics.ts'
-import { diskBytes, probeDisk } from './platform.ts'
+import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
 
 const SEGMENTS_NAME = 'segments'
 const HOUR_MS = 3600 * 1000
@@ -205,6 +207,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     random,
     defer: setImmediate,
     segmentBytes,
+    readCacheBytes: config.readCacheBytes ?? Math.min(READ_CACHE_BYTES_MAX, memoryBytes() * READ_CACHE_SHARE_OF_MEMORY),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   }
   const engine = openOrSayWhere(parts)
@@ -344,6 +347,9 @@ async function openFront(
       },
       get arenaBytes() {
         return arena.usedBytes
+      },
+      get readCacheBytes() {
+        return engine.store.objects.runs.keptBytes
       },
       get acceptPauses() {
         return acceptGate.pauses

@@ -29,6 +29,7 @@ describe('the object store’s settings', () => {
       putBytesMax: 16_777_216,
       multipartTtlHours: 168,
       segmentBytes: 134_217_728,
+      readCacheBytes: null,
       unknownSettings: [],
     })
     assert.ok(Object.isFrozen(loadObjectStoreConfig({})))
@@ -46,6 +47,7 @@ describe('the object store’s settings', () => {
       OBJSTORE_MAX_PUT_BYTES: '5368709120',
       OBJSTORE_MULTIPART_TTL_HOURS: '1',
       OBJSTORE_SEGMENT_BYTES: '1048576',
+      OBJSTORE_READ_CACHE_BYTES: '0',
       OBJSTORE_MISSPELT: '1',
       TRILOG_ALLOWED_HOSTS: 'Store.LAN, my_store ,[2001:DB8:0::1],10.1.2.3,',
       TRILOG_TRUSTED_PROXIES: '10.0.0.1, 10.1.0.0/16,::ffff:10.2.0.0/112,2001:db8::/32',
@@ -67,6 +69,7 @@ describe('the object store’s settings', () => {
       putBytesMax: 5_368_709_120,
       multipartTtlHours: 1,
       segmentBytes: 1_048_576,
+      readCacheBytes: 0,
       unknownSettings: ['OBJSTORE_MISSPELT'],
     })
   })

@@ -41,6 +41,8 @@ export interface EngineParts {
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly segmentBytes: number
+  /** Memory of pieces of large bodies that were read. */
+  readonly readCacheBytes: number
   readonly uploadTtlMs: number
 }
 
@@ -90,7 +92,10 @@ export function openEngine(parts: EngineParts): StoreEngine {
     recovered.state,
   )
   const core: Core = new Core({ ...parts, engine })
-  const store = new Store(core, new Objects(parts.reads, new RunReads(parts.log, parts.reads), parts.counters))
+  const store = new Store(
+    core,
+    new Objects(parts.reads, new RunReads(parts.log, parts.reads, parts.readCacheBytes), parts.counters),
+  )
   const cleaner = new Cleaner({ core, store, checkpoints, plan, segmentBytes, uploadTtlMs, scan })
   return { core, store, checkpoints, cleaner }
 }

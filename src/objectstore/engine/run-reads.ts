@@ -6,8 +6,8 @@
  * U2  a run is given out only when every frame of it holds and stands where it was expected
  * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
  * U4  who asks for a run that somebody else has asked for gets the same. Nobody writes to it, and what stands at a position never changes
- * U5  besides, KEPT_RUNS_MAX that were given back stay as they are. When that many do, one in PASSING_PER_KEPT takes the place of the
- *     one that was used longest ago: clients that read more than fits find some of it again
+ * U5  besides, those that were given back stay as they are, as many as `keptBytesMax` holds. When that many do, one in PASSING_PER_KEPT
+ *     takes the place of the one that was used longest ago: clients that read more than fits find some of it again
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
@@ -23,11 +23,9 @@ import type { FrameToRead, ReadOutcome } from './read-protocol.ts'
 const RUN_EXTENTS_MAX = 4
 const RUN_CONTENT_BYTES_MAX = RUN_EXTENTS_MAX * EXTENT_BYTES
 /** With the head of the first frame. */
-const RUN_BYTES = RUN_CONTENT_BYTES_MAX + 4096
+export const RUN_BYTES = RUN_CONTENT_BYTES_MAX + 4096
 /** U3 */
 export const RUNS_MAX = 16
-/** U5 */
-export const KEPT_RUNS_MAX = 24
 const PASSING_PER_KEPT = 8
 
 export interface Run {
@@ -65,13 +63,15 @@ export class RunReads {
   readonly #readings = new Map<number, Reading>()
   /** U5, in order of use. */
   readonly #kept = new Map<Reading, Run>()
+  readonly #keptMax: number
   #passed = 0
   /** U3 */
   #taken = 0
 
-  constructor(log: Pick<Log, 'segments'>, reads: Pick<FrameReads, 'readAll'>) {
+  constructor(log: Pick<Log, 'segments'>, reads: Pick<FrameReads, 'readAll'>, keptBytesMax: number) {
     this.#log = log
     this.#reads = reads
+    this.#keptMax = Math.floor(keptBytesMax / RUN_BYTES)
   }
 
   /** Those that are being read, or not given back yet. */
@@ -106,6 +106,11 @@ export class RunReads {
     if (known === undefined) this.#readings.set(first, reading)
     reading.run = this.#read(reading, frames.toReversed(), begin, from)
     return reading.run
+  }
+
+  /** U5 */
+  get keptBytes(): number {
+    return this.#kept.size * RUN_BYTES
   }
 
   giveBack(run: Run): void {
@@ -145,7 +150,8 @@ export class RunReads {
   /** U5. One that stands beside another with the same first extent could not be found again. */
   #isKept(reading: Reading): boolean {
     if (this.#readings.get(reading.extents[0]!.position) !== reading) return false
-    if (this.#kept.size < KEPT_RUNS_MAX) return true
+    if (this.#kept.size < this.#keptMax) return true
+    if (this.#keptMax === 0) return false
     this.#passed = (this.#passed + 1) % PASSING_PER_KEPT
     if (this.#passed !== 0) return false
     const [oldest] = this.#kept.values()

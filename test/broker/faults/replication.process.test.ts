@@ -172,10 +172,8 @@ describe('replication', () => {
       const policy = policyTo(relays[i]!.url, { source_site, target_site: names[(i + 1) % 3], forward: true })
       sites.push(new Site(await BrokerServer.start({ flags: boundTo([policy]) })))
     }
-    for (const [i, site] of sites.entries()) {
-      await site.create('orders')
-      await site.publish('orders', [`${names[i]}-0`, `${names[i]}-1`])
-    }
+    for (const site of sites) await site.create('orders') // before a record arrives, which would create it
+    for (const [i, site] of sites.entries()) await site.publish('orders', [`${names[i]}-0`, `${names[i]}-1`])
     const all = names.flatMap((name) => [`${name}-0`, `${name}-1`])
     for (const site of sites) await eventually(async () => (await site.ids('orders')).length >= all.length)
     for (const site of [...sites, ...sites]) await site.poll()

@@ -76,29 +76,6 @@ describe('the gRPC front', () => {
     })
   })
 
-  describe('the metrics of requests', () => {
-    it('hear of each call once: answered, refused, or given up by its client', async () => {
-      const client = rig.client()
-      rig.ingest.answer = ({ client: batch }) => batch.accepted(1, 0, Buffer.alloc(0))
-      await exportOnce(client, MESSAGE)
-      await exportOnce(client, MESSAGE, metadataOf(null, 'Bearer x'))
-      rig.ingest.answer = ({ client: batch }) => batch.refused(refusal('wal_unavailable', 'nothing was stored', 5))
-      await exportOnce(client, MESSAGE)
-      const { session, request } = openRaw()
-      request.write(frameOf(MESSAGE).subarray(0, 1))
-      await until(() => rig.ingest.places.taken === 1)
-      session.destroy()
-      await until(() => rig.ended.length === 4)
-      const route = EXPORT_METHODS[0]!.definition.path
-      assert.deepEqual(rig.ended, [
-        [route, 200, MESSAGE.byteLength],
-        [route, 400, 0],
-        [route, 500, MESSAGE.byteLength],
-        [route, 0, 0],
-      ])
-    })
-  })
-
   describe('a refused export call', () => {
     const cases = [
       ['without a tenant', metadataOf(null, 'Bearer x'), status.UNAUTHENTICATED, 'missing_tenant'],

@@ -3,10 +3,11 @@ import { describe, it } from 'node:test'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Extent } from '../../../src/objectstore/engine/frames.ts'
 import type { FrameToRead, ReadOutcome } from '../../../src/objectstore/engine/read-protocol.ts'
-import { KEPT_RUNS_MAX, RUNS_MAX, RunReads } from '../../../src/objectstore/engine/run-reads.ts'
+import { RUNS_MAX, RUN_BYTES, RunReads } from '../../../src/objectstore/engine/run-reads.ts'
 import type { Run } from '../../../src/objectstore/engine/run-reads.ts'
 
 const KEY_BYTES = 3
+const KEPT_RUNS = 24
 const SEGMENT = { base: 0, end: 1e9, sealed: true, directory: '', recordsPath: '' }
 
 /** Run n: two extents where nobody else's are. */
@@ -20,7 +21,12 @@ class Disk {
   fails = false
   readonly jobs: number[] = []
   readonly memories = new Set<ArrayBuffer>()
-  readonly runs = new RunReads({ segments: [SEGMENT] }, { readAll: async (frames) => this.#read(frames) })
+  readonly runs: RunReads
+
+  constructor(keptBytesMax = KEPT_RUNS * RUN_BYTES) {
+    const reads = { readAll: async (frames: readonly FrameToRead[]) => this.#read(frames) }
+    this.runs = new RunReads({ segments: [SEGMENT] }, reads, keptBytesMax)
+  }
 
   read(n: number): Promise<Run | null> | null {
     return this.runs.read(extentsOf(n), KEY_BYTES)
@@ -55,7 +61,7 @@ describe('a run that several read', () => {
     assert.equal(first, second)
     disk.runs.giveBack(first!)
     assert.equal(disk.runs.taken, 1)
-    for (let n = 2; n < 2 + 3 * KEPT_RUNS_MAX; n++) await disk.pass(n)
+    for (let n = 2; n < 2 + 3 * KEPT_RUNS; n++) await disk.pass(n)
     assert.ok(second!.bytes.every((byte) => byte === 1))
     disk.runs.giveBack(second!)
     assert.equal(disk.runs.taken, 0)
@@ -87,31 +93,46 @@ describe('a run that several read', () => {
 describe('runs that were given back', () => {
   it('are found again without being read', async () => {
     const disk = new Disk()
-    for (let round = 0; round < 3; round++) for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(n)
-    assert.equal(disk.jobs.length, KEPT_RUNS_MAX)
+    for (let round = 0; round < 3; round++) for (let n = 0; n < KEPT_RUNS; n++) await disk.pass(n)
+    assert.equal(disk.jobs.length, KEPT_RUNS)
+  })
+
+  it('take the memory that is theirs, and none where there is none for them', async () => {
+    for (const [bytesMax, kept] of [
+      [0, 0],
+      [RUN_BYTES - 1, 0],
+      [3 * RUN_BYTES - 1, 2],
+      [3 * RUN_BYTES, 3],
+    ] as const) {
+      const disk = new Disk(bytesMax)
+      for (let n = 0; n < 5; n++) await disk.pass(n)
+      assert.equal(disk.runs.keptBytes, kept * RUN_BYTES)
+      for (let n = 0; n < kept; n++) await disk.pass(n)
+      assert.equal(disk.jobs.length, 5)
+    }
   })
 
   it('make way for others little by little, so that who reads more than fits finds some again', async () => {
     const disk = new Disk()
     const rounds = 40
-    const count = 2 * KEPT_RUNS_MAX
+    const count = 2 * KEPT_RUNS
     for (let round = 0; round < rounds; round++) for (let n = 0; n < count; n++) await disk.pass(n)
     assert.ok(disk.jobs.length < 0.8 * rounds * count, `${disk.jobs.length} of ${rounds * count} were read`)
-    for (let round = 0; round < 10; round++) for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(1000 + n)
+    for (let round = 0; round < 10; round++) for (let n = 0; n < KEPT_RUNS; n++) await disk.pass(1000 + n)
     const before = disk.jobs.length
-    for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(1000 + n)
-    assert.ok(disk.jobs.length - before < KEPT_RUNS_MAX / 2, 'what is read now has taken the place of what was')
+    for (let n = 0; n < KEPT_RUNS; n++) await disk.pass(1000 + n)
+    assert.ok(disk.jobs.length - before < KEPT_RUNS / 2, 'what is read now has taken the place of what was')
   })
 
   it('leave room for as many as are read at a time, and take no memory beyond that', async () => {
     const disk = new Disk()
-    for (let n = 0; n < KEPT_RUNS_MAX; n++) await disk.pass(n)
+    for (let n = 0; n < KEPT_RUNS; n++) await disk.pass(n)
     for (let round = 1; round <= 5; round++) {
       const taken = Array.from({ length: RUNS_MAX }, async (_, n) => disk.read(round * 100 + n))
       assert.equal(disk.runs.taken, RUNS_MAX)
       assert.equal(disk.read(round * 100 + RUNS_MAX), null)
       for (const run of await Promise.all(taken)) disk.runs.giveBack(run!)
     }
-    assert.equal(disk.memories.size, KEPT_RUNS_MAX + RUNS_MAX)
+    assert.equal(disk.memories.size, KEPT_RUNS + RUNS_MAX)
   })
 })

@@ -16,6 +16,7 @@ import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { DigestLanes } from '../../../src/objectstore/bodies/digest-lanes.ts'
 import { digestsOf } from '../../../src/objectstore/bodies/digest-loop.ts'
 import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/bodies/digest-messages.ts'
+import { RUN_BYTES } from '../../../src/objectstore/engine/run-reads.ts'
 import { openEngine } from '../../../src/objectstore/engine/engine.ts'
 import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
@@ -183,6 +184,7 @@ export class StoreWorld extends EngineWorld {
       random: this.fillRandom,
       defer: setImmediate,
       segmentBytes,
+      readCacheBytes: 24 * RUN_BYTES,
       uploadTtlMs: UPLOAD_TTL_MS,
     })
   }

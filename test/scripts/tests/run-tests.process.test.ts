@@ -77,6 +77,13 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.match(lines.at(-1)!, /^3 passed, \d failed$/)
   })
 
+  it('ends the process of a file whose failed test left a server open, and goes on in another', async () => {
+    const { code, lines, failuresOf } = await runTests(['leaves-open', 'passes'])
+    assert.equal(code, 1)
+    assert.match(failuresOf('leaves-open'), /fails before it closes its server\n +Error: the server stays\n/)
+    assert.equal(lines.at(-1), '2 passed, 1 failed')
+  })
+
   it('runs each file in a process of its own when it is told so', async () => {
     const { code, lines } = await runTests(['passes', 'waits', 'passes'], '--alone')
     assert.deepEqual([code, lines.at(-1)], [0, '5 passed, 0 failed, 1 skipped'])
