@@ -47,6 +47,7 @@ const stringify = fastJsonStringify({ ...PublishReply })
 /** An exchange that has its body at once. */
 class InstantExchange implements Exchange {
   readonly id = 'bench'
+  readonly route = ''
   readonly ended = false
   readonly remoteAddress = '127.0.0.1'
   readonly isSecure = false

@@ -10,6 +10,7 @@ import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
 import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
+import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
 
@@ -24,7 +25,15 @@ export async function run(load: () => Config): Promise<void> {
     const logger = createLogger(config.logLevel)
     demandSerializers()
     const acceptGate = new AcceptGate({ clock: systemClock, logger })
-    const world = { clock: systemClock, random: randomFillSync, version: release.version, acceptGate }
+    const { version } = release
+    const world = {
+      clock: systemClock,
+      random: randomFillSync,
+      version,
+      acceptGate,
+      processMetrics: new ProcessMetrics({ version, clock: systemClock }),
+      metricsSeriesMax: config.metricsSeriesMax,
+    }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 

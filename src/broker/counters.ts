@@ -1,5 +1,9 @@
 /** What a broker counted since it started; exposed at /metrics. The engine counts what it did, the HTTP front what was refused. */
+import { Histogram, LATENCY_BOUNDS } from '../pipeline/histogram.ts'
 import type { RefusalCode } from './refusals.ts'
+
+/** How long people's code works on a record: from a millisecond to an hour, in seconds. */
+const WORK_BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600]
 
 export class BrokerCounters {
   publishedRecords = 0
@@ -27,6 +31,8 @@ export class BrokerCounters {
   unshippedRecords = 0
   /** From other sites. */
   appliedRecords = 0
+  readonly publishSeconds = Histogram.create(LATENCY_BOUNDS)
+  readonly claimToAckSeconds = Histogram.create(WORK_BOUNDS)
   /** Requests refused, by code. */
   readonly refusals = new Map<RefusalCode, number>()
 
@@ -45,8 +51,10 @@ export class BrokerCounters {
     this.deliveries += deliveries
   }
 
-  acked(deliveries: number): void {
-    this.acks += deliveries
+  /** @param claimedMs how long ago the delivery was claimed */
+  acked(claimedMs: number): void {
+    this.acks++
+    this.claimToAckSeconds.observe(Math.max(0, claimedMs) / 1000)
   }
 
   nacked(): void {

@@ -22,6 +22,8 @@ import type { QuarantineIncident } from '../log/quarantine.ts'
 import { Health } from '../observability/health.ts'
 import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
+import { RequestMetrics } from '../observability/request-metrics.ts'
 import { clockProblem } from './engine/clock-watch.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
@@ -32,6 +34,7 @@ import type { ClockHealth, StorageHealth } from './api/parts.ts'
 import { brokerService } from './api/routes.ts'
 import { BrokerMetrics } from './metrics.ts'
 import { AccessAudit } from './operations/access-audit.ts'
+import { GroupSeries } from './operations/group-series.ts'
 import type { TenantQuotas } from './quotas.ts'
 
 export interface BrokerDependencies extends HeadlessDependencies {
@@ -39,6 +42,9 @@ export interface BrokerDependencies extends HeadlessDependencies {
   readonly version: string
   /** Of the process. */
   readonly acceptGate: AcceptGate
+  readonly processMetrics: ProcessMetrics
+  /** Consumer groups of a tenant with series of their own. */
+  readonly metricsSeriesMax: number
 }
 
 export interface BrokerServer {
@@ -66,7 +72,7 @@ async function openFront(
   context: Context,
   { core, broker, quotas, readErrors }: HeadlessBroker,
 ): Promise<BrokerServer> {
-  const { config, running, logger, clock, random, version, acceptGate } = context
+  const { config, running, logger, clock, random, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
   const health = new Health(() => clock.wallMs())
   health.add('log', () => logProblem(log))
@@ -111,6 +117,9 @@ async function openFront(
       return broker.replicationGauges
     },
   }
+  const requests = new RequestMetrics()
+  const groups = new GroupSeries(core, metricsSeriesMax)
+  const metrics = new BrokerMetrics({ counters, gauges, log, groups, requests, process: processMetrics })
   let http = ''
   const { access, fromFile } = accessOf(config)
   const audit = new AccessAudit(core, () => clock.nowMs())
@@ -126,7 +135,7 @@ async function openFront(
       metricsExposure: config.metricsExposure,
       version,
     },
-    metrics: config.metricsExposure === 'http' ? new BrokerMetrics({ counters, gauges, log }) : null,
+    metrics: config.metricsExposure === 'http' ? metrics : null,
     counters,
     maxBodyBytes: config.bodyBytesMax,
     access,
@@ -144,7 +153,7 @@ async function openFront(
     listen(
       service,
       { ...config.http, setting: config.names.MQ_HTTP_BIND, tls: config.tls },
-      { logger, clock, random, acceptGate },
+      { logger, clock, random, acceptGate, requests },
     ),
   )
   http = hostPort(server)

@@ -9,7 +9,7 @@ import { loadObjectStoreConfig } from './objectstore.ts'
 import type { ObjectStoreConfig } from './objectstore.ts'
 import { processSettings } from './process.ts'
 import { BadConfiguration, SettingProblems, readSettings } from './settings.ts'
-import type { Environment } from './settings.ts'
+import type { Environment, SettingsOf } from './settings.ts'
 
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
@@ -19,6 +19,8 @@ type Service = (typeof SERVICES)[number]
 
 export interface Config {
   readonly logLevel: LogLevel
+  /** Of each service, for what users bring into being. */
+  readonly metricsSeriesMax: number
   /** The chosen services with their settings; null: not started. */
   readonly services: {
     readonly logstore: LogStoreConfig | null
@@ -35,13 +37,13 @@ export interface Config {
  */
 export function loadConfig(env: Environment, args: readonly string[]): Config {
   const problems = new SettingProblems()
-  const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
+  const ofProcess = readSettings(processSettings, env, problems)
   const chosen = chosenServices(args, problems)
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
   const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
   problems.throwIfAny()
-  return Object.freeze({ logLevel: TRILOG_LOG_LEVEL, services: Object.freeze({ logstore, objectstore, broker }) })
+  return configOf(ofProcess, { logstore, objectstore, broker })
 }
 
 /**
@@ -51,14 +53,18 @@ export function loadConfig(env: Environment, args: readonly string[]): Config {
  * @throws as `loadConfig` does
  */
 export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
-  const { TRILOG_LOG_LEVEL } = readSettings(processSettings, env, problems)
+  const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
   problems.throwIfAny()
-  return Object.freeze({
-    logLevel: TRILOG_LOG_LEVEL,
-    services: Object.freeze({ logstore: null, objectstore: null, broker }),
-  })
+  return configOf(ofProcess, { logstore: null, objectstore: null, broker })
 }
+
+const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Config['services']): Config =>
+  Object.freeze({
+    logLevel: ofProcess.TRILOG_LOG_LEVEL,
+    metricsSeriesMax: ofProcess.TRILOG_METRICS_SERIES_MAX,
+    services: Object.freeze(services),
+  })
 
 function chosenServices(args: readonly string[], problems: SettingProblems): ReadonlySet<Service> {
   let given: string | undefined

@@ -1,6 +1,6 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
-import { addressBlocks, flag, hosts, oneOf } from './settings.ts'
+import { addressBlocks, flag, hosts, integer, oneOf } from './settings.ts'
 
 export const processSettings = {
   TRILOG_ALLOW_INSECURE_BIND: flag({
@@ -21,5 +21,12 @@ export const processSettings = {
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',
     description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,
+  }),
+  TRILOG_METRICS_SERIES_MAX: integer({
+    default: '1000',
+    min: 0,
+    max: 100_000,
+    description:
+      'Consumer groups, datasets or buckets with series of their own in the metrics of a service; the rest is summed as `other`',
   }),
 }

@@ -71,6 +71,8 @@ export interface Exchange extends WaitedClient {
   readonly ended: boolean
   /** E1. Called at once when it ended already. */
   onEnd(listener: (how: 'answered' | 'aborted') => void): void
+  /** What is asked for, for metrics: a pattern or an operation, never a path. A service may say it better than its table of routes. */
+  route: string
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
   readBody(limitBytes: number, sink: BodySink): void
   /**

@@ -61,9 +61,21 @@ export interface HttpDependencies {
   readonly random: (bytes: Uint8Array) => void
   /** Of the process. */
   readonly acceptGate?: AcceptGate
+  readonly requests?: RequestObserver
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number
 }
+
+/** Hears how requests ended. */
+export interface RequestObserver {
+  /**
+   * @param route  as in OpenAPI, or the service's word for the operation; OTHER_ROUTE: there is no such route
+   * @param status 0: the client was gone before it had the answer
+   */
+  ended(route: string, status: number, seconds: number, receivedBytes: number, sentBytes: number): void
+}
+
+const OTHER_ROUTE = 'other'
 
 export interface HttpServer extends TlsListener {
   readonly host: string
@@ -205,14 +217,15 @@ class UwsServer implements HttpServer, ExchangeHost {
     })
     for (const { path, endpoints, allow } of this.#paths) {
       for (const [method, endpoint] of endpoints) {
-        app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
+        const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+        app[REGISTER[method]](path, this.#handler(route, endpoint, method === 'HEAD'))
       }
       const notAllowed: Endpoint = {
         begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow),
       }
-      app.any(path, this.#handler(notAllowed))
+      app.any(path, this.#handler(OTHER_ROUTE, notAllowed))
     }
-    app.any('/*', this.#handler({ begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+    app.any('/*', this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }))
     return serving
   }
 
@@ -270,13 +283,14 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#watched.hold(bytes)
   }
 
-  ended(): void {
+  ended({ route, status, startedMs, receivedBytes, sentBytes }: UwsExchange): void {
+    this.#dependencies.requests?.ended(route, status, (this.nowMs() - startedMs) / 1000, receivedBytes, sentBytes)
     this.inFlight--
     assert(this.inFlight >= 0)
     if (this.inFlight === 0) this.#idle?.()
   }
 
-  #handler(asked: Endpoint, isHead?: boolean): UwsHandler {
+  #handler(route: string, asked: Endpoint, isHead?: boolean): UwsHandler {
     const { withoutCertificate } = this.#service
     const asksForCertificate = withoutCertificate !== undefined && (this.#tls?.clientCaFile ?? null) !== null
     const endpoint: Endpoint = asksForCertificate
@@ -291,7 +305,7 @@ class UwsServer implements HttpServer, ExchangeHost {
       this.inFlight++
       const head = this.#head
       head.open(request)
-      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head')
+      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head', route)
       const { problem } = head.framing
       try {
         if (problem === null) endpoint.begin(head, exchange)

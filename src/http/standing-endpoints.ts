@@ -77,12 +77,9 @@ export const readyEndpoint = (health: ServiceHealth): Endpoint => ({
   },
 })
 
-export const metricsEndpoint = (metrics: { readonly contentType: string; text(): Promise<string> }): Endpoint => ({
+export const metricsEndpoint = (metrics: { readonly contentType: string; text(): string }): Endpoint => ({
   begin(_head, exchange) {
-    metrics
-      .text()
-      .then((text) => exchange.answer(200, metrics.contentType, text))
-      .catch((error: unknown) => exchange.fail(error))
+    exchange.answer(200, metrics.contentType, metrics.text())
   },
 })
 

@@ -44,13 +44,18 @@ export interface ExchangeHost {
   hold(bytes: number): void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
   failed(exchange: UwsExchange, error: unknown): void
-  ended(): void
+  ended(exchange: UwsExchange): void
 }
 
 const NO_BYTES = new Uint8Array(0)
 
 export class UwsExchange implements Exchange {
   readonly id: string
+  route: string
+  readonly startedMs: number
+  /** Of the answer, and bytes of its body; 0 until there is one, and when the client was gone before it had all of it. */
+  status = 0
+  sentBytes = 0
 
   readonly #host: ExchangeHost
   readonly #response: UwsResponse
@@ -82,8 +87,10 @@ export class UwsExchange implements Exchange {
   #isHeld = false
   #heldBytes = 0
 
-  constructor(host: ExchangeHost, response: UwsResponse, head: UwsRequestHead, isHead: boolean) {
+  constructor(host: ExchangeHost, response: UwsResponse, head: UwsRequestHead, isHead: boolean, route: string) {
     const { framing } = head
+    this.route = route
+    this.startedMs = host.nowMs()
     this.#host = host
     this.#response = response
     this.#isHead = isHead
@@ -108,6 +115,10 @@ export class UwsExchange implements Exchange {
 
   get clientCertificate(): string {
     return this.#host.isSecure && !this.ended ? this.#response.getX509Certificate() : ''
+  }
+
+  get receivedBytes(): number {
+    return this.#receivedBytes
   }
 
   get ended(): boolean {
@@ -163,6 +174,7 @@ export class UwsExchange implements Exchange {
       return this.answer(status, contentType, null, `${textOfHeaders(headers)}\r\ncontent-length: ${lengthBytes}`)
     }
     this.#begunAnswer()
+    this.sentBytes = lengthBytes
     const writeHead = (): void => this.#writeHead(status, contentType, headers)
     this.#whenRead(
       () => void this.#sendFrom(source, lengthBytes, writeHead),
@@ -353,6 +365,7 @@ export class UwsExchange implements Exchange {
   }
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
+    this.status = status
     // All in one call, one crossing into the library: it writes the status as it is.
     let lines = statusLine(status) + this.#host.requestIdLine + this.id
     if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
@@ -365,6 +378,7 @@ export class UwsExchange implements Exchange {
   /** @returns whether everything was handed over */
   #writeBody(body: Uint8Array | string | null): boolean {
     const response = this.#response
+    if (body !== null && !this.#isHead) this.sentBytes = Buffer.byteLength(body)
     if (this.#endsConnection) {
       response.end(body ?? '', true)
       return true
@@ -474,10 +488,11 @@ export class UwsExchange implements Exchange {
     const first = this.#endListener
     const more = this.#moreEndListeners
     this.#endListener = this.#moreEndListeners = null
+    if (how === 'aborted') this.status = this.sentBytes = 0
     this.#pieceTaken?.()
     first?.(how)
     if (more) for (const listener of more) listener(how)
-    this.#host.ended()
+    this.#host.ended(this)
   }
 }
 

@@ -7,6 +7,7 @@
  *                  written; then bytes kept free for what the service writes beside the log
  *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
  *                  own, `reset` is what recovery found
+ *   histograms     of each replica, how long its syncs took, in seconds
  *
  * W1  written[r] and synced[r] are stored only by the journal lane of replica r, synced[r] <= written[r], and never fall
  *     within a generation
@@ -17,6 +18,7 @@
  * W4  producer state goes from ok to anything else, and back only with a new generation
  */
 import assert from 'node:assert/strict'
+import { Histogram, LATENCY_BOUNDS, histogramBytes } from '../pipeline/histogram.ts'
 
 export const PRODUCER_OK = 0
 /** A directory failed: nothing is accepted until the log is opened anew. */
@@ -61,7 +63,9 @@ const LIVE_BLOCK = 0
 const RESET_BLOCK = 1
 const BIG_AT = INT32_WORDS * 4
 const BLOCKS_AT = BIG_AT + BIG_WORDS * 8
-const SHARED_BYTES = BLOCKS_AT + 2 * BLOCK_BYTES
+const HISTOGRAMS_AT = BLOCKS_AT + 2 * BLOCK_BYTES
+const HISTOGRAM_BYTES = histogramBytes(LATENCY_BOUNDS)
+const SHARED_BYTES = HISTOGRAMS_AT + REPLICAS_MAX * HISTOGRAM_BYTES
 
 /** Where the next frame goes. Positions are multiples of 8. */
 export interface ProducerState {
@@ -89,6 +93,8 @@ export class LogShared {
   readonly shared: SharedArrayBuffer
   readonly replicaCount: number
   readonly writeQuorum: number
+  /** How long syncs took, by replica; observed by its journal lane. */
+  readonly syncSeconds: readonly Histogram[]
   readonly #words: Int32Array
   readonly #big: BigInt64Array
   readonly #liveWords: Int32Array
@@ -121,6 +127,9 @@ export class LogShared {
     this.#resetPositions = blockPositions(shared, RESET_BLOCK)
     this.replicaCount = this.#words[REPLICA_COUNT]!
     this.writeQuorum = this.#words[WRITE_QUORUM]!
+    this.syncSeconds = Array.from({ length: this.replicaCount }, (_, replica) =>
+      Histogram.within(shared, HISTOGRAMS_AT + replica * HISTOGRAM_BYTES, LATENCY_BOUNDS),
+    )
   }
 
   get logId(): number {
@@ -274,6 +283,7 @@ export class LogShared {
   addSync(replica: number, nanoseconds: number): void {
     this.#add(replica, SYNCS, 1)
     this.#add(replica, SYNC_NANOSECONDS, nanoseconds)
+    this.syncSeconds[replica]!.observe(nanoseconds / 1e9)
   }
 
   counters(replica: number): JournalCounters {

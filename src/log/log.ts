@@ -15,16 +15,16 @@
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'
+import type { Histogram } from '../pipeline/histogram.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
 import { DurableMark } from './durable-mark.ts'
-import type { DirectoryLock, JournalLane, LogEnvironment } from './environment.ts'
+import type { DirectoryLock, JournalLane, JournalMessage, LogEnvironment } from './environment.ts'
 import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
-import type { JournalMessage } from './environment.ts'
 import { LostDirectories } from './lost-directories.ts'
-import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING, REPLICAS_MAX } from './log-shared.ts'
+import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
 import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL_MS_DEFAULT } from './log-options.ts'
 import type { LogOptions, LogState, LostReplica } from './log-options.ts'
@@ -55,6 +55,8 @@ export class Log {
   /** Random number of this log; readers of its files need it. */
   readonly id: number
   readonly writer: LogWriterHandle
+  /** How long syncs took, in seconds, by directory (0: the primary). */
+  readonly syncSeconds: readonly Histogram[]
   /** What recovery cut off when the log was opened: written, but never reported as durable. */
   readonly tornTail: DamagedRange | null
 
@@ -90,7 +92,6 @@ export class Log {
   static async open(options: LogOptions): Promise<Log> {
     const environment = options.environment ?? nodeEnvironment
     const directories = [options.directory, ...(options.replicas ?? [])]
-    assert(directories.length <= REPLICAS_MAX, 'too many replica directories')
     const { locks, unusable } = await takeDirectories(environment, directories)
     try {
       const recovered = recoverDirectories({
@@ -139,6 +140,7 @@ export class Log {
       writeQuorum: options.writeQuorum ?? directories.length,
       logId: recovered.logId,
     })
+    this.syncSeconds = this.#shared.syncSeconds
     this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
     this.#begin(recovered)
     this.#caretaker = new Caretaker({
@@ -164,8 +166,7 @@ export class Log {
 
   /** L1 */
   get committed(): Position {
-    this.#committed = Math.max(this.#committed, this.#shared.committed())
-    return this.#committed
+    return (this.#committed = Math.max(this.#committed, this.#shared.committed()))
   }
 
   /** End of the last frame written (class 'append'). */

@@ -1,4 +1,5 @@
 /** What a log store counted since it started; exposed at /metrics. */
+import { Histogram, LATENCY_BOUNDS } from '../pipeline/histogram.ts'
 import type { RefusalKind } from './refusals.ts'
 
 class Refusals {
@@ -23,13 +24,22 @@ export class IngestCounters extends Refusals {
   }
 }
 
+/** What a query looks for. */
+export type QueryKind = 'record_id' | 'trace_id' | 'time'
+
 export class QueryCounters extends Refusals {
   answeredQueries = 0
   /** From the headers to the answer, milliseconds, summed. */
   answeredMs = 0
+  readonly seconds: Readonly<Record<QueryKind, Histogram>> = {
+    record_id: Histogram.create(LATENCY_BOUNDS),
+    trace_id: Histogram.create(LATENCY_BOUNDS),
+    time: Histogram.create(LATENCY_BOUNDS),
+  }
 
-  answered(ms: number): void {
+  answered(kind: QueryKind, ms: number): void {
     this.answeredQueries++
     this.answeredMs += ms
+    this.seconds[kind].observe(ms / 1000)
   }
 }

@@ -24,13 +24,16 @@ import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
+import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
 import { openBundles } from './bundles.ts'
 import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
+import { DatasetCounts } from './ingest/dataset-counts.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { SegmentIndexes } from './index/segment-indexes.ts'
@@ -73,6 +76,9 @@ export interface LogStoreDependencies {
   readonly version: string
   /** Of the process. */
   readonly acceptGate: AcceptGate
+  readonly processMetrics: ProcessMetrics
+  /** Datasets with series of their own. */
+  readonly metricsSeriesMax: number
 }
 
 export interface LogStore {
@@ -163,6 +169,7 @@ interface IngestSide {
   readonly ingest: Ingest
   readonly supervisor: DecodeSupervisor
   readonly gateway: GatewayBudget
+  readonly datasets: DatasetCounts
   readonly counters: IngestCounters
 }
 
@@ -170,6 +177,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
   const { config, running, policies, logger, clock, readErrors } = context
   const { log, arena, indexes, registry, sidecars } = storage
   const gateway = GatewayBudget.create()
+  const datasets = DatasetCounts.create(context.metricsSeriesMax)
   const counters = new IngestCounters()
   const policy = (): TenantPolicy => policies.policy
   const ingest: Ingest = new Ingest({
@@ -197,6 +205,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       arena: arena.shared,
       indexes: indexes.handle,
       gateway: gateway.shared,
+      datasets: datasets.shared,
       gatewayRecords: finiteOrNull(config.gateway.recordsMax),
       gatewayBytes: finiteOrNull(config.gateway.bytesMax),
       maxBodyBytes: config.bodyBytesMax,
@@ -237,7 +246,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     await supervisor.start()
     return supervisor
   })
-  return { ingest, supervisor, gateway, counters }
+  return { ingest, supervisor, gateway, datasets, counters }
 }
 
 interface QuerySide {
@@ -282,7 +291,7 @@ async function openFronts(
   ingestSide: IngestSide,
   querySide: QuerySide,
 ): Promise<LogStore> {
-  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate } = context
+  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate, processMetrics } = context
   const { tls } = config
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
@@ -296,6 +305,7 @@ async function openFronts(
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
+  const requests = new RequestMetrics()
   const metrics = logStoreMetrics({
     ...storage,
     ...ingestSide,
@@ -303,6 +313,8 @@ async function openFronts(
     acceptGate,
     health,
     readErrors,
+    requests,
+    processMetrics,
   })
   const helperRoutes = endpointHelperRoutes({
     helper,
@@ -320,7 +332,11 @@ async function openFronts(
     version,
   })
   const server = await running.open(() =>
-    listen(service, { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls }, { logger, clock, random, acceptGate }),
+    listen(
+      service,
+      { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls },
+      { logger, clock, random, acceptGate, requests },
+    ),
   )
   const grpcParts = {
     ingest,
@@ -331,6 +347,7 @@ async function openFronts(
     random,
     logger,
     acceptGate,
+    requests,
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)

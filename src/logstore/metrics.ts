@@ -3,10 +3,14 @@ import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
 import type { Health } from '../observability/health.ts'
-import { Metrics } from '../observability/metrics.ts'
+import { Metrics, restOf } from '../observability/metrics.ts'
+import type { Labels } from '../observability/metrics.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
+import type { RequestMetrics } from '../observability/request-metrics.ts'
 import type { Arena } from '../pipeline/arena.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
+import type { DatasetCount, DatasetCounts } from './ingest/dataset-counts.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
 import type { Ingest } from './ingest/ingest.ts'
 import type { SegmentRegistry } from './index/segment-registry.ts'
@@ -24,50 +28,46 @@ export interface MetricSources {
   readonly acceptGate: AcceptGate
   readonly health: Pick<Health, 'degradations'>
   readonly readErrors: ReadErrors
+  readonly datasets: Pick<DatasetCounts, 'all'>
+  readonly requests: Pick<RequestMetrics, 'register'>
+  readonly processMetrics: Pick<ProcessMetrics, 'register'>
 }
 
 export function logStoreMetrics(sources: MetricSources): Metrics {
   const { log, counters, queryCounters, gateway, ingest, registry, sidecars, arena, acceptGate, health, readErrors } =
     sources
+  const { datasets, requests, processMetrics } = sources
   const metrics = new Metrics()
   const counter = (name: string, help: string, read: () => number): void =>
     metrics.counter({ name: `logstore_${name}`, help }, read)
   const gauge = (name: string, help: string, read: () => number): void =>
     metrics.gauge({ name: `logstore_${name}`, help }, read)
 
-  counter('ingest_batches_total', 'Batches acknowledged', () => counters.acceptedBatches)
-  counter('ingest_records_total', 'Records acknowledged', () => counters.acceptedRecords)
-  counter('ingest_bytes_total', 'Decompressed bytes acknowledged', () => counters.acceptedBytes)
+  counter('ingest_batches', 'Batches acknowledged', () => counters.acceptedBatches)
+  counter('ingest_records', 'Records acknowledged', () => counters.acceptedRecords)
+  counter('ingest_bytes', 'Decompressed bytes acknowledged', () => counters.acceptedBytes)
   counter(
-    'ingest_collapsed_records_total',
+    'ingest_collapsed_records',
     'Acknowledged records whose id was stored before: kept once',
     () => counters.collapsedRecords,
   )
   metrics.counterBy(
-    { name: 'logstore_ingest_refusals_total', help: 'Ingest requests refused' },
+    { name: 'logstore_ingest_refusals', help: 'Ingest requests refused' },
     'kind',
     () => counters.refusals,
   )
-  counter('queries_total', 'Queries answered', () => queryCounters.answeredQueries)
-  counter(
-    'query_seconds_total',
-    'Time from the headers of a query to its answer',
-    () => queryCounters.answeredMs / 1000,
-  )
-  metrics.counterBy(
-    { name: 'logstore_query_refusals_total', help: 'Queries refused' },
-    'kind',
-    () => queryCounters.refusals,
-  )
+  counter('queries', 'Queries answered', () => queryCounters.answeredQueries)
+  counter('query_seconds', 'Time from the headers of a query to its answer', () => queryCounters.answeredMs / 1000)
+  metrics.counterBy({ name: 'logstore_query_refusals', help: 'Queries refused' }, 'kind', () => queryCounters.refusals)
   gauge('gateway_requests_in_flight', 'Ingest requests in flight', () => ingest.requestsInFlight)
   gauge('gateway_records_in_flight', 'Records between decode and answer', () => gateway.recordsInFlight)
   gauge('gateway_bytes_in_flight', 'Decompressed bytes between decode and answer', () => gateway.bytesInFlight)
-  counter('accept_pauses_total', ACCEPT_PAUSES_HELP, () => acceptGate.pauses)
+  counter('accept_pauses', ACCEPT_PAUSES_HELP, () => acceptGate.pauses)
   gauge('body_space_used_bytes', 'Space held by request bodies', () => arena.usedBytes)
-  counter('wal_groups_total', 'Group commits', () => log.counters().groups)
-  counter('wal_syncs_total', 'fdatasync calls of the journal', () => log.counters().syncs)
-  counter('wal_bytes_total', 'Bytes written by the journal', () => log.counters().bytes)
-  counter('wal_sync_seconds_total', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
+  counter('wal_groups', 'Group commits', () => log.counters().groups)
+  counter('wal_syncs', 'fdatasync calls of the journal', () => log.counters().syncs)
+  counter('wal_bytes', 'Bytes written by the journal', () => log.counters().bytes)
+  counter('wal_sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
   gauge('wal_committed_position', 'Everything below is durable', () => log.committed)
   gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,
@@ -84,6 +84,28 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     'Kinds of trouble that the store works in spite of: /readyz names them',
     () => health.degradations().length,
   )
-  counter('read_errors_total', 'Reads of stored data that the disk failed', () => readErrors.count)
+  counter('read_errors', 'Reads of stored data that the disk failed', () => readErrors.count)
+  const ofDatasets = (name: string, help: string, read: (count: DatasetCount) => number): void =>
+    metrics.counters({ name: `logstore_dataset_${name}`, help }, () =>
+      datasets.all().map((count) => [labelsOf(count), read(count)]),
+    )
+  ofDatasets('records', 'Records accepted, by tenant and dataset', ({ records }) => records)
+  ofDatasets('bytes', 'Decompressed bytes accepted, by tenant and dataset', ({ bytes }) => bytes)
+  metrics.histograms(
+    {
+      name: 'logstore_query_duration_seconds',
+      help: 'Time from the headers of a query to its answer, by what it looks for',
+    },
+    () => Object.entries(queryCounters.seconds).map(([kind, histogram]) => [{ kind }, histogram]),
+  )
+  metrics.histograms(
+    { name: 'logstore_wal_sync_duration_seconds', help: 'Time of one fdatasync, by directory; 0: the data directory' },
+    () => log.syncSeconds.map((histogram, i) => [{ directory: String(i) }, histogram]),
+  )
+  requests.register(metrics, 'logstore')
+  processMetrics.register(metrics)
   return metrics
 }
+
+const labelsOf = ({ name }: DatasetCount): Labels =>
+  name === null ? restOf('tenant', 'dataset') : { tenant: name[0], dataset: name[1] }

@@ -1,10 +1,14 @@
 /** The object store's metrics in Prometheus' text format. */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
-import { Metrics } from '../observability/metrics.ts'
+import { Metrics, restOf } from '../observability/metrics.ts'
+import type { Labels } from '../observability/metrics.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
+import type { RequestMetrics } from '../observability/request-metrics.ts'
 import type { StoreCounters } from './counters.ts'
+import type { Bucket } from './operations.ts'
 
-export interface StoreGauges {
+interface StoreGauges {
   readonly buckets: number
   readonly uploads: number
   readonly liveBytes: number
@@ -16,14 +20,52 @@ export interface StoreGauges {
   readonly readErrors: number
 }
 
-export function storeMetrics(
-  counters: StoreCounters,
-  gauges: StoreGauges,
-  log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments' | 'roomFor'>,
-): Metrics {
+/** What a bucket holds. */
+export interface BucketUsage {
+  /** Null: buckets that have no series of their own, together. */
+  readonly name: string | null
+  readonly objects: number
+  readonly bytes: number
+}
+
+/** What of the state is asked for here. */
+interface Usage {
+  readonly buckets: Iterable<Bucket>
+  readonly bucketCount: number
+  readonly index: { readonly keyCount: number; size(bucket: number): number }
+  readonly objectBytes: number
+  bytesOf(bucket: Bucket): number
+}
+
+/** @param max buckets with series of their own, the oldest: a scrape costs no more for the others */
+export function bucketUsage(state: Usage, max: number): readonly BucketUsage[] {
+  const usage: BucketUsage[] = []
+  let objects = state.index.keyCount
+  let bytes = state.objectBytes
+  for (const bucket of state.buckets) {
+    if (usage.length === max) break
+    const of = { name: bucket.name, objects: state.index.size(bucket.number), bytes: state.bytesOf(bucket) }
+    objects -= of.objects
+    bytes -= of.bytes
+    usage.push(of)
+  }
+  return usage.length === state.bucketCount ? usage : [...usage, { name: null, objects, bytes }]
+}
+
+export interface StoreMetricSources {
+  readonly counters: StoreCounters
+  readonly gauges: StoreGauges
+  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments' | 'roomFor' | 'syncSeconds'>
+  readonly buckets: () => readonly BucketUsage[]
+  readonly requests: Pick<RequestMetrics, 'register'>
+  readonly processMetrics: Pick<ProcessMetrics, 'register'>
+}
+
+export function storeMetrics(sources: StoreMetricSources): Metrics {
+  const { counters, gauges, log, buckets, requests, processMetrics } = sources
   const metrics = new Metrics()
   const counter = (name: string, help: string, read: () => number): void =>
-    metrics.counter({ name: `objstore_${name}_total`, help }, read)
+    metrics.counter({ name: `objstore_${name}`, help }, read)
   const gauge = (name: string, help: string, read: () => number): void =>
     metrics.gauge({ name: `objstore_${name}`, help }, read)
   counter('objects_written', 'Objects made visible', () => counters.objectsWritten)
@@ -34,7 +76,7 @@ export function storeMetrics(
   counter('damaged_reads', 'Reads that found damage', () => counters.damagedReads)
   counter('uploads_expired', 'Uploads aborted because nobody went on with them', () => counters.uploadsExpired)
   counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
-  metrics.counterBy({ name: 'objstore_refusals_total', help: 'Requests refused' }, 'code', () => counters.refusals)
+  metrics.counterBy({ name: 'objstore_refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
   gauge('buckets', 'Buckets', () => gauges.buckets)
   gauge('uploads', 'Multipart uploads under way', () => gauges.uploads)
   gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
@@ -57,5 +99,18 @@ export function storeMetrics(
   gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   gauge('degraded', 'Kinds of trouble that the store works in spite of: /readyz names them', () => gauges.degraded)
   counter('read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)
+  const ofBuckets = (name: string, help: string, read: (usage: BucketUsage) => number): void =>
+    metrics.gauges({ name: `objstore_bucket_${name}`, help }, () =>
+      buckets().map((usage) => [labelsOf(usage), read(usage)]),
+    )
+  ofBuckets('objects', 'Objects, by bucket', ({ objects }) => objects)
+  ofBuckets('bytes', 'Bytes of objects, by bucket', ({ bytes }) => bytes)
+  metrics.histograms({ name: 'objstore_log_sync_duration_seconds', help: 'Time of one fdatasync, by directory' }, () =>
+    log.syncSeconds.map((histogram, i) => [{ directory: String(i) }, histogram]),
+  )
+  requests.register(metrics, 'objstore')
+  processMetrics.register(metrics)
   return metrics
 }
+
+const labelsOf = ({ name }: BucketUsage): Labels => (name === null ? restOf('bucket') : { bucket: name })

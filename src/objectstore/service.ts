@@ -35,7 +35,9 @@ import { segmentName } from '../log/segment-format.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
+import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
+import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
@@ -67,7 +69,7 @@ import {
   RESERVED_SEGMENTS,
   SMALL_SEGMENT_BYTES,
 } from './limits.ts'
-import { storeMetrics } from './metrics.ts'
+import { bucketUsage, storeMetrics } from './metrics.ts'
 import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
 
 const SEGMENTS_NAME = 'segments'
@@ -85,6 +87,9 @@ export interface ObjectStoreDependencies {
   readonly version: string
   /** Of the process. */
   readonly acceptGate: AcceptGate
+  readonly processMetrics: ProcessMetrics
+  /** Buckets with series of their own. */
+  readonly metricsSeriesMax: number
 }
 
 export interface ObjectStoreServer {
@@ -315,7 +320,8 @@ async function openFront(
   engine: StoreEngine,
   authentication: Authentication,
 ): Promise<ObjectStoreServer> {
-  const { config, running, logger, clock, random, counters, readErrors, version, acceptGate } = context
+  const { config, running, logger, clock, random, counters, readErrors, version } = context
+  const { acceptGate, processMetrics, metricsSeriesMax } = context
   const { core, store } = engine
   const { log, arena } = core
   const helper = await running.open(() =>
@@ -328,11 +334,12 @@ async function openFront(
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
   const disk = probeDisk(config.dataDirectory)
-  const metrics = storeMetrics(
+  const requests = new RequestMetrics()
+  const metrics = storeMetrics({
     counters,
-    {
+    gauges: {
       get buckets() {
-        return [...core.state.buckets].length
+        return core.state.bucketCount
       },
       get uploads() {
         return core.state.uploads.size
@@ -360,7 +367,10 @@ async function openFront(
       },
     },
     log,
-  )
+    buckets: () => bucketUsage(core.state, metricsSeriesMax),
+    requests,
+    processMetrics,
+  })
   const guard = new WebGuard({
     bindHost: config.http.host,
     allowedHosts: config.allowedHosts,
@@ -409,7 +419,7 @@ async function openFront(
     listen(
       service,
       { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
-      { logger, clock, random, acceptGate },
+      { logger, clock, random, acceptGate, requests },
     ),
   )
   return {

@@ -1,117 +1,108 @@
 /**
- * Metrics of one service in Prometheus' text format, in a registry of its own: services in one process never mix.
+ * Metrics of one service, in a registry of its own: services in one process never mix.
  *
- * Hot paths count in plain fields or in `SharedCounters`; the registry reads them when it is asked for, not before.
+ * Hot paths count in plain fields or in histograms (pipeline/histogram.ts); the registry reads them when it is asked for, not before.
+ *
+ * M1  a metric is given by its OpenTelemetry name, as `mq.publish.records`. Scrapers get it with underscores, and `_total` behind a counter
+ * M2  each name is registered once
  */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import assert from 'node:assert/strict'
+import { EXPOSITION_TYPE, METRIC_NAME, headOf, histogramText, labelText, sampleOf } from './exposition.ts'
+import type { HistogramView, Labels, MetricType } from './exposition.ts'
+
+export type { Labels } from './exposition.ts'
 
 export interface MetricName {
-  /** `<service>_<what>_<unit>`, counters end in `_total`. */
+  /** M1 */
   readonly name: string
   readonly help: string
 }
 
-export type Labels = Readonly<Record<string, string>>
+/** Each with labels of its own, always of the same names. */
+export type Series<T> = Iterable<readonly [labels: Labels, value: T]>
 
-export class Metrics {
-  readonly #registry = new Registry()
+/** Labels of the one series for everything that has none of its own. `summed` tells it from what somebody called `other`. */
+export const restOf = (...labels: readonly string[]): Labels => ({
+  ...Object.fromEntries(labels.map((label) => [label, 'other'])),
+  summed: 'true',
+})
+
+/** @typeParam Scope  what a scrape may see; void: everything */
+export class Metrics<Scope = void> {
+  readonly #families: ((scope: Scope) => string)[] = []
+  readonly #names = new Set<string>()
+
+  readonly #showsAliases: boolean
 
   /** Content type of `text`. */
-  get contentType(): string {
-    return this.#registry.contentType
+  readonly contentType = EXPOSITION_TYPE
+
+  constructor({
+    showsAliases = false,
+  }: { /** OpenTelemetry names stand in comments. */ readonly showsAliases?: boolean } = {}) {
+    this.#showsAliases = showsAliases
   }
 
-  text(): Promise<string> {
-    return this.#registry.metrics()
+  text(scope: Scope): string {
+    return this.#families.map((family) => family(scope)).join('')
   }
 
   /** @param read the count since the start; never falls */
-  counter({ name, help }: MetricName, read: () => number): void {
-    this.#register(
-      new Counter({
-        name,
-        help,
-        registers: [],
-        collect() {
-          this.reset()
-          this.inc(read())
-        },
-      }),
-    )
+  counter(name: MetricName, read: () => number): void {
+    this.#one(name, 'counter', read)
+  }
+
+  gauge(name: MetricName, read: () => number): void {
+    this.#one(name, 'gauge', read)
   }
 
   /** @param read every label value seen so far with its count since the start */
-  counterBy(
+  counterBy(name: MetricName, label: string, read: () => Iterable<readonly [value: string, count: number]>): void {
+    this.counters(name, () => Array.from(read(), ([value, count]) => [{ [label]: value }, count]))
+  }
+
+  counters(name: MetricName, read: (scope: Scope) => Series<number>): void {
+    this.#add(name, 'counter', read, sampleOf)
+  }
+
+  gauges(name: MetricName, read: (scope: Scope) => Series<number>): void {
+    this.#add(name, 'gauge', read, sampleOf)
+  }
+
+  histogram(name: MetricName, histogram: HistogramView): void {
+    this.histograms(name, () => [[{}, histogram]])
+  }
+
+  histograms(name: MetricName, read: (scope: Scope) => Series<HistogramView>): void {
+    this.#add(name, 'histogram', read, histogramText)
+  }
+
+  #one(name: MetricName, type: MetricType, read: () => number): void {
+    this.#add(name, type, () => [[{}, read()]], sampleOf)
+  }
+
+  /** M1, M2 */
+  #add<T>(
     { name, help }: MetricName,
-    label: string,
-    read: () => Iterable<readonly [value: string, count: number]>,
+    type: MetricType,
+    read: (scope: Scope) => Series<T>,
+    textOf: (name: string, labels: string, value: T) => string,
   ): void {
-    this.#register(
-      new Counter({
-        name,
-        help,
-        labelNames: [label],
-        registers: [],
-        collect() {
-          this.reset()
-          for (const [value, count] of read()) this.inc({ [label]: value }, count)
-        },
-      }),
-    )
-  }
-
-  gauge({ name, help }: MetricName, read: () => number): void {
-    this.#register(
-      new Gauge({
-        name,
-        help,
-        registers: [],
-        collect() {
-          this.set(read())
-        },
-      }),
-    )
-  }
-
-  /** @returns observes one value; @param buckets upper bounds, ascending, in the unit of the name */
-  histogram({ name, help }: MetricName, buckets: readonly number[]): (value: number) => void {
-    const histogram = new Histogram({ name, help, buckets: [...buckets], registers: [] })
-    this.#register(histogram)
-    return (value) => histogram.observe(value)
-  }
-
-  #register(metric: Counter | Gauge | Histogram): void {
-    this.#registry.registerMetric(metric)
+    const safe = safeName(name, type)
+    assert(METRIC_NAME.test(safe), `${safe} is no name of a metric`)
+    assert(!this.#names.has(safe), `two metrics ${safe}`)
+    this.#names.add(safe)
+    const head = headOf(safe, help, type, this.#showsAliases ? name : null)
+    this.#families.push((scope) => {
+      let text = head
+      for (const [labels, value] of read(scope)) text += textOf(safe, labelText(labels), value)
+      return text
+    })
   }
 }
 
-/**
- * Counters that several threads feed and one reads: one Float64 each, written by exactly one thread, so no atomic operation is
- * needed and none can be lost. An aligned 8-byte store is whole on the processors this runs on.
- */
-export class SharedCounters {
-  readonly shared: SharedArrayBuffer
-  readonly values: Float64Array
-
-  static create(count: number): SharedCounters {
-    return new SharedCounters(new SharedArrayBuffer(count * Float64Array.BYTES_PER_ELEMENT))
-  }
-
-  static attach(shared: SharedArrayBuffer): SharedCounters {
-    return new SharedCounters(shared)
-  }
-
-  private constructor(shared: SharedArrayBuffer) {
-    this.shared = shared
-    this.values = new Float64Array(shared)
-  }
-
-  /** Only from the thread that owns this counter. */
-  add(counter: number, amount: number): void {
-    this.values[counter]! += amount
-  }
-
-  read(counter: number): number {
-    return this.values[counter]!
-  }
+/** M1 */
+function safeName(name: string, type: MetricType): string {
+  const safe = name.replaceAll('.', '_')
+  return type === 'counter' ? `${safe}_total` : safe
 }

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WebGuard } from '../../src/http/web-guard.ts'
-import { StoreCounters } from '../../src/objectstore/counters.ts'
 import { OPERATIONS } from '../../src/objectstore/s3/operations-table.ts'
 import type { Operation, OperationTarget } from '../../src/objectstore/s3/operations-table.ts'
 import { managementRoutes } from '../../src/objectstore/s3/management.ts'
-import { storeMetrics } from '../../src/objectstore/metrics.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
 import { WELL } from '../support/health.ts'
 
@@ -66,30 +64,4 @@ test("the README's table of the object store's other routes is that of the code"
       'GET /v1/openapi.json',
     ],
   )
-})
-
-test("the documents name no metric of the object store's that there is not", async () => {
-  const gauges = {
-    buckets: 0,
-    uploads: 0,
-    liveBytes: 0,
-    indexBytes: 0,
-    arenaBytes: 0,
-    readCacheBytes: 0,
-    acceptPauses: 0,
-    degraded: 0,
-    readErrors: 0,
-  }
-  const log = {
-    counters: () => ({ bytes: 0, groups: 0, syncs: 0, syncNanoseconds: 0 }),
-    committed: 0,
-    state: { kind: 'ok' as const },
-    incidents: [],
-    segments: [],
-    roomFor: () => 0,
-  }
-  const counters = new StoreCounters()
-  counters.refused('SlowDown') // a counter by code has a line for each that there was
-  const text = await storeMetrics(counters, gauges, log).text()
-  for (const name of readme.match(/\bobjstore_\w+/g) ?? []) assert.match(text, new RegExp(`^${name}[ {]`, 'm'), name)
 })

@@ -149,6 +149,7 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: Uws
     requestIdHeader: 'x-request-id',
     requestIdAlias: null,
     requestIdOf: () => 'id',
+    nowMs: () => 0,
     ended() {},
     ...ownHost,
   } as unknown as ExchangeHost // an answer asks for nothing else
@@ -165,7 +166,7 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: Uws
   } as unknown as UwsResponse
   const head = new UwsRequestHead()
   head.open({ forEach() {} } as unknown as UwsRequest)
-  const exchange = new UwsExchange(host, response, head, false)
+  const exchange = new UwsExchange(host, response, head, false, 'GET /')
   return { exchange, ended: new Promise((resolve) => exchange.onEnd(resolve)) }
 }
 

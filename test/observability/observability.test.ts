@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Worker } from 'node:worker_threads'
 import { Health } from '../../src/observability/health.ts'
 import { logProblem, reportLogState } from '../../src/observability/log-state.ts'
 import { createLogger, loggerOf } from '../../src/observability/logger.ts'
-import { Metrics, SharedCounters } from '../../src/observability/metrics.ts'
 import type { LogState } from '../../src/log/log.ts'
 
 describe('the log', () => {
@@ -26,40 +24,6 @@ describe('the log', () => {
     const logger = createLogger('info', { write: (line) => void lines.push(line) })
     logger.info({ headers: { authorization: 'Bearer s3cret' }, token: 's3cret', a: { b: { token: 's3cret' } } }, 'oops')
     assert.doesNotMatch(lines.join(''), /s3cret/)
-  })
-})
-
-describe('metrics', () => {
-  it('are read when they are asked for, each service’s from a registry of its own', async () => {
-    const metrics = new Metrics()
-    let count = 1
-    metrics.counter({ name: 'test_things_total', help: 'things' }, () => count)
-    metrics.counterBy({ name: 'test_refused_total', help: 'refusals' }, 'kind', () => new Map([['malformed', 2]]))
-    metrics.gauge({ name: 'test_open', help: 'open' }, () => 7)
-    const observe = metrics.histogram({ name: 'test_wait_seconds', help: 'waits' }, [0.1, 1])
-    observe(0.5)
-    count = 3
-    const text = await metrics.text()
-    assert.match(text, /^test_things_total 3$/m)
-    assert.match(text, /^test_refused_total\{kind="malformed"\} 2$/m)
-    assert.match(text, /^test_open 7$/m)
-    assert.match(text, /^test_wait_seconds_bucket\{le="1"\} 1$/m)
-    assert.match(await metrics.text(), /^test_things_total 3$/m)
-    assert.doesNotMatch(await new Metrics().text(), /test_/)
-    assert.match(metrics.contentType, /^text\/plain; version=0\.0\.4/)
-  })
-
-  it('count what other threads add to shared counters', async () => {
-    const counters = SharedCounters.create(2)
-    const source = `import { workerData } from 'node:worker_threads'
-      import { SharedCounters } from '${new URL('../../src/observability/metrics.ts', import.meta.url).href}'
-      const counters = SharedCounters.attach(workerData)
-      for (let i = 0; i < 1000; i++) counters.add(1, 2 ** 32)`
-    const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
-      workerData: counters.shared,
-    })
-    await new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))
-    assert.deepEqual([counters.read(0), counters.read(1)], [0, 1000 * 2 ** 32])
   })
 })
 

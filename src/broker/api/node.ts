@@ -63,7 +63,7 @@ export const metrics = (parts: RouteParts): Endpoint =>
     reply: Type.String(),
     replyType: parts.metrics?.contentType ?? METRICS_TYPE,
     errors: ['invalid_query', 'metrics_disabled'],
-    handle(_call, answer) {
+    handle({ admitted: { caller } }, answer) {
       if (!parts.metrics) {
         throw refuse(
           'metrics_disabled',
@@ -72,7 +72,7 @@ export const metrics = (parts: RouteParts): Endpoint =>
       }
       answerWith(
         answer,
-        parts.metrics.text().then((text) => Buffer.from(text)),
+        parts.metrics.text(caller.tenant).then((text) => Buffer.from(text)),
       )
     },
   })

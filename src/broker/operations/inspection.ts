@@ -17,6 +17,7 @@ import type {
 } from '../wire/group-answers.ts'
 import type { Core } from '../engine/core.ts'
 import { streamOfGroup } from './groups.ts'
+import { finishedOf, progressOf } from '../state/group-progress.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -134,25 +135,6 @@ export class Inspection {
     const stream = streamOfGroup(this.#core, caller, path)
     const found = look(stream, stream.groups.get(path.group))
     return replied({ api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const)
-  }
-}
-
-/** Records of the stream that are finished; one that turned out unreadable later is none. */
-function finishedOf({ floor, nextOffset, holes }: StreamState, queue: GroupState): number {
-  let finished = queue.finishedBetween(floor, nextOffset)
-  for (const [from, to] of holes.entries()) finished -= queue.finishedBetween(Math.max(from, floor), to)
-  return finished
-}
-
-/** First record of the stream that is neither finished nor unreadable. */
-function progressOf(stream: StreamState, queue: GroupState): number {
-  let at = Math.max(stream.floor, queue.progressOffset())
-  for (;;) {
-    const readable = stream.holes.firstGap(at)
-    if (readable === at || readable >= stream.nextOffset) return Math.min(readable, stream.nextOffset)
-    at = readable
-    if (queue.finishedBetween(at, at + 1) === 0) return at
-    while (queue.finishedBetween(at, at + 1) === 1) at += 1
   }
 }
 

@@ -62,12 +62,12 @@ export class Queue {
 
   ack(caller: Caller, path: DeliveryPath): Decision<AckReply, Change> {
     const core = this.#core
-    const { group, offset, attempt } = this.#active(caller, path)
+    const { group, offset, attempt, leasedAtMs } = this.#active(caller, path)
     const atMs = core.time.nowMs()
     const resolution = { group, verb: 'ack', offset, attempt, atMs, valueMs: 0 } as const
     return {
       kind: 'change',
-      frame: this.#endings.resolution([resolution], () => core.counters.acked(1)),
+      frame: this.#endings.resolution([resolution], () => core.counters.acked(atMs - leasedAtMs)),
       reply: () => ({
         ...identityOf(path, group),
         offset,
@@ -126,7 +126,9 @@ export class Queue {
     }))
     return {
       kind: 'change',
-      frame: this.#endings.resolution(acks, () => core.counters.acked(good.length)),
+      frame: this.#endings.resolution(acks, () => {
+        for (const { leasedAtMs } of good) core.counters.acked(atMs - leasedAtMs)
+      }),
       reply: () => reply,
     }
   }

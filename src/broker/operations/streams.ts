@@ -186,6 +186,11 @@ export class Streams {
     const firstOffset = stream.nextOffset
     const nextOffset = firstOffset + records.length
     const payloadBytes = recordsBytes(records)
+    const beganMs = core.time.monotonicMs()
+    const replyTimed = (): Reply => {
+      core.counters.publishSeconds.observe((core.time.monotonicMs() - beganMs) / 1000)
+      return reply()
+    }
     if (payloadBytes > core.appender.payloadBytesMax) {
       throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
@@ -202,13 +207,13 @@ export class Streams {
         core.makeVisible(stream, nextOffset)
       },
     }
-    if (policy !== null) return this.#replicated(stream, frame, policy, nextOffset, reply)
-    if (waits) return { kind: 'change', frame, reply }
+    if (policy !== null) return this.#replicated(stream, frame, policy, nextOffset, replyTimed)
+    if (waits) return { kind: 'change', frame, reply: replyTimed }
     const onTaken = (): void => {
       published()
       stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
     }
-    return { kind: 'change', frame: { ...frame, onTaken }, reply, isToldAtOnce: true }
+    return { kind: 'change', frame: { ...frame, onTaken }, reply: replyTimed, isToldAtOnce: true }
   }
 
   /** Answered when the target has it, too. */

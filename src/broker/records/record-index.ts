@@ -228,6 +228,20 @@ export class RecordIndex {
     }
   }
 
+  /** When a record came in, as far as marks say it (X4): between these two. Null: there is no such record. */
+  ingestTimeRange(offset: number): { readonly earliestMs: number; readonly latestMs: number } | null {
+    const place = this.#spanEndingAfter(offset)
+    const span = this.#spans[place]
+    if (span === undefined || span.from > offset) return null
+    const { run } = span
+    const mark = run.markOf(offset)
+    const latestMs = run.mark(mark, MARK_INGEST_TIME)
+    if (run.markEnd(mark) - run.markBegin(mark) === 1) return { earliestMs: latestMs, latestMs }
+    const before = this.#spans[place - 1]?.run.whole[MARK_INGEST_TIME] ?? 0
+    const earliestMs = mark > 0 ? run.mark(mark - 1, MARK_INGEST_TIME) : before
+    return { earliestMs: Math.min(earliestMs, latestMs), latestMs }
+  }
+
   /**
    * Where to look for the lowest offset that can stay when the newest records are kept, up to `maxBytes` of payload: it is in this range,
    * or when all of that fits too, before it; then ask again with the range's begin and the bytes from there on (X4). Null: all can stay.

@@ -245,6 +245,13 @@ export class RecordReads {
     }
   }
 
+  /** When a record came in; NaN when it is damaged, or not there any more. */
+  async ingestTimeOf(index: RecordIndex, offset: number): Promise<number> {
+    if (index.recordsBetween(offset, offset + 1) === 0) return Number.NaN
+    const { ingestTimesMs } = await this.#times(index, offset, offset + 1, false)
+    return ingestTimesMs[0] ?? Number.NaN
+  }
+
   /** Payload bytes of the records in [from, end) that can be read. */
   async payloadBytesBetween(index: RecordIndex, from: number, end: number): Promise<number> {
     const { bytes, parts } = index.payloadBytesIn(from, end)

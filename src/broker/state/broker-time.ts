@@ -52,6 +52,11 @@ export class BrokerTime {
     return this.#clocks.wallMs()
   }
 
+  /** For how long something takes: with fractions, from any beginning. */
+  monotonicMs(): number {
+    return this.#clocks.nowMs()
+  }
+
   /** How far it is ahead of the wall clock; negative: behind. */
   get offsetMs(): number {
     return Math.round(this.#now() - this.#clocks.wallMs())

@@ -3,7 +3,8 @@
  * interval, whatever its length.
  *
  * N1  an offset that was added stays, with its outcome and attempt, until retention drops it or it is to be processed again
- * N2  which of its attempts ended by expiry is remembered for the newest EXPIRIES_MAX of the offsets where any did
+ * N2  `deadLetterCount` is how many of them have that outcome
+ * N3  which of its attempts ended by expiry is remembered for the newest EXPIRIES_MAX of the offsets where any did
  */
 import { TaggedIntervals } from './tagged-intervals.ts'
 
@@ -24,11 +25,14 @@ export class FinishedOffsets {
   /** Offset to bits as in the delivery table, in the order of finishing. */
   readonly #expiredAttempts: Map<number, number>
   #firstUnfinished: number
+  /** N2 */
+  #deadLetterCount = 0
 
   constructor(floor = 0, intervals = new TaggedIntervals(), expiredAttempts = new Map<number, number>()) {
     this.#firstUnfinished = floor
     this.#intervals = intervals
     this.#expiredAttempts = expiredAttempts
+    this.#countDeadLetters()
   }
 
   /** For the checkpoint. */
@@ -43,6 +47,11 @@ export class FinishedOffsets {
 
   get size(): number {
     return this.#intervals.size
+  }
+
+  /** N2 */
+  get deadLetterCount(): number {
+    return this.#deadLetterCount
   }
 
   get bytes(): number {
@@ -67,6 +76,7 @@ export class FinishedOffsets {
   /** @param offset not finished */
   add(offset: number, attempt: number, outcome: Outcome, expiredAttempts: number): void {
     this.#intervals.set(offset, offset + 1, attempt * OUTCOMES.length + OUTCOMES.indexOf(outcome))
+    if (outcome === 'dead_lettered') this.#deadLetterCount += 1
     if (expiredAttempts === 0) return
     this.#expiredAttempts.set(offset, expiredAttempts)
     if (this.#expiredAttempts.size <= EXPIRIES_MAX) return
@@ -80,18 +90,25 @@ export class FinishedOffsets {
     this.#intervals.remove(0, floor)
     for (const offset of this.#expiredAttempts.keys()) if (offset < floor) this.#expiredAttempts.delete(offset)
     this.#firstUnfinished = Math.max(this.#firstUnfinished, floor)
+    if (this.#deadLetterCount > 0) this.#countDeadLetters()
   }
 
   reopenFrom(from: number): void {
     this.#intervals.remove(from, Infinity)
     for (const offset of this.#expiredAttempts.keys()) if (offset >= from) this.#expiredAttempts.delete(offset)
     this.#firstUnfinished = Math.min(this.#firstUnfinished, from)
+    if (this.#deadLetterCount > 0) this.#countDeadLetters()
   }
 
   /** First offset that is not finished, from the floor on. It grows but for `reopenFrom`, so each interval is passed once. */
   firstUnfinished(): number {
     this.#firstUnfinished = this.#intervals.firstGap(this.#firstUnfinished)
     return this.#firstUnfinished
+  }
+
+  /** Likewise, from an offset on. */
+  firstUnfinishedFrom(offset: number): number {
+    return this.#intervals.firstGap(offset)
   }
 
   /** Lowest finished offset >= from; Infinity when there is none. */
@@ -115,6 +132,14 @@ export class FinishedOffsets {
       }
     }
     return newest.reverse()
+  }
+
+  /** N2. Looks at every interval. */
+  #countDeadLetters(): void {
+    this.#deadLetterCount = 0
+    for (const [from, to, tag] of this.#intervals.entries()) {
+      if (OUTCOMES[tag % OUTCOMES.length] === 'dead_lettered') this.#deadLetterCount += to - from
+    }
   }
 }
 

@@ -286,6 +286,20 @@ export class GroupState {
     return this.#finished.firstUnfinished()
   }
 
+  /** First offset that is not finished, from an offset on. */
+  unfinishedFrom(offset: number): number {
+    return this.#finished.firstUnfinishedFrom(offset)
+  }
+
+  get finishedCount(): number {
+    return this.#finished.size
+  }
+
+  /** Finished offsets that were copied to a dead-letter stream. */
+  get deadLetterCount(): number {
+    return this.#finished.deadLetterCount
+  }
+
   finishedBetween(from: number, to: number): number {
     return this.#finished.countBetween(from, to)
   }

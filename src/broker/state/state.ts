@@ -5,7 +5,7 @@
  * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
  * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
  * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
- * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after
+ * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after. Totals follow a stream's offsets, too
  * S5  numbers of streams and groups are given once: what is deleted leaves its place empty, so that no frame and no id of it is taken for
  *     one of what has its name later. Claim numbers, too, go on above those of deleted groups
  */
@@ -17,6 +17,8 @@ import type { Change } from '../frames/change.ts'
 import { DueGroups } from './due-groups.ts'
 import { rememberClaim } from './claim-ids.ts'
 import type { ClaimIds } from './claim-ids.ts'
+import { GroupCounting, notCounted } from './group-totals.ts'
+import type { GroupTotals } from './group-totals.ts'
 import { GroupState } from './group.ts'
 import type { LeaseRun } from './group.ts'
 import { IntervalSet } from '../interval-set.ts'
@@ -83,8 +85,8 @@ export class Group {
   readonly observations = new Map<string, Observation>()
   nextClaimNumber = 0
   readonly claimIds: ClaimIds = new Map()
-  /** What the totals of the state count of it (S4). */
-  counted = { leased: 0, delayed: 0 }
+  /** What the totals count of it (S4). */
+  readonly counted = notCounted()
 
   constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
     this.number = number
@@ -114,6 +116,8 @@ export class StreamState {
   floor = 0
   /** Of the records from the floor on. */
   payloadBytes = 0
+  /** Records that can be read: what the lag of its groups is counted from (S4). */
+  countedReadable = 0
   /** Whoever reads waits until the log is written up to here: see `Core.readable`. */
   readAfter: Position = 0
   /** Offsets below were told to publishers that did not wait: who reads waits until they are visible, see `Core.readable`. */
@@ -146,15 +150,18 @@ export class StreamState {
     for (const [from, to] of this.index.gaps(this.floor, this.nextOffset)) this.holes.add(from, to)
   }
 
-  /** Records in a range of a segment that turned out damaged after they were indexed: there, and never given out again. */
-  loseAt(segmentBase: Position, from: number, to: number): void {
-    for (const lost of this.index.offsetsAt(segmentBase, from, to)) this.holes.add(lost.from, lost.end)
+  /** Records in a range of a segment that turned out damaged after they were indexed: there, and never given out again. False: there are none. */
+  loseAt(segmentBase: Position, from: number, to: number): boolean {
+    const lost = this.index.offsetsAt(segmentBase, from, to)
+    for (const { from, end } of lost) this.holes.add(from, end)
+    return lost.length > 0
   }
 
   /** Records of [from, to) that can be read. */
   readableBetween(from: number, to: number): number {
     const begin = Math.max(from, this.floor)
-    return to <= begin ? 0 : to - begin - this.holes.coveredBetween(begin, to)
+    if (to <= begin) return 0
+    return to - begin - (this.holes.size === 0 ? 0 : this.holes.coveredBetween(begin, to))
   }
 }
 
@@ -180,12 +187,11 @@ export class BrokerState {
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
   eventsLost = 0
-  /** Over all groups. A lease that has just ended is counted until `expire` has met it. */
-  readonly totals = { leased: 0, delayed: 0 }
   readonly copiers = new Set<GroupCopier>()
   readonly #byTenant = new Map<string, Map<string, StreamState>>()
   readonly #sorted = new Map<string, SortedByName<StreamState>>()
   readonly #due = new DueGroups()
+  readonly #counting = new GroupCounting<Group>()
 
   stream(tenant: string, name: string): StreamState | undefined {
     return this.#byTenant.get(tenant)?.get(name)
@@ -198,6 +204,16 @@ export class BrokerState {
   /** In the order of their names: the first `max` behind one; null: from the first on. */
   streamsAfter(tenant: string, name: string | null, max: number): StreamState[] {
     return this.#sorted.get(tenant)?.after(name, max) ?? []
+  }
+
+  /** Over all groups. */
+  get totals(): GroupCounting<Group>['totals'] {
+    return this.#counting.totals
+  }
+
+  /** Of the groups of a tenant. */
+  groupTotals(tenant: string): GroupTotals<Group> {
+    return this.#counting.of(tenant)
   }
 
   /** Groups with a lease or delay that is due. They stay so until it was met. */
@@ -252,14 +268,14 @@ export class BrokerState {
     this.groups[group.number] = group
     this.groupCount += 1
     group.stream.groups.set(group.name, group)
-    this.#count(group)
+    this.#counting.adopt(group)
+    this.#due.note(group.number, group.queue.nextDueMs)
   }
 
   /** S5 */
   applyGroupDeleted(group: Group): void {
-    const { number, name, stream, counted, nextClaimNumber } = group
-    this.totals.leased -= counted.leased
-    this.totals.delayed -= counted.delayed
+    const { number, name, stream, nextClaimNumber } = group
+    this.#counting.forget(group)
     this.claimNumbersUsed = Math.max(this.claimNumbersUsed, nextClaimNumber)
     this.groups[number] = undefined
     this.groupCount -= 1
@@ -284,17 +300,15 @@ export class BrokerState {
   #change<T>(group: Group, change: (group: Group) => T): T {
     for (const copier of this.copiers) copier.copy(group)
     const changed = change(group)
-    this.#count(group)
+    this.#counting.count(group)
+    this.#due.note(group.number, group.queue.nextDueMs)
     return changed
   }
 
-  #count({ number, queue, counted }: Group): void {
-    const { leasedCount, delayedCount } = queue
-    this.totals.leased += leasedCount - counted.leased
-    this.totals.delayed += delayedCount - counted.delayed
-    counted.leased = leasedCount
-    counted.delayed = delayedCount
-    this.#due.note(number, queue.nextDueMs)
+  /** S4: it has other holes. */
+  #countAnew(stream: StreamState): void {
+    this.#counting.countStream(stream)
+    for (const group of stream.groups.values()) this.#counting.count(group)
   }
 
   applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
@@ -307,6 +321,7 @@ export class BrokerState {
     }
     stream.index.append(place, firstOffset, count, ingestTimeMs, eventTimeMsOf, payloadBytesOf)
     stream.advance(firstOffset, count)
+    this.#counting.countStream(stream)
   }
 
   /** S3. False: the creation of the audit stream was lost to damage, and nothing tells its number. */
@@ -399,6 +414,7 @@ export class BrokerState {
     stream.index.dropBelow(stream.floor)
     stream.redriven.remove(0, stream.floor)
     stream.replicated?.dropBelow(stream.floor)
+    this.#counting.countStream(stream)
     for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
   }
 
@@ -408,7 +424,9 @@ export class BrokerState {
 
   /** A range of positions in a segment is damaged. */
   applyDamage(segmentBase: Position, from: Position, to: Position): void {
-    for (const stream of this.streams) stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)
+    for (const stream of this.streams) {
+      if (stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)) this.#countAnew(stream)
+    }
   }
 
   /** Broker time was as late as this. */
@@ -418,7 +436,11 @@ export class BrokerState {
 
   /** S2: offsets that were given and have no record are holes. */
   findHoles(): void {
-    for (const stream of this.streams) stream?.findHoles()
+    for (const stream of this.streams) {
+      if (stream === undefined) continue
+      stream.findHoles()
+      this.#countAnew(stream)
+    }
   }
 
   /**

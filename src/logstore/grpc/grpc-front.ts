@@ -20,7 +20,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo, Server as TcpServer, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsOptions } from 'node:tls'
-import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
+import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { AcceptGate } from '../../http/accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from '../../http/limits.ts'
@@ -28,7 +28,7 @@ import { Pace, ServedTime, WaitedClients } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
 import { StoreError } from '../../errors.ts'
 import { RequestIds } from '../../http/request-ids.ts'
-import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts'
+import type { HttpBind, HttpClock, HttpDependencies, RequestObserver } from '../../http/server.ts'
 import type { TlsListener, TlsMaterial } from '../../http/tls.ts'
 import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
 import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
@@ -50,6 +50,7 @@ export interface GrpcParts {
   readonly counters: Pick<IngestCounters, 'refused'>
   readonly clock: HttpClock
   readonly acceptGate?: AcceptGate
+  readonly requests?: RequestObserver
   readonly random: HttpDependencies['random']
   readonly logger: HttpDependencies['logger']
 }
@@ -95,7 +96,7 @@ export class GrpcFront implements TlsListener {
     const served = new ServedTime(parts.clock)
     const waited = new WaitedClients<WaitedClient>()
     for (const { signal, definition } of EXPORT_METHODS) {
-      const exports = new Exports(signal, ids, parts, served, waited)
+      const exports = new Exports(signal, definition.path, ids, parts, served, waited)
       const handler = (call: ExportCall, reply: Reply): void => exports.begin(call, reply)
       server.addService({ Export: definition }, { Export: handler })
     }
@@ -188,6 +189,7 @@ interface Listener extends TlsListener {
 /** The calls of one export method. */
 class Exports {
   readonly #signal: number
+  readonly #route: string
   readonly #ids: RequestIds
   readonly #parts: GrpcParts
   readonly #served: ServedTime
@@ -195,6 +197,7 @@ class Exports {
 
   constructor(
     signal: number,
+    route: string,
     ids: RequestIds,
     parts: GrpcParts,
     served: ServedTime,
@@ -203,12 +206,15 @@ class Exports {
     this.#served = served
     this.#waited = waited
     this.#signal = signal
+    this.#route = route
     this.#ids = ids
     this.#parts = parts
   }
 
-  begin(call: ExportCall, reply: Reply): void {
+  begin(call: ExportCall, answer: Reply): void {
     const { policy, ingest } = this.#parts
+    const observed = this.#observe(call, answer)
+    const { reply } = observed
     const requestId = this.#ids.of(textOf(call.metadata, REQUEST_ID_HEADER))
     const caller = identifyCaller(
       policy(),
@@ -218,11 +224,32 @@ class Exports {
     if (isRefusal(caller)) return this.#refuse(reply, requestId, caller)
     const full = ingest.takePlace(caller)
     if (full) return this.#refuse(reply, requestId, full)
-    this.#receive(call, reply, requestId, caller)
+    this.#receive(call, observed, requestId, caller)
+  }
+
+  /** A call that goes away before its answer counts as aborted; afterwards 'cancelled' says nothing. */
+  #observe(call: ExportCall, answer: Reply): ObservedCall {
+    const { clock, requests } = this.#parts
+    const startedMs = clock.nowMs()
+    let isOver = false
+    const ended = (status: number): void => {
+      if (!isOver) requests?.ended(this.#route, status, (clock.nowMs() - startedMs) / 1000, observed.receivedBytes, 0)
+      isOver = true
+    }
+    const observed: ObservedCall = {
+      receivedBytes: 0,
+      reply: (error, response) => {
+        ended(error ? httpStatusOf(error.code) : 200)
+        answer(error, response)
+      },
+    }
+    call.on('cancelled', () => ended(0))
+    return observed
   }
 
   /** Reads the one message of a call that holds a place. */
-  #receive(call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
+  #receive(call: ExportCall, observed: ObservedCall, requestId: string, caller: Caller): void {
+    const { reply } = observed
     const { ingest, clock } = this.#parts
     const served = this.#served
     const waited = this.#waited
@@ -261,6 +288,7 @@ class Exports {
       waited.hold(bytes)
     })
     call.on('data', (bytes: Buffer) => {
+      observed.receivedBytes += bytes.byteLength
       if (message) abandon(NOT_ONE_MESSAGE)
       else message = bytes
     })
@@ -310,6 +338,17 @@ class Exports {
     reply(statusOf(refused, requestId))
   }
 }
+
+/** A call whose end the metrics hear of. */
+interface ObservedCall {
+  /** Of its message, decompressed. */
+  receivedBytes: number
+  readonly reply: Reply
+}
+
+/** For the metrics, which know classes only: what is the server's fault, and what the client's. */
+const httpStatusOf = (code: number | null | undefined): number =>
+  code === Status.INTERNAL || code === Status.UNAVAILABLE ? 500 : 400
 
 const NOT_ONE_MESSAGE = refusal('malformed_batch', 'an export call has exactly one message')
 

@@ -32,6 +32,7 @@ import type { Refusal, RefusalKind } from '../refusals.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { Tenant, TenantPolicy } from '../tenants/tenant-policy.ts'
 import { decompress } from './decompress.ts'
+import type { DatasetCounts } from './dataset-counts.ts'
 import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
 import { BatchIdentifier } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
@@ -53,6 +54,7 @@ export interface BatchIntakeParts {
   readonly indexes: SegmentIndexes
   readonly seen: SeenRecords
   readonly gateway: GatewayBudget
+  readonly datasets: Pick<DatasetCounts, 'add'>
   readonly gatewayLimits: GatewayLimits
   readonly maxBodyBytes: number
   /** Monotonic milliseconds. */
@@ -214,8 +216,23 @@ export class BatchIntake {
     if (refused) {
       gateway.giveBack(records, bytes)
       window.takeBack(records, bytes)
-    }
+    } else this.#count(tenant.id, records, bytes)
     return refused
+  }
+
+  /** The bytes of a batch of several datasets are shared out by their records. */
+  #count(tenant: string, records: number, bytes: number): void {
+    const { datasets } = this.#parts
+    const [only] = this.#datasets
+    if (this.#datasets.length === 1) return datasets.add(tenant, only!, records, bytes)
+    const { recordGroup, groupResource } = this.#batch
+    const recordsOf = this.#datasets.map(() => 0)
+    for (let record = 0; record < records; record++) {
+      recordsOf[this.#resourceDataset[groupResource[recordGroup[record]!]!]!]! += 1
+    }
+    for (const [i, dataset] of this.#datasets.entries()) {
+      datasets.add(tenant, dataset, recordsOf[i]!, (bytes * recordsOf[i]!) / records)
+    }
   }
 
   #windowOf(tenant: Tenant): AdmissionWindow {

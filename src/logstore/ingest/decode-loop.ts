@@ -15,6 +15,7 @@ import { IDEMPOTENCY_CACHE_BYTES } from '../limits.ts'
 import { BlockCache } from '../index/block-cache.ts'
 import { openBundleIndex } from '../index/reader.ts'
 import { BatchIntake, announceSegment } from './batch-intake.ts'
+import { DatasetCounts } from './dataset-counts.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
@@ -70,6 +71,7 @@ class DecodeLoop {
         indexes,
         seen: this.#seen,
         gateway: GatewayBudget.attach(data.gateway),
+        datasets: DatasetCounts.attach(data.datasets),
         gatewayLimits: { records: data.gatewayRecords ?? Infinity, bytes: data.gatewayBytes ?? Infinity },
         maxBodyBytes: data.maxBodyBytes,
         now: () => performance.now(),

@@ -14,6 +14,8 @@ export interface DecodeLaneData {
   readonly logId: number
   readonly indexes: SegmentIndexesHandle
   readonly gateway: SharedArrayBuffer
+  /** See dataset-counts.ts. */
+  readonly datasets: SharedArrayBuffer
   /** null: no limit. */
   readonly gatewayRecords: number | null
   readonly gatewayBytes: number | null

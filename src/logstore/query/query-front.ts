@@ -18,7 +18,7 @@ import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import type { QueryCounters } from '../counters.ts'
+import type { QueryCounters, QueryKind } from '../counters.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
 import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
@@ -111,7 +111,7 @@ export class QueryFront {
     const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs)
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
-    counters.answered(processNowMs() - startedMs)
+    counters.answered(kindOf(request), processNowMs() - startedMs)
     exchange.onEnd(() => freeMemory(answer))
     exchange.answer(200, JSON_TYPE, answer)
   }
@@ -121,6 +121,9 @@ export class QueryFront {
     answerRefusal(exchange, refused, 'json')
   }
 }
+
+const kindOf = ({ filter }: QueryRequest): QueryKind =>
+  filter.recordId !== null ? 'record_id' : filter.traceId !== null ? 'trace_id' : 'time'
 
 const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
 

@@ -27,6 +27,8 @@ interface Content {
   readonly buckets: readonly (Omit<Bucket, 'cors' | 'policy'> & {
     readonly cors: string | null
     readonly policy: string | null
+    /** Of its objects. Checkpoints of older versions do not say it. */
+    readonly bytes?: number
   })[]
   /** Keys in Base64; of each extent its position, then its bytes. */
   readonly uploads: readonly (Omit<UploadState, 'key' | 'parts' | 'attributes'> & {
@@ -58,6 +60,7 @@ export function copyState(state: StoreState): CheckpointCopy {
       ...bucket,
       cors: base64(bucket.cors),
       policy: base64(bucket.policy),
+      bytes: state.bytesOf(bucket),
     })),
     uploads: Array.from(state.uploads.values(), (upload) => ({
       ...upload,
@@ -82,8 +85,10 @@ export function decodeState(pieces: Iterable<Buffer>): StoreState {
   const index = KeyIndex.decode(behindHead(pieces, (read) => (json = read)))
   const content = JSON.parse(json) as Content // as `copyState` wrote it: its checksum holds
   const state = new StoreState(index)
-  for (const bucket of content.buckets) {
-    state.addBucket({ ...bucket, cors: bytesOf(bucket.cors), policy: bytesOf(bucket.policy) })
+  for (const { bytes, ...written } of content.buckets) {
+    const bucket = { ...written, cors: bytesOf(written.cors), policy: bytesOf(written.policy) }
+    state.addBucket(bucket)
+    state.addBytes(bucket.number, bytes ?? index.bytesIn(bucket.number))
   }
   for (const upload of content.uploads) {
     const parts = upload.parts.map((part) => [part.partNumber, partOf(part)] as const)

@@ -3,6 +3,7 @@
  *
  * S1  a frame about a bucket or an upload that is not there changes nothing: it was removed by a later frame, which a checkpoint has seen
  * S2  `liveBytes` is what of the log is needed: bodies and the frames around them, about
+ * S3  `bytesOf` a bucket is the size of its objects together
  */
 import type { CompletedUpload, UploadedPart } from '../operations.ts'
 import type { UploadChecksum } from '../bodies/checksums.ts'
@@ -44,6 +45,9 @@ export class StoreState {
   readonly index: KeyIndex
   readonly #byName = new Map<string, Bucket>()
   readonly #byNumber = new Map<number, Bucket>()
+  /** S3; by number, of buckets that are there. */
+  readonly #bytes = new Map<number, number>()
+  #objectBytes = 0
   readonly uploads = new Map<string, UploadState>()
   /** Oldest first. */
   readonly completed = new Map<string, CompletedState>()
@@ -58,6 +62,26 @@ export class StoreState {
 
   get buckets(): Iterable<Bucket> {
     return this.#byName.values()
+  }
+
+  get bucketCount(): number {
+    return this.#byName.size
+  }
+
+  /** S3 */
+  bytesOf({ number }: Bucket): number {
+    return this.#bytes.get(number) ?? 0
+  }
+
+  /** Of all buckets. */
+  get objectBytes(): number {
+    return this.#objectBytes
+  }
+
+  /** Of a bucket that is there. */
+  addBytes(number: number, bytes: number): void {
+    this.#bytes.set(number, (this.#bytes.get(number) ?? 0) + bytes)
+    this.#objectBytes += bytes
   }
 
   bucket(name: string): Bucket | null {
@@ -110,13 +134,14 @@ export class StoreState {
     if (uploadId !== null) this.#removeUpload(uploadId)
     if (completed !== null) this.completed.set(completed.uploadId, completed)
     if (!this.#byNumber.has(bucket)) return
-    this.#forgetBytes(this.index.put(bucket, key, valueOf(frame, position)))
+    this.#forgetBytes(bucket, this.index.put(bucket, key, valueOf(frame, position)))
     this.liveBytes += size + OBJECT_OVERHEAD_BYTES
+    this.addBytes(bucket, size)
   }
 
   applyDeleted({ bucket, key, commitSequence }: DeletedFrame): void {
     this.commitSequence = Math.max(this.commitSequence, commitSequence)
-    this.#forgetBytes(this.index.delete(bucket, key))
+    this.#forgetBytes(bucket, this.index.delete(bucket, key))
   }
 
   applyPart(frame: CommitFrame, { checksum }: PartDetails): void {
@@ -148,6 +173,8 @@ export class StoreState {
     if (bucket === undefined) return
     this.#byNumber.delete(number)
     this.#byName.delete(bucket.name)
+    this.#objectBytes -= this.#bytes.get(number) ?? 0
+    this.#bytes.delete(number)
     for (const { uploadId, bucketNumber } of this.uploads.values())
       if (bucketNumber === number) this.#removeUpload(uploadId)
     for (const { uploadId, bucketNumber } of this.completed.values())
@@ -161,8 +188,10 @@ export class StoreState {
     for (const { size } of upload.parts.values()) this.liveBytes -= size
   }
 
-  #forgetBytes(before: ObjectValue | null): void {
-    if (before !== null) this.liveBytes -= before.size + OBJECT_OVERHEAD_BYTES
+  #forgetBytes(bucket: number, before: ObjectValue | null): void {
+    if (before === null) return
+    this.liveBytes -= before.size + OBJECT_OVERHEAD_BYTES
+    if (this.#byNumber.has(bucket)) this.addBytes(bucket, -before.size)
   }
 }
 

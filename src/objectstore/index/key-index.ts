@@ -20,6 +20,7 @@ export class KeyIndex {
   readonly #sizes: Map<number, number>
   readonly #key = Buffer.alloc(KEY_BYTES_MAX)
   readonly #value = Buffer.alloc(VALUE_BYTES)
+  #keyCount = 0
 
   static create(): KeyIndex {
     return new KeyIndex({ tree: KeyTree.create(), sizes: new Map() })
@@ -36,6 +37,12 @@ export class KeyIndex {
     this.#content = content
     this.#tree = content.tree
     this.#sizes = content.sizes
+    for (const size of content.sizes.values()) this.#keyCount += size
+  }
+
+  /** In all buckets. */
+  get keyCount(): number {
+    return this.#keyCount
   }
 
   get pages(): number {
@@ -67,6 +74,7 @@ export class KeyIndex {
     }
     this.#tree.insert(this.#key, keyBytes, this.#value)
     this.#sizes.set(bucket, this.size(bucket) + 1)
+    this.#keyCount += 1
     return null
   }
 
@@ -79,6 +87,7 @@ export class KeyIndex {
     const left = this.size(bucket) - 1
     if (left > 0) this.#sizes.set(bucket, left)
     else this.#sizes.delete(bucket)
+    this.#keyCount -= 1
     return before
   }
 
@@ -87,6 +96,18 @@ export class KeyIndex {
     if (this.size(bucket) === 0) return null
     this.#tree.seek(this.#key, writeBound(bucket, Buffer.alloc(0), this.#key))
     return objectKey(this.#key, this.#tree.leaf.copyKey(this.#tree.slot, this.#key))
+  }
+
+  /** Bytes of the objects of a bucket. Looks at every key. */
+  bytesIn(bucket: number): number {
+    let bytes = 0
+    const keys = this.size(bucket)
+    if (keys > 0) this.#tree.seek(this.#key, writeBound(bucket, Buffer.alloc(0), this.#key))
+    for (let key = 0; key < keys; key++) {
+      if (key > 0) this.#tree.next()
+      bytes += this.#found().size
+    }
+    return bytes
   }
 
   scan(bucket: number, options: ScanOptions): Listing {

@@ -146,6 +146,7 @@ class Gateway {
       return this.#failUnclassified(request, exchange, asked, error)
     }
     const { operation, address } = classified
+    exchange.route = operation.name
     asked.operation = operation
     asked.style = address.style
     this.#serve(request, classified, body, exchange, asked)

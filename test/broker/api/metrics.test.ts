@@ -3,6 +3,9 @@ import { describe, it } from 'node:test'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import type { BrokerGauges } from '../../../src/broker/counters.ts'
 import { BrokerMetrics } from '../../../src/broker/metrics.ts'
+import type { GroupSample } from '../../../src/broker/operations/group-series.ts'
+import { RequestMetrics } from '../../../src/observability/request-metrics.ts'
+import { Exposition } from '../../support/exposition.ts'
 import { TestBroker, assertRefused } from './support.ts'
 
 const gauges: BrokerGauges = {
@@ -26,7 +29,21 @@ const log = {
   incidents: [],
   lostReplicas: [],
   roomFor: () => 0,
+  syncSeconds: [],
 } as const
+const group: GroupSample = {
+  labels: { stream: 'orders', group: 'workers' },
+  lag: 9,
+  oldestAgeMs: 1500,
+  inFlight: 3,
+  delayed: 2,
+  deadLetters: 1,
+}
+const metricsOf = (counters: BrokerCounters): BrokerMetrics => {
+  const groups = { of: async (tenant: string) => (tenant === 'local' ? [group] : []) }
+  const requests = new RequestMetrics()
+  return new BrokerMetrics({ counters, gauges, log, groups, requests, process: { register() {} } })
+}
 
 describe('GET /metrics', () => {
   it('is metrics_disabled unless exposed, and takes no query', async () => {
@@ -39,7 +56,7 @@ describe('GET /metrics', () => {
 
   it('shows every counter and gauge under its safe name, with the OpenTelemetry name in a comment', async () => {
     const counters = new BrokerCounters()
-    const metrics = new BrokerMetrics({ counters, gauges, log })
+    const metrics = metricsOf(counters)
     const broker = await TestBroker.start({ metrics, counters })
     counters.published(3, 600)
     counters.claimed(2)
@@ -74,21 +91,25 @@ describe('GET /metrics', () => {
       'mq_log_sync_seconds_total 4',
       'mq_log_read_only 0',
       'mq_log_quarantine_incidents 0',
+      'mq_group_lag{stream="orders",group="workers"} 9',
+      'mq_group_oldest_unfinished_seconds{stream="orders",group="workers"} 1.5',
+      'mq_group_in_flight{stream="orders",group="workers"} 3',
+      'mq_group_delayed{stream="orders",group="workers"} 2',
+      'mq_group_dead_letters{stream="orders",group="workers"} 1',
     ])
       assert(text.split('\n').includes(line), line)
   })
 
-  it('is text that a scraper parses: comments, and samples with a name and a number', async () => {
-    const text = await new BrokerMetrics({ counters: new BrokerCounters(), gauges, log }).text()
-    const names = new Set<string>()
-    for (const line of text.split('\n').filter((line) => line !== '')) {
-      if (line.startsWith('# OTEL ')) {
-        const [, safe, name] = /^# OTEL ([a-z_]+) (mq[a-z_.]+)$/.exec(line)!
-        assert.equal(safe!.replace(/_total$/, ''), name!.replaceAll('.', '_'))
-        names.add(safe!)
-      } else assert.match(line, /^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{code="[a-z_]+"\})? [0-9.e+]+)$/)
+  it('is text that a strict scraper parses, with an OpenTelemetry name for each metric', async () => {
+    const { families } = new Exposition(await metricsOf(new BrokerCounters()).text('local'))
+    assert(families.size > 50)
+    for (const { name, alias } of families.values()) {
+      assert.equal(alias?.replaceAll('.', '_'), name.replace(/_total$/, ''))
     }
-    const typed = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
-    assert.deepEqual(typed.sort(), [...names].sort())
+  })
+
+  it('shows groups to their tenant only', async () => {
+    const { families } = new Exposition(await metricsOf(new BrokerCounters()).text('another'))
+    assert.deepEqual(families.get('mq_group_lag')?.samples, [])
   })
 })

@@ -83,13 +83,31 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
 const byNames = (a: object, b: object): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
 /** What is counted as groups change is what a look at all of them finds. */
-function assertTotals({ core: { state } }: BrokerWorld): void {
+/** What the state counts as groups change is what a walk over them finds. */
+export function assertTotals({ core: { state } }: BrokerWorld): void {
   const counted = { leased: 0, delayed: 0 }
+  const nothing = { groups: 0, lag: 0, leased: 0, delayed: 0, deadLetters: 0 }
+  const walked = new Map(TENANTS.map((tenant) => [tenant as string, { ...nothing }]))
   for (const group of state.groups) {
-    counted.leased += group?.queue.leasedCount ?? 0
-    counted.delayed += group?.queue.delayedCount ?? 0
+    if (group === undefined) continue
+    const { stream, queue } = group
+    counted.leased += queue.leasedCount
+    counted.delayed += queue.delayedCount
+    const ofTenant = walked.get(stream.tenant)!
+    ofTenant.groups += 1
+    ofTenant.leased += queue.leasedCount
+    ofTenant.delayed += queue.delayedCount
+    for (let offset = stream.floor; offset < stream.nextOffset; offset++) {
+      if (!stream.holes.has(offset) && queue.finishedBetween(offset, offset + 1) === 0) ofTenant.lag += 1
+    }
+    const { entries } = queue.leases(Infinity, true, Infinity)
+    ofTenant.deadLetters += entries.filter(({ state: outcome }) => outcome === 'dead_lettered').length
   }
   assert.deepEqual(state.totals, counted)
+  for (const [tenant, expected] of walked) {
+    const { groups, ...sums } = state.groupTotals(tenant)
+    assert.deepEqual({ groups: groups.size, ...sums }, expected, `totals of ${tenant}`)
+  }
 }
 
 export function expectedDump(reference: Reference, nowMs: number, groupNames: readonly string[]): Dump {

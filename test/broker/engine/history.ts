@@ -6,13 +6,14 @@
  * H4  of what was published and is kept, each record is to be had, leased, delayed or finished for a group, and only one of these
  */
 import assert from 'node:assert/strict'
+import { lagOf } from '../../../src/broker/state/group-totals.ts'
 import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
 import { RandomHistory, pick } from '../../support/random-history.ts'
 import type { Step, WorldKind } from '../../support/random-history.ts'
 import { Asking, GROUPS } from './asking.ts'
 import { DeliverySteps } from './delivery-steps.ts'
 import type { ClaimAnswer } from './delivery-steps.ts'
-import { dumpOf, expectedDump, replayAll } from './dump.ts'
+import { assertTotals, dumpOf, expectedDump, replayAll } from './dump.ts'
 import type { Dump } from './dump.ts'
 import { LifeCycleSteps } from './life-cycle-steps.ts'
 import { CONFIGS, RecordSteps } from './record-steps.ts'
@@ -123,10 +124,14 @@ export class History extends RandomHistory<StepKind> {
       assert.deepEqual([nextOffset, visibleNext, floor], expected, `of ${stream.name}: next, visible, floor`)
     }
     const nowMs = core.time.nowMs()
-    for (const { number, queue } of this.trace.reference.livingGroups) {
-      const leases = core.state.groups[number]!.queue.leases(nowMs, true, Infinity).entries
+    for (const { number, queue, stream } of this.trace.reference.livingGroups) {
+      const group = core.state.groups[number]!
+      const leases = group.queue.leases(nowMs, true, Infinity).entries
       assert.deepEqual(leases, queue.leases(nowMs, true))
+      const finished = queue.finishedBetween(stream.floor, stream.nextOffset)
+      assert.equal(lagOf(group), stream.nextOffset - stream.floor - finished, `lag of group ${number}`)
     }
+    assertTotals(this.world)
   }
 
   /** Everything that is under way comes to its end, and then the broker is what the reference says. */

@@ -112,12 +112,15 @@ export class GrpcRig {
   readonly ingest = new PlayedIngest()
   readonly clock = new CountingClock()
   readonly refused: RefusalKind[] = []
+  /** Route, status and bytes received of each call that ended. */
+  readonly ended: [route: string, status: number, receivedBytes: number][] = []
   logged: (details: object, message: string) => void = (details) => assert.fail(JSON.stringify(details))
   readonly parts: GrpcParts = {
     ingest: this.ingest,
     policy: developmentPolicy,
     maxBodyBytes: BODY_BYTES_MAX,
     counters: { refused: (kind) => void this.refused.push(kind) },
+    requests: { ended: (route, code, _seconds, received) => void this.ended.push([route, code, received]) },
     clock: this.clock,
     random: (bytes) => void randomFillSync(bytes),
     logger: { error: (details, message) => this.logged(details, message) },

@@ -14,6 +14,7 @@ import { loadConfig } from '../../../src/config/config.ts'
 import { AcceptGate } from '../../../src/http/accept-gate.ts'
 import { openLogStore } from '../../../src/logstore/logstore.ts'
 import type { LogStore } from '../../../src/logstore/logstore.ts'
+import { ProcessMetrics } from '../../../src/observability/process-metrics.ts'
 import { systemClock } from '../../../src/observability/system-clock.ts'
 import { exportOnce, goodMetadata } from './grpc-rig.ts'
 
@@ -41,7 +42,15 @@ describe('the log store over gRPC', () => {
     assert(config)
     const quiet = { debug() {}, info() {}, warn() {}, error: assert.fail }
     const acceptGate = new AcceptGate({ clock: systemClock, logger: quiet })
-    const world = { clock: systemClock, random: randomFillSync, version: 'test', logger: quiet, acceptGate }
+    const world = {
+      clock: systemClock,
+      random: randomFillSync,
+      version: 'test',
+      logger: quiet,
+      acceptGate,
+      processMetrics: new ProcessMetrics({ version: 'test', clock: systemClock }),
+      metricsSeriesMax: 1000,
+    }
     store = await openLogStore(config, world)
     assert(store.grpc)
     client = new Client(store.grpc, credentials.createInsecure(), { 'grpc.max_send_message_length': -1 })

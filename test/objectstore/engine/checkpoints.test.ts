@@ -8,12 +8,16 @@ import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 import { turn } from '../../support/turn.ts'
 
+/** What `filled` puts into its bucket. */
+const BUCKET_BYTES = `,"bytes":${100 + 3 * EXTENT_BYTES + 2000}`
+
 /** Everything of a state, in plain data. */
 function contentOf(state: StoreState): unknown {
   const buckets = [...state.buckets]
   const objects = buckets.map(({ number }) => state.index.scan(number, { max: Infinity }).keys)
-  const { uploads, completed, nextBucketNumber, commitSequence, liveBytes } = state
-  return { buckets, objects, uploads, completed, nextBucketNumber, commitSequence, liveBytes }
+  const bytes = buckets.map((bucket) => state.bytesOf(bucket))
+  const { uploads, completed, nextBucketNumber, commitSequence, liveBytes, objectBytes } = state
+  return { buckets, objects, bytes, uploads, completed, nextBucketNumber, commitSequence, liveBytes, objectBytes }
 }
 
 /** Objects, documents, uploads under way and completed. */
@@ -54,6 +58,7 @@ describe('the content of a checkpoint', () => {
   for (const [what, now, then] of [
     ['kept no encryption of completed uploads', '"encryption":null,"atMs"', '"atMs"'],
     ['kept where the frames of parts are', '"extents":[', '"position":7,"extents":['],
+    ['did not say what buckets hold', BUCKET_BYTES, ''],
   ] as const) {
     it(`of a version that ${what} is read`, async () => {
       const { world } = await filled()

@@ -132,6 +132,8 @@ export class History extends RandomHistory<StepKind> {
       const { keys } = state.index.scan(bucket.number, { max: Infinity })
       const found = new Map(keys.map(({ key, value }) => [key.toString(), value.position]))
       assert.deepEqual(found, new Map(Array.from(objects, ([key, { position }]) => [key, position])))
+      const bytes = [...objects.values()].reduce((sum, { size }) => sum + size, 0)
+      assert.deepEqual([state.bytesOf(bucket), state.index.bytesIn(bucket.number)], [bytes, bytes], bucket.name)
       for (const [key, object] of objects) {
         assert.deepEqual(store.peek(bucket, key), summaryOf(object))
         assert.ok(Math.min(object.position, ...positions(object)) >= oldest, `H4: ${key} is in what was dropped`)
@@ -151,6 +153,14 @@ export class History extends RandomHistory<StepKind> {
     }
     assert.equal(state.commitSequence, reference.commitSequence)
     assert.equal(state.liveBytes, reference.liveBytes)
+    const buckets = [...reference.buckets.values()]
+    assert.equal(state.bucketCount, buckets.length)
+    assert.equal(state.index.keyCount, buckets.flatMap(({ objects }) => [...objects]).length)
+    const objects = buckets.flatMap(({ objects }) => [...objects.values()])
+    assert.equal(
+      state.objectBytes,
+      objects.reduce((sum, { size }) => sum + size, 0),
+    )
   }
 
   /** Everything that is under way comes to its end, and then all that is there is read. */

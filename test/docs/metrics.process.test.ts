@@ -1,0 +1,96 @@
+/** The README's tables of metrics are what services show once they have something to show. */
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { BrokerServer } from '../support/broker.ts'
+import { Exposition } from '../support/exposition.ts'
+import type { Family } from '../support/exposition.ts'
+import { LogStoreServer } from '../support/logstore.ts'
+import { ObjectStoreServer } from '../support/objectstore.ts'
+import { JSON_TYPE } from '../support/http.ts'
+import { codeOf, document, root, tableOf } from './markdown.ts'
+
+const readme = document('README.md')
+const OF_PROCESS = /^(process|trilog)_/
+
+/** Name, type, labels, meaning. */
+const rowOf = ({ name, type, help, samples }: Family): string[] => {
+  const labels = new Set(samples.flatMap((sample) => Object.keys(sample.labels)))
+  labels.delete('le')
+  return [`\`${name}\``, type, [...labels].map((label) => `\`${label}\``).join(', '), help]
+}
+
+async function shownBy(
+  start: () => Promise<{ metrics(): Promise<string>; kill(): Promise<unknown> }>,
+): Promise<Family[]> {
+  const service = await start()
+  const text = await service.metrics()
+  await service.kill()
+  return [...new Exposition(text).families.values()]
+}
+
+const services = {
+  'Metrics of the log store': async () => {
+    const store = await LogStoreServer.start()
+    const log = { timeUnixNano: '1', body: { stringValue: 'hello' } }
+    const attributes = ['service.name', 'tenant_id'].map((key) => ({ key, value: { stringValue: 'local' } }))
+    const batch = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords: [log] }] }] }
+    const post = (path: string, body: object) => store.request(path, Buffer.from(JSON.stringify(body)))
+    assert.equal((await post('/v1/otlp/logs', batch)).status, 200)
+    assert.equal((await post('/v1/query', { dataset: 'local' })).status, 200)
+    assert.equal((await post('/v1/otlp/logs', {})).status, 400)
+    assert.equal((await post('/v1/query', {})).status, 400)
+    return { metrics: async () => (await store.request('/metrics', null)).text, kill: () => store.kill() }
+  },
+  'Metrics of the object store': async () => {
+    const store = await ObjectStoreServer.start()
+    await store.request('PUT', '/bucket')
+    await store.request('PUT', '/bucket/key', { body: 'value' })
+    assert.equal((await store.request('GET', '/bucket/key')).status, 200)
+    assert.equal((await store.request('GET', '/bucket/nothing')).status, 404)
+    return { metrics: async () => (await store.request('GET', '/v1/metrics')).text, kill: () => store.kill() }
+  },
+  'Metrics of the broker': async () => {
+    const broker = await BrokerServer.start({ flags: ['--metrics-exposure', 'http'] })
+    const stream = await broker.newStream()
+    await stream.publish()
+    await stream.group().claimOne()
+    assert.equal((await broker.request('GET', '/nowhere', null, { accept: JSON_TYPE })).status, 404)
+    return { metrics: async () => (await broker.request('GET', '/metrics')).text, kill: () => broker.kill() }
+  },
+}
+
+describe('metrics that are named', () => {
+  const headings = [...Object.keys(services), 'Metrics of the process']
+  const known = new Set(headings.flatMap((heading) => tableOf(readme, heading)).map(([name]) => codeOf(name)))
+  const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z_]+\b/g
+
+  for (const name of ['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md']) {
+    it(`in ${name} are in one of the tables`, () => {
+      for (const [code] of document(name).matchAll(/`[a-z_]+`/g)) {
+        for (const [named] of code.matchAll(NAME)) assert(known.has(named), named)
+      }
+    })
+  }
+
+  for (const name of globSync('deploy/**/*.{yml,json}', { cwd: root })) {
+    it(`in ${name} are in one of the tables`, () => {
+      const named = Array.from(document(name).matchAll(NAME), ([each]) => each)
+      assert(named.length > 5)
+      for (const each of named) assert(known.has(each) || known.has(each.replace(/_(bucket|count|sum)$/, '')), each)
+    })
+  }
+})
+
+describe("the README's table", () => {
+  for (const [heading, start] of Object.entries(services)) {
+    it(`${heading} names each with its type, its labels and its meaning`, async () => {
+      const shown = await shownBy(start)
+      assert.deepEqual(tableOf(readme, heading), shown.filter(({ name }) => !OF_PROCESS.test(name)).map(rowOf))
+      assert.deepEqual(
+        tableOf(readme, 'Metrics of the process'),
+        shown.filter(({ name }) => OF_PROCESS.test(name)).map(rowOf),
+      )
+    })
+  }
+})
