@@ -37,6 +37,8 @@ export const BATCH_HEAD_BYTES_MAX = MIB
 /** A query is a few hundred bytes; a cursor in it some more. */
 export const QUERY_BODY_BYTES_MAX = 64 * KIB
 export const QUERY_THREADS = 2
+/** Of a bucket: most of the time they wait for it. */
+export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256
 /** Sealed segments that wait for their sidecar. */

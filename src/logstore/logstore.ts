@@ -4,7 +4,6 @@
  * It opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
-import { StoreError } from '../errors.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
@@ -25,6 +24,7 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
+import { BucketStore } from './bucket/bucket-store.ts'
 import { openBundles } from './bundles.ts'
 import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
@@ -41,6 +41,7 @@ import {
   LOG_RING_BYTES_MIN,
   QUERY_QUEUE_MAX,
   QUERY_THREADS,
+  REMOTE_QUERY_THREADS,
   SEGMENT_ENTRIES_MAX,
 } from './limits.ts'
 import { logStoreMetrics } from './metrics.ts'
@@ -83,13 +84,6 @@ export interface LogStore {
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
-  if (config.queryStore.kind === 's3') {
-    throw new StoreError(
-      'invalid',
-      'query_store_unavailable',
-      'LOGSTORE_QUERY_STORE: the store s3 is not part of this version',
-    )
-  }
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
   const running = new Lifecycle()
@@ -237,21 +231,29 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
 
 interface QuerySide {
   readonly queries: QueryFront
+  readonly bucket: BucketStore | null
   readonly counters: QueryCounters
 }
 
 async function openQueries(
-  { config, running, policies, logger, readErrors }: Context,
+  { config, running, policies, logger, clock, readErrors }: Context,
   storage: Storage,
 ): Promise<QuerySide> {
   const { log, registry, repair } = storage
-  const workerData: QueryWorkerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}` }
+  const { queryStore } = config
+  const bucket =
+    queryStore.kind === 's3'
+      ? await running.open(() => BucketStore.open({ settings: queryStore, logger, clock }))
+      : null
+  const workerData: QueryWorkerData = {
+    segmentsDirectory: bucket === null ? `${config.dataDirectory}/${SEGMENTS_NAME}` : null,
+  }
   const jobs = await running.open(
     () =>
       new JobPool<QueryTask, QueryAnswer>({
         name: 'logstore query',
         filename: new URL('../../workers/query.ts', import.meta.url),
-        threads: QUERY_THREADS,
+        threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,
         queueMax: QUERY_QUEUE_MAX,
         workerData,
       }),
@@ -267,8 +269,9 @@ async function openQueries(
     readErrors,
     policy: () => policies.policy,
     onIncident: repair,
+    bucket,
   })
-  return { queries, counters }
+  return { queries, bucket, counters }
 }
 
 async function openFronts(
@@ -290,10 +293,13 @@ async function openFronts(
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
+  const { bucket } = querySide
+  health.addDegradations(() => bucket?.degradations() ?? [])
   const metrics = logStoreMetrics({
     ...storage,
     ...ingestSide,
     queryCounters: querySide.counters,
+    bucket,
     acceptGate,
     health,
     readErrors,

@@ -6,6 +6,7 @@ import type { Health } from '../observability/health.ts'
 import { Metrics } from '../observability/metrics.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import type { Arena } from '../pipeline/arena.ts'
+import type { BucketStore } from './bucket/bucket-store.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
 import type { Ingest } from './ingest/ingest.ts'
@@ -21,6 +22,8 @@ export interface MetricSources {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
   readonly arena: Arena
+  /** That queries are answered from. */
+  readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
   readonly acceptGate: AcceptGate
   readonly health: Pick<Health, 'degradations'>
   readonly readErrors: ReadErrors
@@ -85,5 +88,12 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     () => health.degradations().length,
   )
   counter('read_errors_total', 'Reads of stored data that the disk failed', () => readErrors.count)
+  const { bucket } = sources
+  if (bucket !== null) {
+    gauge('query_s3_bundles', 'Bundles in the bucket that queries read', () => bucket.bundles)
+    counter('query_s3_requests_total', 'Requests to the object store', () => bucket.requests)
+    counter('query_s3_bytes_total', 'Bytes read from the bucket', () => bucket.bytesRead)
+    counter('query_s3_failures_total', 'Reads of the bucket that failed for good', () => bucket.failures)
+  }
   return metrics
 }

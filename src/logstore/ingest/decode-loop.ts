@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import { StoreError } from '../../errors.ts'
+import { parentOf } from '../../log/files.ts'
 import { LogWriter } from '../../log/log-writer.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { replaySegment } from '../../log/read.ts'
@@ -14,6 +15,7 @@ import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
 import { IDEMPOTENCY_CACHE_BYTES } from '../limits.ts'
 import { BlockCache } from '../index/block-cache.ts'
 import { openBundleIndex } from '../index/reader.ts'
+import { LocalSegmentFiles } from '../index/segment-files.ts'
 import { BatchIntake, announceSegment } from './batch-intake.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
@@ -165,7 +167,7 @@ function rebuildIndex(
 }
 
 function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (error: unknown) => void): SeenBundle {
-  const index = openBundleIndex(nodeFiles, place.directory, cache, place)
+  const index = openBundleIndex(new LocalSegmentFiles(nodeFiles, parentOf(place.directory)), cache, place)
   let readable = true
   const answer = (ask: () => boolean): boolean => {
     try {

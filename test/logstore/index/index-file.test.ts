@@ -217,4 +217,4 @@ const isCorrupt = (error: unknown): boolean =>
   error instanceof StoreError &&
   error.kind === 'corrupt' &&
   error.code === 'bundle_index_corrupt' &&
-  /memory/.test(error.message)
+  error.message.startsWith('bundle 0000000000000000: ')
