@@ -49,6 +49,8 @@ export const TENANT_WINDOW_SECONDS_DEFAULT = 60
 export const TENANT_RECORDS_DEFAULT = 10_000
 export const TENANT_BYTES_DEFAULT = 16 * MIB
 export const TENANT_REQUESTS_DEFAULT = 16
+/** What a policy may allow in one batch: what OpenTelemetry's Collector sends by default. */
+export const TENANT_BATCH_RECORDS_MAX = 8192
 
 assert(2 * RECORDS_PER_BATCH_MAX <= SEGMENT_ENTRIES_MAX)
 // One batch may bring as many new partitions as it has records.

@@ -46,6 +46,11 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     'Acknowledged records whose id was stored before: kept once',
     () => counters.collapsedRecords,
   )
+  counter(
+    'ingest_rejected_records_total',
+    'Malformed records dropped from acknowledged batches, and told as partial success',
+    () => counters.rejectedRecords,
+  )
   metrics.counterBy(
     { name: 'logstore_ingest_refusals_total', help: 'Ingest requests refused' },
     'kind',

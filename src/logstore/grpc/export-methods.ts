@@ -40,6 +40,3 @@ export function onMessageBytes(call: ServerReadableStream<Buffer, Buffer>, liste
   const { stream } = (call as unknown as { readonly call: { readonly stream: EventEmitter } }).call
   stream.on('data', (data: Buffer) => listener(data.byteLength))
 }
-
-/** Export…ServiceResponse without partial success: full success is told by leaving it out. */
-export const EXPORT_RESPONSE = Buffer.alloc(0)

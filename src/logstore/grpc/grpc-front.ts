@@ -33,12 +33,12 @@ import type { Caller } from '../tenants/caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import type { Ingest, IngestClient } from '../ingest/ingest.ts'
 import { ENCODINGS } from '../ingest/messages.ts'
-import { bodyTimedOut } from '../replies.ts'
+import { bodyTimedOut, exportResponse } from '../replies.ts'
 import { REFUSALS, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { encodeRpcStatus } from '../rpc-status.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
-import { EXPORT_METHODS, EXPORT_RESPONSE, onMessageBytes } from './export-methods.ts'
+import { EXPORT_METHODS, onMessageBytes } from './export-methods.ts'
 
 export interface GrpcParts {
   readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
@@ -262,9 +262,9 @@ class Exports {
       signal: this.#signal,
       format: FORMAT_PROTOBUF,
       source: SOURCE_OTLP_GRPC,
-      accepted: () => {
+      accepted: (outcome) => {
         call.sendMetadata(metadataOf(requestId))
-        reply(null, EXPORT_RESPONSE)
+        reply(null, exportResponse(outcome))
       },
       refused: (refused) => reply(statusOf(refused, requestId)),
     }

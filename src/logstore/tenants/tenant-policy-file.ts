@@ -4,17 +4,19 @@
  */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
+import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { jsonFile } from '../../config/setting-file.ts'
 import { StoreError } from '../../errors.ts'
 import {
   NAME_BYTES_MAX,
+  TENANT_BATCH_RECORDS_MAX,
   TENANT_BYTES_DEFAULT,
   TENANT_RECORDS_DEFAULT,
   TENANT_REQUESTS_DEFAULT,
   TENANT_WINDOW_SECONDS_DEFAULT,
 } from '../limits.ts'
 import { digestOf } from './tenant-policy.ts'
-import type { Tenant, TenantLimits, TenantPolicy } from './tenant-policy.ts'
+import type { Tenant, TenantLimits, TenantOptions, TenantPolicy } from './tenant-policy.ts'
 
 const Limit = (fallback: number) =>
   Type.Optional(
@@ -48,6 +50,10 @@ const PolicyFile = Type.Object(
               { additionalProperties: false },
             ),
           ),
+          tenant_claim: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')])),
+          max_records_per_batch: Type.Optional(Type.Integer({ minimum: 1, maximum: TENANT_BATCH_RECORDS_MAX })),
+          partial_success: Type.Optional(Type.Boolean()),
+          smooth_quota: Type.Optional(Type.Boolean()),
         },
         { additionalProperties: false },
       ),
@@ -71,6 +77,7 @@ export const developmentPolicy = (): TenantPolicy =>
       id: DEVELOPMENT_TENANT,
       credentials: [{ tokenDigest: digestOf(DEVELOPMENT_TOKEN), datasets: null }],
       limits: limitsOf({}),
+      options: optionsOf({}),
     },
   ])
 
@@ -88,7 +95,7 @@ const policyOf = (generation: number, tenants: readonly Tenant[]): TenantPolicy 
 export function parseTenantPolicy(text: string, generation: number): TenantPolicy {
   const value = contentOf(text)
   const ids = new Set<string>()
-  const tenants = value.tenants.map(({ id, credentials, limits }): Tenant => {
+  const tenants = value.tenants.map(({ id, credentials, limits, ...options }): Tenant => {
     if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
     ids.add(id)
     return {
@@ -98,10 +105,23 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
         datasets: datasets.includes('*') ? null : datasets,
       })),
       limits: limitsOf(limits ?? {}),
+      options: optionsOf(options),
     }
   })
   return policyOf(generation, tenants)
 }
+
+type OptionsFields = Pick<
+  Static<typeof PolicyFile>['tenants'][number],
+  'tenant_claim' | 'max_records_per_batch' | 'partial_success' | 'smooth_quota'
+>
+
+const optionsOf = (options: OptionsFields): TenantOptions => ({
+  claimOptional: options.tenant_claim === 'optional',
+  recordsPerBatchMax: options.max_records_per_batch ?? RECORDS_PER_BATCH_MAX,
+  partialSuccess: options.partial_success ?? false,
+  smoothQuota: options.smooth_quota ?? false,
+})
 
 type LimitsField = NonNullable<Static<typeof PolicyFile>['tenants'][number]['limits']>
 

@@ -12,7 +12,7 @@ import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { GrpcFront } from '../../../src/logstore/grpc/grpc-front.ts'
 import { permanentRefusal, refusal } from '../../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenants/tenant-policy-file.ts'
-import { BODY_BYTES_MAX, GrpcRig, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
+import { BODY_BYTES_MAX, GrpcRig, acceptedBatch, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
 import { turn } from '../../support/turn.ts'
 
@@ -61,7 +61,7 @@ describe('the gRPC front', () => {
       const client = rig.client()
       const waiting: (() => void)[] = []
       rig.ingest.answer = ({ client: batch }) => {
-        waiting.push(() => batch.accepted(1, 0, Buffer.alloc(0)))
+        waiting.push(() => batch.accepted(acceptedBatch(1)))
         if (waiting.length === 12) for (const answer of waiting.reverse()) answer()
       }
       const outcomes = await Promise.all(Array.from({ length: 12 }, (_, i) => exportOnce(client, Buffer.from([i]))))
@@ -198,7 +198,7 @@ describe('the gRPC front', () => {
       let batches = 0
       rig.ingest.answer = ({ client: batch }) => {
         if (++batches === 1) batch.refused(refusal('wal_unavailable', 'nothing was stored', 1))
-        else batch.accepted(1, 0, Buffer.alloc(0))
+        else batch.accepted(acceptedBatch(1))
       }
       const retryPolicy = {
         maxAttempts: 2,
@@ -338,7 +338,7 @@ describe('the gRPC front', () => {
       const client = rig.client()
       const outcomes = Promise.all(Array.from({ length: CALLS }, () => exportOnce(client, MESSAGE)))
       await until(() => rig.refused.length === CALLS - 16)
-      for (const batch of held) batch.client.accepted(1, 0, Buffer.alloc(0))
+      for (const batch of held) batch.client.accepted(acceptedBatch(1))
       const refused = (await outcomes).filter(({ code }) => code !== status.OK)
       assert.equal(refused.length, CALLS - 16)
       for (const outcome of refused) {
@@ -366,7 +366,7 @@ describe('the gRPC front', () => {
         each.end(frameOf(MESSAGE))
       }
       await until(() => codes.length + resets.length === CALLS - 16 || rig.refused.length === CALLS - 16)
-      for (const batch of held) batch.client.accepted(1, 0, Buffer.alloc(0))
+      for (const batch of held) batch.client.accepted(acceptedBatch(1))
       await until(() => codes.length + resets.length === CALLS)
       assert.deepEqual(resets, [])
       const count = (code: string): number => codes.filter((each) => each === code).length
@@ -387,14 +387,14 @@ describe('the gRPC front', () => {
     it('only misses it', async () => {
       const client = rig.client()
       const submitted = Promise.withResolvers<() => void>()
-      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
+      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(acceptedBatch(1)))
       const gone = new AbortController()
       const late = exportOnce(client, MESSAGE, goodMetadata(), {}, 0, gone.signal)
       const answer = await submitted.promise
       gone.abort()
       assert.equal((await late).code, status.CANCELLED)
       answer()
-      rig.ingest.answer = ({ client: batch }) => batch.accepted(1, 0, Buffer.alloc(0))
+      rig.ingest.answer = ({ client: batch }) => batch.accepted(acceptedBatch(1))
       assert.equal((await exportOnce(client, MESSAGE)).code, status.OK)
     })
   })
@@ -403,7 +403,7 @@ describe('the gRPC front', () => {
     it('answers what is in flight, and accepts nothing new', async () => {
       const client = rig.client()
       const submitted = Promise.withResolvers<() => void>()
-      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(1, 0, Buffer.alloc(0)))
+      rig.ingest.answer = ({ client: batch }) => submitted.resolve(() => batch.accepted(acceptedBatch(1)))
       const inFlight = exportOnce(client, MESSAGE)
       const answer = await submitted.promise
       const closed = rig.front.close({ withinMs: 60_000 })
