@@ -19,8 +19,13 @@ export const PARTITION_NAMES_BYTES = 4 * MIB
 /** Indexes in memory: one active, two being sealed, one held by a slow query. More than that, and ingest waits. */
 export const SEGMENT_INDEXES = 4
 
-/** How many of the newest bundles are asked whether they hold a record already: with what is not sealed yet, the idempotency window. */
+/**
+ * The newest bundles are asked whether they hold a batch already, and more of them while they were received in the last 15 minutes: with what is
+ * not sealed yet, the idempotency window. The bound is on what the decode lane keeps open.
+ */
 export const IDEMPOTENCY_BUNDLES = 64
+export const IDEMPOTENCY_SECONDS = 900
+export const IDEMPOTENCY_BUNDLES_MAX = 1024
 /** Membership filters and id tables of those bundles, in the decode lane. */
 export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
 

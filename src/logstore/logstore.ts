@@ -4,6 +4,7 @@
  * It opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
+import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
@@ -31,12 +32,12 @@ import { IngestCounters, QueryCounters } from './counters.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { SegmentIndexes } from './index/segment-indexes.ts'
+import { windowLength } from './ingest/seen-records.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
 import {
   ARENA_BYTES_MIN,
   ARENA_LARGEST_BODIES,
   BATCH_HEAD_BYTES_MAX,
-  IDEMPOTENCY_BUNDLES,
   INDEX_QUEUE_MAX,
   LOG_RING_BYTES_MIN,
   QUERY_QUEUE_MAX,
@@ -45,6 +46,7 @@ import {
   SEGMENT_ENTRIES_MAX,
 } from './limits.ts'
 import { logStoreMetrics } from './metrics.ts'
+import { TENANT_HEADER } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData } from './query/task.ts'
@@ -181,7 +183,10 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     registry,
     logger,
     policy,
-    bundlePlaces: () => registry.bundles.slice(-IDEMPOTENCY_BUNDLES).map((bundle) => placeOf(log, bundle)),
+    bundlePlaces: () => {
+      const { bundles } = registry
+      return bundles.slice(bundles.length - windowLength(bundles)).map((bundle) => placeOf(log, bundle))
+    },
     common: {
       arena: arena.shared,
       indexes: indexes.handle,
@@ -340,6 +345,7 @@ async function openFronts(
         return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts)
       })
     : null
+  logger.info({ tenants: policies.policy.tenants.length }, WHAT_EXPORTERS_SEND)
   return {
     http: hostPort(server),
     grpc: grpc ? hostPort(grpc) : null,
@@ -351,6 +357,8 @@ async function openFronts(
     close: (options) => running.close(options),
   }
 }
+
+const WHAT_EXPORTERS_SEND = `an exporter sends the header ${TENANT_HEADER} with its tenant, authorization: Bearer <token>, the resource attribute tenant_id with the same tenant, and at most ${RECORDS_PER_BATCH_MAX} records a batch; the tenant's policy may allow more, see docs/collector.md`
 
 const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)
 

@@ -24,6 +24,7 @@ export interface PolicyTenant {
   readonly max_records_per_batch?: number
   readonly partial_success?: boolean
   readonly smooth_quota?: boolean
+  readonly deduplication?: 'batches' | 'records'
 }
 
 /** A tenant of the policy file with one token. */

@@ -107,23 +107,27 @@ export class BundleIndex {
     return probe(this.#idFilter, w0, w1, w2, w3)
   }
 
-  /** Entry with this id, or -1. */
-  findId(w0: number, w1: number, w2: number, w3: number): number {
+  /**
+   * The oldest entry with this id, or null. Its `nextRow` as `from` gives the next one, and so on.
+   */
+  findId(w0: number, w1: number, w2: number, w3: number, from = 0): { entry: number; nextRow: number } | null {
     const ids = this.#ids
-    const fence = lowerBoundOfWord(this.#idFences, 1, this.#idFences.rows, w0)
-    const from = Math.min((fence - 1) * ids.rowsPerBlock, ids.rows)
-    for (
-      let row = lowerBoundOfWord(ids, from, Math.min(from + ids.rowsPerBlock, ids.rows), w0);
-      row < ids.rows;
-      row++
-    ) {
+    for (let row = from > 0 ? from : this.#firstRowOf(w0); row < ids.rows; row++) {
       const at = ids.at(row)
-      if (ids.words[at] !== w0) return -1
+      if (ids.words[at] !== w0) return null
       const entry = ids.words[at + 1]!
       const entryAt = this.#entries.at(entry)
-      if (compareKey(this.#entries.words, entryAt, w0, w1, w2, w3) === 0) return entry
+      if (compareKey(this.#entries.words, entryAt, w0, w1, w2, w3) === 0) return { entry, nextRow: row + 1 }
     }
-    return -1
+    return null
+  }
+
+  /** Of the ids, with this word or a greater one. */
+  #firstRowOf(word: number): number {
+    const ids = this.#ids
+    const fence = lowerBoundOfWord(this.#idFences, 1, this.#idFences.rows, word)
+    const from = Math.min((fence - 1) * ids.rowsPerBlock, ids.rows)
+    return lowerBoundOfWord(ids, from, Math.min(from + ids.rowsPerBlock, ids.rows), word)
   }
 
   mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean {

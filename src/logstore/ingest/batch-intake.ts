@@ -302,7 +302,7 @@ export class BatchIntake {
     const { writer, seen } = this.#parts
     const batch = this.#batch
     this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
-    const collapsed = this.#markSeen()
+    const collapsed = this.#markSeen(tenant)
     if (collapsed === batch.recordCount) {
       const { tail } = writer
       if (this.#isStale()) return unavailable('the log was recovered')
@@ -353,13 +353,14 @@ export class BatchIntake {
     return this.#parts.writer.generation !== this.#generation
   }
 
-  /** Sets FLAG_COLLAPSED on records that are stored already; returns how many. */
-  #markSeen(): number {
+  /** How many records are stored already: all or none, or by record where the policy has it so; then FLAG_COLLAPSED is set on them. */
+  #markSeen({ options }: Tenant): number {
     const { seen } = this.#parts
     const { recordCount } = this.#batch
     const { ids } = this.#identifier
     this.#flags.fill(0, 0, recordCount)
     if (!seen.beginBatch(this.#batch)) return 0
+    if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
     let collapsed = 0
     for (let record = 0, at = 0; record < recordCount; record++, at += 4) {
       if (!seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)) continue

@@ -54,6 +54,7 @@ const PolicyFile = Type.Object(
           max_records_per_batch: Type.Optional(Type.Integer({ minimum: 1, maximum: TENANT_BATCH_RECORDS_MAX })),
           partial_success: Type.Optional(Type.Boolean()),
           smooth_quota: Type.Optional(Type.Boolean()),
+          deduplication: Type.Optional(Type.Union([Type.Literal('batches'), Type.Literal('records')])),
         },
         { additionalProperties: false },
       ),
@@ -113,7 +114,7 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
 
 type OptionsFields = Pick<
   Static<typeof PolicyFile>['tenants'][number],
-  'tenant_claim' | 'max_records_per_batch' | 'partial_success' | 'smooth_quota'
+  'tenant_claim' | 'max_records_per_batch' | 'partial_success' | 'smooth_quota' | 'deduplication'
 >
 
 const optionsOf = (options: OptionsFields): TenantOptions => ({
@@ -121,6 +122,7 @@ const optionsOf = (options: OptionsFields): TenantOptions => ({
   recordsPerBatchMax: options.max_records_per_batch ?? RECORDS_PER_BATCH_MAX,
   partialSuccess: options.partial_success ?? false,
   smoothQuota: options.smooth_quota ?? false,
+  deduplication: options.deduplication ?? 'batches',
 })
 
 type LimitsField = NonNullable<Static<typeof PolicyFile>['tenants'][number]['limits']>

@@ -29,6 +29,8 @@ export interface TenantOptions {
   readonly partialSuccess: boolean
   /** The window refills steadily, instead of when what was admitted leaves it. */
   readonly smoothQuota: boolean
+  /** `batches`: a batch that comes again is stored once, any other one whole; `records`: a record that comes again is stored once. */
+  readonly deduplication: 'batches' | 'records'
 }
 
 export interface Tenant {

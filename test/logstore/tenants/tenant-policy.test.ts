@@ -66,7 +66,7 @@ describe('a mistake in a tenant policy', () => {
     [
       'a field that is not known',
       { id: 'a', credentials, limitz: {} },
-      'tenants.0 has an unknown field; known are id, credentials, limits, tenant_claim, max_records_per_batch, partial_success, smooth_quota',
+      'tenants.0 has an unknown field; known are id, credentials, limits, tenant_claim, max_records_per_batch, partial_success, smooth_quota, deduplication',
     ],
     [
       'a digest in the place of a name',
