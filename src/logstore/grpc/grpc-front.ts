@@ -11,14 +11,16 @@
  * G5  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
  *     that have a retry policy repeat no call once they have headers before its status
  *
+ * G6  a message stays as it was sent: the decode lane decompresses it, as it does bodies over HTTP
+ *
  * What the library refuses by itself, without request id and kind and without RetryInfo, so that no client repeats it: a message
- * over the body limit, compressed or decompressed (RESOURCE_EXHAUSTED; the decompressor stops there), one that cannot be
- * decompressed (INTERNAL), an encoding other than gzip and deflate and a method that is not served (UNIMPLEMENTED). A call whose
+ * over the body limit as it is sent (RESOURCE_EXHAUSTED), an encoding that is none of ENCODINGS and a method that is not served
+ * (UNIMPLEMENTED). The first two are counted as payload_too_large and unsupported_content_encoding. A call whose
  * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
  */
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js'
+import { Metadata, Server, ServerCredentials, logVerbosity, setLogVerbosity, status } from '@grpc/grpc-js'
 import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { AcceptGate } from '../../http/accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from '../../http/limits.ts'
@@ -35,10 +37,10 @@ import type { Ingest, IngestClient } from '../ingest/ingest.ts'
 import { ENCODINGS } from '../ingest/messages.ts'
 import { bodyTimedOut, exportResponse } from '../replies.ts'
 import { REFUSALS, refusal } from '../refusals.ts'
-import type { Refusal } from '../refusals.ts'
+import type { Refusal, RefusalKind } from '../refusals.ts'
 import { encodeRpcStatus } from '../rpc-status.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
-import { EXPORT_METHODS, onMessageBytes } from './export-methods.ts'
+import { EXPORT_METHODS, keepCompressed, onLibraryStatus, onMessageBytes } from './export-methods.ts'
 
 export interface GrpcParts {
   readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
@@ -65,7 +67,12 @@ const STREAMS_PER_CONNECTION = 2048
 const PING_EVERY_MS = 60_000
 const PING_ANSWER_MS = 20_000
 
-const IDENTITY = ENCODINGS.indexOf('identity')
+/** Of refusals that the library makes by itself. */
+const LIBRARY_REFUSALS: ReadonlyMap<number, RefusalKind> = new Map([
+  [status.RESOURCE_EXHAUSTED, 'payload_too_large'],
+  [status.UNIMPLEMENTED, 'unsupported_content_encoding'],
+  [status.INTERNAL, 'malformed_batch'],
+])
 
 export class GrpcFront {
   readonly host: string
@@ -186,8 +193,16 @@ class Exports {
     this.#parts = parts
   }
 
-  begin(call: ExportCall, reply: Reply): void {
-    const { policy, ingest } = this.#parts
+  begin(call: ExportCall, answer: Reply): void {
+    const { policy, ingest, counters } = this.#parts
+    const answering = onLibraryStatus(call, (code) => {
+      const kind = LIBRARY_REFUSALS.get(code)
+      if (kind !== undefined) counters.refused(kind)
+    })
+    const reply: Reply = (...outcome) => {
+      answering()
+      answer(...outcome)
+    }
     const requestId = this.#ids.of(textOf(call.metadata, REQUEST_ID_HEADER))
     const caller = identifyCaller(
       policy(),
@@ -205,6 +220,7 @@ class Exports {
     const { ingest, clock } = this.#parts
     const served = this.#served
     const waited = this.#waited
+    const encodingOf = keepCompressed(call, ENCODINGS) // G6
     let message: Buffer | null = null
     let receiving = true
     let heldBytes = 0
@@ -247,7 +263,7 @@ class Exports {
       if (!receiving) return
       if (message) {
         endReceiving()
-        this.#submit(message, call, reply, requestId, caller)
+        this.#submit(message, encodingOf(), call, reply, requestId, caller)
       } else {
         // A client that went away in the middle looks like this too, but then 'cancelled' follows at once.
         setImmediate(() => abandon(NOT_ONE_MESSAGE))
@@ -256,7 +272,7 @@ class Exports {
     call.on('cancelled', () => abandon(null)) // also after every answer
   }
 
-  #submit(message: Buffer, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
+  #submit(message: Buffer, encoding: number, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
     const { ingest, logger } = this.#parts
     const client: IngestClient = {
       signal: this.#signal,
@@ -270,7 +286,7 @@ class Exports {
     }
     try {
       const body = ingest.gatherer(message.byteLength)
-      if (body.add(message)) return ingest.submit(client, caller, body, IDENTITY)
+      if (body.add(message)) return ingest.submit(client, caller, body, encoding)
       ingest.giveBackPlace(caller)
       this.#refuse(
         reply,
@@ -303,6 +319,7 @@ function statusOf(refused: Refusal, requestId: string): { code: number; details:
 function metadataOf(requestId: string): Metadata {
   const metadata = new Metadata()
   metadata.set(REQUEST_ID_HEADER, requestId)
+  metadata.set('grpc-accept-encoding', ENCODINGS.join(','))
   return metadata
 }
 
