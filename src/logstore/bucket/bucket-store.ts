@@ -142,6 +142,11 @@ export class BucketStore {
     }
   }
 
+  /** Whether the bucket holds what it did when the query began. */
+  isCurrent({ snapshot }: BucketQuery): boolean {
+    return snapshot === this.#snapshot
+  }
+
   /** What was read of a bundle is damaged: it is read again, of what is in the bucket then. */
   distrust(base: number): void {
     this.#post({ kind: 'distrust', base })
@@ -195,7 +200,8 @@ export class BucketStore {
     }
     this.#problem = null
     const end = bundles.at(-1)?.end ?? 0
-    this.#snapshot = { catalog: encodeCatalog(bundles), logId, end, damaged, bundles: bundles.length }
+    const snapshot = { catalog: encodeCatalog(bundles), logId, end, damaged, bundles: bundles.length }
+    if (this.#snapshot === null || !isSame(this.#snapshot, snapshot)) this.#snapshot = snapshot
   }
 
   #fail(reason: string): void {
@@ -219,4 +225,9 @@ export class BucketStore {
       this.#refresh()
     })
   }
+}
+
+function isSame(a: BucketSnapshot, b: BucketSnapshot): boolean {
+  const isSameCatalog = Buffer.from(a.catalog).equals(Buffer.from(b.catalog))
+  return isSameCatalog && a.logId === b.logId && JSON.stringify(a.damaged) === JSON.stringify(b.damaged)
 }

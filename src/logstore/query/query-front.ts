@@ -47,7 +47,7 @@ export interface QueryParts {
   readonly policy: () => TenantPolicy
   readonly onIncident: (incident: QueryIncident) => void
   /** Queries are answered from it; null: from the log. */
-  readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'distrust'> | null
+  readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
 }
 
 /** Of the above, what a question needs. */
@@ -182,6 +182,8 @@ async function askBucket(
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     if (answer.kind === 'object_storage_read_failed') {
+      // What was removed meanwhile is neither damaged nor missing.
+      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs)
       parts.logger.warn({ reason: answer.message }, 'a query could not read the bucket')
       if (answer.incident !== null) bucket.distrust(answer.incident.base) // what it holds is not ours to repair
     }

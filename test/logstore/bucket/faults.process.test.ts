@@ -29,7 +29,8 @@ const KEY = {
   principal: 'p',
   permissions: PERMISSIONS,
 }
-const ALL = { dataset: 'orders' }
+/** A busy machine repeats reads for long. */
+const ALL = { dataset: 'orders', deadline_ms: 60_000 }
 /** The log store's clock is two hours ahead. */
 const SKEWED = 'data:text/javascript,const now=Date.now;Date.now=()=>now.call(Date)+7200000'
 
@@ -144,10 +145,10 @@ describe('a query of a bucket', () => {
   it('is refused when an object is missing, until the bundle is seen to be gone', async () => {
     const server = await scene.startReader()
     await scene.bucket.remove(`${first}/records.log`)
-    // It was listed before, or is seen to be gone already.
+    // It was listed before, or is seen to be gone already, or in between.
     const reply = await queryOf(server)
     if (reply.status !== 200)
-      assert.match(rejectionOf(reply, 502, 'object_storage_read_failed').error.message, /missing/)
+      assert.match(rejectionOf(reply, 502, 'object_storage_read_failed').error.message, /is missing|not in the bucket/)
     await untilBundles(server, 2)
     const rest = await askServer(server)(ALL)
     assert.deepEqual([rest.matched_records, rest.scanned_bundles], [6, 2])
