@@ -147,7 +147,7 @@ export const logStoreSettings = {
     min: 16 * 1024 * 1024,
     max: BYTES_MAX,
     description:
-      'Memory for what was read of the bucket. 3 bytes for each record in it keep all that says where to look',
+      'Memory for what was read of the bucket. Half of it is for what says where to look: 3 bytes for each record',
   }),
 }
 

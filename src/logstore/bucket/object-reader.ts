@@ -4,6 +4,8 @@
  * B1  a bundle is opened with one read, of all that says where to look in it; one of an older version, or with a larger head, with two or more
  * B2  requests of a query are answered in their order; when its channel closes, what is read for it alone is given up
  * B3  an object that is not the one that was listed has the bucket looked at again
+ * B4  what opens a bundle is read when the bundle is first seen, newest first, up to half of the cache: an id is then looked for in all of them
+ *     without a request
  */
 import assert from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
@@ -34,6 +36,8 @@ const LONG_READ_BYTES = 8192 * KIB
 const READS_AT_ONCE = 24
 /** Of one query: pieces that are read before they are asked for. */
 const AHEAD = 16
+/** Bundles that are opened at once before they are asked for. */
+const WARMING_AT_ONCE = 4
 /** Pieces behind one that is read in turn. */
 const SEQUENTIAL_AHEAD = 4
 
@@ -44,12 +48,15 @@ export class ObjectReader {
   readonly #counters: Float64Array
   readonly #post: (message: ObjectReaderMessage) => void
   readonly #closing = new AbortController()
+  readonly #warmBytesMax: number
   #looking: Promise<void> | null = null
+  #warming: Promise<void> = Promise.resolve()
 
   constructor(client: ObjectClient, data: ObjectReaderData, post: (message: ObjectReaderMessage) => void) {
     this.#client = client
     this.#catalog = new BucketCatalog(client, data.prefix)
     this.#ranges = new RangeCache(client, { bytesMax: data.cacheBytes, readsMax: READS_AT_ONCE })
+    this.#warmBytesMax = data.cacheBytes / 2
     this.#counters = new Float64Array(data.counters)
     this.#post = post
   }
@@ -83,13 +90,30 @@ export class ObjectReader {
 
   async #look(): Promise<void> {
     try {
-      this.#post({ kind: 'catalog', state: await this.#catalog.refresh(this.#closing.signal) })
+      const state = await this.#catalog.refresh(this.#closing.signal)
+      this.#post({ kind: 'catalog', state })
+      this.#warming = this.#warming.then(() => this.#warm(state.bundles.map(({ base }) => base)))
     } catch (error) {
       if (!(error instanceof ObjectReadError)) throw error
       this.#post({ kind: 'unreachable', reason: error.message })
     } finally {
       this.#count()
     }
+  }
+
+  /** B4. What fails here fails again when it is asked for. */
+  async #warm(bases: number[]): Promise<void> {
+    let bytes = 0
+    const warmNext = async (): Promise<void> => {
+      for (let base = bases.pop(); base !== undefined && bytes < this.#warmBytesMax; base = bases.pop()) {
+        const objects = this.#catalog.objectsOf(base)
+        if (objects === null || this.#closing.signal.aborted) continue
+        const [head] = piecesOf(objects, 'index', 0, 1)
+        bytes += head!.to - head!.from
+        await this.#get(head!, this.#closing.signal).catch(() => {})
+      }
+    }
+    await Promise.all(Array.from({ length: WARMING_AT_ONCE }, warmNext))
   }
 
   async #get(piece: Piece, signal: AbortSignal): Promise<Uint8Array> {

@@ -9,7 +9,7 @@ import { BucketCatalog } from '../../../src/logstore/bucket/bucket-catalog.ts'
 import { ObjectReadError } from '../../../src/logstore/bucket/object-client.ts'
 import type { ListedObject, ObjectClient } from '../../../src/logstore/bucket/object-client.ts'
 import { LOG_ID, TestStore } from '../../support/stored-segments.ts'
-import { fillBundles } from './support.ts'
+import { fillBundles } from './bundles.ts'
 
 const NEVER = new AbortController().signal
 

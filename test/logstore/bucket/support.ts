@@ -9,7 +9,7 @@ import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } 
 import { temporaryDirectory } from '../../support/directories.ts'
 import type { Environment } from '../../support/process.ts'
 import { TRACES } from '../../support/stored-segments.ts'
-import type { QueryResponseBody, TestStore } from '../../support/stored-segments.ts'
+import type { QueryResponseBody } from '../../support/stored-segments.ts'
 import type { LogStoreServer, Reply } from '../../support/logstore.ts'
 import { eventually } from '../../support/waiting.ts'
 
@@ -73,21 +73,6 @@ export class BucketCopy {
   }
 }
 
-/** Records of two datasets in sealed bundles; the last of them holds `last` alone. */
-export function fillBundles(store: TestStore, bundles: number, batches = 3): void {
-  for (let bundle = 0; bundle < bundles; bundle++) {
-    for (let batch = 0; batch < batches; batch++) {
-      const number = bundle * batches + batch
-      store.add('local', [
-        { dataset: 'orders', time: BigInt(1000 + number), trace: TRACES[number % 3]!, text: `order ${number}` },
-        { dataset: 'payments', time: BigInt(5000 - number), trace: null, text: `payment ${number}` },
-      ])
-    }
-    store.seal()
-  }
-  store.publish()
-}
-
 /** What users ask; the same of the bundles on disk and in the bucket must be the same. */
 export const QUESTIONS: readonly object[] = [
   { dataset: 'orders' },
@@ -113,13 +98,16 @@ export async function pagesOf(
   }
 }
 
+/** A busy machine answers late. */
+const PATIENT = { deadline_ms: 60_000 }
+
 export const askServer =
   (server: LogStoreServer) =>
   async (body: object): Promise<QueryResponseBody> =>
-    (await server.request('/v1/query', JSON.stringify(body))).ok() as QueryResponseBody // compared with the engine's
+    (await queryOf(server, body)).ok() as QueryResponseBody // compared with the engine's
 
 export const queryOf = (server: LogStoreServer, body: object = { dataset: 'orders' }): Promise<Reply> =>
-  server.request('/v1/query', JSON.stringify(body))
+  server.request('/v1/query', JSON.stringify({ ...PATIENT, ...body }))
 
 /** A number at /metrics. */
 export async function metricOf(server: LogStoreServer, name: string): Promise<number> {
