@@ -16,6 +16,7 @@ import { nodeFiles } from '../src/log/node-files.ts'
 import { segmentName } from '../src/log/segment-format.ts'
 import { ActiveIndex } from '../src/logstore/index/active-index.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
+import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { IndexBuilder } from '../src/logstore/index/builder.ts'
 import { INDEX_NAME } from '../src/logstore/index/index-file.ts'
 import { bundleOf } from '../src/logstore/index/manifest.ts'
@@ -95,7 +96,8 @@ for (let bundle = 0; bundle < BUNDLES; bundle++) {
 const NO_DEADLINE = new Deadline(Infinity, () => 0)
 const EVERYTHING: QueryFilter = { recordId: null, traceId: null, startTime: null, endTime: null }
 const timeAt = (share: number): bigint => FIRST_TIME + BigInt(Math.floor(share * BUNDLES * RECORDS * NS_PER_RECORD))
-const newBundles = (): OpenBundles => new OpenBundles(nodeFiles, directory, new BlockCache(64 << 20))
+const newBundles = (): OpenBundles =>
+  new OpenBundles(new LocalSegmentFiles(nodeFiles, directory), new BlockCache(64 << 20))
 
 /** What the engine does before it reads records; returns how many match. */
 function search(bundles: OpenBundles, filter: QueryFilter): number {

@@ -7,7 +7,7 @@
  *   resources  ranges of itself, schema URL; tenant     one entry per ResourceLogs or ResourceSpans that has records
  *              claim, dataset
  *
- * B1  recordCount counts every record that was scanned; only the first RECORDS_PER_BATCH_MAX are described. A batch over the
+ * B1  recordCount counts every record that was scanned; only the first `capacity` are described. A batch over the
  *     limit is still validated to its end, so that "too large" is never said of a malformed batch.
  * B2  the groups and resources described are those of described records, each numbered in batch order.
  * B3  a range is [start, end) in the scanned bytes. Protobuf: the content of a message, without tag and length. JSON: the text
@@ -15,9 +15,10 @@
  *     and where a schema URL is absent or empty; what is present never starts at 0.
  * B4  time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
  * B5  traceWords holds the 16 bytes of the trace id as four big-endian words; all zero says absent or invalid.
+ * B6  a lenient batch leaves out records that are malformed and counts them; what is wrong around records is wrong with the batch.
  */
 
-/** OTLP batch size limit; a larger batch is refused whole. */
+/** What one frame holds. A larger batch is refused whole, or cut into several frames where the tenant's policy says so. */
 export const RECORDS_PER_BATCH_MAX = 512
 
 /** The sender's bytes are not an OTLP batch. The message says what and where, and never quotes the payload. */
@@ -44,38 +45,76 @@ export interface ResourceIdentity {
 export const NO_IDENTITY: ResourceIdentity = { tenantClaim: null, tenantConflict: false, dataset: null }
 
 export class OtlpBatch {
+  /** How many records, groups and resources have room. */
+  readonly capacity: number
+  /** B6 */
+  isLenient = false
+  rejectedCount = 0
+  /** What is wrong with the first of them. */
+  rejectedBecause = ''
+
   recordCount = 0
-  readonly recordStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly recordEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly recordGroup = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  readonly timeHigh = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly timeLow = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly traceWords = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
+  readonly recordStart: Uint32Array
+  readonly recordEnd: Uint32Array
+  readonly recordGroup: Uint16Array
+  readonly timeHigh: Uint32Array
+  readonly timeLow: Uint32Array
+  readonly traceWords: Uint32Array
 
   groupCount = 0
-  readonly groupResource = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  readonly groupScopeStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly groupScopeEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly groupSchemaUrlStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly groupSchemaUrlEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  readonly groupResource: Uint16Array
+  readonly groupScopeStart: Uint32Array
+  readonly groupScopeEnd: Uint32Array
+  readonly groupSchemaUrlStart: Uint32Array
+  readonly groupSchemaUrlEnd: Uint32Array
 
   /** Of groups and resources together: those that are present. */
   schemaUrlCount = 0
 
   resourceCount = 0
-  readonly resourceStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly resourceEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly resourceSchemaUrlStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly resourceSchemaUrlEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly resourceTenantClaim: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
-  readonly resourceTenantConflict: boolean[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => false)
-  readonly resourceDataset: (string | null)[] = Array.from({ length: RECORDS_PER_BATCH_MAX }, () => null)
+  readonly resourceStart: Uint32Array
+  readonly resourceEnd: Uint32Array
+  readonly resourceSchemaUrlStart: Uint32Array
+  readonly resourceSchemaUrlEnd: Uint32Array
+  readonly resourceTenantClaim: (string | null)[]
+  readonly resourceTenantConflict: boolean[]
+  readonly resourceDataset: (string | null)[]
+
+  constructor(capacity: number = RECORDS_PER_BATCH_MAX) {
+    this.capacity = capacity
+    this.recordStart = new Uint32Array(capacity)
+    this.recordEnd = new Uint32Array(capacity)
+    this.recordGroup = new Uint16Array(capacity)
+    this.timeHigh = new Uint32Array(capacity)
+    this.timeLow = new Uint32Array(capacity)
+    this.traceWords = new Uint32Array(4 * capacity)
+    this.groupResource = new Uint16Array(capacity)
+    this.groupScopeStart = new Uint32Array(capacity)
+    this.groupScopeEnd = new Uint32Array(capacity)
+    this.groupSchemaUrlStart = new Uint32Array(capacity)
+    this.groupSchemaUrlEnd = new Uint32Array(capacity)
+    this.resourceStart = new Uint32Array(capacity)
+    this.resourceEnd = new Uint32Array(capacity)
+    this.resourceSchemaUrlStart = new Uint32Array(capacity)
+    this.resourceSchemaUrlEnd = new Uint32Array(capacity)
+    this.resourceTenantClaim = Array.from({ length: capacity }, () => null)
+    this.resourceDataset = Array.from({ length: capacity }, () => null)
+    this.resourceTenantConflict = Array.from({ length: capacity }, () => false)
+  }
 
   reset(): void {
     this.recordCount = 0
     this.groupCount = 0
     this.resourceCount = 0
     this.schemaUrlCount = 0
+    this.rejectedCount = 0
+    this.rejectedBecause = ''
+  }
+
+  /** Called by a scanner of a lenient batch (B6). @throws what is no fault of the record's */
+  reject(error: unknown): void {
+    if (!(error instanceof MalformedBatchError)) throw error
+    if (this.rejectedCount++ === 0) this.rejectedBecause = error.message
   }
 
   /** Called by a scanner at the end of a ScopeLogs or ScopeSpans whose records were described. */

@@ -35,7 +35,7 @@ import {
   uint64High,
   uint64Low,
 } from './otlp-json-values.ts'
-import { IdentityReader, NO_IDENTITY, OtlpBatch, RECORDS_PER_BATCH_MAX } from './otlp-batch.ts'
+import { IdentityReader, NO_IDENTITY, OtlpBatch } from './otlp-batch.ts'
 import type { ResourceIdentity } from './otlp-batch.ts'
 
 const RESOURCE_LOGS = keyNumber('resourceLogs')
@@ -222,7 +222,7 @@ function scanScopeGroup(at: number, depth: number): number {
     const valueAt = cursor
     if (key === signal.records) {
       listed = once(listed, valueAt)
-      at = scanList(valueAt, depth, signal.scanRecord)
+      at = scanList(valueAt, depth, batch.isLenient ? scanOrReject : signal.scanRecord)
     } else if (key === SCOPE) {
       at = scanObjectField(valueAt, depth, scanScope)
       const present = !isNull(valueAt)
@@ -234,10 +234,21 @@ function scanScopeGroup(at: number, depth: number): number {
       schemaUrlEnd = urlEnd
     } else at = skipValue(valueAt, depth)
   }
-  if (batch.recordCount > recordsBefore && recordsBefore < RECORDS_PER_BATCH_MAX) {
+  if (batch.recordCount > recordsBefore && recordsBefore < batch.capacity) {
     batch.addGroup(scopeStart, scopeEnd, schemaUrlStart, schemaUrlEnd)
   }
   return cursor
+}
+
+/** What is no JSON at all is wrong with the batch. */
+function scanOrReject(start: number, depth: number): number {
+  const end = skipValue(start, depth - 1)
+  try {
+    signal.scanRecord(start, depth)
+  } catch (error) {
+    batch.reject(error)
+  }
+  return end
 }
 
 /** Leaves its range in `urlStart` and `urlEnd`. */
@@ -345,7 +356,7 @@ function isZero(from: number, words: number): boolean {
 
 function describe(start: number, end: number, timeHigh: number, timeLow: number): void {
   const record = batch.recordCount++
-  if (record >= RECORDS_PER_BATCH_MAX) return
+  if (record >= batch.capacity) return
   batch.recordStart[record] = textOffset + start
   batch.recordEnd[record] = textOffset + end
   batch.recordGroup[record] = batch.groupCount

@@ -12,7 +12,7 @@
  *     refused: the format would have the two merged, and what is described is one message as it was sent.
  * P3  a log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
  */
-import { IdentityReader, NO_IDENTITY, RECORDS_PER_BATCH_MAX, ResourceCache } from './otlp-batch.ts'
+import { IdentityReader, NO_IDENTITY, ResourceCache } from './otlp-batch.ts'
 import type { OtlpBatch, ResourceIdentity } from './otlp-batch.ts'
 import {
   RECORD_DEPTH,
@@ -133,9 +133,12 @@ function scanScopeGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpB
         break
       case 0x12: {
         const recordEnd = contentEnd(bytes, at, end)
-        scanRecord(bytes, cursor, recordEnd, batch)
-        batch.recordCount++
         at = recordEnd
+        if (batch.isLenient) scanOrReject(bytes, cursor, recordEnd, batch, scanRecord)
+        else {
+          scanRecord(bytes, cursor, recordEnd, batch)
+          batch.recordCount++
+        }
         break
       }
       case 0x1a:
@@ -147,8 +150,17 @@ function scanScopeGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpB
         at = skipField(bytes, at, end, tag, 2)
     }
   }
-  if (batch.recordCount === recordsBefore || recordsBefore >= RECORDS_PER_BATCH_MAX) return
+  if (batch.recordCount === recordsBefore || recordsBefore >= batch.capacity) return
   batch.addGroup(scopeStart, scopeEnd, schemaUrlStart, schemaUrlEnd)
+}
+
+function scanOrReject(bytes: Uint8Array, start: number, end: number, batch: OtlpBatch, scanRecord: ScanRecord): void {
+  try {
+    scanRecord(bytes, start, end, batch)
+    batch.recordCount++
+  } catch (error) {
+    batch.reject(error)
+  }
 }
 
 function scanLogRecord(bytes: Uint8Array, start: number, end: number, batch: OtlpBatch): void {
@@ -200,7 +212,7 @@ function scanLogRecord(bytes: Uint8Array, start: number, end: number, batch: Otl
     }
   }
   if (timeAt < 0 || isZero(bytes, timeAt, 8)) timeAt = observedAt
-  if (batch.recordCount < RECORDS_PER_BATCH_MAX) describe(bytes, start, end, batch, timeAt, traceAt)
+  if (batch.recordCount < batch.capacity) describe(bytes, start, end, batch, timeAt, traceAt)
 }
 
 function scanSpan(bytes: Uint8Array, start: number, end: number, batch: OtlpBatch): void {
@@ -267,7 +279,7 @@ function scanSpan(bytes: Uint8Array, start: number, end: number, batch: OtlpBatc
   }
   if (traceAt < 0 || isZero(bytes, traceAt, 16)) malformed('span without a valid trace id', start)
   if (spanAt < 0 || isZero(bytes, spanAt, 8)) malformed('span without a valid span id', start)
-  if (batch.recordCount < RECORDS_PER_BATCH_MAX) describe(bytes, start, end, batch, timeAt, traceAt)
+  if (batch.recordCount < batch.capacity) describe(bytes, start, end, batch, timeAt, traceAt)
 }
 
 /** Fills the entry of the record; timeAt and traceAt are where its time and trace id are, or -1. */

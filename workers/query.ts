@@ -1,24 +1,31 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
+import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
+import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/query/task.ts'
 
-const BLOCK_CACHE_BYTES = 64 * 1024 * 1024
-const BATCH_CACHE_BYTES = 64 * 1024 * 1024
+const MIB = 1024 * 1024
+/** There are more threads when they wait for a bucket, and behind them is a cache that they share. */
+const CACHES = { local: { blocks: 64 * MIB, batches: 64 * MIB }, remote: { blocks: 16 * MIB, batches: 16 * MIB } }
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
-const bundles = new OpenBundles(nodeFiles, segmentsDirectory, new BlockCache(BLOCK_CACHE_BYTES))
-const frames = new FrameReader(bundles, BATCH_CACHE_BYTES)
+const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
+const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
+const caches = remote === null ? CACHES.local : CACHES.remote
+const bundles = new OpenBundles(files, new BlockCache(caches.blocks))
+const frames = new FrameReader(bundles, caches.batches)
 const engine = new QueryEngine({ bundles, frames, nowMs: processNowMs })
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
 export default function run(task: QueryTask): QueryAnswer | ReturnType<typeof move> {
-  const answer = engine.run(task)
+  const answer =
+    remote === null ? engine.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => engine.run(task))
   if (answer.kind !== 'ok') return answer
   return move({ [transferableSymbol]: [answer.body.buffer], [valueSymbol]: answer })
 }

@@ -37,6 +37,8 @@ import type { TlsConfig } from './tls.ts'
 
 const COUNT_MAX = 1_000_000_000
 const BYTES_MAX = 2 ** 49
+/** Also old names, and those of other stores. */
+const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/
 
 export const logStoreSettings = {
   LOGSTORE_BIND_ADDRESS: bindAddress({
@@ -130,12 +132,28 @@ export const logStoreSettings = {
     description: '`s3`: queries read bundles from an object-storage bucket; anything else: from the data directory',
   }),
   LOGSTORE_QUERY_S3_BUCKET: optional(text({ description: 'Bucket for query reads; required with the store `s3`' })),
-  LOGSTORE_QUERY_S3_PREFIX: text({ default: '', description: 'Key prefix in the bucket' }),
+  LOGSTORE_QUERY_S3_PREFIX: text({
+    default: '',
+    description: 'Key prefix below which the bundles are; a slash at its end may be left out',
+  }),
   LOGSTORE_QUERY_S3_REGION: optional(
     nonEmptyWhenSupplied(text({ description: 'Region; unset: the AWS SDK’s own choice. Not empty when supplied' })),
   ),
   LOGSTORE_QUERY_S3_ENDPOINT: optional(httpUrl({ description: 'Endpoint URL of an S3-compatible store; unset: AWS' })),
   LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: flag({ default: '0', description: '1: path-style addressing of the bucket' }),
+  LOGSTORE_QUERY_S3_REFRESH_SECONDS: integer({
+    default: '30',
+    min: 1,
+    max: 86_400,
+    description: 'How often the bucket is listed for bundles that arrived',
+  }),
+  LOGSTORE_QUERY_S3_CACHE_BYTES: integer({
+    default: String(256 * 1024 * 1024),
+    min: 16 * 1024 * 1024,
+    max: BYTES_MAX,
+    description:
+      'Memory for what was read of the bucket. Half of it is for what says where to look: 3 bytes for each record',
+  }),
 }
 
 export interface LogStoreConfig {
@@ -176,6 +194,8 @@ interface S3QueryStore {
   readonly region: string | null
   readonly endpoint: string | null
   readonly forcePathStyle: boolean
+  readonly refreshSeconds: number
+  readonly cacheBytes: number
 }
 
 export const LOGSTORE_TLS_NAMES = {
@@ -209,6 +229,16 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   )
   if (settings.LOGSTORE_QUERY_STORE === 's3' && settings.LOGSTORE_QUERY_S3_BUCKET === null) {
     problems.add('LOGSTORE_QUERY_S3_BUCKET', 'must name a bucket, as LOGSTORE_QUERY_STORE is s3')
+  }
+  const bucket = settings.LOGSTORE_QUERY_S3_BUCKET
+  if (bucket !== null && !BUCKET_NAME.test(bucket)) {
+    problems.add(
+      'LOGSTORE_QUERY_S3_BUCKET',
+      'must be the name of a bucket: letters, digits, dots, hyphens and underscores',
+    )
+  }
+  if (settings.LOGSTORE_QUERY_S3_PREFIX.startsWith('/')) {
+    problems.add('LOGSTORE_QUERY_S3_PREFIX', 'must not begin with a slash: no key that tools make does')
   }
   problems.throwIfAny()
   return Object.freeze({
@@ -290,9 +320,11 @@ function queryStoreOf(settings: Settings): LogStoreConfig['queryStore'] {
   return Object.freeze({
     kind: 's3',
     bucket,
-    prefix: settings.LOGSTORE_QUERY_S3_PREFIX,
+    prefix: settings.LOGSTORE_QUERY_S3_PREFIX.replace(/([^/])$/, '$1/'),
     region: settings.LOGSTORE_QUERY_S3_REGION,
     endpoint: settings.LOGSTORE_QUERY_S3_ENDPOINT,
     forcePathStyle: settings.LOGSTORE_QUERY_S3_FORCE_PATH_STYLE,
+    refreshSeconds: settings.LOGSTORE_QUERY_S3_REFRESH_SECONDS,
+    cacheBytes: settings.LOGSTORE_QUERY_S3_CACHE_BYTES,
   })
 }

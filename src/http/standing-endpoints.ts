@@ -48,7 +48,9 @@ const ReadyReply = Type.Object({
   status: Type.String({ description: 'ok, degraded: it answers, and somebody has to act; unavailable: it does not' }),
   reasons: Type.Array(
     Type.Object({
-      kind: Type.String({ description: 'replica_lost, damage, read_errors or, of what is unavailable, problem' }),
+      kind: Type.String({
+        description: 'replica_lost, damage, read_errors, query_store or, of what is unavailable, problem',
+      }),
       reason: Type.String(),
       action: Type.Optional(Type.String({ description: 'what to do about it' })),
       since: Type.Optional(Type.String({ description: 'when it was first seen, RFC 3339' })),

@@ -26,7 +26,10 @@ export const incidentIdOf = ({ from }: QuarantineIncident): string => `inc-${fro
 /** What is known about a segment; 'unreadable' when the list itself is damaged: the segment has to be read through. */
 export function readQuarantine(files: Files, segmentDirectory: string): readonly DamagedRange[] | 'unreadable' {
   const bytes = readWhole(files, `${segmentDirectory}/${QUARANTINE_NAME}`)
-  if (bytes === null) return []
+  return bytes === null ? [] : decodeQuarantine(bytes)
+}
+
+export function decodeQuarantine(bytes: Buffer): readonly DamagedRange[] | 'unreadable' {
   const decoded = decodeCheckedJson(bytes)
   return decoded === null ? 'unreadable' : (decoded.content as DamagedRange[]) // the checksum says we wrote it
 }

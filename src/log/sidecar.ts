@@ -68,12 +68,20 @@ export function publishSidecars(
 export function readManifest(files: Files, segmentDirectory: string): ManifestRead {
   const bytes = readWhole(files, `${segmentDirectory}/${MANIFEST_NAME}`)
   if (bytes === null) return { kind: 'absent' }
+  return decodeManifest(bytes, (name) => sizeOf(files, `${segmentDirectory}/${name}`))
+}
+
+/** As `readManifest`, of a manifest's bytes, wherever it and the files it names are. */
+export function decodeManifest(
+  bytes: Buffer,
+  sizeOfFile: (name: string) => number,
+): Exclude<ManifestRead, { kind: 'absent' }> {
   const decoded = decodeCheckedJson(bytes)
   if (decoded === null) return { kind: 'bad', reason: 'the manifest fails its checksum' }
   const manifest = decoded.content as Manifest // the checksum says we wrote it
   if (manifest.version !== MANIFEST_VERSION) return { kind: 'bad', reason: `manifest version ${manifest.version}` }
   for (const { name, bytes: expected } of manifest.files) {
-    const have = sizeOf(files, `${segmentDirectory}/${name}`)
+    const have = sizeOfFile(name)
     if (have !== expected) return { kind: 'bad', reason: `${name} has ${have} bytes instead of ${expected}` }
   }
   return { kind: 'manifest', manifest }

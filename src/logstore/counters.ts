@@ -16,11 +16,15 @@ export class IngestCounters extends Refusals {
   acceptedBytes = 0
   /** Accepted records whose id was stored before: kept once. */
   collapsedRecords = 0
-  accepted(records: number, bytes: number, collapsed: number): void {
+  /** Malformed records that were dropped from accepted batches. */
+  rejectedRecords = 0
+
+  accepted(records: number, bytes: number, collapsed: number, rejected: number): void {
     this.acceptedBatches++
     this.acceptedRecords += records
     this.acceptedBytes += bytes
     this.collapsedRecords += collapsed
+    this.rejectedRecords += rejected
   }
 }
 

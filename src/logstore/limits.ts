@@ -19,8 +19,13 @@ export const PARTITION_NAMES_BYTES = 4 * MIB
 /** Indexes in memory: one active, two being sealed, one held by a slow query. More than that, and ingest waits. */
 export const SEGMENT_INDEXES = 4
 
-/** How many of the newest bundles are asked whether they hold a record already: with what is not sealed yet, the idempotency window. */
+/**
+ * The newest bundles are asked whether they hold a batch already, and more of them while they were received in the last 15 minutes: with what is
+ * not sealed yet, the idempotency window. The bound is on what the decode lane keeps open.
+ */
 export const IDEMPOTENCY_BUNDLES = 64
+export const IDEMPOTENCY_SECONDS = 900
+export const IDEMPOTENCY_BUNDLES_MAX = 1024
 /** Membership filters and id tables of those bundles, in the decode lane. */
 export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
 
@@ -37,6 +42,8 @@ export const BATCH_HEAD_BYTES_MAX = MIB
 /** A query is a few hundred bytes; a cursor in it some more. */
 export const QUERY_BODY_BYTES_MAX = 64 * KIB
 export const QUERY_THREADS = 2
+/** Of a bucket: most of the time they wait for it. */
+export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256
 /** Sealed segments that wait for their sidecar. */
@@ -47,6 +54,8 @@ export const TENANT_WINDOW_SECONDS_DEFAULT = 60
 export const TENANT_RECORDS_DEFAULT = 10_000
 export const TENANT_BYTES_DEFAULT = 16 * MIB
 export const TENANT_REQUESTS_DEFAULT = 16
+/** What a policy may allow in one batch: what OpenTelemetry's Collector sends by default. */
+export const TENANT_BATCH_RECORDS_MAX = 8192
 
 assert(2 * RECORDS_PER_BATCH_MAX <= SEGMENT_ENTRIES_MAX)
 // One batch may bring as many new partitions as it has records.

@@ -4,7 +4,7 @@
  * It opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
-import { StoreError } from '../errors.ts'
+import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { readTls } from '../config/tls.ts'
@@ -30,6 +30,7 @@ import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
+import { BucketStore } from './bucket/bucket-store.ts'
 import { openBundles } from './bundles.ts'
 import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
@@ -37,19 +38,21 @@ import { DatasetCounts } from './ingest/dataset-counts.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { SegmentIndexes } from './index/segment-indexes.ts'
+import { windowLength } from './ingest/seen-records.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
 import {
   ARENA_BYTES_MIN,
   ARENA_LARGEST_BODIES,
   BATCH_HEAD_BYTES_MAX,
-  IDEMPOTENCY_BUNDLES,
   INDEX_QUEUE_MAX,
   LOG_RING_BYTES_MIN,
   QUERY_QUEUE_MAX,
   QUERY_THREADS,
+  REMOTE_QUERY_THREADS,
   SEGMENT_ENTRIES_MAX,
 } from './limits.ts'
 import { logStoreMetrics } from './metrics.ts'
+import { TENANT_HEADER } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData } from './query/task.ts'
@@ -94,13 +97,6 @@ export interface LogStore {
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
-  if (config.queryStore.kind === 's3') {
-    throw new StoreError(
-      'invalid',
-      'query_store_unavailable',
-      'LOGSTORE_QUERY_STORE: the store s3 is not part of this version',
-    )
-  }
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
   const running = new Lifecycle()
@@ -200,7 +196,10 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     registry,
     logger,
     policy,
-    bundlePlaces: () => registry.bundles.slice(-IDEMPOTENCY_BUNDLES).map((bundle) => placeOf(log, bundle)),
+    bundlePlaces: () => {
+      const { bundles } = registry
+      return bundles.slice(bundles.length - windowLength(bundles)).map((bundle) => placeOf(log, bundle))
+    },
     common: {
       arena: arena.shared,
       indexes: indexes.handle,
@@ -251,21 +250,29 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
 
 interface QuerySide {
   readonly queries: QueryFront
+  readonly bucket: BucketStore | null
   readonly counters: QueryCounters
 }
 
 async function openQueries(
-  { config, running, policies, logger, readErrors }: Context,
+  { config, running, policies, logger, clock, readErrors }: Context,
   storage: Storage,
 ): Promise<QuerySide> {
   const { log, registry, repair } = storage
-  const workerData: QueryWorkerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}` }
+  const { queryStore } = config
+  const bucket =
+    queryStore.kind === 's3'
+      ? await running.open(() => BucketStore.open({ settings: queryStore, logger, clock }))
+      : null
+  const workerData: QueryWorkerData = {
+    segmentsDirectory: bucket === null ? `${config.dataDirectory}/${SEGMENTS_NAME}` : null,
+  }
   const jobs = await running.open(
     () =>
       new JobPool<QueryTask, QueryAnswer>({
         name: 'logstore query',
         filename: new URL('../../workers/query.ts', import.meta.url),
-        threads: QUERY_THREADS,
+        threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,
         queueMax: QUERY_QUEUE_MAX,
         workerData,
       }),
@@ -281,8 +288,9 @@ async function openQueries(
     readErrors,
     policy: () => policies.policy,
     onIncident: repair,
+    bucket,
   })
-  return { queries, counters }
+  return { queries, bucket, counters }
 }
 
 async function openFronts(
@@ -306,10 +314,13 @@ async function openFronts(
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
   const requests = new RequestMetrics()
+  const { bucket } = querySide
+  health.addDegradations(() => bucket?.degradations() ?? [])
   const metrics = logStoreMetrics({
     ...storage,
     ...ingestSide,
     queryCounters: querySide.counters,
+    bucket,
     acceptGate,
     health,
     readErrors,
@@ -358,6 +369,7 @@ async function openFronts(
         return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts, material)
       })
     : null
+  logger.info({ tenants: policies.policy.tenants.length }, WHAT_EXPORTERS_SEND)
   return {
     http: hostPort(server),
     grpc: grpc ? hostPort(grpc) : null,
@@ -373,6 +385,8 @@ async function openFronts(
     close: (options) => running.close(options),
   }
 }
+
+const WHAT_EXPORTERS_SEND = `an exporter sends the header ${TENANT_HEADER} with its tenant, authorization: Bearer <token>, the resource attribute tenant_id with the same tenant, and at most ${RECORDS_PER_BATCH_MAX} records a batch; the tenant's policy may allow more, see docs/collector.md`
 
 const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)
 

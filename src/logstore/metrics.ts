@@ -9,6 +9,7 @@ import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import type { RequestMetrics } from '../observability/request-metrics.ts'
 import type { Arena } from '../pipeline/arena.ts'
+import type { BucketStore } from './bucket/bucket-store.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
 import type { DatasetCount, DatasetCounts } from './ingest/dataset-counts.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
@@ -25,6 +26,8 @@ export interface MetricSources {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
   readonly arena: Arena
+  /** That queries are answered from. */
+  readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
   readonly acceptGate: AcceptGate
   readonly health: Pick<Health, 'degradations'>
   readonly readErrors: ReadErrors
@@ -50,6 +53,11 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     'ingest_collapsed_records',
     'Acknowledged records whose id was stored before: kept once',
     () => counters.collapsedRecords,
+  )
+  counter(
+    'ingest_rejected_records',
+    'Malformed records dropped from acknowledged batches, and told as partial success',
+    () => counters.rejectedRecords,
   )
   metrics.counterBy(
     { name: 'logstore_ingest_refusals', help: 'Ingest requests refused' },
@@ -104,6 +112,13 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   )
   requests.register(metrics, 'logstore')
   processMetrics.register(metrics)
+  const { bucket } = sources
+  if (bucket !== null) {
+    gauge('query_s3_bundles', 'Bundles in the bucket that queries read', () => bucket.bundles)
+    counter('query_s3_requests', 'Requests to the object store', () => bucket.requests)
+    counter('query_s3_bytes', 'Bytes read from the bucket', () => bucket.bytesRead)
+    counter('query_s3_failures', 'Reads of the bucket that failed for good', () => bucket.failures)
+  }
   return metrics
 }
 

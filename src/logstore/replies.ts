@@ -1,4 +1,5 @@
 /** The bodies of the log store's answers. */
+import protobuf from 'protobufjs'
 import { Type } from 'typebox'
 import type { TString } from 'typebox'
 import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
@@ -18,6 +19,10 @@ const ingestReplyOf = (recordId: TString) =>
     accepted_records: Type.Integer({ description: 'records of the batch' }),
     duplicate_records: Type.Integer({ description: 'of these, records that were stored before and are kept once' }),
     record_ids: Type.Array(recordId, { description: 'one id per record, in batch order' }),
+    rejected_records: Type.Optional(
+      Type.Integer({ description: 'malformed records that were dropped, where the policy of the tenant has it so' }),
+    ),
+    error_message: Type.Optional(Type.String({ description: 'what was wrong with the first of them' })),
   })
 
 export const IngestReply = ingestReplyOf(Type.String({ pattern: '^logstore_[0-9a-f]{32}$' }))
@@ -32,19 +37,45 @@ const UnescapedId = Type.String({ format: 'unsafe' })
 const stringifyIngest = serializer(ingestReplyOf(UnescapedId), ['unsafe'])
 const stringifyRejection = serializer(RejectionReply)
 
-/**
- * @param ids  16 bytes a record, in batch order
- */
-export function ingestReply(signal: 'log' | 'trace', duplicates: number, ids: Buffer): string {
+/** What became of a batch that was accepted. */
+interface AcceptedBatch {
+  /** Records that were stored before. */
+  readonly collapsed: number
+  /** 16 bytes a record, in batch order. */
+  readonly ids: Buffer
+  readonly rejected: number
+  readonly rejectedBecause: string
+}
+
+export function ingestReply(
+  signal: 'log' | 'trace',
+  { collapsed, ids, rejected, rejectedBecause }: AcceptedBatch,
+): string {
   const hex = ids.toString('hex')
   const recordIds = Array.from({ length: ids.byteLength / 16 }, (_, i) => `logstore_${hex.slice(32 * i, 32 * i + 32)}`)
   return stringifyIngest({
     status: 'accepted',
     signal,
     accepted_records: recordIds.length,
-    duplicate_records: duplicates,
+    duplicate_records: collapsed,
     record_ids: recordIds,
+    ...(rejected > 0 && { rejected_records: rejected, error_message: rejectedBecause }),
   })
+}
+
+/** Full success is told by leaving `partial_success` out. */
+const EMPTY_EXPORT_RESPONSE = Buffer.alloc(0)
+
+/** ExportLogsServiceResponse and ExportTraceServiceResponse are the same on the wire. */
+export function exportResponse({
+  rejected,
+  rejectedBecause,
+}: Pick<AcceptedBatch, 'rejected' | 'rejectedBecause'>): Buffer {
+  if (rejected === 0) return EMPTY_EXPORT_RESPONSE
+  const writer = protobuf.Writer.create()
+  // partial_success = 1, in it rejected_log_records or rejected_spans = 1 and error_message = 2
+  writer.uint32(0x0a).fork().uint32(0x08).uint32(rejected).uint32(0x12).string(rejectedBecause).ldelim()
+  return Buffer.from(writer.finish())
 }
 
 /** OTLP clients repeat what was refused as `concurrency_exceeded`, and nothing else is wrong with a body that was given up for another one. */

@@ -20,6 +20,11 @@ export interface PolicyTenant {
     readonly bytes?: number | null
     readonly concurrent_requests?: number | null
   }
+  readonly tenant_claim?: 'required' | 'optional'
+  readonly max_records_per_batch?: number
+  readonly partial_success?: boolean
+  readonly smooth_quota?: boolean
+  readonly deduplication?: 'batches' | 'records'
 }
 
 /** A tenant of the policy file with one token. */

@@ -31,6 +31,7 @@ import {
   writeBatchHead,
 } from '../../src/logstore/batch-frame.ts'
 import { BlockCache } from '../../src/logstore/index/block-cache.ts'
+import { LocalSegmentFiles } from '../../src/logstore/index/segment-files.ts'
 import { IndexBuilder } from '../../src/logstore/index/builder.ts'
 import { indexSegment } from '../../src/logstore/index/publish.ts'
 import type { Bundle } from '../../src/logstore/index/manifest.ts'
@@ -127,14 +128,14 @@ export class TestStore {
 
   constructor() {
     this.directory = mkdtempSync(join(tmpdir(), 'trilog-query-'))
-    this.#bundles = new OpenBundles(this.#files, this.directory, new BlockCache(1 << 20))
+    this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
     this.#engine = this.#newEngine()
   }
 
   /** A query thread that was replaced: nothing cached, nothing open. */
   restart(): void {
     this.#bundles.close()
-    this.#bundles = new OpenBundles(this.#files, this.directory, new BlockCache(1 << 20))
+    this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
     this.#engine = this.#newEngine()
   }
 

@@ -11,9 +11,11 @@
  * G5  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
  *     that have a retry policy repeat no call once they have headers before its status
  *
+ * G6  a message stays as it was sent: the decode lane decompresses it, as it does bodies over HTTP
+ *
  * What the library refuses by itself, without request id and kind and without RetryInfo, so that no client repeats it: a message
- * over the body limit, compressed or decompressed (RESOURCE_EXHAUSTED; the decompressor stops there), one that cannot be
- * decompressed (INTERNAL), an encoding other than gzip and deflate and a method that is not served (UNIMPLEMENTED). A call whose
+ * over the body limit as it is sent (RESOURCE_EXHAUSTED), an encoding that is none of ENCODINGS and a method that is not served
+ * (UNIMPLEMENTED). The first two are counted as payload_too_large and unsupported_content_encoding. A call whose
  * deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
  */
 import { createServer } from 'node:net'
@@ -36,12 +38,12 @@ import type { Caller } from '../tenants/caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import type { Ingest, IngestClient } from '../ingest/ingest.ts'
 import { ENCODINGS } from '../ingest/messages.ts'
-import { bodyTimedOut } from '../replies.ts'
+import { bodyTimedOut, exportResponse } from '../replies.ts'
 import { REFUSALS, refusal } from '../refusals.ts'
-import type { Refusal } from '../refusals.ts'
+import type { Refusal, RefusalKind } from '../refusals.ts'
 import { encodeRpcStatus } from '../rpc-status.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
-import { EXPORT_METHODS, EXPORT_RESPONSE, onMessageBytes } from './export-methods.ts'
+import { EXPORT_METHODS, keepCompressed, onLibraryStatus, onMessageBytes } from './export-methods.ts'
 
 export interface GrpcParts {
   readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
@@ -72,7 +74,12 @@ const PING_ANSWER_MS = 20_000
 /** As long as an HTTP client may take for it. */
 const HANDSHAKE_MS = 10_000
 
-const IDENTITY = ENCODINGS.indexOf('identity')
+/** Of refusals that the library makes by itself. */
+const LIBRARY_REFUSALS: ReadonlyMap<number, RefusalKind> = new Map([
+  [Status.RESOURCE_EXHAUSTED, 'payload_too_large'],
+  [Status.UNIMPLEMENTED, 'unsupported_content_encoding'],
+  [Status.INTERNAL, 'malformed_batch'],
+])
 
 export class GrpcFront implements TlsListener {
   readonly host: string
@@ -229,16 +236,23 @@ class Exports {
 
   /** A call that goes away before its answer counts as aborted; afterwards 'cancelled' says nothing. */
   #observe(call: ExportCall, answer: Reply): ObservedCall {
-    const { clock, requests } = this.#parts
+    const { clock, requests, counters } = this.#parts
     const startedMs = clock.nowMs()
     let isOver = false
     const ended = (status: number): void => {
       if (!isOver) requests?.ended(this.#route, status, (clock.nowMs() - startedMs) / 1000, observed.receivedBytes, 0)
       isOver = true
     }
+    const answering = onLibraryStatus(call, (code) => {
+      const kind = LIBRARY_REFUSALS.get(code)
+      if (kind === undefined) return
+      counters.refused(kind)
+      ended(httpStatusOf(code))
+    })
     const observed: ObservedCall = {
       receivedBytes: 0,
       reply: (error, response) => {
+        answering()
         ended(error ? httpStatusOf(error.code) : 200)
         answer(error, response)
       },
@@ -253,6 +267,7 @@ class Exports {
     const { ingest, clock } = this.#parts
     const served = this.#served
     const waited = this.#waited
+    const encodingOf = keepCompressed(call, ENCODINGS) // G6
     let message: Buffer | null = null
     let receiving = true
     let heldBytes = 0
@@ -296,7 +311,7 @@ class Exports {
       if (!receiving) return
       if (message) {
         endReceiving()
-        this.#submit(message, call, reply, requestId, caller)
+        this.#submit(message, encodingOf(), call, reply, requestId, caller)
       } else {
         // A client that went away in the middle looks like this too, but then 'cancelled' follows at once.
         setImmediate(() => abandon(NOT_ONE_MESSAGE))
@@ -305,21 +320,21 @@ class Exports {
     call.on('cancelled', () => abandon(null)) // also after every answer
   }
 
-  #submit(message: Buffer, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
+  #submit(message: Buffer, encoding: number, call: ExportCall, reply: Reply, requestId: string, caller: Caller): void {
     const { ingest, logger } = this.#parts
     const client: IngestClient = {
       signal: this.#signal,
       format: FORMAT_PROTOBUF,
       source: SOURCE_OTLP_GRPC,
-      accepted: () => {
+      accepted: (outcome) => {
         call.sendMetadata(metadataOf(requestId))
-        reply(null, EXPORT_RESPONSE)
+        reply(null, exportResponse(outcome))
       },
       refused: (refused) => reply(statusOf(refused, requestId)),
     }
     try {
       const body = ingest.gatherer(message.byteLength)
-      if (body.add(message)) return ingest.submit(client, caller, body, IDENTITY)
+      if (body.add(message)) return ingest.submit(client, caller, body, encoding)
       ingest.giveBackPlace(caller)
       this.#refuse(
         reply,
@@ -363,6 +378,7 @@ function statusOf(refused: Refusal, requestId: string): { code: number; details:
 function metadataOf(requestId: string): Metadata {
   const metadata = new Metadata()
   metadata.set(REQUEST_ID_HEADER, requestId)
+  metadata.set('grpc-accept-encoding', ENCODINGS.join(','))
   return metadata
 }
 

@@ -4,8 +4,8 @@
  *   Int32 words   [0] entry count, [1] partition count, [2] partition name bytes used; stored only by the writer
  *   Float64       [2] earliest, [3] latest time of an entry; when [4] the last, [5] the first batch with an entry was received;
  *                 all in the same 64 bytes
- *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same trace,
- *                  partition, record number
+ *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same id and of the same
+ *                  trace, partition, record number
  *   zone columns   for every `zoneEntries` entries in turn: earliest and latest time (high, low) and their partition, or ZONE_MIXED
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
  *   names          partitions back to back: u16 tenant bytes, tenant, u16 dataset bytes, dataset (UTF-8)
@@ -16,7 +16,7 @@
  * A1  entries are appended in ingest order: (frame offset, record number) strictly increases
  * A2  an entry's columns are written before the count that includes it is stored: a reader that loaded the count sees whole entries
  * A3  slots may name entries beyond the count a reader loaded; a reader ignores those
- * A4  an id stands in at most one entry; a trace id's entries are one chain, newest first
+ * A4  the entries of an id, and those of a trace id, are one chain each, newest first
  * A5  a zone's columns are written before the count that includes its last entry: a reader that loaded that count sees them
  */
 import assert from 'node:assert/strict'
@@ -69,6 +69,7 @@ export class ActiveIndex {
   readonly #times: Float64Array
   #earliest: number
   #latest: number
+  readonly #idNext: Uint32Array
   readonly #traceNext: Uint32Array
   readonly #idSlots: Uint32Array
   readonly #traceSlots: Uint32Array
@@ -84,7 +85,7 @@ export class ActiveIndex {
   static bytesFor(capacity: number, zoneEntries: number): number {
     return (
       HEADER_WORDS * 4 +
-      capacity * (16 + 16 + 4 + 4 + 4 + 4 + 2 + 2) +
+      capacity * (16 + 16 + 4 + 4 + 4 + 4 + 4 + 2 + 2) +
       Math.floor(capacity / zoneEntries) * 5 * 4 +
       slotCount(capacity) * 8 +
       PARTITION_NAMES_BYTES
@@ -114,6 +115,7 @@ export class ActiveIndex {
     this.timeHigh = new Uint32Array(shared, take(capacity * 4), capacity)
     this.timeLow = new Uint32Array(shared, take(capacity * 4), capacity)
     this.frameOffset = new Uint32Array(shared, take(capacity * 4), capacity)
+    this.#idNext = new Uint32Array(shared, take(capacity * 4), capacity)
     this.#traceNext = new Uint32Array(shared, take(capacity * 4), capacity)
     this.partition = new Uint16Array(shared, take(capacity * 2), capacity)
     this.recordNumber = new Uint16Array(shared, take(capacity * 2), capacity)
@@ -173,17 +175,22 @@ export class ActiveIndex {
     return low
   }
 
-  /** Entry with this id, or -1; also finds entries that are appended but not published yet. */
-  findId(w0: number, w1: number, w2: number, w3: number): number {
-    const ids = this.idWords
-    let slot = w0 & this.#slotMask
-    for (;;) {
-      const entry = this.#idSlots[slot]! - 1
-      if (entry < 0) return -1
-      const at = entry * 4
-      if (ids[at] === w0 && ids[at + 1] === w1 && ids[at + 2] === w2 && ids[at + 3] === w3) return entry
-      slot = (slot + 1) & this.#slotMask
-    }
+  /**
+   * Newest entry of this id, or -1; follow with `olderOfId` (A3: readers skip entries beyond their count). Also finds entries that are appended
+   * but not published yet.
+   */
+  newestOfId(w0: number, w1: number, w2: number, w3: number): number {
+    return this.#idSlots[this.#idSlot(w0, w1, w2, w3)]! - 1
+  }
+
+  /** Next older entry of the same id, or -1. */
+  olderOfId(entry: number): number {
+    return this.#idNext[entry]! - 1
+  }
+
+  /** How many entries there are, those that are not published yet included. Writer only. */
+  get appended(): number {
+    return this.#appended
   }
 
   /** Newest entry of this trace id, or -1; follow with `olderOfTrace` (A3: skip entries beyond your count). */
@@ -242,7 +249,7 @@ export class ActiveIndex {
     })
   }
 
-  /** Appends one entry; visible to readers after `publish`. The caller checked that the id is new (A4) and that there is room. */
+  /** Appends one entry; visible to readers after `publish`. The caller checked that there is room. */
   append(
     ids: Uint32Array,
     idAt: number,
@@ -269,9 +276,9 @@ export class ActiveIndex {
     this.frameOffset[entry] = frameOffset
     this.recordNumber[entry] = recordNumber
     this.partition[entry] = partition
-    let slot = ids[idAt]! & this.#slotMask
-    while (this.#idSlots[slot] !== 0) slot = (slot + 1) & this.#slotMask
-    this.#idSlots[slot] = entry + 1
+    const idSlot = this.#idSlot(ids[idAt]!, ids[idAt + 1]!, ids[idAt + 2]!, ids[idAt + 3]!)
+    this.#idNext[entry] = this.#idSlots[idSlot]!
+    this.#idSlots[idSlot] = entry + 1
     const t0 = traces[traceAt]!
     const t1 = traces[traceAt + 1]!
     const t2 = traces[traceAt + 2]!
@@ -307,6 +314,7 @@ export class ActiveIndex {
   reset(): void {
     const used = this.count
     this.traceWords.fill(0, 0, used * 4)
+    this.#idNext.fill(0, 0, used)
     this.#traceNext.fill(0, 0, used)
     this.#idSlots.fill(0)
     this.#traceSlots.fill(0)
@@ -337,6 +345,19 @@ export class ActiveIndex {
     this.zoneLatestHigh[zone] = timeHigh[latest]!
     this.zoneLatestLow[zone] = timeLow[latest]!
     this.zonePartition[zone] = partitionOfAll
+  }
+
+  /** Slot of the id's chain: the one that holds it, or the empty one where it belongs. */
+  #idSlot(w0: number, w1: number, w2: number, w3: number): number {
+    const ids = this.idWords
+    let slot = w0 & this.#slotMask
+    for (;;) {
+      const entry = this.#idSlots[slot]! - 1
+      if (entry < 0) return slot
+      const at = entry * 4
+      if (ids[at] === w0 && ids[at + 1] === w1 && ids[at + 2] === w2 && ids[at + 3] === w3) return slot
+      slot = (slot + 1) & this.#slotMask
+    }
   }
 
   /** Slot of the trace's chain: the one that holds it, or the empty one where it belongs. */

@@ -8,32 +8,27 @@ import { errorCode } from '../../log/files.ts'
 import type { Block, BlockCache } from './block-cache.ts'
 import { BLOCK_BYTES, BLOCK_WORDS, HEADER_BYTES, ROW_WORDS, readIndexHeader } from './index-file.ts'
 import type { IndexHeader, SectionName } from './index-file.ts'
-
-/**
- * Where the bytes of an index file come from. Synchronous, because its readers are worker threads with nothing else to do:
- * a remote source fetches on another thread and waits for it.
- */
-export interface BlockSource {
-  /** For messages: the bundle's directory. */
-  readonly name: string
-  readonly bytes: number
-  /** Fills `into` from byte `at`; the bytes read, fewer only at the end. Throws what the system says. */
-  read(into: Uint8Array, at: number): number
-  close(): void
-}
+import type { BundleFile } from './segment-files.ts'
 
 export class BlockFile {
   readonly header: IndexHeader
-  readonly #source: BlockSource
+  readonly #source: BundleFile
+  readonly #bundle: string
   readonly #cache: BlockCache
   readonly #owner: number
   readonly #checksums: Uint32Array
 
-  /** Reads header and block checksums, usually in one read. */
-  constructor(source: BlockSource, cache: BlockCache) {
+  /**
+   * Reads header and block checksums, usually in one read.
+   *
+   * @param bundle its name, for messages
+   */
+  constructor(source: BundleFile, bundle: string, cache: BlockCache) {
     this.#source = source
-    const first = this.#read(0, Math.min(source.bytes, BLOCK_BYTES))
-    const header = readIndexHeader(first, source.bytes)
+    this.#bundle = bundle
+    const fileBytes = source.size()
+    const first = this.#read(0, Math.min(fileBytes, BLOCK_BYTES))
+    const header = readIndexHeader(first, fileBytes)
     if ('problem' in header) throw this.#corrupt(`index.bin is damaged: ${header.problem}`)
     const tableBytes = 4 * header.blockCount
     const begin = HEADER_BYTES + tableBytes <= first.byteLength ? first : this.#read(0, HEADER_BYTES + tableBytes)
@@ -76,10 +71,11 @@ export class BlockFile {
     try {
       filled = this.#source.read(into, at)
     } catch (error) {
+      if (error instanceof StoreError) throw error
       throw new StoreError(
         'unavailable',
         'bundle_read_failed',
-        `bundle ${this.#source.name}: index.bin cannot be read (${errorCode(error)})`,
+        `bundle ${this.#bundle}: index.bin cannot be read (${errorCode(error)})`,
         { cause: error },
       )
     }
@@ -88,11 +84,7 @@ export class BlockFile {
   }
 
   #corrupt(problem: string): StoreError {
-    return new StoreError(
-      'corrupt',
-      'bundle_index_corrupt',
-      `bundle ${this.#source.name}: ${problem}; it has to be rebuilt`,
-    )
+    return new StoreError('corrupt', 'bundle_index_corrupt', `bundle ${this.#bundle}: ${problem}; it has to be rebuilt`)
   }
 }
 

@@ -26,7 +26,7 @@
  *      160     92  unused, 0
  *      252      4  headerCrc       CRC32 of bytes [0, 252)
  *
- * Each section is a table of fixed-width rows that begins at a block; no row crosses a block's end (a block holds
+ * Each section is a table of fixed-width rows that begins at a block, the small sections first; no row crosses a block's end (a block holds
  * floor(16384 / row bytes) rows, the rest is 0):
  *
  *   section        row  contents
@@ -142,6 +142,29 @@ export const blocksOf = (section: SectionName, rows: number): number => Math.cei
 const dataOffsetOf = (blockCount: number): number =>
   Math.ceil((HEADER_BYTES + 4 * blockCount) / BLOCK_BYTES) * BLOCK_BYTES
 
+/**
+ * Sections that say where in the others to look, first: with the header they are one piece that opens a bundle, and over a network one
+ * request. Readers go by the header, so any order is readable.
+ */
+const FILE_ORDER: readonly SectionName[] = [
+  'idFences',
+  'traceFences',
+  'postingFences',
+  'partitions',
+  'names',
+  'idFilter',
+  'traceFilter',
+  'entries',
+  'ids',
+  'traces',
+  'postings',
+]
+assert.deepEqual(FILE_ORDER.toSorted(), SECTION_NAMES.toSorted())
+
+/** How many bytes of the file come before the first of the large sections. */
+export const headBytesOf = ({ dataOffset, sections }: Pick<IndexHeader, 'dataOffset' | 'sections'>): number =>
+  dataOffset + sections.entries.firstBlock * BLOCK_BYTES
+
 /** Where the sections of an index with these rows lie. */
 export function layOut(rows: Readonly<Record<SectionName, number>>): {
   sections: Record<SectionName, Section>
@@ -155,8 +178,8 @@ export function layOut(rows: Readonly<Record<SectionName, number>>): {
     firstBlock += blocksOf(name, rows[name])
     return section
   }
-  // the keys are SECTION_NAMES
-  const sections = Object.fromEntries(SECTION_NAMES.map((name) => [name, place(name)])) as Record<SectionName, Section>
+  // the keys are those of SECTION_NAMES
+  const sections = Object.fromEntries(FILE_ORDER.map((name) => [name, place(name)])) as Record<SectionName, Section>
   const dataOffset = dataOffsetOf(firstBlock)
   return { sections, blockCount: firstBlock, dataOffset, fileBytes: dataOffset + firstBlock * BLOCK_BYTES }
 }

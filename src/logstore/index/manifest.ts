@@ -4,12 +4,17 @@
  */
 import type { Files } from '../../log/files.ts'
 import { publishSidecars, readManifest } from '../../log/sidecar.ts'
+import type { Manifest } from '../../log/sidecar.ts'
 import type { CatalogRow } from './catalog.ts'
-import { INDEX_NAME, INDEX_VERSION } from './index-file.ts'
+import { INDEX_NAME, INDEX_VERSION, headBytesOf } from './index-file.ts'
 import type { IndexHeader } from './index-file.ts'
 
 interface AboutBundle {
   readonly index_version: number
+  /** Of the log, as its frames say; manifests of older versions have none. */
+  readonly log_id?: number
+  /** What of the index file opens it, see `headBytesOf`; manifests of older versions do not say. */
+  readonly index_head_bytes?: number
   readonly index_identity: number
   readonly base: number
   readonly end: number
@@ -38,9 +43,17 @@ export const bundleOf = ({ base, end, minTime, maxTime, receivedUntil, sections,
 })
 
 /** Publishes the index of the segment in `directory`. */
-export function publishBundle(files: Files, directory: string, index: Uint8Array, header: IndexHeader): Bundle {
+export function publishBundle(
+  files: Files,
+  directory: string,
+  index: Uint8Array,
+  header: IndexHeader,
+  logId: number,
+): Bundle {
   const about: AboutBundle = {
     index_version: INDEX_VERSION,
+    log_id: logId,
+    index_head_bytes: headBytesOf(header),
     index_identity: header.identity,
     base: header.base,
     end: header.end,
@@ -61,11 +74,30 @@ export function readBundleManifest(
 ): Bundle | null {
   const read = readManifest(files, segment.directory)
   if (read.kind !== 'manifest') return null
-  const about = read.manifest.about as AboutBundle // its checksum says that publishBundle wrote it
-  const { base, end, records, index_identity: identity } = about
-  if (about.index_version !== INDEX_VERSION || base !== segment.base || end !== segment.end) return null
-  const minTime = BigInt(about.min_time_unix_nano)
-  const maxTime = BigInt(about.max_time_unix_nano)
-  const receivedUntil = BigInt(about.received_until_unix_nano)
-  return { base, end, minTime, maxTime, receivedUntil, records, identity }
+  const described = describedBundle(read.manifest)
+  if (described === null || described.bundle.base !== segment.base || described.bundle.end !== segment.end) return null
+  return described.bundle
+}
+
+export interface DescribedBundle {
+  readonly bundle: Bundle
+  /** null: an older version wrote the manifest. */
+  readonly logId: number | null
+  readonly indexHeadBytes: number | null
+}
+
+/** What a manifest says whose checksum holds; null when it is of another version. */
+export function describedBundle({ about: content }: Manifest): DescribedBundle | null {
+  const about = content as AboutBundle // its checksum says that publishBundle wrote it
+  if (about.index_version !== INDEX_VERSION) return null
+  const bundle = {
+    base: about.base,
+    end: about.end,
+    minTime: BigInt(about.min_time_unix_nano),
+    maxTime: BigInt(about.max_time_unix_nano),
+    receivedUntil: BigInt(about.received_until_unix_nano),
+    records: about.records,
+    identity: about.index_identity,
+  }
+  return { bundle, logId: about.log_id ?? null, indexHeadBytes: about.index_head_bytes ?? null }
 }

@@ -30,5 +30,5 @@ export function indexSegment(files: Files, builder: IndexBuilder, task: IndexSeg
   const { active, damaged } =
     task.index === null ? indexFromFrames(files, task) : { active: ActiveIndex.attach(task.index), damaged: [] }
   const { bytes, header } = builder.build(active, active.countBefore(end - base), base, end)
-  return { ...publishBundle(files, directory, bytes, header), damaged }
+  return { ...publishBundle(files, directory, bytes, header, task.logId), damaged }
 }

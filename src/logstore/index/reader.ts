@@ -5,17 +5,16 @@
  * R2  "no end" of a time range is 2^64: times are compared as two numbers, of which the high one may be 2^32
  */
 import { crc32 } from 'node:zlib'
-import { errorCode } from '../../log/files.ts'
-import type { Files, OpenFile } from '../../log/files.ts'
+import { segmentName } from '../../log/segment-format.ts'
 import { mayContain } from '../../../native-free-codecs/membership-filter.ts'
 import { StoreError } from '../../errors.ts'
-import { bundleName } from './bundle-name.ts'
 import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
-import type { BlockSource, BlockTable } from './block-table.ts'
+import type { BlockTable } from './block-table.ts'
 import { filterBlockOf } from './filter-blocks.ts'
 import { INDEX_NAME, encodePartitionName } from './index-file.ts'
 import type { IndexHeader } from './index-file.ts'
+import type { BundleFile, SegmentFiles } from './segment-files.ts'
 
 /** What a bundle holds of one tenant and dataset. Times in words; both ends are inclusive. */
 export interface Partition {
@@ -54,8 +53,9 @@ export class BundleIndex {
   postingTimeLow = 0
   postingEntry = 0
 
-  constructor(source: BlockSource, cache: BlockCache) {
-    const file = new BlockFile(source, cache)
+  /** @param bundle its name, for messages */
+  constructor(source: BundleFile, bundle: string, cache: BlockCache) {
+    const file = new BlockFile(source, bundle, cache)
     this.#file = file
     this.header = file.header
     this.#entries = file.table('entries')
@@ -107,23 +107,27 @@ export class BundleIndex {
     return probe(this.#idFilter, w0, w1, w2, w3)
   }
 
-  /** Entry with this id, or -1. */
-  findId(w0: number, w1: number, w2: number, w3: number): number {
+  /**
+   * The oldest entry with this id, or null. Its `nextRow` as `from` gives the next one, and so on.
+   */
+  findId(w0: number, w1: number, w2: number, w3: number, from = 0): { entry: number; nextRow: number } | null {
     const ids = this.#ids
-    const fence = lowerBoundOfWord(this.#idFences, 1, this.#idFences.rows, w0)
-    const from = Math.min((fence - 1) * ids.rowsPerBlock, ids.rows)
-    for (
-      let row = lowerBoundOfWord(ids, from, Math.min(from + ids.rowsPerBlock, ids.rows), w0);
-      row < ids.rows;
-      row++
-    ) {
+    for (let row = from > 0 ? from : this.#firstRowOf(w0); row < ids.rows; row++) {
       const at = ids.at(row)
-      if (ids.words[at] !== w0) return -1
+      if (ids.words[at] !== w0) return null
       const entry = ids.words[at + 1]!
       const entryAt = this.#entries.at(entry)
-      if (compareKey(this.#entries.words, entryAt, w0, w1, w2, w3) === 0) return entry
+      if (compareKey(this.#entries.words, entryAt, w0, w1, w2, w3) === 0) return { entry, nextRow: row + 1 }
     }
-    return -1
+    return null
+  }
+
+  /** Of the ids, with this word or a greater one. */
+  #firstRowOf(word: number): number {
+    const ids = this.#ids
+    const fence = lowerBoundOfWord(this.#idFences, 1, this.#idFences.rows, word)
+    const from = Math.min((fence - 1) * ids.rowsPerBlock, ids.rows)
+    return lowerBoundOfWord(ids, from, Math.min(from + ids.rowsPerBlock, ids.rows), word)
   }
 
   mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean {
@@ -218,50 +222,24 @@ export interface ExpectedIndex {
   readonly identity: number
 }
 
-/** Opens `index.bin` of a bundle's directory. */
-export function openBundleIndex(
-  files: Files,
-  directory: string,
-  cache: BlockCache,
-  expected: ExpectedIndex,
-): BundleIndex {
-  const source = fileSource(files, directory)
+/** Opens `index.bin` of a bundle. */
+export function openBundleIndex(files: SegmentFiles, cache: BlockCache, expected: ExpectedIndex): BundleIndex {
+  const bundle = segmentName(expected.base)
+  const source = files.open(expected.base, INDEX_NAME)
   try {
-    const index = new BundleIndex(source, cache)
+    const index = new BundleIndex(source, bundle, cache)
     const { base, end, identity } = index.header
     if (base === expected.base && end === expected.end && identity === expected.identity) return index
-    throw corrupt(directory, 'index.bin is not the one its manifest names')
+    throw new StoreError(
+      'corrupt',
+      'bundle_index_corrupt',
+      `bundle ${bundle}: index.bin is not the one its manifest names; it has to be rebuilt`,
+    )
   } catch (error) {
     source.close()
     throw error
   }
 }
-
-function fileSource(files: Files, directory: string): BlockSource {
-  const path = `${directory}/${INDEX_NAME}`
-  let file: OpenFile
-  try {
-    file = files.open(path, 'read')
-  } catch (error) {
-    // A bundle that retention dropped is gone as a whole; an index file that is gone alone can be built again.
-    if (!files.exists(path) && files.exists(directory)) throw corrupt(directory, 'index.bin is missing')
-    throw new StoreError(
-      'unavailable',
-      'bundle_read_failed',
-      `bundle ${bundleName(directory)}: index.bin cannot be opened (${errorCode(error)})`,
-      { cause: error },
-    )
-  }
-  return {
-    name: bundleName(directory),
-    bytes: file.size(),
-    read: (into, at) => file.read(into, at),
-    close: () => file.close(),
-  }
-}
-
-const corrupt = (directory: string, problem: string): StoreError =>
-  new StoreError('corrupt', 'bundle_index_corrupt', `bundle ${bundleName(directory)}: ${problem}; it has to be rebuilt`)
 
 /** First row of [low, high) whose first word is at or above this one. */
 function lowerBoundOfWord(table: BlockTable, low: number, high: number, word: number): number {

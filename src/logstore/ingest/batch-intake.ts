@@ -9,25 +9,32 @@
  * N2  a record is appended to the index before its frame is published, and readers see it only once the log is committed past it
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
+ * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
+ *     each. It is booked as a whole and answered with its last frame; if a frame before that fails, the sender repeats the batch, and the
+ *     parts that are stored are recognised
  */
+import assert from 'node:assert/strict'
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import { splitBatch } from '../../../native-free-codecs/otlp-split.ts'
+import type { BatchForm } from '../../../native-free-codecs/otlp-split.ts'
 import type { LogWriter } from '../../log/log-writer.ts'
 import type { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { AdmissionWindow } from '../tenants/admission-window.ts'
-import type { WindowVerdict } from '../tenants/admission-window.ts'
+import type { QuotaWindow, WindowVerdict } from '../tenants/admission-window.ts'
+import { SmoothWindow } from '../tenants/smooth-window.ts'
 import {
   BATCH_FRAME_TYPE,
   FLAG_COLLAPSED,
-  SOURCE_OTLP_HTTP,
+  FORMAT_JSON,
   batchHeadBytes,
   encodeNames,
   signalName,
   writeBatchHead,
 } from '../batch-frame.ts'
-import { NAME_BYTES_MAX } from '../limits.ts'
-import { permanentRefusal, refusal, REFUSAL_KINDS } from '../refusals.ts'
+import { NAME_BYTES_MAX, TENANT_BATCH_RECORDS_MAX } from '../limits.ts'
+import { permanentRefusal, refusal } from '../refusals.ts'
 import type { Refusal, RefusalKind } from '../refusals.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { Tenant, TenantPolicy } from '../tenants/tenant-policy.ts'
@@ -36,8 +43,10 @@ import type { DatasetCounts } from './dataset-counts.ts'
 import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
 import { BatchIdentifier } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
-import { ACCEPTED, ENCODINGS, OUTCOME_HEAD_BYTES, REFUSED, SEGMENT_OPENED, writeOutcomeHead } from './messages.ts'
+import { ENCODINGS } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
+import { announceSegment, writeAccepted, writeRefused } from './outcomes.ts'
+import type { StoredBatchAnswer } from './outcomes.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { scanBatch } from '../index/scan-batch.ts'
 import { NO_SEGMENT } from './seen-records.ts'
@@ -64,13 +73,19 @@ export interface BatchIntakeParts {
 
 export class BatchIntake {
   readonly #parts: BatchIntakeParts
-  readonly #batch = new OtlpBatch()
+  /** What is judged and stored: one of the next two. */
+  #batch: OtlpBatch
+  readonly #narrow = new OtlpBatch()
+  /** For tenants that may send larger batches. */
+  #wide: OtlpBatch | null = null
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  /** Distinct ones of the batch, and their numbers. */
   readonly #datasets: string[] = []
-  readonly #resourceDataset = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #datasetNumbers = new Map<string, number>()
+  readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #resourceDatasetNames: string[] = []
-  readonly #windows = new Map<string, AdmissionWindow>()
+  readonly #windows = new Map<string, { readonly window: QuotaWindow; readonly isSmooth: boolean }>()
   /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
@@ -81,6 +96,7 @@ export class BatchIntake {
     this.#parts = parts
     this.#generation = parts.writer.generation
     this.#policies = new PoliciesInUse(policy)
+    this.#batch = this.#narrow
   }
 
   get policyGeneration(): number {
@@ -90,9 +106,9 @@ export class BatchIntake {
   /** Windows of tenants that stay keep what was used. */
   applyPolicy(policy: TenantPolicy): void {
     this.#policies.add(policy)
-    for (const [id, window] of this.#windows) {
+    for (const [id, { window, isSmooth }] of this.#windows) {
       const tenant = policy.tenants.find((candidate) => candidate.id === id)
-      if (tenant) window.applyLimits(tenant.limits)
+      if (tenant?.options.smoothQuota === isSmooth) window.applyLimits(tenant.limits)
       else this.#windows.delete(id)
     }
   }
@@ -118,16 +134,18 @@ export class BatchIntake {
     const body = decompress(stored, ENCODINGS[request.encoding]!, maxBodyBytes)
     if (!(body instanceof Uint8Array)) return body
     return (
-      this.#decode(request, body) ??
+      this.#decode(request, tenant, body) ??
       this.#checkClaims(tenant) ??
       this.#resolveDatasets(tenant, request.credential) ??
       this.#book(request, tenant, body, body === stored)
     )
   }
 
-  #decode(request: IngestRequest, body: Uint8Array): Refusal | null {
-    const batch = this.#batch
+  #decode(request: IngestRequest, { options }: Tenant, body: Uint8Array): Refusal | null {
     if (body.byteLength === 0) return refusal('empty_batch', 'the body is empty')
+    const batch = options.recordsPerBatchMax > RECORDS_PER_BATCH_MAX ? this.#wideBatch() : this.#narrow
+    this.#batch = batch
+    batch.isLenient = options.partialSuccess
     try {
       scanBatch(batch, body, request.signal, request.format)
     } catch (error) {
@@ -135,16 +153,23 @@ export class BatchIntake {
       throw error
     }
     if (batch.recordCount === 0) {
+      if (batch.rejectedCount > 0) return refusal('malformed_batch', batch.rejectedBecause)
       return refusal(
         'empty_batch',
         `the batch has no ${signalName(request.signal) === 'log' ? 'log records' : 'spans'}`,
       )
     }
-    if (batch.recordCount > RECORDS_PER_BATCH_MAX) {
-      const message = `a batch holds at most ${RECORDS_PER_BATCH_MAX} records, this one has ${batch.recordCount}: set the exporter's batch size to ${RECORDS_PER_BATCH_MAX} or less`
+    const records = batch.recordCount + batch.rejectedCount
+    const { recordsPerBatchMax } = options
+    if (records > recordsPerBatchMax) {
+      const message = `a batch holds at most ${recordsPerBatchMax} records, this one has ${records}: set the exporter's batch size to ${recordsPerBatchMax} or less`
       return refusal('batch_too_large', message)
     }
     return null
+  }
+
+  #wideBatch(): OtlpBatch {
+    return (this.#wide ??= new OtlpBatch(TENANT_BATCH_RECORDS_MAX))
   }
 
   #checkClaims(tenant: Tenant): Refusal | null {
@@ -155,6 +180,7 @@ export class BatchIntake {
       }
       const claim = batch.resourceTenantClaim[resource]!
       if (claim === null) {
+        if (tenant.options.claimOptional) continue
         return refusal(
           'tenant_mismatch',
           'a resource has no tenant claim: set the resource attribute tenant_id to the tenant of the header',
@@ -170,11 +196,13 @@ export class BatchIntake {
   #resolveDatasets(tenant: Tenant, credential: number): Refusal | null {
     const batch = this.#batch
     const datasets = this.#datasets
+    const numbers = this.#datasetNumbers
     datasets.length = 0
+    numbers.clear()
     for (let resource = 0; resource < batch.resourceCount; resource++) {
       const dataset = batch.resourceDataset[resource] ?? UNKNOWN_DATASET
-      let number = datasets.indexOf(dataset)
-      if (number < 0) {
+      let number = numbers.get(dataset)
+      if (number === undefined) {
         if (Buffer.byteLength(dataset) > NAME_BYTES_MAX) {
           return refusal('malformed_batch', `service.name is longer than ${NAME_BYTES_MAX} bytes`)
         }
@@ -185,6 +213,7 @@ export class BatchIntake {
           )
         }
         number = datasets.push(dataset) - 1
+        numbers.set(dataset, number)
       }
       this.#resourceDataset[resource] = number
       this.#resourceDatasetNames[resource] = dataset
@@ -216,11 +245,11 @@ export class BatchIntake {
     if (refused) {
       gateway.giveBack(records, bytes)
       window.takeBack(records, bytes)
-    } else this.#count(tenant.id, records, bytes)
+    }
     return refused
   }
 
-  /** The bytes of a batch of several datasets are shared out by their records. */
+  /** What `#batch` has. The bytes of a batch of several datasets are shared out by their records. */
   #count(tenant: string, records: number, bytes: number): void {
     const { datasets } = this.#parts
     const [only] = this.#datasets
@@ -235,21 +264,69 @@ export class BatchIntake {
     }
   }
 
-  #windowOf(tenant: Tenant): AdmissionWindow {
-    let window = this.#windows.get(tenant.id)
-    if (!window) this.#windows.set(tenant.id, (window = new AdmissionWindow(tenant.limits)))
+  #windowOf({ id, limits, options: { smoothQuota } }: Tenant): QuotaWindow {
+    const known = this.#windows.get(id)
+    if (known) return known.window
+    const window = smoothQuota ? new SmoothWindow(limits) : new AdmissionWindow(limits)
+    this.#windows.set(id, { window, isSmooth: smoothQuota })
     return window
   }
 
   #store(request: IngestRequest, tenant: Tenant, body: Uint8Array, inArena: boolean): Refusal | null {
+    const { recordCount, rejectedCount: rejected, rejectedBecause } = this.#batch
+    const answer = { records: recordCount, bytes: body.byteLength, collapsed: 0, rejected, rejectedBecause }
+    if (recordCount <= RECORDS_PER_BATCH_MAX && rejected === 0) {
+      const ids = this.#identifier.ids.subarray(0, 4 * recordCount)
+      const refused = this.#storePart(request, tenant, body, inArena, (position, collapsed) =>
+        this.#accept(request, position, { ...answer, ids, collapsed }),
+      )
+      if (refused === null) this.#count(tenant.id, recordCount, body.byteLength)
+      return refused
+    }
+    // N5
+    const parts = splitBatch(this.#batch, body, formOf(request), RECORDS_PER_BATCH_MAX)
+    const ids = new Uint32Array(4 * recordCount)
+    let records = 0
+    let collapsed = 0
+    this.#batch = this.#narrow
+    this.#narrow.isLenient = false
+    for (const [number, part] of parts.entries()) {
+      scanBatch(this.#narrow, part, request.signal, request.format)
+      const refused = this.#resolveDatasets(tenant, request.credential)
+      assert(refused === null, 'the whole batch was asked')
+      const partRefused = this.#storePart(request, tenant, part, false, (position, collapsedOfPart) => {
+        ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
+        records += this.#narrow.recordCount
+        collapsed += collapsedOfPart
+        if (number === parts.length - 1) this.#accept(request, position, { ...answer, ids, collapsed })
+      })
+      if (partRefused) return partRefused
+      this.#count(tenant.id, this.#narrow.recordCount, part.byteLength)
+    }
+    assert.equal(records, recordCount)
+    return null
+  }
+
+  /**
+   * Stores what `#batch` describes in one frame, or in none when all of it is stored already.
+   *
+   * @param done called before the frame is published (N1), with the position behind it and how many records are stored already
+   */
+  #storePart(
+    request: IngestRequest,
+    tenant: Tenant,
+    body: Uint8Array,
+    inArena: boolean,
+    done: (position: number, collapsed: number) => void,
+  ): Refusal | null {
     const { writer, seen } = this.#parts
     const batch = this.#batch
     this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
-    const collapsed = this.#markSeen()
+    const collapsed = this.#markSeen(tenant)
     if (collapsed === batch.recordCount) {
       const { tail } = writer
       if (this.#isStale()) return unavailable('the log was recovered')
-      this.#accept(request, tail, body.byteLength, collapsed)
+      done(tail, collapsed)
       this.#mustWake ||= writer.committed >= tail // N3: no commit is on its way
       return null
     }
@@ -286,7 +363,7 @@ export class BatchIntake {
     const payloadCrc = crc32(body, headCrc)
 
     this.#index(request, tenant.id)
-    this.#accept(request, writer.end, body.byteLength, collapsed) // N1
+    done(writer.end, collapsed) // N1
     writer.publish(payloadCrc)
     return null
   }
@@ -296,13 +373,14 @@ export class BatchIntake {
     return this.#parts.writer.generation !== this.#generation
   }
 
-  /** Sets FLAG_COLLAPSED on records that are stored already; returns how many. */
-  #markSeen(): number {
+  /** How many records are stored already: all or none, or by record where the policy has it so; then FLAG_COLLAPSED is set on them. */
+  #markSeen({ options }: Tenant): number {
     const { seen } = this.#parts
     const { recordCount } = this.#batch
     const { ids } = this.#identifier
     this.#flags.fill(0, 0, recordCount)
     if (!seen.beginBatch(this.#batch)) return 0
+    if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
     let collapsed = 0
     for (let record = 0, at = 0; record < recordCount; record++, at += 4) {
       if (!seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)) continue
@@ -361,83 +439,18 @@ export class BatchIntake {
     )
   }
 
-  #accept(request: IngestRequest, position: number, bodyBytes: number, collapsed: number): void {
-    const batch = this.#batch
-    // Only the JSON routes answer with record ids.
-    const tailBytes = request.source === SOURCE_OTLP_HTTP ? 16 * batch.recordCount : 0
-    const { outcomes } = this.#parts
-    const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES + tailBytes)
-    const head = {
-      request: request.request,
-      kind: ACCEPTED,
-      refusal: 0,
-      retryAfterSeconds: 0,
-      position,
-      records: batch.recordCount,
-      bytes: bodyBytes,
-      collapsed,
-      tailBytes,
-      generation: this.#generation,
-    }
-    writeOutcomeHead(outcomes.bytes, at, head)
-    const ids = this.#identifier.ids
-    for (let word = 0, to = at + OUTCOME_HEAD_BYTES; word < tailBytes / 4; word++, to += 4) {
-      outcomes.bytes.writeUInt32BE(ids[word]!, to)
-    }
-    outcomes.publish()
+  #accept(request: IngestRequest, position: number, stored: StoredBatchAnswer): void {
+    writeAccepted(this.#parts.outcomes, request, position, this.#generation, stored)
   }
 
-  #refuse(request: IngestRequest, { kind, message, retryAfterSeconds }: Refusal): void {
-    const { outcomes } = this.#parts
-    const tail = Buffer.from(message)
-    const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES + tail.byteLength)
-    const refusalNumber = REFUSAL_KINDS.indexOf(kind)
-    const head = {
-      request: request.request,
-      kind: REFUSED,
-      refusal: refusalNumber,
-      retryAfterSeconds,
-      position: 0,
-      records: 0,
-      bytes: 0,
-      collapsed: 0,
-      tailBytes: tail.byteLength,
-      generation: 0,
-    }
-    writeOutcomeHead(outcomes.bytes, at, head)
-    tail.copy(outcomes.bytes, at + OUTCOME_HEAD_BYTES)
-    outcomes.publish()
+  #refuse(request: IngestRequest, refused: Refusal): void {
+    writeRefused(this.#parts.outcomes, request, refused)
     this.#mustWake = true
   }
 }
 
-/** Tells the main thread which index belongs to a segment, ahead of the outcome of the segment's first frame. */
-export function announceSegment(outcomes: SpscRing, base: number, indexNumber: number): void {
-  const at = reserveOutcome(outcomes, OUTCOME_HEAD_BYTES)
-  const head = {
-    request: 0,
-    kind: SEGMENT_OPENED,
-    refusal: 0,
-    retryAfterSeconds: 0,
-    position: base,
-    records: 0,
-    bytes: 0,
-    collapsed: indexNumber,
-    tailBytes: 0,
-    generation: 0,
-  }
-  writeOutcomeHead(outcomes.bytes, at, head)
-  outcomes.publish()
-}
-
-/** The main thread drains this ring at every wake and never blocks, so room comes back by itself. */
-function reserveOutcome(outcomes: SpscRing, bytes: number): number {
-  for (;;) {
-    const at = outcomes.tryReserve(bytes)
-    if (at >= 0) return at
-    outcomes.waitForSpace(bytes, 50)
-  }
-}
+const formOf = ({ signal, format }: IngestRequest): BatchForm =>
+  `${signalName(signal) === 'log' ? 'logs' : 'traces'} ${format === FORMAT_JSON ? 'json' : 'protobuf'}`
 
 const unavailable = (what: string): Refusal =>
   refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)

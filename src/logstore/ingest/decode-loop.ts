@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import { StoreError } from '../../errors.ts'
+import { parentOf } from '../../log/files.ts'
 import { LogWriter } from '../../log/log-writer.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { replaySegment } from '../../log/read.ts'
@@ -14,13 +15,16 @@ import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
 import { IDEMPOTENCY_CACHE_BYTES } from '../limits.ts'
 import { BlockCache } from '../index/block-cache.ts'
 import { openBundleIndex } from '../index/reader.ts'
-import { BatchIntake, announceSegment } from './batch-intake.ts'
+import type { BundleIndex } from '../index/reader.ts'
+import { LocalSegmentFiles } from '../index/segment-files.ts'
+import { BatchIntake } from './batch-intake.ts'
 import { DatasetCounts } from './dataset-counts.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import { readRequest } from './messages.ts'
+import { announceSegment } from './outcomes.ts'
 import { NO_SEGMENT, SeenRecords } from './seen-records.ts'
 import type { SeenBundle } from './seen-records.ts'
 import { SegmentIndexes } from '../index/segment-indexes.ts'
@@ -167,7 +171,7 @@ function rebuildIndex(
 }
 
 function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (error: unknown) => void): SeenBundle {
-  const index = openBundleIndex(nodeFiles, place.directory, cache, place)
+  const index = openBundleIndex(new LocalSegmentFiles(nodeFiles, parentOf(place.directory)), cache, place)
   let readable = true
   const answer = (ask: () => boolean): boolean => {
     try {
@@ -183,7 +187,37 @@ function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (er
     minTime: Number(index.header.minTime),
     maxTime: Number(index.header.maxTime),
     mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3)),
-    containsId: (w0, w1, w2, w3) => answer(() => index.findId(w0, w1, w2, w3) >= 0),
+    receivedUntil: Number(index.header.receivedUntil),
+    containsId: (w0, w1, w2, w3) => answer(() => index.findId(w0, w1, w2, w3) !== null),
+    containsBatch: (ids, records, framesMax) => answer(() => bundleHasBatch(index, ids, records, framesMax)),
     close: () => index.close(),
   }
+}
+
+/** As seen-records R1. */
+function bundleHasBatch(index: BundleIndex, ids: Uint32Array, records: number, framesMax: number): boolean {
+  let found = index.findId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)
+  for (let looked = 0; found !== null && looked < framesMax; looked++) {
+    if (isBatchAt(index, found.entry, ids, records)) return true
+    found = index.findId(ids[0]!, ids[1]!, ids[2]!, ids[3]!, found.nextRow)
+  }
+  return false
+}
+
+function isBatchAt(index: BundleIndex, first: number, ids: Uint32Array, records: number): boolean {
+  const end = first + records
+  if (end > index.entryCount) return false
+  index.seekEntry(first)
+  const { frameOffset, recordNumber } = index
+  if (recordNumber !== 0) return false
+  if (end < index.entryCount) {
+    index.seekEntry(end)
+    if (index.frameOffset === frameOffset) return false
+  }
+  for (let record = 0; record < records; record++) {
+    const id = index.idOf(first + record)
+    for (let word = 0; word < 4; word++) if (id[word] !== ids[4 * record + word]) return false
+  }
+  index.seekEntry(end - 1)
+  return index.frameOffset === frameOffset && index.recordNumber === records - 1
 }

@@ -29,7 +29,7 @@ import type { IngestCounters } from '../counters.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import { Places } from '../tenants/places.ts'
-import { PROTOBUF_TYPE, answerRefusal, bodyTimedOut, ingestReply } from '../replies.ts'
+import { PROTOBUF_TYPE, answerRefusal, bodyTimedOut, exportResponse, ingestReply } from '../replies.ts'
 import type { RefusalShape } from '../replies.ts'
 import { REFUSAL_KINDS, REFUSALS, permanentRefusal, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -55,12 +55,23 @@ export interface IngestParts {
   readonly nowNs: () => bigint
 }
 
+export interface AcceptedOutcome {
+  readonly records: number
+  /** Records that were stored before. */
+  readonly collapsed: number
+  /** 16 bytes a record; none for routes that do not answer with them. */
+  readonly ids: Buffer
+  /** Malformed records that were dropped, and what was wrong with the first; '' when there are none. */
+  readonly rejected: number
+  readonly rejectedBecause: string
+}
+
 /** One ingest request past its headers; who answers it, and how. */
 export interface IngestClient {
   readonly signal: number
   readonly format: number
   readonly source: number
-  accepted(records: number, collapsed: number, ids: Buffer): void
+  accepted(outcome: AcceptedOutcome): void
   refused(refused: Refusal): void
 }
 
@@ -72,13 +83,10 @@ interface InFlight {
   readonly encoding: number
 }
 
-interface Accepted extends InFlight {
+interface Accepted extends InFlight, AcceptedOutcome {
   readonly position: number
   readonly generation: number
-  readonly records: number
   readonly bytes: number
-  readonly collapsed: number
-  readonly ids: Buffer
 }
 
 const NO_IDS = Buffer.alloc(0)
@@ -118,8 +126,8 @@ export class Ingest {
       this.#waiting.shift()
       this.#finish(next)
       if (outcome === 'stored') {
-        this.#parts.counters.accepted(next.records, next.bytes, next.collapsed)
-        next.client.accepted(next.records, next.collapsed, next.ids)
+        this.#parts.counters.accepted(next.records, next.bytes, next.collapsed, next.rejected)
+        next.client.accepted(next)
       } else
         this.#refuse(
           next.client,
@@ -138,9 +146,21 @@ export class Ingest {
     const request = this.#decoding.remove(outcome.request)
     if (outcome.kind === ACCEPTED) {
       if (request.encoding !== IDENTITY) this.#freeBody(request)
-      const { position, generation, records, bytes, collapsed } = outcome
-      const ids = tail.byteLength === 0 ? NO_IDS : Buffer.from(tail)
-      this.#waiting.push({ ...request, position, generation, records, bytes, collapsed, ids })
+      const { position, generation, records, bytes, collapsed, rejected } = outcome
+      const idBytes = request.client.source === SOURCE_OTLP_HTTP ? 16 * records : 0
+      const ids = idBytes === 0 ? NO_IDS : Buffer.from(tail.subarray(0, idBytes))
+      const rejectedBecause = rejected === 0 ? '' : tail.toString('utf8', idBytes)
+      this.#waiting.push({
+        ...request,
+        position,
+        generation,
+        records,
+        bytes,
+        collapsed,
+        ids,
+        rejected,
+        rejectedBecause,
+      })
     } else {
       this.#freeBody(request)
       this.#giveBackPlace(request)
@@ -354,15 +374,12 @@ const httpClient = (exchange: Exchange, signal: number, format: number, shape: R
   signal,
   format,
   source: format === FORMAT_JSON ? SOURCE_OTLP_HTTP : SOURCE_OTLP_HTTP_PROTOBUF,
-  accepted: (_records, collapsed, ids) => {
-    if (format === FORMAT_JSON) exchange.answer(200, JSON_TYPE, ingestReply(signalName(signal), collapsed, ids))
-    else exchange.answer(200, PROTOBUF_TYPE, EMPTY_EXPORT_RESPONSE)
+  accepted: (outcome) => {
+    if (format === FORMAT_JSON) exchange.answer(200, JSON_TYPE, ingestReply(signalName(signal), outcome))
+    else exchange.answer(200, PROTOBUF_TYPE, exportResponse(outcome))
   },
   refused: (refused) => answerRefusal(exchange, refused, shape),
 })
-
-/** Export…ServiceResponse without partial success: full success is told by leaving it out. */
-const EMPTY_EXPORT_RESPONSE = new Uint8Array(0)
 
 /** JSON routes speak JSON; protobuf routes too, to a client that accepts JSON and not protobuf. */
 function refusalShape(head: RequestHead, format: number): RefusalShape {

@@ -29,8 +29,9 @@
  *       24      4  collapsed         records whose id was stored before; segment opened: number of its index
  *       28      4  tailBytes
  *       32      4  generation        of the log, in which `position` was given
- *       36      4  unused
- *       40      …  tail              accepted: 16 bytes a record id (JSON and gRPC routes); refused: the message
+ *       36      4  rejected          accepted: malformed records that were dropped
+ *       40      …  tail              accepted: 16 bytes a record id (JSON routes), then what was wrong with the first that was dropped;
+ *                                    refused: the message
  */
 
 export const REQUEST_BYTES = 32
@@ -99,6 +100,7 @@ export interface OutcomeHead {
   readonly collapsed: number
   readonly tailBytes: number
   readonly generation: number
+  readonly rejected: number
 }
 
 export function writeOutcomeHead(into: Buffer, at: number, outcome: OutcomeHead): void {
@@ -112,6 +114,7 @@ export function writeOutcomeHead(into: Buffer, at: number, outcome: OutcomeHead)
   into.writeUInt32LE(outcome.collapsed, at + 24)
   into.writeUInt32LE(outcome.tailBytes, at + 28)
   into.writeUInt32LE(outcome.generation, at + 32)
+  into.writeUInt32LE(outcome.rejected, at + 36)
 }
 
 export const readOutcomeHead = (from: Buffer, at: number): OutcomeHead => ({
@@ -125,4 +128,5 @@ export const readOutcomeHead = (from: Buffer, at: number): OutcomeHead => ({
   collapsed: from.readUInt32LE(at + 24),
   tailBytes: from.readUInt32LE(at + 28),
   generation: from.readUInt32LE(at + 32),
+  rejected: from.readUInt32LE(at + 36),
 })

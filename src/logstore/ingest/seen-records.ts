@@ -1,5 +1,11 @@
 /**
- * Which record ids are stored already: the idempotency window of ingest.
+ * What is stored already: the idempotency window of ingest.
+ *
+ * R1  a batch is stored already when a frame holds its records and no others, told by their ids in their order: they stand for tenant,
+ *     dataset and every byte that is kept. It is looked for by its first record
+ * R2  a record is stored already when its id is, in whatever batch it came
+ * R3  the window is what is not a bundle yet, the newest IDEMPOTENCY_BUNDLES bundles, and those of the last IDEMPOTENCY_SECONDS before
+ *     the newest, up to IDEMPOTENCY_BUNDLES_MAX
  *
  * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
  * record with a time of its own can only stand in a segment whose times enclose it, so records that arrive in order of time
@@ -7,19 +13,41 @@
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
-import { IDEMPOTENCY_BUNDLES } from '../limits.ts'
+import { IDEMPOTENCY_BUNDLES, IDEMPOTENCY_BUNDLES_MAX, IDEMPOTENCY_SECONDS } from '../limits.ts'
 
 /** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */
 export interface SeenBundle {
   readonly base: number
   readonly minTime: number
   readonly maxTime: number
+  /** When the last of its batches was received. */
+  readonly receivedUntil: number
   mayContainId(w0: number, w1: number, w2: number, w3: number): boolean
   containsId(w0: number, w1: number, w2: number, w3: number): boolean
+  /** R1; of the frames whose first record is that of the batch, it may look at the newest `framesMax` only. */
+  containsBatch(ids: Uint32Array, records: number, framesMax: number): boolean
   close(): void
 }
 
 const WORD = 2 ** 32
+/**
+ * Frames that begin with the same record are as many as a sender makes: with more than these in one segment, a repeat of an older one is
+ * stored a second time.
+ */
+const FRAMES_LOOKED_AT = 1024
+
+/** R3: how many bundles of these, oldest first, are in the window. */
+export function windowLength(bundles: readonly { readonly receivedUntil: number | bigint }[]): number {
+  const newest = bundles.at(-1)
+  if (newest === undefined) return 0
+  const from = Number(newest.receivedUntil) - IDEMPOTENCY_SECONDS * 1e9
+  let length = Math.min(bundles.length, IDEMPOTENCY_BUNDLES)
+  while (length < Math.min(bundles.length, IDEMPOTENCY_BUNDLES_MAX)) {
+    if (Number(bundles[bundles.length - length - 1]!.receivedUntil) < from) break
+    length++
+  }
+  return length
+}
 
 /** A segment of the log and the ActiveIndex of its records. */
 export interface IndexedSegment {
@@ -66,7 +94,7 @@ export class SeenRecords {
     this.dropBundle(bundle.base)
     this.#bundles.push(bundle)
     this.#bundles.sort((a, b) => a.base - b.base)
-    if (this.#bundles.length > IDEMPOTENCY_BUNDLES) this.#bundles.shift()?.close()
+    while (this.#bundles.length > windowLength(this.#bundles)) this.#bundles.shift()?.close()
   }
 
   dropBundle(base: number): void {
@@ -100,11 +128,40 @@ export class SeenRecords {
     return this.#candidateIndexes.length > 0 || this.#candidates.length > 0
   }
 
+  /** R1. Of the batch that `beginBatch` was called with. */
+  hasBatch(ids: Uint32Array, records: number): boolean {
+    for (const index of this.#candidateIndexes) if (indexHasBatch(index, ids, records)) return true
+    for (const bundle of this.#candidates) {
+      if (!bundle.mayContainId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)) continue
+      if (bundle.containsBatch(ids, records, FRAMES_LOOKED_AT)) return true
+    }
+    return false
+  }
+
+  /** R2 */
   has(w0: number, w1: number, w2: number, w3: number): boolean {
-    for (const index of this.#candidateIndexes) if (index.findId(w0, w1, w2, w3) >= 0) return true
+    for (const index of this.#candidateIndexes) if (index.newestOfId(w0, w1, w2, w3) >= 0) return true
     for (const bundle of this.#candidates) {
       if (bundle.mayContainId(w0, w1, w2, w3) && bundle.containsId(w0, w1, w2, w3)) return true
     }
     return false
   }
+}
+
+function indexHasBatch(index: ActiveIndex, ids: Uint32Array, records: number): boolean {
+  const { appended, frameOffset, recordNumber, idWords } = index
+  let first = index.newestOfId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)
+  for (let looked = 0; first >= 0 && looked < FRAMES_LOOKED_AT; first = index.olderOfId(first), looked++) {
+    const end = first + records
+    if (recordNumber[first] !== 0 || end > appended) continue
+    if (frameOffset[end - 1] !== frameOffset[first] || recordNumber[end - 1] !== records - 1) continue
+    if (end < appended && frameOffset[end] === frameOffset[first]) continue
+    if (sameIds(idWords, 4 * first, ids, records)) return true
+  }
+  return false
+}
+
+function sameIds(words: Uint32Array, at: number, ids: Uint32Array, records: number): boolean {
+  for (let word = 0; word < 4 * records; word++) if (words[at + word] !== ids[word]) return false
+  return true
 }

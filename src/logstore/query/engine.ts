@@ -54,7 +54,7 @@ export class QueryEngine {
       return this.#answer(task)
     } catch (error) {
       if (error instanceof SegmentReadError)
-        return refused('bundle_read_failed', `${error.message}; retry later`, error.incident)
+        return refused(this.#parts.bundles.failure, `${error.message}; retry later`, error.incident)
       if (error instanceof StoreError && error.code === 'deadline_exceeded')
         return refused('deadline_exceeded', error.message)
       throw error
@@ -74,6 +74,7 @@ export class QueryEngine {
     const catalog = new Catalog(snapshot.catalog)
     this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
     const sources = sourcesOf(snapshot, catalog, plan)
+    this.#parts.bundles.expectIndexes(sources)
     const page = new PageSelection(limit + 1) // one more than shown says whether there is a next page
 
     let matched = 0
@@ -89,21 +90,24 @@ export class QueryEngine {
     }
 
     const found = page.results()
+    const shown = found.slice(0, limit).map((each) => {
+      const source = sources[each.source]!
+      return { ...each, base: source.base, ...this.#locate(source, each.entry) }
+    })
+    this.#parts.bundles.expectFrames(shown)
     const records: string[] = []
     const parts = new PartTexts()
     let characters = 0
     let last: Cursor | null = null
-    for (const { source: number, entry, timeHigh, timeLow } of found.slice(0, limit)) {
+    for (const { base, frameOffset, recordNumber, id, timeHigh, timeLow } of shown) {
       if (characters > PAGE_CHARACTERS_MAX) break
       deadline.check()
-      const source = sources[number]!
-      const { frameOffset, recordNumber, id } = this.#locate(source, entry)
-      const batch = this.#readBatch(snapshot.logId, source.base, frameOffset)
+      const batch = this.#readBatch(snapshot.logId, base, frameOffset)
       const record = renderResult(batch, recordNumber, id, timeHigh, timeLow, parts)
       records.push(record)
       characters += record.length
       const time = timeOfWords(timeHigh, timeLow)
-      last = { position: source.base + frameOffset, recordNumber, time, snapshot: plan.snapshot }
+      last = { position: base + frameOffset, recordNumber, time, snapshot: plan.snapshot }
     }
     const body = writeResponse({
       tenant,
@@ -164,7 +168,7 @@ export class QueryEngine {
     try {
       return this.#parts.frames.read(logId, base, frameOffset)
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error
+      if (!(error instanceof StoreError) || error.code === 'deadline_exceeded') throw error
       const { position } = error instanceof DamagedFrameError ? error : { position: null }
       throw new SegmentReadError(error, position === null ? null : { kind: 'frame', base, position })
     }

@@ -8,9 +8,9 @@
  *     covers is forgotten
  * R2  so a batch is valid until the next one is read
  */
-import { bundleName } from '../index/bundle-name.ts'
 import { errorCode } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
+import { segmentName } from '../../log/segment-format.ts'
 import { StoreError } from '../../errors.ts'
 import { StoredBatch } from '../batch-frame.ts'
 import type { OpenBundles } from './open-bundles.ts'
@@ -65,7 +65,7 @@ export class FrameReader {
 
   #readPayload(logId: number, base: number, frameOffset: number): Buffer {
     const file = this.#bundles.records(base)
-    const bundle = bundleName(this.#bundles.directoryOf(base))
+    const bundle = segmentName(base)
     try {
       const read = readFrame(file, logId, base, frameOffset, undefined, (bytes) => this.#place(bytes))
       if (read.kind === 'frame') return read.frame.payload

@@ -2,31 +2,31 @@
  * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
  * identity of the index file, so that a rebuilt index is opened anew.
  */
-import { bundleName } from '../index/bundle-name.ts'
-import { errorCode } from '../../log/files.ts'
-import type { Files, OpenFile } from '../../log/files.ts'
-import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
-import { StoreError } from '../../errors.ts'
+import { RECORDS_NAME } from '../../log/segment-format.ts'
 import type { BlockCache } from '../index/block-cache.ts'
+import { INDEX_NAME } from '../index/index-file.ts'
 import { openBundleIndex } from '../index/reader.ts'
 import type { BundleIndex, ExpectedIndex } from '../index/reader.ts'
+import type { BundleFile, SegmentFiles } from '../index/segment-files.ts'
 import type { Catalog } from '../index/catalog.ts'
 
 /** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
 const OPEN_MAX = 256
 
 export class OpenBundles {
-  readonly #files: Files
-  readonly #directory: string
+  readonly #files: SegmentFiles
   readonly #blocks: BlockCache
   readonly #indexes = new Map<number, BundleIndex>()
-  readonly #records = new Map<number, OpenFile>()
+  readonly #records = new Map<number, BundleFile>()
 
-  /** @param directory  of the log's segments */
-  constructor(files: Files, directory: string, blocks: BlockCache) {
+  constructor(files: SegmentFiles, blocks: BlockCache) {
     this.#files = files
-    this.#directory = directory
     this.#blocks = blocks
+  }
+
+  /** The kind of refusal that a failed read is for a client. */
+  get failure(): SegmentFiles['failure'] {
+    return this.#files.failure
   }
 
   index(expected: ExpectedIndex): BundleIndex {
@@ -34,24 +34,32 @@ export class OpenBundles {
     const open = this.#indexes.get(base)
     if (open !== undefined && open.header.identity === expected.identity) return touch(this.#indexes, base, open)
     this.forget(base)
-    const index = openBundleIndex(this.#files, this.directoryOf(base), this.#blocks, expected)
-    return admit(this.#indexes, base, index)
+    return admit(this.#indexes, base, openBundleIndex(this.#files, this.#blocks, expected))
   }
 
-  records(base: number): OpenFile {
+  records(base: number): BundleFile {
     const open = this.#records.get(base)
     if (open !== undefined) return touch(this.#records, base, open)
-    const directory = this.directoryOf(base)
-    try {
-      return admit(this.#records, base, this.#files.open(`${directory}/${RECORDS_NAME}`, 'read'))
-    } catch (error) {
-      throw new StoreError(
-        'unavailable',
-        'bundle_read_failed',
-        `bundle ${bundleName(directory)}: records.log cannot be opened (${errorCode(error)})`,
-        { cause: error },
-      )
-    }
+    return admit(this.#records, base, this.#files.open(base, RECORDS_NAME))
+  }
+
+  /** Hint: the indexes of the bundles among these segments are asked for next, in this order. */
+  expectIndexes(segments: readonly { readonly kind: 'bundle' | 'active'; readonly base: number }[]): void {
+    if (!this.#files.readsAhead) return
+    const closed = segments.filter(({ kind, base }) => kind === 'bundle' && !this.#indexes.has(base))
+    this.#files.expect(
+      INDEX_NAME,
+      closed.map(({ base }) => ({ base, at: 0 })),
+    )
+  }
+
+  /** Hint: these frames are read next, in this order. */
+  expectFrames(frames: readonly { readonly base: number; readonly frameOffset: number }[]): void {
+    if (!this.#files.readsAhead) return
+    this.#files.expect(
+      RECORDS_NAME,
+      frames.map(({ base, frameOffset }) => ({ base, at: frameOffset })),
+    )
   }
 
   /** After a failed read: the file may be replaced by a rebuilt one of the same identity. */
@@ -68,10 +76,6 @@ export class OpenBundles {
       file.close()
       this.#records.delete(base)
     }
-  }
-
-  directoryOf(base: number): string {
-    return `${this.#directory}/${segmentName(base)}`
   }
 
   close(): void {

@@ -19,6 +19,7 @@ import type { JobPool } from '../../pipeline/jobs.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
 import type { QueryCounters, QueryKind } from '../counters.ts'
+import type { BucketStore } from '../bucket/bucket-store.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
 import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
@@ -45,10 +46,12 @@ export interface QueryParts {
   readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
   readonly policy: () => TenantPolicy
   readonly onIncident: (incident: QueryIncident) => void
+  /** Queries are answered from it; null: from the log. */
+  readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
 }
 
 /** Of the above, what a question needs. */
-type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors'> & {
+type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors' | 'bucket'> & {
   readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
   readonly jobs: Pick<JobPool<QueryTask, QueryAnswer>, 'run'>
@@ -139,30 +142,76 @@ export async function askThread(
   request: QueryRequest,
   startedMs: number,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal> {
-  const { log, registry, jobs, onIncident, logger, readErrors } = parts
+  const { log, registry, onIncident, readErrors, bucket } = parts
+  if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs)
   const segments = registry.snapshot()
   const { catalog, indexed } = segments
   const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
   const oldest = log.segments[0]?.base
   try {
-    const deadlineAtMs = startedMs + request.deadlineMs
-    const answer = await jobs.run(
-      { tenant, request, deadlineAtMs, snapshot },
-      { timeoutMs: request.deadlineMs + STUCK_MS },
-    )
+    const answer = await answerOf(parts, { tenant, request, deadlineAtMs: startedMs + request.deadlineMs, snapshot })
+    if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     const isOfReading = answer.incident !== null || answer.kind === 'bundle_read_failed'
     if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs)
     if (answer.incident) onIncident(answer.incident)
     else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
     return refusal(answer.kind, answer.message)
+  } finally {
+    segments.release()
+  }
+}
+
+/** The answer of a query thread to what is in the bucket. */
+async function askBucket(
+  parts: AskParts,
+  bucket: NonNullable<AskParts['bucket']>,
+  tenant: string,
+  request: QueryRequest,
+  startedMs: number,
+): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+  const query = bucket.query()
+  if (query === null) {
+    return refusal(
+      'object_storage_read_failed',
+      `the bucket cannot be read (${bucket.problem ?? 'not seen yet'}); retry later`,
+    )
+  }
+  const { catalog, logId, end, damaged } = query.snapshot
+  const snapshot = { committed: end, logId, indexed: [], catalog, quarantined: damaged }
+  const deadlineAtMs = startedMs + request.deadlineMs
+  try {
+    const answer = await answerOf(parts, { tenant, request, deadlineAtMs, snapshot, remote: query.access })
+    if (isRefusal(answer)) return answer
+    if (answer.kind === 'ok') return answer.body
+    if (answer.kind === 'object_storage_read_failed') {
+      // What was removed meanwhile is neither damaged nor missing.
+      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs)
+      parts.logger.warn({ reason: answer.message }, 'a query could not read the bucket')
+      if (answer.incident !== null) bucket.distrust(answer.incident.base) // what it holds is not ours to repair
+    }
+    return refusal(answer.kind, answer.message)
+  } finally {
+    query.release()
+  }
+}
+
+/** A refusal when no thread gave one. */
+async function answerOf(
+  { jobs, logger, readErrors, bucket }: AskParts,
+  task: QueryTask,
+): Promise<QueryAnswer | Refusal> {
+  try {
+    return await jobs.run(task, {
+      timeoutMs: task.request.deadlineMs + STUCK_MS,
+      ...(task.remote && { transfer: [task.remote.port] }),
+    })
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
-    readErrors.noteFailed('a query', error)
     logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
+    if (bucket !== null) return refusal('object_storage_read_failed', 'the query thread failed; repeat the query')
+    readErrors.noteFailed('a query', error)
     return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
-  } finally {
-    segments.release()
   }
 }

@@ -142,12 +142,17 @@ export function scanActive(scan: SegmentScan, active: ActiveIndex): boolean {
 
 function scanActiveId(scan: SegmentScan, active: ActiveIndex, partition: number, id: Uint32Array): boolean {
   const { trace } = scan.plan
-  const entry = active.findId(id[0]!, id[1]!, id[2]!, id[3]!)
-  if (entry < 0 || entry >= scan.visible) return false
-  if (active.partition[entry] !== partition) return true
-  if (trace !== null && !sameWords(active.traceWords, 4 * entry, trace)) return true
-  scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
-  return true
+  let entry = active.newestOfId(id[0]!, id[1]!, id[2]!, id[3]!)
+  let found = false
+  for (let looked = 1; entry >= 0; entry = active.olderOfId(entry), looked++) {
+    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    if (entry >= scan.visible) continue
+    found = true
+    if (active.partition[entry] !== partition) continue
+    if (trace !== null && !sameWords(active.traceWords, 4 * entry, trace)) continue
+    scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
+  }
+  return found
 }
 
 function scanActiveTrace(scan: SegmentScan, active: ActiveIndex, partition: number, trace: Uint32Array): boolean {
@@ -227,12 +232,15 @@ export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
 function scanBundleId(scan: SegmentScan, index: BundleIndex, id: Uint32Array): boolean {
   const { plan } = scan
   if (!index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
-  const entry = index.findId(id[0]!, id[1]!, id[2]!, id[3]!)
-  if (entry < 0) return true
-  const partition = index.findPartition(plan.tenant, plan.dataset)
+  let found = index.findId(id[0]!, id[1]!, id[2]!, id[3]!)
+  const partition = found === null ? null : index.findPartition(plan.tenant, plan.dataset)
   if (partition === null) return true
-  if (plan.trace !== null && !traceHasEntry(index, plan.trace, entry)) return true
-  considerEntry(scan, index, partition, entry)
+  for (let looked = 1; found !== null; looked++) {
+    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    const { entry, nextRow } = found
+    if (plan.trace === null || traceHasEntry(index, plan.trace, entry)) considerEntry(scan, index, partition, entry)
+    found = index.findId(id[0]!, id[1]!, id[2]!, id[3]!, nextRow)
+  }
   return true
 }
 

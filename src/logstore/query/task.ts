@@ -1,12 +1,12 @@
 /** What the main thread hands a query thread, and what comes back. Cloned; shared memory stays shared. */
+import type { RemoteAccess } from '../bucket/remote-protocol.ts'
 import type { ActiveIndexHandle } from '../index/active-index.ts'
 import type { RefusalKind } from '../refusals.ts'
 import type { QueryRequest } from './request.ts'
 
-/** Of each query thread. */
+/** Of each query thread: where the log's segments are; null: in a bucket, which each task comes with access to. */
 export interface QueryWorkerData {
-  /** Where the log's segments are. */
-  readonly segmentsDirectory: string
+  readonly segmentsDirectory: string | null
 }
 
 export interface QueryTask {
@@ -15,6 +15,8 @@ export interface QueryTask {
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot
+  /** To the bucket that is asked. */
+  readonly remote?: RemoteAccess
 }
 
 /** The state of the log that a query answers for. Every segment with frames is in `indexed` or in `catalog`, never in both. */
@@ -48,7 +50,8 @@ interface QueryReplyBody {
 }
 
 export interface QueryRefusal {
-  readonly kind: RefusalKind & ('invalid_cursor' | 'deadline_exceeded' | 'bundle_read_failed')
+  readonly kind: RefusalKind &
+    ('invalid_cursor' | 'deadline_exceeded' | 'bundle_read_failed' | 'object_storage_read_failed')
   readonly message: string
   /** What the main thread should look into; null when there is nothing to repair. */
   readonly incident: QueryIncident | null

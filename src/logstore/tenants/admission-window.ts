@@ -20,9 +20,19 @@ export type WindowVerdict =
   | { readonly kind: 'exceeded'; readonly of: 'records' | 'bytes'; readonly waitMs: number }
   | { readonly kind: 'never'; readonly of: 'records' | 'bytes' }
 
+/** What a tenant was admitted lately. */
+export interface QuotaWindow {
+  /** New limits after a policy reload; what was used stays used. */
+  applyLimits(limits: TenantLimits): void
+  /** Books the batch when it fits; books nothing otherwise. `nowMs` is monotonic. */
+  admit(nowMs: number, records: number, bytes: number): WindowVerdict
+  /** Takes back what the latest `admit` booked: the batch was refused after all. */
+  takeBack(records: number, bytes: number): void
+}
+
 const ADMITTED: WindowVerdict = { kind: 'admitted' }
 
-export class AdmissionWindow {
+export class AdmissionWindow implements QuotaWindow {
   #limits: TenantLimits
   #windowMs: number
   #sliceMs: number

@@ -4,17 +4,19 @@
  */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
+import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { jsonFile } from '../../config/setting-file.ts'
 import { StoreError } from '../../errors.ts'
 import {
   NAME_BYTES_MAX,
+  TENANT_BATCH_RECORDS_MAX,
   TENANT_BYTES_DEFAULT,
   TENANT_RECORDS_DEFAULT,
   TENANT_REQUESTS_DEFAULT,
   TENANT_WINDOW_SECONDS_DEFAULT,
 } from '../limits.ts'
 import { digestOf } from './tenant-policy.ts'
-import type { Tenant, TenantLimits, TenantPolicy } from './tenant-policy.ts'
+import type { Tenant, TenantLimits, TenantOptions, TenantPolicy } from './tenant-policy.ts'
 
 const Limit = (fallback: number) =>
   Type.Optional(
@@ -48,6 +50,11 @@ const PolicyFile = Type.Object(
               { additionalProperties: false },
             ),
           ),
+          tenant_claim: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')])),
+          max_records_per_batch: Type.Optional(Type.Integer({ minimum: 1, maximum: TENANT_BATCH_RECORDS_MAX })),
+          partial_success: Type.Optional(Type.Boolean()),
+          smooth_quota: Type.Optional(Type.Boolean()),
+          deduplication: Type.Optional(Type.Union([Type.Literal('batches'), Type.Literal('records')])),
         },
         { additionalProperties: false },
       ),
@@ -71,6 +78,7 @@ export const developmentPolicy = (): TenantPolicy =>
       id: DEVELOPMENT_TENANT,
       credentials: [{ tokenDigest: digestOf(DEVELOPMENT_TOKEN), datasets: null }],
       limits: limitsOf({}),
+      options: optionsOf({}),
     },
   ])
 
@@ -88,9 +96,15 @@ const policyOf = (generation: number, tenants: readonly Tenant[]): TenantPolicy 
 export function parseTenantPolicy(text: string, generation: number): TenantPolicy {
   const value = contentOf(text)
   const ids = new Set<string>()
-  const tenants = value.tenants.map(({ id, credentials, limits }): Tenant => {
+  const tenants = value.tenants.map(({ id, credentials, limits, ...options }): Tenant => {
     if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
     ids.add(id)
+    const { recordsPerBatchMax, deduplication } = optionsOf(options)
+    if (recordsPerBatchMax > RECORDS_PER_BATCH_MAX && deduplication === 'records') {
+      // Records that are alike are numbered in their frame: of two in different frames of one batch, one would be lost.
+      const mistake = `names a file in which the tenant ${id} has max_records_per_batch over ${RECORDS_PER_BATCH_MAX} with the deduplication of records`
+      throw badPolicy(mistake)
+    }
     return {
       id,
       credentials: credentials.map(({ token_sha256, datasets }) => ({
@@ -98,10 +112,24 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
         datasets: datasets.includes('*') ? null : datasets,
       })),
       limits: limitsOf(limits ?? {}),
+      options: optionsOf(options),
     }
   })
   return policyOf(generation, tenants)
 }
+
+type OptionsFields = Pick<
+  Static<typeof PolicyFile>['tenants'][number],
+  'tenant_claim' | 'max_records_per_batch' | 'partial_success' | 'smooth_quota' | 'deduplication'
+>
+
+const optionsOf = (options: OptionsFields): TenantOptions => ({
+  claimOptional: options.tenant_claim === 'optional',
+  recordsPerBatchMax: options.max_records_per_batch ?? RECORDS_PER_BATCH_MAX,
+  partialSuccess: options.partial_success ?? false,
+  smoothQuota: options.smooth_quota ?? false,
+  deduplication: options.deduplication ?? 'batches',
+})
 
 type LimitsField = NonNullable<Static<typeof PolicyFile>['tenants'][number]['limits']>
 

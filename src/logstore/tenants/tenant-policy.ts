@@ -19,10 +19,25 @@ export interface Credential {
   readonly datasets: readonly string[] | null
 }
 
+/** What a tenant's senders may do that others may not: all off by default. */
+export interface TenantOptions {
+  /** A resource without a tenant claim is the authenticated tenant's. */
+  readonly claimOptional: boolean
+  /** A batch with more is refused; one beyond RECORDS_PER_BATCH_MAX is cut into several frames. */
+  readonly recordsPerBatchMax: number
+  /** Malformed records are dropped and told, instead of refusing their batch. */
+  readonly partialSuccess: boolean
+  /** The window refills steadily, instead of when what was admitted leaves it. */
+  readonly smoothQuota: boolean
+  /** `batches`: a batch that comes again is stored once, any other one whole; `records`: a record that comes again is stored once. */
+  readonly deduplication: 'batches' | 'records'
+}
+
 export interface Tenant {
   readonly id: string
   readonly credentials: readonly Credential[]
   readonly limits: TenantLimits
+  readonly options: TenantOptions
 }
 
 export interface TenantPolicy {

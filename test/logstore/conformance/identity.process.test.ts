@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, it } from 'node:test'
+import { DEVELOPMENT_CREDENTIALS, policyTenant } from '../../support/logstore.ts'
 import {
   INGEST_ROUTES,
   JSON_LOGS,
@@ -17,7 +18,13 @@ import {
   startForTests,
 } from './batches.ts'
 
-const server = await startForTests()
+const BY_RECORD = { tenant: 'by-record', token: 'by-record-token' }
+const server = await startForTests({
+  policy: [
+    policyTenant(DEVELOPMENT_CREDENTIALS.tenant, DEVELOPMENT_CREDENTIALS.token),
+    { ...policyTenant(BY_RECORD.tenant, BY_RECORD.token), deduplication: 'records' },
+  ],
+})
 
 const idsOf = async (batch: Buffer): Promise<readonly string[]> => (await accept(server, JSON_LOGS, batch)).record_ids
 
@@ -178,18 +185,59 @@ describe('the time of a record', () => {
   })
 })
 
-describe('a collapse', () => {
-  it('is counted, told in the answer, and only of records that were stored before', async () => {
+describe('a batch that comes again', () => {
+  it('is stored once, told in the answer and counted', async () => {
     const dataset = 'counted'
     const before = await collapses()
+    const batch = jsonLogs(logRecordsOf(5), { dataset })
+    const first = await accept(server, JSON_LOGS, batch)
+    assert.partialDeepStrictEqual(first, { accepted_records: 5, duplicate_records: 0 })
+    assert.partialDeepStrictEqual(await accept(server, JSON_LOGS, batch), { accepted_records: 5, duplicate_records: 5 })
+    assert.equal(await collapses(), before + 5)
+    assert.deepEqual(await stored(dataset), first.record_ids)
+  })
+  it('is the same in all its records: any other batch is stored whole, and a record of both is found twice by its id', async () => {
+    const dataset = 'overlapping'
     const records = logRecordsOf(5)
-    assert.partialDeepStrictEqual(await accept(server, JSON_LOGS, jsonLogs(records.slice(0, 3), { dataset })), {
-      duplicate_records: 0,
-    })
-    const again = await accept(server, JSON_LOGS, jsonLogs(records, { dataset }))
+    const batches = [records.slice(0, 3), records, records.slice(1, 3), records.slice(0, 1), records.toReversed()]
+    const before = await collapses()
+    for (const batch of batches) {
+      assert.partialDeepStrictEqual(await accept(server, JSON_LOGS, jsonLogs(batch, { dataset })), {
+        duplicate_records: 0,
+      })
+    }
+    assert.equal(await collapses(), before)
+    assert.equal((await stored(dataset)).length, 3 + 5 + 2 + 1 + 5)
+    const [record_id] = await idsOf(jsonLogs(records.slice(0, 1), { dataset }))
+    const found = await find(server, { dataset, filter: { record_id: record_id! } })
+    assert.equal(found.matched_records, 4)
+    assert.deepEqual(
+      recordsOf(found).map((record) => record.record_id),
+      [record_id, record_id, record_id, record_id],
+    )
+    const pages = [null, 1, 2, 3]
+    let cursor: string | null = null
+    for (const _ of pages) {
+      const page = await find(server, { dataset, filter: { record_id: record_id! }, page: { limit: 1, cursor } })
+      assert.deepEqual([page.matched_records, page.results.length], [4, 1])
+      cursor = page.page.next_cursor
+    }
+    assert.equal(cursor, null)
+  })
+  it('is told by its records where the policy says so: those that were stored before are kept once, in whatever batch', async () => {
+    const dataset = 'by record'
+    const before = await collapses()
+    const send = (records: number) =>
+      accept(server, JSON_LOGS, jsonLogs(logRecordsOf(records), { dataset, tenant: BY_RECORD.tenant }), BY_RECORD)
+    assert.partialDeepStrictEqual(await send(3), { duplicate_records: 0 })
+    const again = await send(5)
     assert.partialDeepStrictEqual(again, { accepted_records: 5, duplicate_records: 3 })
     assert.equal(await collapses(), before + 3)
-    assert.deepEqual(await stored(dataset), again.record_ids)
+    const found = await find(server, { dataset }, BY_RECORD)
+    assert.deepEqual(
+      recordsOf(found).map(({ record_id }) => record_id),
+      again.record_ids,
+    )
   })
   it('holds for every route: a retry is answered like the first time, and stored once', async () => {
     for (const [i, { path, contentType, batch }] of INGEST_ROUTES.entries()) {

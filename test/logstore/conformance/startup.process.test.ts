@@ -47,6 +47,24 @@ describe('a start', { concurrency: STARTS_AT_ONCE }, () => {
       ]))
   it('with development credentials on an address that is not loopback names the setting of the address', () =>
     refused(/^LOGSTORE_BIND_ADDRESS .*loopback/, { LOGSTORE_BIND_ADDRESS: '0.0.0.0:0' }))
+  it('with a query store whose region is named nowhere, or whose bucket or prefix cannot be one, names the setting', async () => {
+    const store = {
+      LOGSTORE_QUERY_STORE: 's3',
+      AWS_REGION: '',
+      AWS_CONFIG_FILE: '/dev/null',
+      HOME: temporaryDirectory(),
+    }
+    await refused(/^LOGSTORE_QUERY_S3_REGION must be set/, { ...store, LOGSTORE_QUERY_S3_BUCKET: 'bundles' })
+    await refused(/^LOGSTORE_QUERY_S3_BUCKET must name a bucket/, store)
+    await refused(
+      /^LOGSTORE_QUERY_S3_BUCKET must be [^;]+; LOGSTORE_QUERY_S3_PREFIX must not begin with a slash[^;]+$/,
+      {
+        ...store,
+        LOGSTORE_QUERY_S3_BUCKET: 's3://bundles',
+        LOGSTORE_QUERY_S3_PREFIX: '/logs',
+      },
+    )
+  })
   const replicas = { LOGSTORE_WAL_DURABILITY_MODE: 'replicated-local' }
   it('that is to be replicated and has nothing for it is told what to begin with', () =>
     refused(/^LOGSTORE_WAL_REPLICA_PATHS must name 1 to 7 directories, separated by commas$/, replicas))

@@ -6,7 +6,7 @@ import { checkBatches, timeRangeOf } from '../../../scripts/soak/logstore/checks
 import type { QueryReply } from '../../../scripts/soak/logstore/checks.ts'
 import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/logstore/load.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
-import { BLOCK_BYTES } from '../../../src/logstore/index/index-file.ts'
+import { headBytesOf, readIndexHeader } from '../../../src/logstore/index/index-file.ts'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
 import { LogStoreServer, failToStart } from '../../support/logstore.ts'
@@ -86,7 +86,10 @@ describe('a store whose files were damaged while it was stopped', () => {
   })
 
   it('builds an index file again that a query found damaged, and answers the next query rightly', async (context) => {
-    await startDamaged(context, `${BUNDLE}/index.bin`, BLOCK_BYTES + 500)
+    const index = fs.readFileSync(`${server.dataDirectory}/${BUNDLE}/index.bin`)
+    const header = readIndexHeader(index, index.byteLength)
+    assert('base' in header)
+    await startDamaged(context, `${BUNDLE}/index.bin`, headBytesOf(header) + 500) // its first entries
     const isAnswered = async (): Promise<boolean> => {
       const reply = await server.request('/v1/query', { dataset: 'soak', page: { limit: 500 } })
       if (reply.status !== 200) assert.deepEqual([reply.status, reply.kind], [500, 'bundle_read_failed'])

@@ -11,6 +11,7 @@ import { Log } from '../../../src/log/log.ts'
 import { nodeEnvironment } from '../../../src/log/node-environment.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
+import { LocalSegmentFiles } from '../../../src/logstore/index/segment-files.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from '../../../src/logstore/index/publish.ts'
 import { indexFromFrames } from '../../../src/logstore/index/rebuild.ts'
 import { openBundles } from '../../../src/logstore/bundles.ts'
@@ -104,7 +105,10 @@ export class OpenedCopy {
     this.log = log
     this.#running = running
     this.#bundles = bundles
-    this.#openBundles = new OpenBundles(files, `${directory}/${SEGMENTS_NAME}`, new BlockCache(1 << 22))
+    this.#openBundles = new OpenBundles(
+      new LocalSegmentFiles(files, `${directory}/${SEGMENTS_NAME}`),
+      new BlockCache(1 << 22),
+    )
     const frames = new FrameReader(this.#openBundles, 1 << 22)
     this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, nowMs: () => 0 })
     const last = log.segments.at(-1)

@@ -5,7 +5,7 @@ import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { refusal } from '../../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenants/tenant-policy-file.ts'
 import { eventually } from '../../support/waiting.ts'
-import { GrpcRig, exportOnce, metadataOf } from './grpc-rig.ts'
+import { GrpcRig, acceptedBatch, exportOnce, metadataOf } from './grpc-rig.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
 const { path } = EXPORT_METHODS[0]!.definition
@@ -13,7 +13,7 @@ const { path } = EXPORT_METHODS[0]!.definition
 test('the metrics hear of each call once: answered, refused, or given up by its client', async () => {
   const rig = await GrpcRig.start()
   const client = rig.client()
-  rig.ingest.answer = ({ client: batch }) => batch.accepted(1, 0, Buffer.alloc(0))
+  rig.ingest.answer = ({ client: batch }) => batch.accepted(acceptedBatch(1))
   await exportOnce(client, MESSAGE)
   await exportOnce(client, MESSAGE, metadataOf(null, 'Bearer x'))
   rig.ingest.answer = ({ client: batch }) => batch.refused(refusal('wal_unavailable', 'nothing was stored', 5))

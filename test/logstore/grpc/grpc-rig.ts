@@ -9,7 +9,7 @@ import { GrpcFront } from '../../../src/logstore/grpc/grpc-front.ts'
 import type { GrpcParts } from '../../../src/logstore/grpc/grpc-front.ts'
 import type { WaitedClient } from '../../../src/http/slow-clients.ts'
 import { BodyGatherer } from '../../../src/logstore/ingest/body-gatherer.ts'
-import type { IngestClient } from '../../../src/logstore/ingest/ingest.ts'
+import type { AcceptedOutcome, IngestClient } from '../../../src/logstore/ingest/ingest.ts'
 import { Places } from '../../../src/logstore/tenants/places.ts'
 import { refusal } from '../../../src/logstore/refusals.ts'
 import type { Refusal, RefusalKind } from '../../../src/logstore/refusals.ts'
@@ -33,11 +33,19 @@ export interface Submitted {
 }
 
 /** Takes places as Ingest does; what happens to a batch is `answer`. */
+export const acceptedBatch = (records: number): AcceptedOutcome => ({
+  records,
+  collapsed: 0,
+  ids: Buffer.alloc(0),
+  rejected: 0,
+  rejectedBecause: '',
+})
+
 export class PlayedIngest {
   readonly arena = Arena.create(4 * 1024 * 1024)
   readonly places = new Places(64)
   readonly submitted: Submitted[] = []
-  answer: (batch: Submitted) => void = ({ client }) => client.accepted(1, 0, Buffer.alloc(0))
+  answer: (batch: Submitted) => void = ({ client }) => client.accepted(acceptedBatch(1))
 
   takePlace(caller: Caller): Refusal | null {
     return this.places.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests) === 'taken'

@@ -1,6 +1,10 @@
 /** gRPC clients against the whole log store. */
 import assert from 'node:assert/strict'
 import { randomFillSync } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import type { IncomingHttpHeaders } from 'node:http2'
+import { deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { after, before, describe, it } from 'node:test'
@@ -12,6 +16,7 @@ import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { loadConfig } from '../../../src/config/config.ts'
 import { AcceptGate } from '../../../src/http/accept-gate.ts'
+import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { openLogStore } from '../../../src/logstore/logstore.ts'
 import type { LogStore } from '../../../src/logstore/logstore.ts'
 import { ProcessMetrics } from '../../../src/observability/process-metrics.ts'
@@ -88,6 +93,28 @@ describe('the log store over gRPC', () => {
     })
   })
 
+  describe('a compressed message', () => {
+    const large = batch('local', 400)
+
+    for (const [encoding, compress] of [
+      ['gzip', gzipSync],
+      ['deflate', deflateSync],
+      ['zstd', zstdCompressSync],
+    ] as const) {
+      it(`is stored, in ${encoding}`, async () => {
+        const { code } = await exportCompressed(encoding, compress(large))
+        assert.equal(code, status.OK)
+      })
+
+      it(`in ${encoding} that is damaged is malformed_batch, and one that grows beyond the limit is payload_too_large`, async () => {
+        const damaged = await exportCompressed(encoding, Buffer.from('no such thing'))
+        assert.deepEqual(damaged, { code: status.INVALID_ARGUMENT, kind: 'malformed_batch' })
+        const bomb = await exportCompressed(encoding, compress(Buffer.alloc(64 * 1024 * 1024)))
+        assert.deepEqual(bomb, { code: status.RESOURCE_EXHAUSTED, kind: 'payload_too_large' })
+      })
+    }
+  })
+
   describe('a batch that is refused', () => {
     const cases = [
       ['without bytes', Buffer.alloc(0), status.INVALID_ARGUMENT, 'empty_batch'],
@@ -118,6 +145,32 @@ describe('the log store over gRPC', () => {
     })
   })
 })
+
+/** A call whose message is compressed, on HTTP/2 itself: the client library knows fewer encodings. */
+async function exportCompressed(encoding: string, bytes: Buffer): Promise<{ code: number; kind: string | undefined }> {
+  const session = connect(`http://${store.grpc!}`)
+  const request = session.request({
+    ':method': 'POST',
+    ':path': EXPORT_METHODS[0]!.definition.path,
+    'content-type': 'application/grpc',
+    'grpc-encoding': encoding,
+    'x-logstore-tenant': 'local',
+    authorization: 'Bearer local-dev-token',
+    te: 'trailers',
+  })
+  const head = Buffer.alloc(5)
+  head[0] = 1
+  head.writeUInt32BE(bytes.byteLength, 1)
+  request.end(Buffer.concat([head, bytes]))
+  let told: IncomingHttpHeaders = {}
+  request.on('response', (headers) => (told = { ...told, ...headers }))
+  request.on('trailers', (headers) => (told = { ...told, ...headers }))
+  request.resume()
+  await once(request, 'close')
+  session.close()
+  const message = decodeURIComponent(String(told['grpc-message'] ?? ''))
+  return { code: Number(told['grpc-status']), kind: /^(\w+): /.exec(message)?.[1] }
+}
 
 async function query(dataset: string): Promise<Found> {
   const reply = await fetch(`http://${store.http}/v1/query`, {

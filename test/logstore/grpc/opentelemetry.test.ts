@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { gunzipSync } from 'node:zlib'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-grpc'
@@ -50,7 +51,7 @@ describe("OpenTelemetry's own gRPC exporter", () => {
     assert.deepEqual(results, [0])
     const [batch] = rig.ingest.submitted
     assert.equal(batch?.client.signal, SIGNAL_TRACE)
-    assert.partialDeepStrictEqual(decode('trace.v1.ExportTraceServiceRequest', batch.body), {
+    assert.partialDeepStrictEqual(decode('trace.v1.ExportTraceServiceRequest', gunzipSync(batch.body)), {
       resourceSpans: [{ scopeSpans: [{ spans: [{ name: 'charge' }] }] }],
     })
   })

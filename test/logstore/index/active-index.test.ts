@@ -23,8 +23,8 @@ describe('an active index', () => {
           index.publish(0, 0)
           const reader = ActiveIndex.attach(index.handle)
           assert.equal(reader.count, ids.length)
-          ids.forEach((id, i) => assert.equal(reader.findId(id, 1, 2, 3), i))
-          if (!ids.includes(absent)) assert.equal(reader.findId(absent, 1, 2, 3), -1)
+          ids.forEach((id, i) => assert.equal(reader.newestOfId(id, 1, 2, 3), i))
+          if (!ids.includes(absent)) assert.equal(reader.newestOfId(absent, 1, 2, 3), -1)
           for (let trace = 1; trace <= 4; trace++) {
             const found: number[] = []
             for (let at = reader.newestOfTrace(trace, 9, 0, 0); at >= 0; at = reader.olderOfTrace(at)) found.push(at)
@@ -34,6 +34,21 @@ describe('an active index', () => {
         },
       ),
     )
+  })
+
+  it('finds every entry of an id that came again, newest first', () => {
+    const index = ActiveIndex.create(16)
+    for (const [entry, id] of [5, 6, 5, 7, 5, 21].entries()) appendPlain(index, id, 0, 64 * entry, 0)
+    index.publish(0, 0)
+    const entriesOf = (id: number): number[] => {
+      const found: number[] = []
+      for (let at = index.newestOfId(id, 1, 2, 3); at >= 0; at = index.olderOfId(at)) found.push(at)
+      return found
+    }
+    assert.deepEqual([5, 6, 7, 21, 37].map(entriesOf), [[4, 2, 0], [1], [3], [5], []])
+    index.reset()
+    appendPlain(index, 5, 0, 64, 0)
+    assert.deepEqual(entriesOf(5), [0])
   })
 
   it('shows a reader only what was published', () => {
@@ -82,11 +97,11 @@ describe('an active index', () => {
     index.reset()
     assert(index.hasRoom(16, 3))
     assert.equal(index.count, 0)
-    assert.equal(index.findId(3, 1, 2, 3), -1)
+    assert.equal(index.newestOfId(3, 1, 2, 3), -1)
     assert.equal(index.newestOfTrace(1, 9, 0, 0), -1)
     appendPlain(index, 3, 2, 64, 0)
     index.publish(0, 0)
-    assert.equal(index.findId(3, 1, 2, 3), 0)
+    assert.equal(index.newestOfId(3, 1, 2, 3), 0)
     assert.equal(index.olderOfTrace(index.newestOfTrace(2, 9, 0, 0)), -1)
   })
 })

@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
-import type { BlockSource } from '../../../src/logstore/index/block-table.ts'
 import { IndexBuilder } from '../../../src/logstore/index/builder.ts'
 import type { BuiltIndex } from '../../../src/logstore/index/builder.ts'
 import { BundleIndex } from '../../../src/logstore/index/reader.ts'
+import type { BundleFile } from '../../../src/logstore/index/segment-files.ts'
 
 export interface Entry {
   readonly id: readonly [number, number, number, number]
@@ -65,15 +65,14 @@ export const endOf = (list: readonly Entry[]): number => BASE + (list.at(-1)?.fr
 export const buildOf = (list: readonly Entry[]): BuiltIndex =>
   new IndexBuilder().build(activeOf(list), list.length, BASE, endOf(list))
 
-export const memorySource = (bytes: Buffer): BlockSource => ({
-  name: 'memory',
-  bytes: bytes.byteLength,
+export const memorySource = (bytes: Buffer): BundleFile => ({
+  size: () => bytes.byteLength,
   read: (into, at) => bytes.copy(into, 0, at, at + into.byteLength),
   close: () => {},
 })
 
 export const openBytes = (bytes: Buffer, cacheBytes = 1 << 20): BundleIndex =>
-  new BundleIndex(memorySource(bytes), new BlockCache(cacheBytes))
+  new BundleIndex(memorySource(bytes), '0000000000000000', new BlockCache(cacheBytes))
 
 export const words = (time: bigint): [number, number] => [Number(time >> 32n), Number(time & 0xffff_ffffn)]
 

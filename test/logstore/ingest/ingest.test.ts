@@ -75,7 +75,10 @@ class Rig {
     const request = this.#submitted.shift()!
     const head = { request, kind: ACCEPTED, refusal: 0, retryAfterSeconds: 0, position, tailBytes: 0 }
     this.#gateway.tryBook({ records: Infinity, bytes: Infinity }, 1, 1)
-    this.ingest.onOutcome({ ...head, records: 1, bytes: 1, collapsed: 0, generation: GENERATION }, Buffer.alloc(0))
+    this.ingest.onOutcome(
+      { ...head, records: 1, bytes: 1, collapsed: 0, rejected: 0, generation: GENERATION },
+      Buffer.alloc(0),
+    )
   }
 }
 

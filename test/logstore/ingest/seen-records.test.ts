@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
-import { NO_SEGMENT, SeenRecords } from '../../../src/logstore/ingest/seen-records.ts'
+import { NO_SEGMENT, SeenRecords, windowLength } from '../../../src/logstore/ingest/seen-records.ts'
 import type { SeenBundle } from '../../../src/logstore/ingest/seen-records.ts'
 
 /** A batch of records at these times; 0 is no time. */
@@ -44,12 +44,14 @@ function bundleOf(
     base,
     minTime,
     maxTime,
+    receivedUntil: 0,
     asked: 0,
     mayContainId() {
       this.asked++
       return true
     },
     containsId: (id) => ids.includes(id),
+    containsBatch: (words, records) => records === ids.length && ids.every((id, record) => words[4 * record] === id),
     close: () => {},
   }
 }
@@ -94,5 +96,48 @@ describe('the records seen before', () => {
     assert(knows())
     seen.dropBundle(0)
     assert(!knows())
+  })
+})
+
+describe('the batches seen before', () => {
+  const wordsOf = (ids: readonly number[]): Uint32Array => Uint32Array.from(ids.flatMap((id) => [id, 0, 0, 0]))
+
+  /** An index of these frames, each of a batch's ids. */
+  function indexOfFrames(frames: readonly (readonly number[])[]): ActiveIndex {
+    const index = ActiveIndex.create(64)
+    for (const [frame, ids] of frames.entries()) {
+      for (const record of ids.keys()) {
+        const partition = index.partitionOf('t', 'd')
+        index.append(wordsOf(ids), 4 * record, new Uint32Array(4), 0, 0, 10, 64 * frame, record, partition)
+      }
+    }
+    return index
+  }
+
+  it('are those with the same records in the same order, and no others', () => {
+    const frames = [[1, 2, 3], [1, 2], [4], [1, 2, 3, 5], [4, 1]]
+    const seen = new SeenRecords(segment(0, indexOfFrames(frames)))
+    const others = [[1], [2, 3], [1, 3, 2], [1, 2, 3, 5, 6], [4, 1, 1], [5], [2, 1], [1, 2, 3, 1]]
+    const knows = (ids: readonly number[]): boolean => {
+      assert(seen.beginBatch(batchAt(...ids.map(() => 10))))
+      return seen.hasBatch(wordsOf(ids), ids.length)
+    }
+    assert.deepEqual(frames.map(knows), [true, true, true, true, true])
+    assert.deepEqual(
+      others.map(knows),
+      others.map(() => false),
+    )
+    seen.addBundle(bundleOf(0, 5, 15, [2, 1]))
+    assert(knows([2, 1]) && !knows([2]))
+  })
+
+  it('reach back over 64 bundles, and over all of the last 15 minutes up to a bound', () => {
+    const bundles = (count: number, secondsApart: number): { receivedUntil: bigint }[] =>
+      Array.from({ length: count }, (_, i) => ({ receivedUntil: BigInt(i * secondsApart) * 1_000_000_000n }))
+    assert.equal(windowLength([]), 0)
+    assert.equal(windowLength(bundles(10, 3600)), 10)
+    assert.equal(windowLength(bundles(100, 3600)), 64)
+    assert.equal(windowLength(bundles(500, 10)), 91)
+    assert.equal(windowLength(bundles(5000, 0)), 1024)
   })
 })

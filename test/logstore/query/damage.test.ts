@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { readWhole } from '../../../src/log/files.ts'
+import { headBytesOf, readIndexHeader } from '../../../src/logstore/index/index-file.ts'
 import { TRACES, TestStore, textsOf } from '../../support/stored-segments.ts'
 
 describe('damage that a query comes upon', () => {
@@ -57,7 +58,10 @@ describe('damage that a query comes upon', () => {
     store.publish()
     const whole = store.query('acme', { dataset: 'orders' })
     store.restart()
-    damage(store, 'index.bin', 16 * 1024)
+    const bytes = readWhole(nodeFiles, `${store.directoryOf(0)}/index.bin`)!
+    const header = readIndexHeader(bytes, bytes.byteLength)
+    assert.ok('base' in header)
+    damage(store, 'index.bin', headBytesOf(header)) // the first of its entries
     const answer = store.ask('acme', { dataset: 'orders' })
     assert.equal(answer.kind, 'bundle_read_failed')
     assert.deepEqual('incident' in answer && answer.incident, { kind: 'index', base: 0 })

@@ -50,6 +50,7 @@ async function ask(answers: QueryAnswer[], isDropped: boolean) {
       onIncident: (incident) => void seen.incidents.push(incident),
       readErrors: { note: (message) => void seen.noted.push(message), noteFailed: () => assert.fail() },
       logger: { error: () => assert.fail() } as never, // nothing else is called
+      bucket: null,
     },
     'acme',
     request,

@@ -66,7 +66,7 @@ describe('a mistake in a tenant policy', () => {
     [
       'a field that is not known',
       { id: 'a', credentials, limitz: {} },
-      'tenants.0 has an unknown field; known are id, credentials, limits',
+      'tenants.0 has an unknown field; known are id, credentials, limits, tenant_claim, max_records_per_batch, partial_success, smooth_quota, deduplication',
     ],
     [
       'a digest in the place of a name',
@@ -84,6 +84,15 @@ describe('a mistake in a tenant policy', () => {
       const message = `LOGSTORE_TENANT_POLICY_FILE names a file with a mistake: ${says}`
       assert.throws(() => parseTenantPolicy(policyText(tenant), 1), { code: 'invalid_tenant_policy', message })
     })
+
+  it('is told of options that lose records together', () => {
+    const tenant = { id: 'acme', credentials, deduplication: 'records' }
+    const message =
+      'LOGSTORE_TENANT_POLICY_FILE names a file in which the tenant acme has max_records_per_batch over 512 with the deduplication of records'
+    assert.throws(() => parseTenantPolicy(policyText({ ...tenant, max_records_per_batch: 513 }), 1), { message })
+    const [taken] = parseTenantPolicy(policyText({ ...tenant, max_records_per_batch: 512 }), 1).tenants
+    assert.equal(taken!.options.deduplication, 'records')
+  })
 
   it('is told of the whole policy', () => {
     const message = 'LOGSTORE_TENANT_POLICY_FILE names a file with a mistake: the file must be object'

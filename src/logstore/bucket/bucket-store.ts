@@ -1,0 +1,233 @@
+/**
+ * The bucket that queries are answered from, on the main thread: the catalog as it was seen last, and the lane that reads.
+ *
+ * S1  a query is answered from one catalog, the one it began with
+ * S2  while the bucket was never seen, queries are refused; when it cannot be seen any more, they go on with what was, and health says so
+ * S3  a reader that dies takes its queries along, retryably, and is replaced
+ */
+import { MessageChannel } from 'node:worker_threads'
+import { StoreError } from '../../errors.ts'
+import type { Degradation } from '../../observability/health.ts'
+import { Lane } from '../../pipeline/lane.ts'
+import { encodeCatalog } from '../index/catalog.ts'
+import type { BucketState } from './bucket-catalog.ts'
+import type { ObjectClientSettings } from './object-client.ts'
+import {
+  ACCESS_WORDS,
+  BYTES_COUNTER,
+  FAILURES_COUNTER,
+  GONE_WORD,
+  READER_COUNTERS,
+  REPLIES_WORD,
+  REQUESTS_COUNTER,
+} from './remote-protocol.ts'
+import type { ObjectReaderControl, ObjectReaderData, ObjectReaderMessage, RemoteAccess } from './remote-protocol.ts'
+
+export interface BucketStoreParts {
+  readonly settings: ObjectClientSettings & {
+    readonly prefix: string
+    readonly cacheBytes: number
+    readonly refreshSeconds: number
+  }
+  readonly logger: {
+    info(details: object, message: string): void
+    warn(details: object, message: string): void
+    error(details: object, message: string): void
+  }
+  readonly clock: {
+    every(intervalMs: number, task: () => void): () => void
+    after(delayMs: number, run: () => void): void
+  }
+}
+
+/** What a query sees of the bucket. */
+interface BucketSnapshot {
+  readonly catalog: SharedArrayBuffer
+  readonly logId: number
+  /** Behind the last bundle. */
+  readonly end: number
+  readonly damaged: BucketState['damaged']
+  readonly bundles: number
+}
+
+export interface BucketQuery {
+  readonly snapshot: BucketSnapshot
+  readonly access: RemoteAccess
+  /** Once, when the query is over. */
+  release(): void
+}
+
+/** A start waits so long for its first look at the bucket. */
+const FIRST_LOOK_MS = 10_000
+const RESTART_MS = 1000
+
+export class BucketStore {
+  readonly #parts: BucketStoreParts
+  readonly #counters = new Float64Array(new SharedArrayBuffer(8 * READER_COUNTERS))
+  readonly #queries = new Set<RemoteAccess>()
+  readonly #stopRefreshing: () => void
+  #lane: Lane
+  #snapshot: BucketSnapshot | null = null
+  #problem: string | null = 'it was not looked at yet'
+  #closed = false
+  #looked: (refusedBecause: string | null) => void = () => {}
+
+  /** @throws StoreError when the settings cannot work; a bucket that cannot be reached is no reason not to start */
+  static async open(parts: BucketStoreParts): Promise<BucketStore> {
+    const store = new BucketStore(parts)
+    const refused = await new Promise<string | null>((resolve) => {
+      store.#looked = resolve
+      parts.clock.after(FIRST_LOOK_MS, () => resolve(null))
+      store.#refresh()
+    })
+    if (refused === null) return store
+    await store.close()
+    throw new StoreError('invalid', 'query_store_unavailable', refused)
+  }
+
+  private constructor(parts: BucketStoreParts) {
+    this.#parts = parts
+    this.#lane = this.#start()
+    this.#stopRefreshing = parts.clock.every(1000 * parts.settings.refreshSeconds, () => this.#refresh())
+  }
+
+  /** Why the bucket could not be looked at the last time; null when it could. */
+  get problem(): string | null {
+    return this.#problem
+  }
+
+  degradations(): readonly Degradation[] {
+    if (this.#problem === null) return []
+    return [
+      {
+        kind: 'query_store',
+        reason: `the bucket that queries read cannot be looked at: ${this.#problem}`,
+        action: 'look at LOGSTORE_QUERY_S3_…, the credentials and the object store: ingest goes on meanwhile',
+      },
+    ]
+  }
+
+  get bundles(): number {
+    return this.#snapshot?.bundles ?? 0
+  }
+
+  get requests(): number {
+    return this.#counters[REQUESTS_COUNTER]!
+  }
+
+  get bytesRead(): number {
+    return this.#counters[BYTES_COUNTER]!
+  }
+
+  get failures(): number {
+    return this.#counters[FAILURES_COUNTER]!
+  }
+
+  /** Null while the bucket was never seen (S2). */
+  query(): BucketQuery | null {
+    const snapshot = this.#snapshot
+    if (snapshot === null) return null
+    const { port1, port2 } = new MessageChannel()
+    const words = new SharedArrayBuffer(4 * ACCESS_WORDS)
+    const access = { port: port2, words }
+    this.#queries.add(access)
+    this.#post({ kind: 'connect', access: { port: port1, words } })
+    return {
+      snapshot,
+      access,
+      release: () => {
+        this.#queries.delete(access)
+        port2.close() // what was not handed to a query thread, as its queue is full
+      },
+    }
+  }
+
+  /** Whether the bucket holds what it did when the query began. */
+  isCurrent({ snapshot }: BucketQuery): boolean {
+    return snapshot === this.#snapshot
+  }
+
+  /** What was read of a bundle is damaged: it is read again, of what is in the bucket then. */
+  distrust(base: number): void {
+    this.#post({ kind: 'distrust', base })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#stopRefreshing()
+    await this.#lane.stop()
+  }
+
+  #start(): Lane {
+    const { settings } = this.#parts
+    const { prefix, cacheBytes, refreshSeconds: _, ...client } = settings
+    const workerData: ObjectReaderData = { client, prefix, cacheBytes, counters: this.#counters.buffer }
+    return Lane.start({
+      name: 'logstore object reader',
+      filename: new URL('../../../workers/object-reader.ts', import.meta.url),
+      workerData,
+      onMessage: (message) => this.#hear(message as ObjectReaderMessage), // the worker posts nothing else
+      onDeath: (error) => this.#died(error),
+    })
+  }
+
+  #refresh(): void {
+    this.#post({ kind: 'refresh' })
+  }
+
+  #post(control: ObjectReaderControl): void {
+    this.#lane.post(control, control.kind === 'connect' ? [control.access.port] : [])
+  }
+
+  #hear(message: ObjectReaderMessage): void {
+    switch (message.kind) {
+      case 'catalog':
+        this.#see(message.state)
+        return this.#looked(null)
+      case 'unreachable':
+        this.#fail(message.reason)
+        return this.#looked(null)
+      case 'refused':
+        this.#problem = message.problem // a start says it in its one line
+        return this.#looked(message.problem)
+    }
+  }
+
+  #see({ bundles, logId, damaged }: BucketState): void {
+    const before = this.#snapshot?.bundles
+    if (this.#problem !== null || before !== bundles.length) {
+      this.#parts.logger.info({ bundles: bundles.length }, 'bundles of the bucket are known')
+    }
+    this.#problem = null
+    const end = bundles.at(-1)?.end ?? 0
+    const snapshot = { catalog: encodeCatalog(bundles), logId, end, damaged, bundles: bundles.length }
+    if (this.#snapshot === null || !isSame(this.#snapshot, snapshot)) this.#snapshot = snapshot
+  }
+
+  #fail(reason: string): void {
+    if (this.#problem !== reason)
+      this.#parts.logger.warn({ reason }, 'the bucket that queries read cannot be looked at')
+    this.#problem = reason
+  }
+
+  /** S3 */
+  #died(error: Error): void {
+    this.#parts.logger.error({ reason: error.message }, 'the thread that reads the bucket died')
+    this.#problem = 'the thread that reads it died'
+    for (const { words } of this.#queries) {
+      const shared = new Int32Array(words)
+      Atomics.store(shared, GONE_WORD, 1)
+      Atomics.notify(shared, REPLIES_WORD)
+    }
+    this.#parts.clock.after(RESTART_MS, () => {
+      if (this.#closed) return
+      this.#lane = this.#start()
+      this.#refresh()
+    })
+  }
+}
+
+function isSame(a: BucketSnapshot, b: BucketSnapshot): boolean {
+  const isSameCatalog = Buffer.from(a.catalog).equals(Buffer.from(b.catalog))
+  return isSameCatalog && a.logId === b.logId && JSON.stringify(a.damaged) === JSON.stringify(b.damaged)
+}

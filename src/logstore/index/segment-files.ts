@@ -1,0 +1,65 @@
+/**
+ * The one seam between what looks into bundles and where their files are: the data directory, or a bucket. Synchronous, because its
+ * callers are threads with nothing else to do: what reads over a network has another thread do it, and waits.
+ */
+import { StoreError } from '../../errors.ts'
+import { errorCode } from '../../log/files.ts'
+import type { Files, OpenFile } from '../../log/files.ts'
+import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+
+/** A file of a bundle, open for reading. */
+export interface BundleFile {
+  size(): number
+  /** Fills `into` from byte `at`; the bytes read, fewer only at the end. Throws what the system says, or a StoreError. */
+  read(into: Uint8Array, at: number): number
+  close(): void
+}
+
+/** Bytes of a file that will be read soon. */
+export interface ExpectedRead {
+  readonly base: number
+  readonly at: number
+}
+
+export interface SegmentFiles {
+  /** The kind of refusal that a failed read is for a client. */
+  readonly failure: 'bundle_read_failed' | 'object_storage_read_failed'
+  /** @throws StoreError: `bundle_index_corrupt` when of a bundle this sidecar alone is missing, else one of the kind above */
+  open(base: number, name: string): BundleFile
+  /** Whether it helps to know what is read next: a disk reads at once. */
+  readonly readsAhead: boolean
+  /** Hint: these places of the files of this name are read next, in this order. */
+  expect(name: string, reads: readonly ExpectedRead[]): void
+}
+
+/** The files below the directory of a log's segments. */
+export class LocalSegmentFiles implements SegmentFiles {
+  readonly failure = 'bundle_read_failed'
+  readonly readsAhead = false
+  readonly #files: Files
+  readonly #directory: string
+
+  constructor(files: Files, directory: string) {
+    this.#files = files
+    this.#directory = directory
+  }
+
+  open(base: number, name: string): OpenFile {
+    const files = this.#files
+    const directory = `${this.#directory}/${segmentName(base)}`
+    const path = `${directory}/${name}`
+    try {
+      return files.open(path, 'read')
+    } catch (error) {
+      // A bundle that retention dropped is gone as a whole; a sidecar that is gone alone can be built again.
+      if (name !== RECORDS_NAME && !files.exists(path) && files.exists(directory)) {
+        const problem = `bundle ${segmentName(base)}: ${name} is missing; it has to be rebuilt`
+        throw new StoreError('corrupt', 'bundle_index_corrupt', problem)
+      }
+      const problem = `bundle ${segmentName(base)}: ${name} cannot be opened (${errorCode(error)})`
+      throw new StoreError('unavailable', this.failure, problem, { cause: error })
+    }
+  }
+
+  expect(): void {}
+}

@@ -1,0 +1,56 @@
+/**
+ * A tenant's window that refills steadily: what may be admitted grows at limit / window a second, up to the limit.
+ *
+ * A batch that does not fit waits for as long as what it lacks takes to grow, where the sliding window waits for a whole burst to leave. The
+ * price is that up to twice the limit is admitted in a window that begins after a pause.
+ *
+ * M1  0 <= used <= limit, unless the limit was lowered
+ */
+import type { TenantLimits } from './tenant-policy.ts'
+import type { QuotaWindow, WindowVerdict } from './admission-window.ts'
+
+export class SmoothWindow implements QuotaWindow {
+  #limits: TenantLimits
+  #usedRecords = 0
+  #usedBytes = 0
+  #atMs = 0
+
+  constructor(limits: TenantLimits) {
+    this.#limits = limits
+  }
+
+  applyLimits(limits: TenantLimits): void {
+    this.#limits = limits
+  }
+
+  admit(nowMs: number, records: number, bytes: number): WindowVerdict {
+    const { records: recordLimit, bytes: byteLimit, windowSeconds } = this.#limits
+    if (records > recordLimit) return { kind: 'never', of: 'records' }
+    if (bytes > byteLimit) return { kind: 'never', of: 'bytes' }
+    const windowMs = windowSeconds * 1000
+    const passed = (nowMs - this.#atMs) / windowMs
+    this.#atMs = nowMs
+    this.#usedRecords = refilled(this.#usedRecords, recordLimit, passed)
+    this.#usedBytes = refilled(this.#usedBytes, byteLimit, passed)
+    const recordsWaitMs = waitMs(this.#usedRecords + records, recordLimit, windowMs)
+    const bytesWaitMs = waitMs(this.#usedBytes + bytes, byteLimit, windowMs)
+    if (recordsWaitMs > 0 || bytesWaitMs > 0) {
+      const of = recordsWaitMs >= bytesWaitMs ? 'records' : 'bytes'
+      return { kind: 'exceeded', of, waitMs: Math.max(recordsWaitMs, bytesWaitMs) }
+    }
+    this.#usedRecords += records
+    this.#usedBytes += bytes
+    return { kind: 'admitted' }
+  }
+
+  takeBack(records: number, bytes: number): void {
+    this.#usedRecords = Math.max(0, this.#usedRecords - records)
+    this.#usedBytes = Math.max(0, this.#usedBytes - bytes)
+  }
+}
+
+const refilled = (used: number, limit: number, passed: number): number =>
+  limit === Infinity ? 0 : Math.max(0, used - limit * passed)
+
+const waitMs = (wanted: number, limit: number, windowMs: number): number =>
+  wanted <= limit ? 0 : ((wanted - limit) / limit) * windowMs

@@ -1,0 +1,182 @@
+/** Bundles in a bucket: made here, copied by an SDK as any tool would, and asked of a log store that reads them there. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
+import { temporaryDirectory } from '../../support/directories.ts'
+import type { Environment } from '../../support/process.ts'
+import { TRACES } from '../../support/stored-segments.ts'
+import type { QueryResponseBody } from '../../support/stored-segments.ts'
+import type { LogStoreServer, Reply } from '../../support/logstore.ts'
+import { eventually } from '../../support/waiting.ts'
+
+export const ACCESS_KEY_ID = 'trilog-test'
+export const SECRET_ACCESS_KEY = 'trilog-test-secret'
+export const CREDENTIALS = { AWS_ACCESS_KEY_ID: ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY: SECRET_ACCESS_KEY }
+export const BUCKET = 'bundles'
+const PUTS_AT_ONCE = 16
+
+/** Settings of a log store whose queries read this bucket. */
+export const readsBucketAt = (endpoint: string, more: Environment = {}): Environment => ({
+  LOGSTORE_QUERY_STORE: 's3',
+  LOGSTORE_QUERY_S3_BUCKET: BUCKET,
+  LOGSTORE_QUERY_S3_REGION: 'us-east-1',
+  LOGSTORE_QUERY_S3_ENDPOINT: endpoint,
+  LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: '1',
+  LOGSTORE_QUERY_S3_REFRESH_SECONDS: '1',
+  AWS_EC2_METADATA_DISABLED: 'true',
+  ...CREDENTIALS,
+  ...more,
+})
+
+/** The bucket, as whoever copies into it sees it. */
+export class BucketCopy {
+  readonly #client: S3Client
+
+  static async create(endpoint: string): Promise<BucketCopy> {
+    const copy = new BucketCopy(endpoint)
+    await copy.#client.send(new CreateBucketCommand({ Bucket: BUCKET }))
+    return copy
+  }
+
+  private constructor(endpoint: string) {
+    const credentials = { accessKeyId: ACCESS_KEY_ID, secretAccessKey: SECRET_ACCESS_KEY }
+    this.#client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials })
+  }
+
+  async put(key: string, body: Buffer): Promise<void> {
+    await this.#client.send(new PutObjectCommand({ Bucket: BUCKET, Key: key, Body: body }))
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: key }))
+  }
+
+  /** Copies what stands below a directory, as `aws s3 sync` does: in no order that bundles know of. */
+  async sync(directory: string, prefix = ''): Promise<void> {
+    const names = readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => `${parentPath}/${name}`)
+    const putNext = async (): Promise<void> => {
+      for (let path = names.pop(); path !== undefined; path = names.pop()) {
+        await this.put(`${prefix}${path.slice(directory.length + 1)}`, readFileSync(path))
+      }
+    }
+    await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putNext))
+  }
+
+  close(): void {
+    this.#client.destroy()
+  }
+}
+
+/** What users ask; the same of the bundles on disk and in the bucket must be the same. */
+export const QUESTIONS: readonly object[] = [
+  { dataset: 'orders' },
+  { dataset: 'payments', page: { limit: 3 } },
+  { dataset: 'orders', filter: { trace_id: TRACES[1] }, page: { limit: 2 } },
+  { dataset: 'orders', filter: { start_time_unix_nano: 1004, end_time_unix_nano: 1009 } },
+  { dataset: 'orders', filter: { record_id: `logstore_${'0'.repeat(32)}` } },
+  { dataset: 'nothing' },
+]
+
+/** All pages of an answer. */
+export async function pagesOf(
+  question: object,
+  ask: (body: object) => QueryResponseBody | Promise<QueryResponseBody>,
+): Promise<readonly QueryResponseBody[]> {
+  const pages: QueryResponseBody[] = []
+  for (let cursor: string | null = null; ;) {
+    const page: object = { ...(question as { page?: object }).page, cursor } // what QUESTIONS have
+    const answer = await ask({ ...question, page })
+    pages.push(answer)
+    cursor = answer.page.next_cursor
+    if (cursor === null) return pages
+  }
+}
+
+/** A busy machine answers late. */
+const PATIENT = { deadline_ms: 60_000 }
+
+export const askServer =
+  (server: LogStoreServer) =>
+  async (body: object): Promise<QueryResponseBody> =>
+    (await queryOf(server, body)).ok() as QueryResponseBody // compared with the engine's
+
+export const queryOf = (server: LogStoreServer, body: object = { dataset: 'orders' }): Promise<Reply> =>
+  server.request('/v1/query', JSON.stringify({ ...PATIENT, ...body }))
+
+/** A number at /metrics. */
+export async function metricOf(server: LogStoreServer, name: string): Promise<number> {
+  const { text } = await server.request('/metrics', null)
+  const line = new RegExp(`^logstore_${name} (\\S+)$`, 'm').exec(text)
+  assert(line !== null, `there is no metric ${name}`)
+  return Number(line[1])
+}
+
+export const untilBundles = (server: LogStoreServer, bundles: number): Promise<void> =>
+  eventually(async () => (await metricOf(server, 'query_s3_bundles')) === bundles)
+
+export interface OtherServer {
+  readonly url: string
+  stop(): void
+}
+
+const PEERS = ['/usr/local/bin', ...(process.env['PATH'] ?? '').split(':')]
+
+/** Where an S3 server that is not ours is installed; null: nowhere. */
+export const findPeer = (name: 'minio' | 'versitygw'): string | null =>
+  PEERS.map((directory) => `${directory}/${name}`).find((path) => existsSync(path)) ?? null
+
+/** Starts an S3 server that is not ours, and waits until it takes a bucket. */
+export async function startPeer(name: 'minio' | 'versitygw', path: string): Promise<OtherServer> {
+  const [port, consolePort] = [await freePort(), await freePort()]
+  const directory = `${temporaryDirectory()}/files`
+  mkdirSync(directory)
+  const address = `127.0.0.1:${port}`
+  const args =
+    name === 'minio'
+      ? ['server', '--quiet', '--address', address, '--console-address', `127.0.0.1:${consolePort}`, directory]
+      : [
+          '--port',
+          address,
+          '--quiet',
+          '--region',
+          'us-east-1',
+          '--access',
+          ACCESS_KEY_ID,
+          '--secret',
+          SECRET_ACCESS_KEY,
+          'posix',
+          directory,
+        ]
+  const env = {
+    ...process.env,
+    MINIO_ROOT_USER: ACCESS_KEY_ID,
+    MINIO_ROOT_PASSWORD: SECRET_ACCESS_KEY,
+    MINIO_BROWSER: 'off',
+  }
+  const child = spawn(path, args, { env, stdio: 'ignore' })
+  const stop = (): void => void child.kill('SIGKILL')
+  process.once('exit', stop)
+  child.unref()
+  const url = `http://${address}`
+  await eventually(async () => {
+    assert.equal(child.exitCode, null, `${name} ended`)
+    return (await fetch(url).catch(() => null)) !== null
+  })
+  return { url, stop }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // it listens on a port
+  server.close()
+  await once(server, 'close')
+  return port
+}
