@@ -27,6 +27,8 @@ import { ServedTime, WaitedClients } from './slow-clients.ts'
 import { UwsExchange } from './uws-exchange.ts'
 import type { ExchangeHost } from './uws-exchange.ts'
 import { loadUws } from './uws.ts'
+import { serveWebSockets } from './web-socket.ts'
+import type { Accepted, OpenSocket, SocketHost, WebSocketEndpoint } from './web-socket.ts'
 import type { UwsApp, UwsHandler, UwsListenSocket, UwsRequest, UwsResponse } from './uws.ts'
 
 export interface HttpBind {
@@ -116,7 +118,7 @@ const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'patch' | 'del'
   OPTIONS: 'options',
 }
 
-class UwsServer implements HttpServer, ExchangeHost {
+class UwsServer implements HttpServer, ExchangeHost, SocketHost {
   readonly host: string
   port = 0
   readonly requestIdHeader: string
@@ -133,6 +135,7 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
   readonly #served: ServedTime
+  readonly #sockets = new Set<OpenSocket>()
   #sweptAtMs = 0
   #stopListening: () => void = () => {}
   #stopSweeping: () => void = () => {}
@@ -155,6 +158,7 @@ class UwsServer implements HttpServer, ExchangeHost {
 
   addPath({ path, endpoints, allow }: CompiledPath): void {
     for (const [method, endpoint] of endpoints) {
+      if (method === 'GET' && endpoint.webSocket) serveWebSockets(this.#app, path, endpoint.webSocket, this)
       this.#app[REGISTER[method]](path, this.#handler(endpoint, method === 'HEAD'))
     }
     this.#app.any(
@@ -182,7 +186,8 @@ class UwsServer implements HttpServer, ExchangeHost {
   async #close(withinMs: number): Promise<void> {
     this.closing = true
     this.#stopListening()
-    if (this.inFlight > 0) {
+    for (const { listener } of this.#sockets) listener.stop()
+    if (!this.#isIdle) {
       let stopWaiting = (): void => {}
       await new Promise<void>((resolve) => {
         stopWaiting = this.#dependencies.clock.every(withinMs, resolve)
@@ -230,24 +235,58 @@ class UwsServer implements HttpServer, ExchangeHost {
   ended(): void {
     this.inFlight--
     assert(this.inFlight >= 0)
-    if (this.inFlight === 0) this.#idle?.()
+    if (this.#isIdle) this.#idle?.()
+  }
+
+  get #isIdle(): boolean {
+    return this.inFlight === 0 && this.#sockets.size === 0
+  }
+
+  // For its WebSockets
+
+  accepted(endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null {
+    let accepted: Accepted | null = null
+    this.#begin(response, request, false, (head, exchange) => {
+      accepted = endpoint.accept(head, exchange)
+      if (accepted !== null) exchange.handOver()
+    })
+    return accepted
+  }
+
+  opened(socket: OpenSocket): void {
+    this.#sockets.add(socket)
+    if (this.closing) this.later(() => socket.listener.stop())
+  }
+
+  closed(socket: OpenSocket): void {
+    this.#sockets.delete(socket)
+    if (this.#isIdle) this.#idle?.()
   }
 
   #handler(endpoint: Endpoint, isHead?: boolean): UwsHandler {
-    return (response: UwsResponse, request: UwsRequest) => {
-      this.inFlight++
-      const head = this.#head
-      head.open(request)
-      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head')
-      const { problem } = head.framing
-      try {
-        if (problem === null) endpoint.begin(head, exchange)
-        else this.#refuseMalformed(exchange, problem)
-      } catch (error) {
-        this.failed(exchange, error)
-      }
-      head.close()
+    const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
+    return (response: UwsResponse, request: UwsRequest) =>
+      this.#begin(response, request, isHead ?? request.getMethod() === 'head', begin)
+  }
+
+  #begin(
+    response: UwsResponse,
+    request: UwsRequest,
+    isHead: boolean,
+    begin: (head: UwsRequestHead, exchange: UwsExchange) => void,
+  ): void {
+    this.inFlight++
+    const head = this.#head
+    head.open(request)
+    const exchange = new UwsExchange(this, response, head, isHead)
+    const { problem } = head.framing
+    try {
+      if (problem === null) begin(head, exchange)
+      else this.#refuseMalformed(exchange, problem)
+    } catch (error) {
+      this.failed(exchange, error)
     }
+    head.close()
   }
 
   /**
