@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
 /** Folders of each service, the lowest first; those in one string do not know each other. */
 const STOREYS = [
-  ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'api'],
+  ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'connection', 'api'],
   ['src/objectstore', 'index bodies', 'engine', 's3'],
   ['src/logstore', 'tenants', 'index', 'ingest query', 'grpc'],
 ] as const

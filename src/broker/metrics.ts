@@ -65,6 +65,7 @@ export class BrokerMetrics {
     )
     this.#counterBy('mq.refusals', 'Requests refused', 'code', () => counters.refusals)
     this.#counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
+    this.#gauge('mq.connections', 'Streaming connections that are open', () => gauges.connections)
     this.#gauge('mq.queue.waiting_claims', 'Claims that wait for a record', () => gauges.waitingClaims)
     this.#gauge('mq.queue.active_leases', 'Deliveries with an active lease', () => gauges.activeLeases)
     this.#gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)

@@ -20,6 +20,8 @@ import { Health } from '../observability/health.ts'
 import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { clockProblem } from './engine/clock-watch.ts'
+import { Connections } from './connection/connections.ts'
+import type { ConnectionsParts } from './connection/connections.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
@@ -60,7 +62,7 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
 
 async function openFront(
   context: Context,
-  { core, broker, quotas, readErrors }: HeadlessBroker,
+  { core, broker, quotas, readErrors, defer }: HeadlessBroker,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, random, version, acceptGate } = context
   const { log, counters } = core
@@ -103,6 +105,9 @@ async function openFront(
     get readErrors() {
       return readErrors.count
     },
+    get connections() {
+      return connections.count
+    },
     get replication() {
       return broker.replicationGauges
     },
@@ -110,8 +115,18 @@ async function openFront(
   let http = ''
   const access = accessOf(config.auth)
   const audit = new AccessAudit(core, () => clock.nowMs())
+  const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
+  const connections = new Connections({
+    operations: broker,
+    onDenied,
+    onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
+    counters,
+    messageBytesMax: config.bodyBytesMax,
+    defer,
+  })
   const service = brokerService({
     operations: broker,
+    connections,
     storage: () => storageHealth(core, health),
     health,
     clock: () => clockHealth(core),
@@ -144,9 +159,10 @@ async function openFront(
     http,
     reload() {
       reloadQuotas(config, quotas, logger)
-      reloadKeys(config, access, audit, logger)
+      if (reloadKeys(config, access, audit, logger)) connections.identifyAgain()
     },
     close: (options) => {
+      connections.stop()
       broker.close() // or claims that wait would hold the front open
       return running.close(options)
     },
@@ -185,15 +201,18 @@ function accessOf(auth: BrokerAuth): Access {
   return new ProxyAccess(auth.headers, new TrustedProxies(auth.trustedProxies))
 }
 
-function reloadKeys({ auth, names }: BrokerConfig, access: Access, audit: AccessAudit, logger: Logger): void {
-  if (auth.mode !== 'api-key' || !(access instanceof KeyAccess)) return
+/** @returns whether there are other keys now */
+function reloadKeys({ auth, names }: BrokerConfig, access: Access, audit: AccessAudit, logger: Logger): boolean {
+  if (auth.mode !== 'api-key' || !(access instanceof KeyAccess)) return false
   try {
     const keys = readBrokerKeys(auth.credentialsFile)
     access.replace(keys)
     audit.keysRead(new Set(keys.map(({ tenant }) => tenant)))
     logger.info({ keys: keys.length }, 'keys read again')
+    return true
   } catch (error) {
     logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
+    return false
   }
 }
 

@@ -12,15 +12,7 @@ import type { Turn } from '../../engine/engine.ts'
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
-import type {
-  Caller,
-  GroupPath,
-  Patience,
-  Pushed,
-  PushedClaim,
-  PushRequest,
-  RenderedJson,
-} from '../operations.ts'
+import type { Caller, GroupPath, Patience, Pushed, PushedClaim, PushRequest, RenderedJson } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
 import { PayloadBound } from '../records/payload-bound.ts'
 import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
@@ -421,7 +413,10 @@ class Giving<Reply> implements Answer<Lease | null> {
 }
 
 /** Ends leases that no client hears of, as far as nothing else has become of them meanwhile. */
-async function release({ core, endings }: ClaimParts, { groupNumber, claimNumber, deliveries }: PushedClaim): Promise<void> {
+async function release(
+  { core, endings }: ClaimParts,
+  { groupNumber, claimNumber, deliveries }: PushedClaim,
+): Promise<void> {
   const group = core.state.groups[groupNumber]
   const atMs = core.time.nowMs()
   const released = deliveries.flatMap(({ offset, attempt }) => {

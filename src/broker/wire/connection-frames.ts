@@ -173,11 +173,6 @@ export class FrameWriter {
     this.#view.setUint32(at + 12, count, true)
   }
 
-  /** Takes back what was written of the present frame from `length` on. */
-  cut(length: number): void {
-    this.length = length
-  }
-
   u32(value: number): void {
     this.#reserve(4)
     this.#view.setUint32(this.length, value, true)
@@ -238,15 +233,17 @@ export class FrameWriter {
     view.setUint32(at + 24, this.length - payloadAt, true)
   }
 
-  /** What was written, in memory of its own. The writer begins anew. */
-  take(): Uint8Array<ArrayBuffer> {
-    const message = this.#bytes.slice(0, this.length)
+  /** Good until more is written. */
+  get written(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.length)
+  }
+
+  clear(): void {
     this.length = 0
     if (this.#bytes.byteLength > BYTES_KEPT_MAX) {
       this.#bytes = new Uint8Array(BYTES_FIRST)
       this.#view = viewOf(this.#bytes)
     }
-    return message
   }
 
   #header(name: string, value: string): void {

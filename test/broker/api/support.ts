@@ -15,6 +15,7 @@ import type { HttpServer } from '../../../src/http/server.ts'
 import { WebGuard } from '../../../src/http/web-guard.ts'
 import { RawClient, TestClock, until } from '../../support/http-server.ts'
 import { WELL } from '../../support/health.ts'
+import { noConnections } from '../../support/connections.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
 export const MAX_BODY_BYTES = 100_000
@@ -353,6 +354,7 @@ export class TestBroker {
     }
     const service = brokerService({
       operations: broker.#operations(),
+      connections: noConnections(),
       node: {
         nodeId: 'node-1',
         version: '1.2.3',
