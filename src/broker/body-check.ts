@@ -8,7 +8,7 @@ import { refuse } from './refusals.ts'
 export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
   const validator = Compile(schema)
   return (body) => {
-    if (validator.Check(body)) return body as Static<Schema> // just checked against the schema of that type
+    if (validator.Check(body)) return body
     throw refuse('invalid_request', describeProblem(validator.Errors(body)[1], schema))
   }
 }

@@ -121,7 +121,7 @@ async function openFront(
     onDenied,
     onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
     counters,
-    messageBytesMax: config.bodyBytesMax,
+    bodyBytesMax: config.bodyBytesMax,
     defer,
   })
   const service = brokerService({

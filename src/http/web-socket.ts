@@ -4,7 +4,7 @@
  * W1  a socket opens once and closes once; nothing is sent after it closed
  * W2  the bytes of a message are valid only while its listener is called
  * W3  the library drops nothing: it buffers what the client does not take, and the listener sees by `bufferedBytes` when to stop. A
- *     client that takes nothing at all is cut off when the time for an answer to a ping has passed, or at BUFFERED_BYTES_MAX
+ *     client that takes nothing at all is cut off when the time for an answer to a ping has passed, or when too much is buffered
  */
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { UwsApp, UwsRequest, UwsResponse, UwsUpgradeContext, UwsWebSocket } from './uws.ts'
@@ -47,7 +47,9 @@ export interface WebSocketEndpoint {
 /** A socket on which nothing comes for so long is closed; the library pings before, and browsers answer that by themselves. */
 export const SOCKET_IDLE_SECONDS = 60
 /** What the library buffers at most for a client that takes nothing (W3). */
-const BUFFERED_BYTES_MAX = 64 << 20
+const BUFFERED_BYTES_MIN = 64 << 20
+/** In JSON a message is more than twice as long as it came. */
+const BUFFERED_MESSAGES = 4
 const COMPRESSION_OFF = 0
 
 /** Of the server. */
@@ -103,7 +105,7 @@ export function serveWebSockets(app: UwsApp, path: string, endpoint: WebSocketEn
     compression: COMPRESSION_OFF,
     maxPayloadLength: endpoint.messageBytesMax,
     idleTimeout: SOCKET_IDLE_SECONDS,
-    maxBackpressure: BUFFERED_BYTES_MAX,
+    maxBackpressure: BUFFERED_BYTES_MIN + BUFFERED_MESSAGES * endpoint.messageBytesMax,
     closeOnBackpressureLimit: true,
     sendPingsAutomatically: true,
     upgrade(response: UwsResponse, request: UwsRequest, context: UwsUpgradeContext) {

@@ -8,6 +8,6 @@ export const noConnections = (): Connections =>
     onDenied() {},
     onFailure() {},
     counters: { refused() {} },
-    messageBytesMax: 1,
+    bodyBytesMax: 1,
     defer: setImmediate,
   })

@@ -7,6 +7,7 @@
 import { Type } from 'typebox'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
+import { messageBytesMax } from '../connection/limits.ts'
 import { refuse } from '../refusals.ts'
 import { ErrorReply } from '../wire/answers.ts'
 import type { CredentialHead, Identity } from './access.ts'
@@ -71,7 +72,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
       }
     },
     webSocket: {
-      messageBytesMax: parts.maxBodyBytes,
+      messageBytesMax: messageBytesMax(parts.maxBodyBytes),
       accept(head, exchange) {
         try {
           const offered = protocolsOf(head)

@@ -22,7 +22,7 @@ import {
   PUBLISHED,
   REQUEST,
 } from '../wire/connection-frames.ts'
-import { areWhole, payloadBytesAt, problemAt } from './encoded-records.ts'
+import { KnownHeaders, areWhole, payloadBytesAt, problemAt } from './encoded-records.ts'
 import type { Outbox } from './outbox.ts'
 
 const PAIR_BYTES = 2 * ID_BYTES
@@ -32,6 +32,8 @@ const ASKED: readonly (RecordDurability | null)[] = [null, ...RECORD_DURABILITIE
 export interface BinaryParts {
   readonly operations: Pick<StreamingOperations, 'publishRecords' | 'ackPairs'>
   readonly outbox: Outbox
+  /** Of one record, as of the body of a publish. */
+  readonly bodyBytesMax: number
   readonly caller: () => Caller
   /** @throws BrokerError authorization_denied */
   readonly demand: (permission: Permission, stream: string) => void
@@ -45,6 +47,7 @@ export interface BinaryParts {
 
 export class BinaryMessages {
   readonly #parts: BinaryParts
+  readonly #knownHeaders = new KnownHeaders()
 
   constructor(parts: BinaryParts) {
     this.#parts = parts
@@ -89,7 +92,7 @@ export class BinaryMessages {
       }
       for (let i = 0; i < count; i++) {
         const next = at + bytes.readUInt32LE(at)
-        const problem = problemAt(bytes, at)
+        const problem = this.#problemOf(bytes, at, next)
         if (problem === null) payloadBytes += payloadBytesAt(bytes, at)
         else {
           store(i)
@@ -105,6 +108,11 @@ export class BinaryMessages {
     } catch (error) {
       parts.refused(id, error, count)
     }
+  }
+
+  #problemOf(bytes: Buffer, at: number, end: number): BrokerError | null {
+    if (end - at <= this.#parts.bodyBytesMax) return problemAt(bytes, at, this.#knownHeaders)
+    return refuse('payload_too_large', `the record must not exceed ${this.#parts.bodyBytesMax} bytes`)
   }
 
   /** M2 */

@@ -7,7 +7,7 @@ import type { SessionParts, Who } from './session.ts'
 
 export type ConnectionsParts = Pick<
   SessionParts,
-  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'messageBytesMax' | 'defer'
+  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'defer'
 >
 
 export interface NewConnection {
@@ -30,10 +30,6 @@ export class Connections {
     return this.#sessions.size
   }
 
-  get messageBytesMax(): number {
-    return this.#parts.messageBytesMax
-  }
-
   /** @throws BrokerError quota_exceeded */
   open({ who, identify, givesBack }: NewConnection): Session {
     const ofTenant = this.#byTenant.get(who.tenant) ?? 0
@@ -53,12 +49,12 @@ export class Connections {
 
   /** Keys were read again. */
   identifyAgain(): void {
-    for (const [session, identify] of [...this.#sessions]) session.identified(whoOrNull(identify, session.caller))
+    for (const [session, identify] of this.#sessions) session.identified(whoOrNull(identify, session.caller))
   }
 
   /** To be called before claims that wait are ended: or the sessions would claim again. */
   stop(): void {
-    for (const session of [...this.#sessions.keys()]) session.stop()
+    for (const session of this.#sessions.keys()) session.stop()
   }
 
   #closed(session: Session, tenant: string): void {

@@ -27,8 +27,26 @@ export function areWhole(bytes: Uint8Array, at: number, end: number, count: numb
 
 export const payloadBytesAt = (bytes: Uint8Array, at: number): number => readU32(bytes, at + 24)
 
+/** The headers that were good last: those of a publisher are the same in each record, mostly. */
+export class KnownHeaders {
+  #bytes = Buffer.alloc(0)
+
+  isAt(bytes: Uint8Array, at: number, end: number): boolean {
+    const known = this.#bytes
+    if (end - at !== known.byteLength) return false
+    for (let i = 0; i < known.byteLength; i++) if (bytes[at + i] !== known[i]) return false
+    return true
+  }
+
+  keep(bytes: Buffer): void {
+    if (bytes.byteLength <= KNOWN_BYTES_MAX) this.#bytes = Buffer.from(bytes)
+  }
+}
+
+const KNOWN_BYTES_MAX = 1024
+
 /** R1. What is wrong with a record that is whole; null: nothing. */
-export function problemAt(bytes: Buffer, at: number): BrokerError | null {
+export function problemAt(bytes: Buffer, at: number, known: KnownHeaders): BrokerError | null {
   const messageIdEnd = at + RECORD_BYTES_MIN + readU32(bytes, at + 4)
   if (!isNameAt(bytes, at + RECORD_BYTES_MIN, messageIdEnd)) return refuse('invalid_request', `message_id ${NAME_RULE}`)
   if (!hasNoEventTime(bytes, at) && readU64(bytes, at + EVENT_TIME_AT) > Number.MAX_SAFE_INTEGER) {
@@ -38,7 +56,11 @@ export function problemAt(bytes: Buffer, at: number): BrokerError | null {
   if (headersBytes === 0) return null
   const keyBytes = readU32(bytes, at + 16)
   const headersAt = messageIdEnd + (keyBytes === NO_KEY ? 0 : keyBytes)
-  return headersProblem(bytes, headersAt, headersAt + headersBytes)
+  const headersEnd = headersAt + headersBytes
+  if (known.isAt(bytes, headersAt, headersEnd)) return null
+  const problem = headersProblem(bytes, headersAt, headersEnd)
+  if (problem === null) known.keep(bytes.subarray(headersAt, headersEnd))
+  return problem
 }
 
 function isNameAt(bytes: Buffer, at: number, end: number): boolean {

@@ -14,5 +14,8 @@ export const HELD_BACK_BYTES = 1 << 20
 /** Payload of what is pushed at once, shared by the subscriptions of a connection; one record at least. */
 export const PUSH_BYTES_MAX = 1 << 20
 export const PUSH_BYTES_MIN = 16 << 10
+/** Of many small records the node takes so much in one message, however short the longest body is. */
+const MESSAGE_BYTES_MIN = 1 << 20
+export const messageBytesMax = (bodyBytesMax: number): number => Math.max(MESSAGE_BYTES_MIN, bodyBytesMax)
 /** A client that asks on and does not take its answers is cut off. */
 export const ANSWERS_UNREAD_BYTES_MAX = 16 << 20

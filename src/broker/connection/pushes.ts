@@ -101,7 +101,7 @@ export class Pushes {
   }
 
   endAll(): void {
-    for (const id of [...this.#subscriptions.keys()]) this.end(id)
+    for (const id of this.#subscriptions.keys()) this.end(id)
   }
 
   /** The client took something. */

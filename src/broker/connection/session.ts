@@ -24,7 +24,14 @@ import type { BrokerError } from '../refusals.ts'
 import { ANSWER, ENDED, REFUSED } from '../wire/connection-frames.ts'
 import { BinaryMessages } from './binary-messages.ts'
 import { HeldClaims } from './held-claims.ts'
-import { ANSWERS_UNREAD_BYTES_MAX, CREDIT_MAX, HELD_BACK_BYTES, IN_FLIGHT_MAX, SUBSCRIPTIONS_MAX } from './limits.ts'
+import {
+  ANSWERS_UNREAD_BYTES_MAX,
+  CREDIT_MAX,
+  HELD_BACK_BYTES,
+  IN_FLIGHT_MAX,
+  SUBSCRIPTIONS_MAX,
+  messageBytesMax,
+} from './limits.ts'
 import { Outbox } from './outbox.ts'
 import { Pushes } from './pushes.ts'
 import type { NewSubscription } from './pushes.ts'
@@ -46,7 +53,8 @@ export interface SessionParts {
   readonly counters: { refused(code: BrokerError['code']): void }
   /** Whether leases end when the connection does; else they expire. */
   readonly givesBack: boolean
-  readonly messageBytesMax: number
+  /** Of what a route takes as its body. */
+  readonly bodyBytesMax: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly onClosed: () => void
@@ -90,6 +98,7 @@ export class Session implements SocketListener {
     this.#binary = new BinaryMessages({
       operations: parts.operations,
       outbox: this.#outbox,
+      bodyBytesMax: parts.bodyBytesMax,
       caller: () => this.#who,
       demand: (permission, stream) => this.#demand(permission, stream),
       begin: () => this.#begin(),
@@ -113,7 +122,7 @@ export class Session implements SocketListener {
 
   message(bytes: Uint8Array<ArrayBuffer>, isBinary: boolean): void {
     if (this.#isOver) return
-    if (this.#outbox.bufferedBytes > ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.messageBytesMax) {
+    if (this.#outbox.bufferedBytes > ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.bodyBytesMax) {
       return this.#end(CLOSE.policy, 'the client does not take its answers')
     }
     const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -170,6 +179,11 @@ export class Session implements SocketListener {
   }
 
   #text(bytes: Buffer): void {
+    const { bodyBytesMax } = this.#parts
+    if (bytes.byteLength > bodyBytesMax) {
+      const why = `a message of text must not exceed ${bodyBytesMax} bytes`
+      return this.#refused(null, 'json', refuse('payload_too_large', why))
+    }
     try {
       const read = readJsonBody(bytes, false, contentOf, () => this.#isOver)
       if (!(read instanceof Promise)) return this.#takeAll(read.value)
@@ -193,7 +207,7 @@ export class Session implements SocketListener {
   /** C4 */
   #wait(bytes: Buffer, isBinary: boolean): void {
     this.#waitingBytes += bytes.byteLength
-    if (this.#waitingBytes > 2 * this.#parts.messageBytesMax) {
+    if (this.#waitingBytes > 2 * messageBytesMax(this.#parts.bodyBytesMax)) {
       return this.#end(CLOSE.policy, 'too much was sent behind a long message')
     }
     this.#waiting!.push({ bytes: Buffer.from(bytes), isBinary })
