@@ -31,10 +31,10 @@ it('nothing that was acknowledged is lost, and publishers and a subscription go 
   const consumed = subscription.handle(({ offset, record }) => {
     handled.set(offset, record.message_id)
   })
-  let stopped = false
+  const stop = new AbortController()
   let lost = 0
   const publishers = Array.from({ length: PUBLISHERS }, async (_, publisher) => {
-    for (let i = 0; !stopped; i += 1) {
+    for (let i = 0; !stop.signal.aborted; i += 1) {
       const message_id = `${publisher}-${i}`
       try {
         const { offset } = await publishing.publish(STREAM, { message_id, payload: message_id })
@@ -61,7 +61,7 @@ it('nothing that was acknowledged is lost, and publishers and a subscription go 
   }
   const before = ledger.size
   await eventually(() => ledger.size > before + 200)
-  stopped = true
+  stop.abort()
   await Promise.all(publishers)
   assert(lost > 0, 'a kill comes while publishes are in flight')
 
