@@ -13,6 +13,7 @@
  */
 import assert from 'node:assert/strict'
 import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { DELIVERY_PREFIX, SUBSCRIPTION_PREFIX } from './wire/connection-frames.ts'
 
 export const TOKEN_KEY_BYTES = 16
 
@@ -20,8 +21,6 @@ export const TOKEN_KEY_BYTES = 16
 export const BLOCK_BYTES = 16
 const KIND_DELIVERY = 1
 const KIND_SUBSCRIPTION = 2
-const DELIVERY_PREFIX = 'dlv-'
-const SUBSCRIPTION_PREFIX = 'sub-'
 /** 16 bytes in base64url. */
 const BLOCK = /^[A-Za-z0-9_-]{21}[AQgw]$/
 

@@ -45,7 +45,7 @@ export interface WebSocketEndpoint {
 }
 
 /** A socket on which nothing comes for so long is closed; the library pings before, and browsers answer that by themselves. */
-export const SOCKET_IDLE_SECONDS = 60
+const SOCKET_IDLE_SECONDS = 60
 /** What the library buffers at most for a client that takes nothing (W3). */
 const BUFFERED_BYTES_MIN = 64 << 20
 /** In JSON a message is more than twice as long as it came. */

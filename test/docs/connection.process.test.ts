@@ -57,7 +57,7 @@ it('types, operations and codes of the tables are those of the code', () => {
   const operations = tableOf(text, 'Messages of text').flatMap(([cell]) =>
     Array.from(cell!.matchAll(/`(\w+)`/g), ([, op]) => op!),
   )
-  assert.deepEqual(operations.sort(), [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsubscribe'].sort())
+  assert.deepEqual(operations.sort(), [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsubscribe', 'ping'].sort())
   const codes = Array.from(text.matchAll(/^\| (\d{4}) \|/gm), ([, code]) => Number(code))
   assert.deepEqual(codes, Object.values(CLOSE))
 })

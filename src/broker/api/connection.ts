@@ -10,14 +10,12 @@ import type { Endpoint } from '../../http/routes.ts'
 import { messageBytesMax } from '../connection/limits.ts'
 import { refuse } from '../refusals.ts'
 import { ErrorReply } from '../wire/answers.ts'
+import { BEARER, PROTOCOL } from '../wire/connection-frames.ts'
 import type { CredentialHead, Identity } from './access.ts'
 import { answerFailure } from './answers.ts'
 import type { BrokerHttpParts } from './parts.ts'
 import { parseQuery } from './query.ts'
 import type { Query, QueryRules } from './query.ts'
-
-export const PROTOCOL = 'trilog.v1'
-const BEARER = 'bearer.'
 
 const rules: QueryRules<boolean> = {
   parameters: {

@@ -14,6 +14,7 @@ import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, refuse } from '../refusals.ts'
+import { CONNECTION_PATH } from '../wire/connection-frames.ts'
 import { denied } from '../denied.ts'
 import { streamAsked } from './access.ts'
 import type { CredentialHead, Identity } from './access.ts'
@@ -179,7 +180,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     endpoint: permission === 'public' ? endpoint : kept(endpoint),
   }))
   const streaming = connection(parts, (head, exchange) => identify(parts, head, exchange))
-  routes.push({ method: 'GET', path: '/v1/connection', endpoint: kept(streaming) })
+  routes.push({ method: 'GET', path: CONNECTION_PATH, endpoint: kept(streaming) })
   routes.push({ method: 'GET', path: '/readyz', endpoint: identified(readyEndpoint(parts.health)) })
   const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
     pathParameters: PATH_PARAMETERS,

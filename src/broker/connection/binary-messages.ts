@@ -21,6 +21,7 @@ import {
   PUBLISH,
   PUBLISHED,
   REQUEST,
+  SUBSCRIPTION_PREFIX,
 } from '../wire/connection-frames.ts'
 import { KnownHeaders, areWhole, payloadBytesAt, problemAt } from './encoded-records.ts'
 import type { Outbox } from './outbox.ts'
@@ -42,7 +43,7 @@ export interface BinaryParts {
   readonly finish: () => void
   readonly refused: (id: number, error: unknown, count: number) => void
   readonly settled: (subscriptionId: string) => void
-  readonly request: (id: number, text: () => string) => void
+  readonly request: (id: number, json: Buffer) => void
 }
 
 export class BinaryMessages {
@@ -65,7 +66,7 @@ export class BinaryMessages {
         if (count === 0 || end - bodyAt !== count * PAIR_BYTES) return false
         this.#ack(bytes, frames)
       } else if (type === REQUEST) {
-        this.#parts.request(id, () => frames.text())
+        this.#parts.request(id, bytes.subarray(bodyAt, end))
       } else return false
     }
     return frames.isAtEnd
@@ -210,7 +211,7 @@ export class BinaryMessages {
       const { offset, attempt } = results[i] as Acked // the caller looked at it
       frames.u64(offset)
       frames.u32(attempt)
-      settled(`sub-${ids.toString('base64url', i * PAIR_BYTES, i * PAIR_BYTES + ID_BYTES)}`)
+      settled(`${SUBSCRIPTION_PREFIX}${ids.toString('base64url', i * PAIR_BYTES, i * PAIR_BYTES + ID_BYTES)}`)
     }
     frames.end(to - from)
   }

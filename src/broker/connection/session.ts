@@ -10,7 +10,7 @@
  */
 import type { Answer } from '../../engine/decision.ts'
 import { JsonBoundError } from '../../../native-free-codecs/json-reader.ts'
-import { readJsonBody } from '../../http/json-body.ts'
+import { SHORT_BODY_BYTES, readJsonBody } from '../../http/json-body.ts'
 import type { MessageSocket, SocketListener } from '../../http/web-socket.ts'
 import { denied } from '../denied.ts'
 import type { Grants, Permission } from '../grants.ts'
@@ -105,7 +105,7 @@ export class Session implements SocketListener {
       finish: () => this.#finished(),
       refused: (id, error, count) => this.#refused(id, 'binary', error, count),
       settled: (subscriptionId) => this.#held.settled(subscriptionId, 1),
-      request: (id, text) => this.#take(id, text),
+      request: (id, json) => this.#take(id, json),
     })
   }
 
@@ -198,10 +198,7 @@ export class Session implements SocketListener {
   }
 
   #unread(error: unknown): void {
-    if (error instanceof JsonBoundError) this.#refused(null, 'json', refuse('invalid_request', error.message))
-    else if (error instanceof SyntaxError) {
-      this.#refused(null, 'json', refuse('invalid_request', 'the message is not valid JSON in UTF-8'))
-    } else this.#refused(null, 'json', error)
+    this.#refused(null, 'json', unreadAs(error))
   }
 
   /** C4 */
@@ -243,14 +240,16 @@ export class Session implements SocketListener {
     }
   }
 
-  /** A request in a frame. */
-  #take(id: number, text: () => string): void {
+  /** A request in a frame: a short one, as records have a frame of their own. */
+  #take(id: number, json: Buffer): void {
     try {
-      const value: unknown = JSON.parse(text())
-      this.#ask(id, 'binary', messageOf(value))
+      if (json.byteLength > SHORT_BODY_BYTES) {
+        throw refuse('payload_too_large', `a REQUEST must not exceed ${SHORT_BODY_BYTES} bytes`)
+      }
+      const read = readJsonBody(json, false, contentOf, () => this.#isOver) as { readonly value: unknown } // at once, as it is short
+      this.#ask(id, 'binary', messageOf(read.value))
     } catch (error) {
-      const isText = !(error instanceof SyntaxError || error instanceof TypeError)
-      this.#refused(id, 'binary', isText ? error : refuse('invalid_request', 'the request is not valid JSON in UTF-8'))
+      this.#refused(id, 'binary', unreadAs(error))
     }
   }
 
@@ -258,6 +257,10 @@ export class Session implements SocketListener {
   #ask(id: number, form: Form, message: Message): void {
     const { op, stream } = message
     if (op === 'credit' || op === 'unsubscribe') return this.#steer(id, form, op, message)
+    if (op === 'ping') {
+      checkFields(message, [])
+      return this.#answered(id, form, {})
+    }
     const row = typeof op === 'string' && Object.hasOwn(REQUESTS, op) ? REQUESTS[op]! : null
     if (row === null && op !== 'subscribe') {
       throw refuse('invalid_request', `op must be one of ${OPERATION_NAMES.join(', ')}`)
@@ -403,7 +406,14 @@ export class Session implements SocketListener {
   }
 }
 
-const OPERATION_NAMES = [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsubscribe']
+/** In the broker's words, where it is about the JSON of a message. */
+function unreadAs(error: unknown): unknown {
+  if (error instanceof JsonBoundError) return refuse('invalid_request', error.message)
+  if (error instanceof SyntaxError) return refuse('invalid_request', 'the message is not valid JSON in UTF-8')
+  return error
+}
+
+const OPERATION_NAMES = [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsubscribe', 'ping']
 const CLOSE_BRACE = Buffer.from('}')
 
 const stopping = (): BrokerError => refuse('internal_error', STOPPING, { retryable: true })

@@ -23,7 +23,7 @@ const HEADER_LENGTHS_BYTES = 8
 export const NO_KEY = 0xffff_ffff
 export const EVENT_TIME_AT = 8
 /** Both halves of an event time that a publisher left to the broker. */
-export const NO_EVENT_TIME_HALF = 0xffff_ffff
+const NO_EVENT_TIME_HALF = 0xffff_ffff
 
 /** Of a record on its way: never of one in a frame. */
 export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>

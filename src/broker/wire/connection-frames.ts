@@ -38,6 +38,15 @@
  *
  * Browsers load this file with the client library: it needs nothing of Node.
  */
+/** Of the route; and the sub-protocol, which names the version. A key stands behind BEARER, in base64url. */
+export const CONNECTION_PATH = '/v1/connection'
+export const PROTOCOL = 'trilog.v1'
+export const BEARER = 'bearer.'
+
+/** Before the base64url of ids in JSON. */
+export const SUBSCRIPTION_PREFIX = 'sub-'
+export const DELIVERY_PREFIX = 'dlv-'
+
 export const FRAME_HEAD_BYTES = 16
 export const ID_BYTES = 16
 /** Of a delivery, before its record: the record behind it begins with its ingest time. */
@@ -70,7 +79,7 @@ const BYTES_PER_UNIT_MAX = 3
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
   new DataView(buffer, byteOffset, byteLength)
 
 export const u64At = (view: DataView, at: number): number =>

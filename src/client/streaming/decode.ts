@@ -2,9 +2,11 @@
 import {
   DELIVERIES_HEAD_BYTES,
   DELIVERY_HEAD_BYTES,
+  DELIVERY_PREFIX,
   DURABILITY_CODES,
   NONE,
   RECORD_HEAD_BYTES,
+  SUBSCRIPTION_PREFIX,
   textAt,
   u64At,
 } from '../../broker/wire/connection-frames.ts'
@@ -30,14 +32,14 @@ export function deliveriesIn(frame: FrameReader, stream: string, group: string):
   const expiresAtMs = u64At(view, bodyAt + 8)
   const remainingMs = u64At(view, bodyAt + 16)
   const fencingToken = u64At(view, bodyAt + 24)
-  const subscriptionId = idAt('sub-', bytes, bodyAt + 32)
+  const subscriptionId = idAt(SUBSCRIPTION_PREFIX, bytes, bodyAt + 32)
   const deliveries: Delivery[] = []
   let at = bodyAt + DELIVERIES_HEAD_BYTES
   for (let i = 0; i < count; i++) {
     const offset = u64At(view, at + 20)
     const recordAt = at + DELIVERY_HEAD_BYTES + 8
     deliveries.push({
-      delivery_id: idAt('dlv-', bytes, at),
+      delivery_id: idAt(DELIVERY_PREFIX, bytes, at),
       subscription_id: subscriptionId,
       offset,
       attempt: view.getUint32(at + 16, true),

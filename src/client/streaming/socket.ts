@@ -6,7 +6,7 @@ export interface ClientSocket {
   close(): void
 }
 
-export interface SocketEvents {
+interface SocketEvents {
   opened(): void
   message(bytes: Uint8Array): void
   /** Once; also when it never opened. */

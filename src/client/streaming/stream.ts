@@ -6,13 +6,18 @@
  *     that doubles. What waited for it and was not sent goes out then
  * S3  what was sent and not answered when the connection is lost may have happened: its caller hears so, and nothing is sent twice
  * S4  after `close` nothing is asked
+ * S5  a connection on which an operation was not answered in time is given up. Where nothing is asked, as of one that waits for deliveries, it
+ *     is asked for a sign of life
  */
 import {
   ACKED,
   ANSWER,
+  BEARER,
+  CONNECTION_PATH,
   DELIVERIES,
   ENDED,
   FrameReader,
+  PROTOCOL,
   PUBLISHED,
   REFUSED,
   REQUEST,
@@ -62,8 +67,6 @@ export interface PushTarget {
   ended(error: SdkError): void
 }
 
-const PATH = '/v1/connection'
-const PROTOCOL = 'trilog.v1'
 /** Publishes have ids below, everything else above. */
 const HALF_OF_IDS = 2 ** 31
 const IDS_END = 2 ** 32
@@ -83,8 +86,11 @@ export class Stream {
   #socket: ClientSocket | null = null
   #state: 'idle' | 'pausing' | 'opening' | 'open' = 'idle'
   #origin = 0
-  /** Connections in a row that never opened. */
+  /** Of connections in a row, since one opened. */
   #failures = 0
+  /** Addresses that were tried for the connection that is being opened. */
+  #tried = 0
+  #heardAtMs = 0
   #isFlushing = false
   #isClosed = false
   /** Nothing is pending any more. */
@@ -95,7 +101,7 @@ export class Stream {
   constructor(parts: StreamParts) {
     this.#parts = parts
     const { apiKey } = parts
-    this.#protocols = apiKey === null ? [PROTOCOL] : [PROTOCOL, `bearer.${base64urlOf(apiKey)}`]
+    this.#protocols = apiKey === null ? [PROTOCOL] : [PROTOCOL, `${BEARER}${base64urlOf(apiKey)}`]
   }
 
   /** An operation of a frame of its kind. @throws SdkError */
@@ -234,14 +240,16 @@ export class Stream {
   #connect(): void {
     const { origins, openSocket, leases } = this.#parts
     const origin = origins[this.#origin % origins.length]!
-    const url = `${origin.replace(/^http/, 'ws')}${PATH}?leases=${leases}`
+    const url = `${origin.replace(/^http/, 'ws')}${CONNECTION_PATH}?leases=${leases}`
     this.#state = 'opening'
     let hasOpened = false
     const socket: ClientSocket = openSocket(url, this.#protocols, {
       opened: () => {
         hasOpened = true
         this.#failures = 0
+        this.#tried = 0
         this.#state = 'open'
+        this.#heardAtMs = this.#parts.timers.nowMs()
         this.#flush()
       },
       message: (bytes) => this.#take(bytes),
@@ -257,10 +265,13 @@ export class Stream {
     this.#socket = null
     this.#state = 'idle'
     this.#origin += 1
+    this.#tried += 1
+    if (!hasOpened && this.#tried < this.#parts.origins.length) return this.#connect()
+    this.#tried = 0
     this.#failures += 1
     this.#publishes.clear()
     this.#others.clear()
-    const said = reason === '' ? '' : `: ${reason} (${code})`
+    const said = reason === '' ? '' : `: ${reason}${code === 0 ? '' : ` (${code})`}`
     const failed = (): SdkError =>
       transportFailed('connection_failed', `there is no streaming connection to ${origin}`, { retryable: true })
     const lost = (retryable: boolean): SdkError =>
@@ -288,6 +299,7 @@ export class Stream {
   // Answers
 
   #take(bytes: Uint8Array): void {
+    this.#heardAtMs = this.#parts.timers.nowMs()
     const frame = new FrameReader(bytes)
     try {
       while (frame.next()) this.#frame(frame)
@@ -332,16 +344,32 @@ export class Stream {
     this.#cancelLook ??= timers.wait(Math.ceil(requestTimeoutMs / LOOKS_PER_TIMEOUT), () => this.#look())
   }
 
-  /** S1: all have the same time, so those that came first are due first. */
+  /** S1, S5. All have the same time, so those that came first are due first. */
   #look(): void {
     this.#cancelLook = null
-    const nowMs = this.#parts.timers.nowMs()
+    const { timers, requestTimeoutMs } = this.#parts
+    const nowMs = timers.nowMs()
+    let isLate = false
     for (const [id, { pending, dueMs }] of this.#pending) {
       if (dueMs > nowMs) break
+      isLate = true
       this.#pending.delete(id)
       pending.failed(transportFailed('timeout', 'the broker did not answer in time'))
     }
-    if (this.#pending.size > 0) this.#lookLater()
+    if (isLate) this.#giveUp()
+    else if (this.#pushes.size > 0 && this.#pending.size === 0 && nowMs - this.#heardAtMs > requestTimeoutMs) {
+      this.request('{"op":"ping"}', { answered: () => {}, failed: () => {} })
+    }
+    if (this.#pending.size > 0 || this.#pushes.size > 0) this.#lookLater()
+  }
+
+  /** S5. It may never say that it is closed. */
+  #giveUp(): void {
+    const socket = this.#socket
+    if (socket === null) return
+    const { origins } = this.#parts
+    this.#lost(origins[this.#origin % origins.length]!, true, 0, 'it does not answer')
+    socket.close()
   }
 }
 

@@ -3,7 +3,14 @@
  * what is wrong with it.
  */
 import type { Static } from 'typebox'
-import { ACK, DURABILITY_CODES, PUBLISH, u64At } from '../../broker/wire/connection-frames.ts'
+import {
+  ACK,
+  DELIVERY_PREFIX,
+  DURABILITY_CODES,
+  PUBLISH,
+  SUBSCRIPTION_PREFIX,
+  u64At,
+} from '../../broker/wire/connection-frames.ts'
 import type { FrameReader } from '../../broker/wire/connection-frames.ts'
 import type { AckReply } from '../../broker/wire/queue-answers.ts'
 import type { PublishReply, ReplicationReceipt } from '../../broker/wire/record-answers.ts'
@@ -134,8 +141,8 @@ function ackOver(
 ): Promise<Static<typeof AckReply>> | null {
   const { stream: name, subscription_id, delivery_id } = delivery
   const ids = new Uint8Array(ID_PAIR_BYTES)
-  if (!putId('sub-', subscription_id, ids, 0)) return null
-  if (!putId('dlv-', delivery_id, ids, ID_PAIR_BYTES / 2)) return null
+  if (!putId(SUBSCRIPTION_PREFIX, subscription_id, ids, 0)) return null
+  if (!putId(DELIVERY_PREFIX, delivery_id, ids, ID_PAIR_BYTES / 2)) return null
   return stream.promised(
     (pending) => stream.add(ACK, 0, name, (writer) => writer.raw(ids), pending, false),
     (frame, index) => ackedIn(frame, index, delivery),

@@ -1,10 +1,10 @@
 /** The streaming client of a broker that is killed with kill -9: a ledger of what it was told, and what is there afterwards. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { HttpNativeClient } from '../../../src/client/index.ts'
-import { Proxy } from '../../client/proxy.ts'
-import { BrokerServer } from '../../support/broker.ts'
-import { eventually } from '../../support/waiting.ts'
+import { HttpNativeClient } from '../../src/client/index.ts'
+import { Proxy } from './proxy.ts'
+import { BrokerServer } from '../support/broker.ts'
+import { eventually } from '../support/waiting.ts'
 
 const ROUNDS = 3
 const PUBLISHERS = 40
