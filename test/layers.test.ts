@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
 /** Folders of each service, the lowest first; those in one string do not know each other. */
 const STOREYS = [
-  ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'api'],
+  ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'connection', 'api'],
   ['src/objectstore', 'index bodies', 'engine', 's3'],
   ['src/logstore', 'tenants', 'index', 'bucket', 'ingest query', 'grpc'],
 ] as const
@@ -55,6 +55,7 @@ const MAY_READ_CLOCKS = [
   'src/client/http/timers.ts', // the client library's own start, where there is no Node
 ]
 const MAY_DEFER = [
+  'src/client/http/timers.ts', // gathers what a client asks in one turn of the event loop
   'src/http/turns.ts', // gives the event loop a turn between slices of a long body
   'src/http/server.ts', // closes outside the library's callbacks
   'src/logstore/grpc/grpc-front.ts', // likewise

@@ -26,10 +26,10 @@ import { Storage } from './operations/storage.ts'
 import { Streams } from './operations/streams.ts'
 import type { ReplicationGauges } from './counters.ts'
 import type { Change } from './frames/change.ts'
-import type { BrokerOperations } from './operations.ts'
+import type { BrokerOperations, StreamingOperations } from './operations.ts'
 import type { TenantQuotas } from './quotas.ts'
 
-export interface Broker extends BrokerOperations {
+export interface Broker extends BrokerOperations, StreamingOperations {
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
   /** Claims that wait are answered; nothing is done on its own from here on. */
@@ -111,6 +111,11 @@ export function createBroker(
     renew: queueing((...call) => queue.renew(...call)),
     retry: queueing((...call) => queue.retry(...call)),
     deadLetter: queueing((...call) => queue.deadLetter(...call)),
+
+    publishRecords: once((...call) => streams.publishRecords(...call)),
+    push: (...call) => claims.push(...call),
+    ackPairs: queueing((...call) => queue.ackPairs(...call)),
+    giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
 
     listGroups: looking((...call) => inspection.groups(...call)),
     deleteGroup: changing((...call) => lifeCycle.deleteGroup(...call)),

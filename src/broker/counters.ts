@@ -112,6 +112,7 @@ export interface BrokerGauges {
   readonly activeLeases: number
   readonly delayedRetries: number
   readonly waitingClaims: number
+  readonly connections: number
   /** How far broker time is ahead of the wall clock. */
   readonly clockOffsetMs: number
   /** What the machine slept since the start. */

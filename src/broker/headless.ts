@@ -74,6 +74,8 @@ export interface HeadlessBroker {
   readonly broker: Broker
   readonly quotas: TenantQuotas
   readonly readErrors: ReadErrors
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
 }
 
 /**
@@ -98,7 +100,7 @@ export async function openHeadlessBroker(
   await running.open(() => ({ close: async () => broker.close() }))
   const retainer = new Retainer(core, checkpoints, config.segmentBytes)
   await keepUp(retainer, { running, clock, log, written: () => engine.idle(), everyMs: RETENTION_EVERY_MS })
-  return { core, broker, quotas, readErrors }
+  return { core, broker, quotas, readErrors, defer: setImmediate }
 }
 
 /** Null: the node has no replication binding. */

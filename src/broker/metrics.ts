@@ -77,6 +77,7 @@ export class BrokerMetrics {
     )
     metrics.counterBy({ name: 'mq.refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
     counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
+    gauge('mq.connections', 'Streaming connections that are open', () => gauges.connections)
     gauge('mq.queue.waiting_claims', 'Claims that wait for a record', () => gauges.waitingClaims)
     gauge('mq.queue.active_leases', 'Deliveries with an active lease', () => gauges.activeLeases)
     gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)

@@ -6,6 +6,8 @@
  */
 import { ask } from '../engine/asked.ts'
 import type { Asked, Operation } from '../engine/asked.ts'
+import type { Acknowledgement, RecordDurability } from './durability.ts'
+import type { EncodedRecords } from './frames/records-frame.ts'
 import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
 import type {
@@ -42,6 +44,7 @@ import type {
   PublishReply,
   PurgeStreamReply,
   RedriveReply,
+  ReplicationReceipt,
   StreamListReply,
   StreamReply,
   UpdateStreamReply,
@@ -121,6 +124,69 @@ export interface GroupPath {
 /** Gives up what waits for a record: its client is gone. */
 export interface Patience {
   onAbandoned(listener: () => void): void
+}
+
+/** What only the streaming connection asks: the same decisions, on records and ids that are bytes already. */
+export interface StreamingOperations {
+  readonly publishRecords: Operation<[caller: Caller, stream: string, records: RecordsToPublish], PublishedRecords>
+  /** Waits for records up to CLAIM_WAIT_MS_MAX. Null: there were none. */
+  readonly push: Operation<[caller: Caller, path: GroupPath, request: PushRequest, patience: Patience], Pushed | null>
+  /** @param ids pairs of blocks: of a subscription, and of a delivery (see tokens.ts) */
+  readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
+  /** Ends leases whose client is gone, as far as nothing else has become of them. */
+  readonly giveBack: Operation<[claims: readonly PushedClaim[]], null>
+}
+
+export interface RecordsToPublish extends EncodedRecords {
+  readonly payloadBytes: number
+  /** Null: as the stream says. */
+  readonly durability: RecordDurability | null
+}
+
+export interface PublishedRecords {
+  /** Of the first; the others follow. */
+  readonly offset: number
+  readonly ingestTimeMs: number
+  readonly acknowledgement: Acknowledgement
+  readonly replication_receipt?: ReplicationReceipt
+}
+
+export interface PushRequest {
+  readonly startOffset: number
+  readonly max: number
+  readonly leaseMs: number
+  /** Of payload, or one record. */
+  readonly bytesMax: number
+  /** `json`: as the route of a claim answers. `binary`: a DELIVERIES frame without its id (wire/connection-frames.ts). */
+  readonly form: 'json' | 'binary'
+}
+
+/** What a push leased. */
+export interface PushedClaim {
+  readonly groupNumber: number
+  readonly claimNumber: number
+  readonly deliveries: readonly { readonly offset: number; readonly attempt: number }[]
+}
+
+export interface Pushed {
+  readonly claim: PushedClaim
+  readonly subscriptionId: string
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+  readonly message: RenderedJson
+}
+
+export interface AckedPairs {
+  readonly acknowledgedAtMs: number
+  readonly acknowledgement: Acknowledgement
+  /** One for each pair, in their order. */
+  readonly results: readonly (Acked | BrokerError)[]
+}
+
+export interface Acked {
+  readonly group: string
+  readonly offset: number
+  readonly attempt: number
 }
 
 export interface BrokerOperations {

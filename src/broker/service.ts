@@ -25,6 +25,8 @@ import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { clockProblem } from './engine/clock-watch.ts'
+import { Connections } from './connection/connections.ts'
+import type { ConnectionsParts } from './connection/connections.ts'
 import type { Core } from './engine/core.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
@@ -70,7 +72,7 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
 
 async function openFront(
   context: Context,
-  { core, broker, quotas, readErrors }: HeadlessBroker,
+  { core, broker, quotas, readErrors, defer }: HeadlessBroker,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, random, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
@@ -113,6 +115,9 @@ async function openFront(
     get readErrors() {
       return readErrors.count
     },
+    get connections() {
+      return connections.count
+    },
     get replication() {
       return broker.replicationGauges
     },
@@ -123,8 +128,18 @@ async function openFront(
   let http = ''
   const { access, fromFile } = accessOf(config)
   const audit = new AccessAudit(core, () => clock.nowMs())
+  const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
+  const connections = new Connections({
+    operations: broker,
+    onDenied,
+    onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
+    counters,
+    bodyBytesMax: config.bodyBytesMax,
+    defer,
+  })
   const service = brokerService({
     operations: broker,
+    connections,
     storage: () => storageHealth(core, health),
     health,
     clock: () => clockHealth(core),
@@ -162,13 +177,14 @@ async function openFront(
     isSecure: server.isSecure,
     reload() {
       reloadQuotas(config, quotas, logger)
-      reloadCredentials(config, fromFile, audit, logger)
+      if (reloadCredentials(config, fromFile, audit, logger)) connections.identifyAgain()
       const { tls } = config
       if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
         audit.certificatesRead(tenantsOf(config.auth))
       }
     },
     close: (options) => {
+      connections.stop()
       broker.close() // or claims that wait would hold the front open
       return running.close(options)
     },
@@ -219,20 +235,23 @@ function accessWithoutFile(auth: BrokerAuth): Access {
     : openAccess(LOCAL_CALLER)
 }
 
+/** @returns whether there are other credentials now */
 function reloadCredentials(
   { auth, names }: BrokerConfig,
   access: FileAccess | null,
   audit: AccessAudit,
   logger: Logger,
-): void {
-  if (access === null || !('credentialsFile' in auth)) return
+): boolean {
+  if (access === null || !('credentialsFile' in auth)) return false
   try {
     const credentials = readBrokerCredentials(auth.credentialsFile, auth.mode)
     access.replace(credentials)
     audit.keysRead(new Set(credentials.map(({ tenant }) => tenant)))
     logger.info({ keys: credentials.length }, 'keys read again')
+    return true
   } catch (error) {
     logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
+    return false
   }
 }
 

@@ -13,14 +13,14 @@
  */
 import assert from 'node:assert/strict'
 import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { DELIVERY_PREFIX, SUBSCRIPTION_PREFIX } from './wire/connection-frames.ts'
 
 export const TOKEN_KEY_BYTES = 16
 
-const BLOCK_BYTES = 16
+/** Of an id without its prefix. */
+export const BLOCK_BYTES = 16
 const KIND_DELIVERY = 1
 const KIND_SUBSCRIPTION = 2
-const DELIVERY_PREFIX = 'dlv-'
-const SUBSCRIPTION_PREFIX = 'sub-'
 /** 16 bytes in base64url. */
 const BLOCK = /^[A-Za-z0-9_-]{21}[AQgw]$/
 
@@ -42,6 +42,12 @@ export interface ClaimIds {
   readonly subscriptionId: string
   /** Of each delivery, in their order. */
   readonly deliveryIds: readonly string[]
+}
+
+/** Null: not one of ours. */
+export interface OpenedPair {
+  readonly subscription: SubscriptionName | null
+  readonly delivery: DeliveryName | null
 }
 
 /** Null: not one of ours. */
@@ -78,16 +84,30 @@ export class Tokens {
   }
 
   claim(groupNumber: number, claimNumber: number, leases: readonly Leased[]): ClaimIds {
+    const sealed = this.claimBlocks(groupNumber, claimNumber, leases)
+    return {
+      subscriptionId: SUBSCRIPTION_PREFIX + textOf(sealed, 0),
+      deliveryIds: leases.map((_, i) => DELIVERY_PREFIX + textOf(sealed, deliveryAt(i))),
+    }
+  }
+
+  /** The ids of a claim without their prefixes and as bytes: that of the subscription, then those of the deliveries. */
+  claimBlocks(groupNumber: number, claimNumber: number, leases: readonly Leased[]): Buffer {
     const blocks = Buffer.allocUnsafe((1 + leases.length) * BLOCK_BYTES)
     putBlock(blocks, 0, groupNumber, claimNumber, 0, KIND_SUBSCRIPTION)
     leases.forEach(({ offset, attempt }, i) =>
       putBlock(blocks, deliveryAt(i), groupNumber, offset, attempt, KIND_DELIVERY),
     )
-    const sealed = this.#seal.update(blocks)
-    return {
-      subscriptionId: SUBSCRIPTION_PREFIX + textOf(sealed, 0),
-      deliveryIds: leases.map((_, i) => DELIVERY_PREFIX + textOf(sealed, deliveryAt(i))),
-    }
+    return this.#seal.update(blocks)
+  }
+
+  /** @param sealed pairs of blocks: of a subscription, and of a delivery */
+  openPairs(sealed: Uint8Array): readonly OpenedPair[] {
+    const blocks = this.#open.update(sealed)
+    return Array.from({ length: blocks.byteLength / (2 * BLOCK_BYTES) }, (_, i) => ({
+      subscription: readSubscription(blocks, 2 * i * BLOCK_BYTES),
+      delivery: readDelivery(blocks, (2 * i + 1) * BLOCK_BYTES),
+    }))
   }
 
   open(subscriptionId: string, deliveryIds: readonly string[]): Opened {

@@ -2,16 +2,13 @@
  * What a call names, checked by the rules of the routes and refused in their words. This is all that a client over HTTP checks itself: without,
  * it would ask another route than it was told to. The broker checks the rest.
  */
-import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../broker/names.ts'
 import type { DeliveryPath, GroupPath } from '../broker/operations.ts'
+import { streamNamed, tokenNamed } from '../broker/path-names.ts'
 import { refuse } from '../broker/refusals.ts'
 import { isObject } from '../plain-objects.ts'
 import type { DeliveryName, Forcible } from './broker-client.ts'
 
-export function streamOf(name: string): string {
-  if (typeof name !== 'string' || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
-  return name
-}
+export const streamOf = (name: string): string => streamNamed(name)
 
 export const groupOf = (stream: string, group: string): GroupPath => ({
   stream: streamOf(stream),
@@ -27,10 +24,7 @@ export function deliveryOf(delivery: DeliveryName): DeliveryPath {
   }
 }
 
-export function tokenOf(token: string, what: string): string {
-  if (typeof token !== 'string' || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
-  return token
-}
+export const tokenOf = (token: string, what: string): string => tokenNamed(token, what)
 
 export const optionsOf = <Options extends object>(options: Options): Options => objectOf(options, 'the options')
 

@@ -5,6 +5,7 @@ import { HttpConnection } from './http/connection.ts'
 import { fetchTransport } from './http/fetch-transport.ts'
 import { httpConfigOf } from './http/settings.ts'
 import type { HttpClientSettings } from './http/settings.ts'
+import { openStream } from './streaming/open.ts'
 import { platformRandom, platformTimers } from './http/timers.ts'
 
 export interface HttpNativeClientSettings extends HttpClientSettings {
@@ -30,6 +31,6 @@ export class HttpNativeClient extends HttpClient {
     const config = httpConfigOf(addresses, settings, DEFAULTS, isTls)
     const transport = settings.transport ?? fetchTransport()
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
-    return new HttpNativeClient(settings, new HttpConnection(parts))
+    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config))
   }
 }

@@ -1,6 +1,4 @@
 /** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
-import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/schema'
 import { LongString } from '../../native-free-codecs/json-reader.ts'
 import { auditRules } from '../broker/api/audit-query.ts'
 import { unknownParameter } from '../broker/api/query.ts'
@@ -12,19 +10,9 @@ import { boundedHeaders, parsePublish } from '../broker/publish-input.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import { refuse } from '../broker/refusals.ts'
 import { isInstance, isObject } from '../plain-objects.ts'
-import { describeProblem } from '../validation.ts'
 import { optionsOf } from './arguments.ts'
 import type { AuditOptions, FetchOptions, RecordToPublish } from './broker-client.ts'
 import type { ClientConfig } from './client-config.ts'
-
-/** For bodies of one schema. */
-export function bodyCheck<Schema extends TSchema>(schema: Schema): (body: Static<Schema>) => Static<Schema> {
-  const validator = Compile(schema)
-  return (body) => {
-    if (validator.Check(body)) return body
-    throw refuse('invalid_request', describeProblem(validator.Errors(body)[1], schema))
-  }
-}
 
 export const replayOf = (options: FetchOptions): ReplayRequest => ({ ...taken(replayRules, options), legacy: false })
 

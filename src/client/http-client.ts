@@ -49,10 +49,15 @@ import {
   streamPath,
 } from './http/wire.ts'
 import { HeldLeases } from './leases.ts'
+import { isStreamName } from '../broker/names.ts'
 import { ClaimingSubscription } from './queue-subscription.ts'
+import type { QueueClient } from './queue-subscription.ts'
 import { DEFAULT_RETRY_POLICY, withRetry } from './retry.ts'
 import type { RetryPolicy } from './retry.ts'
 import { SdkError, mayHaveHappened } from './sdk-error.ts'
+import { PushedClaims } from './streaming/pushed-claims.ts'
+import { copyOf, publishOver, settleOver } from './streaming/streamed-calls.ts'
+import type { Stream } from './streaming/stream.ts'
 import { replayRecords, subscriptionParts } from './subscriptions.ts'
 
 /** Methods of the interface, by name. */
@@ -64,18 +69,22 @@ const CLOSE_MS = 8000
 export class HttpClient implements BrokerClient {
   readonly config: ClientConfig
   readonly #connection: HttpConnection
+  /** Carries what has a short form there; null: everything goes over HTTP. */
+  readonly #stream: Stream | null
   readonly #leases = new HeldLeases()
   #claimIds = 0
 
   /** @throws SdkError InvalidConfig */
-  protected constructor(settings: ClientSettings, connection: HttpConnection) {
+  protected constructor(settings: ClientSettings, connection: HttpConnection, stream: Stream | null) {
     this.config = new ClientConfig(settings)
     this.#connection = connection
+    this.#stream = stream
   }
 
   /** Ends subscriptions and what waits, waits for what was asked before, closes connections. Deliveries that are being handled keep their leases. */
-  close(): Promise<void> {
-    return this.#connection.close({ withinMs: CLOSE_MS })
+  async close(): Promise<void> {
+    const options = { withinMs: CLOSE_MS }
+    await Promise.all([this.#connection.close(options), this.#stream?.close(options)])
   }
 
   // Streams and records
@@ -109,7 +118,10 @@ export class HttpClient implements BrokerClient {
   }
 
   publish(stream: string, record: RecordToPublish, options: Stoppable = {}): Reply<'publish'> {
-    return this.#publish(stream, () => json(recordOf(record, this.config)), options)
+    return (
+      this.#streamed(record, stream, options) ??
+      this.#publish(stream, () => json(recordOf(record, this.config)), options)
+    )
   }
 
   async publishWithRetry(
@@ -122,7 +134,9 @@ export class HttpClient implements BrokerClient {
     const body = connection.check(() => json(recordOf(record, this.config))) // the same bytes each time
     const { signal } = connection.check(() => optionsOf(options))
     const { stop } = subscriptionParts(connection, { signal })
-    const publish = (): Reply<'publish'> => this.#publish(stream, () => body, options)
+    const again = this.#stream === null ? null : copyOf(record)
+    const publish = (): Reply<'publish'> =>
+      this.#streamed(again, stream, options) ?? this.#publish(stream, () => body, options)
     return withRetry(publish, policy, connection, stop, (error) => error.retryable || mayHaveHappened(error))
   }
 
@@ -225,12 +239,12 @@ export class HttpClient implements BrokerClient {
   subscribeQueue(stream: string, group: string, options: QueueSubscriptionOptions = {}): QueueSubscription {
     const connection = this.#connection
     return new ClaimingSubscription(() => ({
-      client: this,
+      client: this.#stream === null ? this : this.#pushedTo(this.#stream, stream, group),
       stream,
       group,
       options: connection.check(() => optionsOf(options)),
       leases: this.#leases,
-      claimId: () => this.#newClaimId(),
+      claimId: this.#stream === null ? () => this.#newClaimId() : null,
       ...subscriptionParts(connection, options),
     }))
   }
@@ -254,7 +268,7 @@ export class HttpClient implements BrokerClient {
   }
 
   renewLease(delivery: DeliveryName, body: RenewBody, options: Stoppable = {}): Reply<'renewLease'> {
-    return this.#send('POST', () => `${deliveryPath(deliveryOf(delivery))}/renew`, body, options)
+    return this.#deliveryCall(delivery, 'renew', body, options)
   }
 
   retryDelivery(delivery: DeliveryName, body: RetryBody, options: Stoppable = {}): Reply<'retryDelivery'> {
@@ -322,9 +336,40 @@ export class HttpClient implements BrokerClient {
 
   /** @param body undefined: none */
   #settle<T>(delivery: DeliveryName, verb: string, body: object | undefined, options: Stoppable): Promise<T> {
-    return this.#leases.settling([delivery], () =>
-      this.#send<T>('POST', () => `${deliveryPath(deliveryOf(delivery))}/${verb}`, body, options),
-    )
+    return this.#leases.settling([delivery], () => this.#deliveryCall<T>(delivery, verb, body, options))
+  }
+
+  async #deliveryCall<T>(
+    delivery: DeliveryName,
+    verb: string,
+    body: object | undefined,
+    options: Stoppable,
+  ): Promise<T> {
+    const streamed =
+      this.#stream && this.#connection.check(() => settleOver<T>(this.#stream!, delivery, verb, body, options))
+    return streamed ?? this.#send<T>('POST', () => `${deliveryPath(deliveryOf(delivery))}/${verb}`, body, options)
+  }
+
+  /** Null: over HTTP. */
+  #streamed(record: RecordToPublish | null, stream: string, options: Stoppable): Reply<'publish'> | null {
+    const way = this.#stream
+    if (way === null || record === null || typeof stream !== 'string' || !isStreamName(stream)) {
+      return null
+    }
+    return publishOver(way, stream, record, this.config, options?.signal)
+  }
+
+  /** Claims by what the broker pushes. */
+  #pushedTo(way: Stream, stream: string, group: string): QueueClient {
+    const claims = this.#connection.check(() => new PushedClaims(way, stream, group))
+    return {
+      claimQueue: (_stream, _group, body = {}, options = {}) => claims.claim(body, options),
+      endClaims: () => claims.end(),
+      ack: (delivery) => this.ack(delivery),
+      nack: (delivery, body) => this.nack(delivery, body),
+      renewLease: (delivery, body) => this.renewLease(delivery, body),
+      retryDelivery: (delivery, body) => this.retryDelivery(delivery, body),
+    }
   }
 
   #get<T>(pathOf: () => string, options: Stoppable): Promise<T> {

@@ -39,7 +39,8 @@ import type {
   Subscription,
 } from './broker-client.ts'
 import { textOf } from './bytes.ts'
-import { auditOf, bodyCheck, publishInputOf, replayOf } from './checks.ts'
+import { bodyCheck } from '../broker/body-check.ts'
+import { auditOf, publishInputOf, replayOf } from './checks.ts'
 import { ClientConfig } from './client-config.ts'
 import type { ClientSettings } from './client-config.ts'
 import { auditPageFrom, claimFrom, pageFrom } from './decode.ts'

@@ -6,6 +6,7 @@ import { nodeTransport } from './http/node-transport.ts'
 import type { TlsSettings } from './http/node-transport.ts'
 import { httpConfigOf } from './http/settings.ts'
 import type { HttpClientSettings } from './http/settings.ts'
+import { openStream } from './streaming/open.ts'
 import { platformRandom, platformTimers } from './http/timers.ts'
 
 export interface HttpNativeClientSettings extends HttpClientSettings {
@@ -30,6 +31,6 @@ export class HttpNativeClient extends HttpClient {
     const config = httpConfigOf(addresses, settings, DEFAULTS, tls !== undefined)
     const transport = settings.transport ?? nodeTransport(tls)
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
-    return new HttpNativeClient(settings, new HttpConnection(parts))
+    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config))
   }
 }

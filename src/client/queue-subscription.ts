@@ -26,7 +26,13 @@ import type { ClientTimers } from './pause.ts'
 import { checkPolicy } from './retry.ts'
 import { SdkError, invalidConfig, mayHaveHappened } from './sdk-error.ts'
 
-export type QueueClient = Pick<BrokerClient, 'claimQueue' | 'ack' | 'nack' | 'renewLease' | 'retryDelivery'>
+export interface QueueClient extends Pick<
+  BrokerClient,
+  'claimQueue' | 'ack' | 'nack' | 'renewLease' | 'retryDelivery'
+> {
+  /** Of one to which deliveries are pushed: no more is wanted. @returns what came and no claim took */
+  endClaims?(): readonly Delivery[]
+}
 
 export interface QueueParts {
   readonly client: QueueClient
@@ -263,7 +269,7 @@ class Claims {
   /** Q2 */
   #giveBack(): void {
     const { client } = this.#parts
-    const returned = this.#waiting.splice(0)
+    const returned = [...this.#waiting.splice(0), ...(client.endClaims?.() ?? [])]
     if (returned.length === 0) return
     for (const delivery of returned) this.leases.end(delivery)
     const calls = returned.map((delivery) => client.retryDelivery(delivery, GIVEN_BACK))

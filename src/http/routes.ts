@@ -3,6 +3,7 @@
  */
 import type { OwnIds } from './request-ids.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
+import type { WebSocketEndpoint } from './web-socket.ts'
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
@@ -19,6 +20,8 @@ export interface Endpoint {
    * when this returns, and `exchange.readBody` must be called before that.
    */
   begin(head: RequestHead, exchange: Exchange): void
+  /** Of a GET route that takes WebSockets, too: they do not come to `begin`. */
+  readonly webSocket?: WebSocketEndpoint
   /** For the OpenAPI document; routes without one are left out. */
   readonly document?: OperationDocument
 }

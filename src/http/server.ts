@@ -33,6 +33,8 @@ import { ServedTime, WaitedClients } from './slow-clients.ts'
 import { UwsExchange } from './uws-exchange.ts'
 import type { ExchangeHost } from './uws-exchange.ts'
 import { loadUws } from './uws.ts'
+import { serveWebSockets } from './web-socket.ts'
+import type { Accepted, OpenSocket, SocketHost, WebSocketEndpoint } from './web-socket.ts'
 import type { UwsApp, UwsHandler, UwsRequest, UwsResponse } from './uws.ts'
 import { UwsListener, createApp } from './uws-listener.ts'
 import type { HttpTls, TlsListener } from './tls.ts'
@@ -132,7 +134,7 @@ interface ServingApp {
   connections: number
 }
 
-class UwsServer implements HttpServer, ExchangeHost {
+class UwsServer implements HttpServer, ExchangeHost, SocketHost {
   readonly host: string
   port = 0
   readonly isSecure: boolean
@@ -157,6 +159,8 @@ class UwsServer implements HttpServer, ExchangeHost {
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
   readonly #served: ServedTime
+  readonly #asksForCertificate: boolean
+  readonly #sockets = new Set<OpenSocket>()
   #sweptAtMs = 0
   #stopSweeping: () => void = () => {}
   #idle: (() => void) | null = null
@@ -167,6 +171,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#tls = bind.tls ?? null
     this.host = bind.host
     this.isSecure = this.#tls !== null
+    this.#asksForCertificate = (this.#tls?.clientCaFile ?? null) !== null
     this.#paths = compileRoutes(service.routes)
     this.requestIdHeader = service.requestIdHeader
     this.requestIdLine = `\r\n${service.requestIdHeader}: `
@@ -218,6 +223,7 @@ class UwsServer implements HttpServer, ExchangeHost {
     for (const { path, endpoints, allow } of this.#paths) {
       for (const [method, endpoint] of endpoints) {
         const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+        if (method === 'GET' && endpoint.webSocket) serveWebSockets(app, { path, route }, endpoint.webSocket, this)
         app[REGISTER[method]](path, this.#handler(route, endpoint, method === 'HEAD'))
       }
       const notAllowed: Endpoint = {
@@ -238,7 +244,8 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.closing = true
     this.#leaveGate?.()
     this.#listener?.close()
-    if (this.inFlight > 0) {
+    for (const { listener } of this.#sockets) listener.stop()
+    if (!this.#isIdle) {
       let stopWaiting = (): void => {}
       await new Promise<void>((resolve) => {
         stopWaiting = this.#dependencies.clock.every(withinMs, resolve)
@@ -287,34 +294,61 @@ class UwsServer implements HttpServer, ExchangeHost {
     this.#dependencies.requests?.ended(route, status, (this.nowMs() - startedMs) / 1000, receivedBytes, sentBytes)
     this.inFlight--
     assert(this.inFlight >= 0)
-    if (this.inFlight === 0) this.#idle?.()
+    if (this.#isIdle) this.#idle?.()
   }
 
-  #handler(route: string, asked: Endpoint, isHead?: boolean): UwsHandler {
-    const { withoutCertificate } = this.#service
-    const asksForCertificate = withoutCertificate !== undefined && (this.#tls?.clientCaFile ?? null) !== null
-    const endpoint: Endpoint = asksForCertificate
-      ? {
-          begin(head, exchange) {
-            if (exchange.clientCertificate === '') withoutCertificate(head, exchange)
-            else asked.begin(head, exchange)
-          },
-        }
-      : asked
-    return (response: UwsResponse, request: UwsRequest) => {
-      this.inFlight++
-      const head = this.#head
-      head.open(request)
-      const exchange = new UwsExchange(this, response, head, isHead ?? request.getMethod() === 'head', route)
-      const { problem } = head.framing
-      try {
-        if (problem === null) endpoint.begin(head, exchange)
-        else this.#refuseMalformed(exchange, problem)
-      } catch (error) {
-        this.failed(exchange, error)
-      }
-      head.close()
+  get #isIdle(): boolean {
+    return this.inFlight === 0 && this.#sockets.size === 0
+  }
+
+  // For its WebSockets
+
+  accepted(route: string, endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null {
+    let accepted: Accepted | null = null
+    this.#begin(route, response, request, false, (head, exchange) => {
+      accepted = endpoint.accept(head, exchange)
+      if (accepted !== null) exchange.handOver()
+    })
+    return accepted
+  }
+
+  opened(socket: OpenSocket): void {
+    this.#sockets.add(socket)
+    if (this.closing) this.later(() => socket.listener.stop())
+  }
+
+  closed(socket: OpenSocket): void {
+    this.#sockets.delete(socket)
+    if (this.#isIdle) this.#idle?.()
+  }
+
+  #handler(route: string, endpoint: Endpoint, isHead?: boolean): UwsHandler {
+    const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
+    return (response: UwsResponse, request: UwsRequest) =>
+      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin)
+  }
+
+  #begin(
+    route: string,
+    response: UwsResponse,
+    request: UwsRequest,
+    isHead: boolean,
+    begin: (head: UwsRequestHead, exchange: UwsExchange) => void,
+  ): void {
+    this.inFlight++
+    const head = this.#head
+    head.open(request)
+    const exchange = new UwsExchange(this, response, head, isHead, route)
+    const { problem } = head.framing
+    const withoutCertificate = this.#asksForCertificate ? this.#service.withoutCertificate : undefined
+    try {
+      if (problem !== null) this.#refuseMalformed(exchange, problem)
+      else if (withoutCertificate !== undefined && exchange.clientCertificate === '') withoutCertificate(head, exchange)
+      else begin(head, exchange)
+    } catch (error) {
+      this.failed(exchange, error)
     }
+    head.close()
   }
 
   /**

@@ -186,6 +186,12 @@ export class UwsExchange implements Exchange {
     this.#host.failed(this, error)
   }
 
+  /** The connection is a WebSocket's from here on. */
+  handOver(): void {
+    this.status = 101
+    this.#end('answered')
+  }
+
   /** E6: the rest of the body is read like one that is wanted, by a sink that drops it. */
   #whenRead(give: () => void, abandon: () => void = () => {}): void {
     if (!this.#mustReadOn || this.#endsConnection) return give()

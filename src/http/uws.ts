@@ -48,6 +48,37 @@ export interface UwsResponse {
   resume(): void
   /** Closes the connection at once; the request ends as aborted. */
   close(): void
+  /** Makes a WebSocket of it; only in the handler of one. */
+  upgrade(data: unknown, key: string, protocol: string, extensions: string, context: UwsUpgradeContext): void
+}
+
+export type UwsUpgradeContext = { readonly uwsUpgradeContext: never }
+
+/** Dead once it closed: any call then throws. */
+export interface UwsWebSocket {
+  /** What the upgrade was given. */
+  getUserData(): unknown
+  /** Of what was sent: what the client has not taken yet. */
+  getBufferedAmount(): number
+  send(message: Uint8Array | string, isBinary: boolean): number
+  cork(send: () => void): void
+  /** Sends a close frame behind everything else. */
+  end(code: number, reason: string): void
+}
+
+interface UwsWebSocketBehavior {
+  readonly compression: number
+  readonly maxPayloadLength: number
+  /** Seconds. */
+  readonly idleTimeout: number
+  readonly maxBackpressure: number
+  readonly closeOnBackpressureLimit: boolean
+  readonly sendPingsAutomatically: boolean
+  readonly upgrade: (response: UwsResponse, request: UwsRequest, context: UwsUpgradeContext) => void
+  readonly open: (socket: UwsWebSocket) => void
+  readonly message: (socket: UwsWebSocket, bytes: ArrayBuffer, isBinary: boolean) => void
+  readonly drain: (socket: UwsWebSocket) => void
+  readonly close: (socket: UwsWebSocket) => void
 }
 
 export type UwsHandler = (response: UwsResponse, request: UwsRequest) => void
@@ -61,6 +92,8 @@ export interface UwsApp {
   del(pattern: string, handler: UwsHandler): void
   options(pattern: string, handler: UwsHandler): void
   any(pattern: string, handler: UwsHandler): void
+  /** Takes upgrades; other requests for the pattern go to its other handlers. */
+  ws(pattern: string, behavior: UwsWebSocketBehavior): void
   /** Called for every connection: with 1 while it is accepted, with -1 when it is closed. */
   filter(handler: (response: UwsResponse, change: 1 | -1) => void): void
   /** Calls back with false when it cannot bind. */

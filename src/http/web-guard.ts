@@ -6,7 +6,7 @@
  *                 sends that name. A service bound to all addresses takes every address as its own, not only those of the machine's interfaces:
  *                 an address cannot be rebound, and a container is reached by addresses of the machine around it
  * W2 [same-site]  what a browser marks as cross-site is refused
- * W3 [own-origin] a change whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
+ * W3 [own-origin] a change, or a WebSocket, whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
  *                 other machines. Here an address is own only when it is loopback, the bind address or named in the settings
  */
 import { canonicalAddress, hostOf, isLoopback } from '../addresses.ts'
@@ -49,13 +49,16 @@ export class WebGuard {
   }
 
   /** W1 to W3. Why the request is refused, in words for the client; null: it is not. */
-  problemOf(head: Pick<RequestHead, 'method' | 'header'>): string | null {
+  problemOf(
+    head: Pick<RequestHead, 'method' | 'header'>,
+    changes: boolean = !READING_METHODS.has(head.method),
+  ): string | null {
     const host = head.header('host')
     const problem = this.hostProblem(host)
     if (problem !== null) return problem
     if (isCrossSite(head.header('sec-fetch-site'))) return CROSS_SITE
     const origin = head.header('origin')
-    if (origin === '' || READING_METHODS.has(head.method)) return null
+    if (origin === '' || !changes) return null
     return this.#isOwnOrigin(origin, host) ? null : FOREIGN_ORIGIN
   }
 
@@ -95,14 +98,28 @@ export const guarded = (
   guard: WebGuard,
   endpoint: Endpoint,
   refuse: (exchange: Exchange, problem: string) => void = (exchange, problem) => answerText(exchange, 403, problem),
-): Endpoint => ({
-  ...endpoint,
-  begin(head, exchange) {
-    const problem = guard.problemOf(head)
-    if (problem === null) endpoint.begin(head, exchange)
-    else refuse(exchange, problem)
-  },
-})
+): Endpoint => {
+  const { webSocket } = endpoint
+  return {
+    ...endpoint,
+    begin(head, exchange) {
+      const problem = guard.problemOf(head)
+      if (problem === null) endpoint.begin(head, exchange)
+      else refuse(exchange, problem)
+    },
+    ...(webSocket && {
+      webSocket: {
+        ...webSocket,
+        accept(head, exchange) {
+          const problem = guard.problemOf(head, true)
+          if (problem === null) return webSocket.accept(head, exchange)
+          refuse(exchange, problem)
+          return null
+        },
+      },
+    }),
+  }
+}
 
 /** Of routes beside a service's own, which say what is wrong in a JSON string. */
 export const guardedRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>

@@ -6,7 +6,7 @@ import { BrokerServer } from '../support/broker.ts'
 import { eventually } from '../support/waiting.ts'
 import { openBroker } from './support.ts'
 
-export const KINDS = ['in the process', 'over HTTP', 'over fetch'] as const
+export const KINDS = ['in the process', 'over HTTP', 'over fetch', 'over one connection'] as const
 
 /** A broker, and clients of it of one kind. */
 export interface ClientSource {
@@ -29,8 +29,9 @@ export async function openSource(kind: (typeof KINDS)[number]): Promise<ClientSo
   const clients: HttpNativeClient[] = []
   return {
     async client(settings) {
-      const library = kind === 'over HTTP' ? HttpNativeClient : BrowserClient
-      const client = await library.connect(server.url, settings)
+      const library = kind === 'over fetch' ? BrowserClient : HttpNativeClient
+      const streaming = kind === 'over one connection'
+      const client = await library.connect(server.url, { ...settings, streaming })
       clients.push(client)
       return client
     },

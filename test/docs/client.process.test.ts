@@ -22,19 +22,23 @@ test('the example of an embedded broker runs as it is, and prints what it says',
   }
 })
 
-test('the tour of the client library runs as it is, and prints what it says, again as well', async () => {
-  const [program, printed] = blocksOf(readme, 'client')
-  const server = await BrokerServer.start()
-  const script = program!.text.replaceAll('http://127.0.0.1:7400', server.url)
-  assert.notEqual(script, program!.text)
-  for (const run of ['first', 'second']) {
-    const child = spawn(process.execPath, ['--input-type=module'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
-    child.stdin.end(script)
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-    assert.deepEqual([code, stderr, stdout], [0, '', printed!.text], run)
-  }
-  await server.stop()
-})
+for (const [tour, mark] of [
+  ['client library', 'client'],
+  ['streaming connection', 'streaming'],
+] as const)
+  test(`the tour of the ${tour} runs as it is, and prints what it says, again as well`, async () => {
+    const [program, printed] = blocksOf(readme, mark)
+    const server = await BrokerServer.start()
+    const script = program!.text.replaceAll('http://127.0.0.1:7400', server.url)
+    assert.notEqual(script, program!.text)
+    for (const run of ['first', 'second']) {
+      const child = spawn(process.execPath, ['--input-type=module'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
+      child.stdin.end(script)
+      const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+      assert.deepEqual([code, stderr, stdout], [0, '', printed!.text], run)
+    }
+    await server.stop()
+  })
 
 test("the README's table of a client's methods names all of them, with their arguments", () => {
   const shown = tableOf(readme, 'Use the broker in your own process').flatMap(([methods]) =>

@@ -5,11 +5,13 @@ import { openAccess } from '../../src/broker/api/access.ts'
 import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import type { BrokerOperations } from '../../src/broker/operations.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
+import { noConnections } from '../support/connections.ts'
 import { WELL } from '../support/health.ts'
 
 /** No request is made. */
 const parts: BrokerHttpParts = {
   operations: {} as BrokerOperations, // only called by requests
+  connections: noConnections(),
   node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
   storage: () => ({ status: 'ok' }),
   health: WELL,

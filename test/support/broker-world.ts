@@ -66,6 +66,8 @@ export class BrokerWorld extends EngineWorld {
   engine!: BrokerEngine
   retainer!: Retainer
   broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
+  /** The same, for those who do not wait for promises. */
+  operations!: Broker
   holdsReads = false
   holdsWrites = false
   failsWrites = false
@@ -121,6 +123,7 @@ export class BrokerWorld extends EngineWorld {
       'node-1',
       options.shipping ?? null,
     )
+    this.operations = broker
     this.broker = {
       ...askedBroker(broker),
       close: () => broker.close(),

@@ -14,22 +14,24 @@ import { subjectOfCertificate } from '../../config/subject.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
 import { ALL_GRANTS, Grants, isPermission } from '../grants.ts'
-import type { Grant, Permission } from '../grants.ts'
+import type { Grant } from '../grants.ts'
 import { isStreamName } from '../names.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
-import type { BrokerError } from '../refusals.ts'
 
 /** A caller, with what they may do. */
 export interface Identity extends Caller {
   readonly grants: Grants
 }
 
+/** What is asked of the head of a request. */
+export type CredentialHead = Pick<RequestHead, 'header' | 'headers'>
+
 type Peer = Pick<Exchange, 'remoteAddress' | 'clientCertificate'>
 
 export interface Access {
   /** Whether it is somebody at all. @throws BrokerError authentication_required, authentication_failed */
-  identify(head: RequestHead, peer: Peer): Identity
+  identify(head: CredentialHead, peer: Peer): Identity
 }
 
 /** Of a mode whose credentials are in a file. */
@@ -65,7 +67,7 @@ export class KeyAccess implements FileAccess {
   }
 
   /** A2 */
-  identify(head: RequestHead): Identity {
+  identify(head: CredentialHead): Identity {
     const given = head.header('authorization')
     const known = this.#known.get(given)
     if (known !== undefined) return known
@@ -157,7 +159,7 @@ export class ProxyAccess implements Access {
     this.#proxies = proxies
   }
 
-  identify(head: RequestHead, peer: Peer): Identity {
+  identify(head: CredentialHead, peer: Peer): Identity {
     const tenant = head.header(this.#headers.tenant)
     const principal = head.header(this.#headers.principal)
     if (!this.#proxies.isTrusted(peer)) {
@@ -194,6 +196,3 @@ export function streamAsked(head: RequestHead): string {
   const name = head.param(0)
   return name !== null && isStreamName(name) ? name : ''
 }
-
-export const denied = (permission: Permission): BrokerError =>
-  refuse('authorization_denied', `this needs the permission ${permission}`)

@@ -5,6 +5,7 @@ import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
 import type { BrokerMetrics } from '../metrics.ts'
+import type { Connections } from '../connection/connections.ts'
 import type { Permission } from '../grants.ts'
 import type { BrokerOperations } from '../operations.ts'
 import type { BrokerError } from '../refusals.ts'
@@ -23,6 +24,7 @@ export interface BrokerHttpParts {
   /** Of published records. */
   readonly maxBodyBytes: number
   readonly access: Access
+  readonly connections: Connections
   /** Hears of callers that were refused for want of a permission, and of requests whose credentials were (null). */
   readonly onRefused: (identity: Identity | null, refused: BrokerError, stream: string | null) => void
   /** Where requests need no credentials; null: they do. */

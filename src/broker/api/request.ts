@@ -1,8 +1,9 @@
 /** What the head of a request says, checked. */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { PATH_TOKEN_BYTES_MAX } from '../limits.ts'
-import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from '../names.ts'
+import { STREAM_NAME_RULE, TOKEN_RULE } from '../names.ts'
 import type { DeliveryPath, GroupPath, Patience } from '../operations.ts'
+import { streamNamed, tokenNamed } from '../path-names.ts'
 import { refuse } from '../refusals.ts'
 
 // Paths. Every route with parameters begins with the stream.
@@ -26,11 +27,7 @@ export const PATH_PARAMETERS = {
 
 export const noPath = (): null => null
 
-export function streamOf(head: RequestHead): string {
-  const name = head.param(0)
-  if (name === null || !isStreamName(name)) throw refuse('invalid_request', `the stream ${STREAM_NAME_RULE}`)
-  return name
-}
+export const streamOf = (head: RequestHead): string => streamNamed(head.param(0))
 
 export const groupOf = (head: RequestHead): GroupPath => ({
   stream: streamOf(head),
@@ -58,11 +55,7 @@ export const incidentOf = (head: RequestHead): { readonly stream: string; readon
   incidentId: tokenOf(head, 1, 'incident'),
 })
 
-function tokenOf(head: RequestHead, index: number, what: string): string {
-  const token = head.param(index)
-  if (token === null || !isToken(token)) throw refuse('invalid_request', `the ${what} ${TOKEN_RULE}`)
-  return token
-}
+const tokenOf = (head: RequestHead, index: number, what: string): string => tokenNamed(head.param(index), what)
 
 /** Until the client leaves. */
 export const patienceOf = (exchange: Exchange): Patience => ({

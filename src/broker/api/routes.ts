@@ -3,7 +3,8 @@
  *
  * R1  the permission of a row is what a caller needs; a row's endpoint has no other way to its caller. In `insecure-local` everybody has all of
  *     them, and web pages are kept away from everything that is not public
- * R2  where credentials are asked for, everything but the health asks for them first, routes that there are not included
+ * R2  where credentials are asked for, everything but the health asks for them first, routes that there are not included. What is asked on the
+ *     streaming connection needs the permission of its route, message by message (../connection/session.ts C2)
  */
 import assert from 'node:assert/strict'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -13,10 +14,13 @@ import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, refuse } from '../refusals.ts'
-import { denied, streamAsked } from './access.ts'
-import type { Identity } from './access.ts'
+import { CONNECTION_PATH } from '../wire/connection-frames.ts'
+import { denied } from '../denied.ts'
+import { streamAsked } from './access.ts'
+import type { CredentialHead, Identity } from './access.ts'
 import { answerFailure, answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
+import { connection } from './connection.ts'
 import {
   commitCursor,
   cursors,
@@ -137,7 +141,11 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
   }
 }
 
-function identify({ access, onRefused }: BrokerHttpParts, head: RequestHead, exchange: Exchange): Identity {
+function identify(
+  { access, onRefused }: BrokerHttpParts,
+  head: CredentialHead,
+  exchange: Pick<Exchange, 'remoteAddress' | 'clientCertificate'>,
+): Identity {
   try {
     return access.identify(head, exchange)
   } catch (error) {
@@ -171,6 +179,8 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
     path,
     endpoint: permission === 'public' ? endpoint : kept(endpoint),
   }))
+  const streaming = connection(parts, (head, exchange) => identify(parts, head, exchange))
+  routes.push({ method: 'GET', path: CONNECTION_PATH, endpoint: kept(streaming) })
   routes.push({ method: 'GET', path: '/readyz', endpoint: identified(readyEndpoint(parts.health)) })
   const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
     pathParameters: PATH_PARAMETERS,

@@ -20,7 +20,15 @@ import { textBytes, writeText } from './text.ts'
 /** Of a record without message id, key, headers and payload. */
 export const RECORD_BYTES_MIN = 28
 const HEADER_LENGTHS_BYTES = 8
-const NO_KEY = 0xffff_ffff
+export const NO_KEY = 0xffff_ffff
+export const EVENT_TIME_AT = 8
+/** Both halves of an event time that a publisher left to the broker. */
+const NO_EVENT_TIME_HALF = 0xffff_ffff
+
+/** Of a record on its way: never of one in a frame. */
+export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>
+  readU32(bytes, at + EVENT_TIME_AT) === NO_EVENT_TIME_HALF &&
+  readU32(bytes, at + EVENT_TIME_AT + 4) === NO_EVENT_TIME_HALF
 
 /** Payload or key. The digits of 'hex' are complete pairs: who takes them in checks that. */
 export type Content = Uint8Array | { readonly text: string; readonly encoding: 'utf8' | 'hex' }

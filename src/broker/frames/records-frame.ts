@@ -22,9 +22,10 @@
  *        …  8·count  origin offsets   u64, with bit 1: ascending, with gaps. Without, the records follow on firstOriginOffset
  *        …      …  records
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { FRAME_RECORDS, FRAME_RECORDS_REPLICATED } from './frame-types.ts'
-import { encodeRecord, recordBytes } from './record.ts'
+import { EVENT_TIME_AT, encodeRecord, hasNoEventTime, recordBytes } from './record.ts'
 import type { NewRecord, RecordSource } from './record.ts'
 import { TextFields, textFieldBytes, writeTextField } from './text.ts'
 
@@ -89,6 +90,24 @@ export function encodeRecords(into: Buffer, at: number, frame: Records): number 
   let to = at + RECORDS_HEAD_BYTES
   for (const record of frame.records) to = encodeRecord(into, to, record)
   return to
+}
+
+/** Records that are encoded already, back to back. One whose event time is NO_EVENT_TIME has that of its ingestion. */
+export interface EncodedRecords {
+  readonly bytes: Uint8Array
+  readonly count: number
+}
+
+export const encodedRecordsBytes = ({ bytes }: EncodedRecords): number => RECORDS_HEAD_BYTES + bytes.byteLength
+
+/** @returns the position behind the payload, `encodedRecordsBytes` further */
+export function encodeEncodedRecords(into: Buffer, at: number, head: RecordsHead, records: EncodedRecords): number {
+  writeRecordsHead(into, at, head, records.count, 0)
+  const end = copyBytes(records.bytes, into, at + RECORDS_HEAD_BYTES)
+  for (let to = at + RECORDS_HEAD_BYTES; to < end; to += readU32(into, to)) {
+    if (hasNoEventTime(into, to)) writeU64(into, to + EVENT_TIME_AT, head.ingestTimeMs)
+  }
+  return end
 }
 
 export function replicatedRecordsBytes(frame: ReplicatedRecords): number {

@@ -1,7 +1,11 @@
 /** The answer to a claim: envelopes around records that the reader threads rendered. */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import type { GroupPath } from '../operations.ts'
 import type { RenderedRecords } from '../records/rendered-records.ts'
+import { BLOCK_BYTES } from '../tokens.ts'
 import type { ClaimIds, Leased } from '../tokens.ts'
+import { DELIVERIES, DELIVERIES_HEAD_BYTES, DELIVERY_HEAD_BYTES, FRAME_HEAD_BYTES } from '../wire/connection-frames.ts'
 
 export interface Claimed {
   readonly stream: string
@@ -54,6 +58,41 @@ export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
 }
 
 const CLOSE_BRACE = 0x7d
+
+type StoredClaim = Omit<Claimed, 'ids' | 'stream' | 'group' | 'nextOffset'> & {
+  /** See `Tokens.claimBlocks`. */
+  readonly ids: Buffer
+}
+
+/** A DELIVERIES frame whose id is still to be written. Its records stand behind their ingest times (`RecordReads.storedRecords`). */
+export function deliveriesFrame(claimed: StoredClaim): Buffer<ArrayBuffer> {
+  const { deliveries, records, ids } = claimed
+  const bytesMax =
+    FRAME_HEAD_BYTES + DELIVERIES_HEAD_BYTES + deliveries.length * DELIVERY_HEAD_BYTES + records.bytes.byteLength
+  const frame = Buffer.allocUnsafeSlow(bytesMax)
+  frame.fill(0, 0, FRAME_HEAD_BYTES)
+  writeU64(frame, FRAME_HEAD_BYTES, claimed.leasedAtMs)
+  writeU64(frame, FRAME_HEAD_BYTES + 8, claimed.expiresAtMs)
+  writeU64(frame, FRAME_HEAD_BYTES + 16, claimed.remainingMs)
+  writeU64(frame, FRAME_HEAD_BYTES + 24, claimed.fencingToken)
+  let at = FRAME_HEAD_BYTES + 32
+  at += ids.copy(frame, at, 0, BLOCK_BYTES)
+  let count = 0
+  for (const [i, { offset, attempt }] of deliveries.entries()) {
+    const from = records.start(i)
+    const to = records.end(i)
+    if (from === to) continue
+    at += ids.copy(frame, at, (i + 1) * BLOCK_BYTES, (i + 2) * BLOCK_BYTES)
+    writeU32(frame, at, attempt)
+    writeU64(frame, at + 4, offset)
+    at = copyBytes(records.bytes.subarray(from, to), frame, at + 12)
+    count += 1
+  }
+  writeU32(frame, 0, at)
+  frame[4] = DELIVERIES
+  writeU32(frame, 12, count)
+  return frame.subarray(0, at)
+}
 
 export function emptyClaimReply(
   { stream, group }: GroupPath,

@@ -11,8 +11,8 @@ import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
 import type { Turn } from '../../engine/engine.ts'
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
-import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
-import type { Caller, GroupPath, Patience, RenderedJson } from '../operations.ts'
+import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
+import type { Caller, GroupPath, Patience, Pushed, PushedClaim, PushRequest, RenderedJson } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
 import { PayloadBound } from '../records/payload-bound.ts'
 import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
@@ -22,7 +22,7 @@ import { livingOf } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
 import type { ClaimBody } from '../wire/requests.ts'
-import { claimReply, emptyClaimReply } from './claim-reply.ts'
+import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { Endings } from './endings.ts'
@@ -43,6 +43,8 @@ interface ClaimRequest {
   readonly waitMs: number
   readonly patience: Patience
   readonly id: string | null
+  /** Of payload. */
+  readonly bytesMax: number
 }
 
 interface Delivery {
@@ -85,9 +87,35 @@ export class Claims {
       waitMs: body.wait_millis ?? 0,
       patience,
       id: body.claim_id ?? null,
+      bytesMax: CLAIM_BYTES_MAX,
     }
+    this.#claim(request, answer, new JsonClaims(this.#parts.core, request))
+  }
+
+  /** A claim that waits, for the streaming connection. */
+  push(
+    answer: Answer<Pushed | null>,
+    caller: Caller,
+    path: GroupPath,
+    { startOffset, max, leaseMs: timeoutMs, bytesMax, form }: PushRequest,
+    patience: Patience,
+  ): void {
+    const waitMs = CLAIM_WAIT_MS_MAX
+    const request = { caller, path, startOffset, max, timeoutMs, waitMs, patience, id: null, bytesMax }
+    this.#claim(request, answer, new PushedClaims(this.#parts.core, path, form))
+  }
+
+  /** Ends leases that no client hears of, as far as nothing else has become of them. */
+  giveBack(answer: Answer<null>, claims: readonly PushedClaim[]): void {
+    Promise.all(claims.map((claim) => release(this.#parts, claim))).then(
+      () => answer.answered(null),
+      (error: unknown) => answer.refused(error),
+    )
+  }
+
+  #claim<Reply>(request: ClaimRequest, answer: Answer<Reply>, form: ClaimForm<Reply>): void {
     let streamNumber: number | null = null
-    const giving = new Giving(this.#parts, request, answer)
+    const giving = new Giving(this.#parts, answer, form)
     const decide = (turn: Turn): Decision<Lease | null, Change> => {
       const stream = this.#stream(request)
       streamNumber ??= stream.number
@@ -104,7 +132,7 @@ export class Claims {
     return this.#parts.core.stream(caller, path.stream, 'missing_stream')
   }
 
-  #decide(turn: Turn, stream: StreamState, request: ClaimRequest, giving: Giving): Decision<Lease | null, Change> {
+  #decide(turn: Turn, stream: StreamState, request: ClaimRequest, giving: Reading): Decision<Lease | null, Change> {
     const { core, expire } = this.#parts
     const { path, startOffset, waitMs, patience, id } = request
     if (turn === 'last') return replied(null)
@@ -135,7 +163,7 @@ export class Claims {
     group: Group,
     id: string,
     request: ClaimRequest,
-    giving: Giving,
+    giving: Reading,
   ): Decision<Lease | null, Change> | null {
     const { core } = this.#parts
     const claim = group.claimIds.get(id)
@@ -162,14 +190,14 @@ export class Claims {
   }
 
   /** L1, L3. Null: there is nothing to lease. */
-  #lease(stream: StreamState, request: ClaimRequest, giving: Giving): Decision<Lease, Change> | null {
+  #lease(stream: StreamState, request: ClaimRequest, giving: Reading): Decision<Lease, Change> | null {
     const { core, quotas } = this.#parts
-    const { caller, path, startOffset, max, timeoutMs, id } = request
+    const { caller, path, startOffset, max, timeoutMs, id, bytesMax } = request
     const queue = stream.groups.get(path.group)?.queue ?? GroupState.create()
     const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
     if (available.length === 0) return null
     const bound = new PayloadBound(stream.index, (segmentBase) => this.#segmentBytes(segmentBase))
-    const runs = planWithin(available, CLAIM_BYTES_MAX, (offset) => bound.add(offset)) // L3
+    const runs = planWithin(available, bytesMax, (offset) => bound.add(offset)) // L3
     const leasedAtMs = core.time.nowMs()
     quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
     const { number: groupNumber, before } = groupOf(core, stream, path.group)
@@ -196,19 +224,103 @@ export class Claims {
   }
 }
 
+/** What a claim gave, with the records. */
+interface Given extends Lease {
+  /** Of the lease, when the answer is given. */
+  readonly remainingMs: number
+  readonly deliveries: readonly Delivery[]
+  readonly records: RenderedRecords
+  readonly nextOffset: number
+}
+
+/** How a claim is answered. */
+interface ClaimForm<Reply> {
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords>
+  nothing(): Reply
+  reply(given: Given): Reply
+}
+
+/** So that 0 is free for whoever has seen none. */
+const fencingTokenOf = ({ claimNumber }: Lease): number => claimNumber + 1
+
+class JsonClaims implements ClaimForm<RenderedJson> {
+  readonly #core: Core
+  readonly #path: GroupPath
+  readonly #startOffset: number
+
+  constructor(core: Core, { path, startOffset }: Pick<ClaimRequest, 'path' | 'startOffset'>) {
+    this.#core = core
+    this.#path = path
+    this.#startOffset = startOffset
+  }
+
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
+    return this.#core.reads.deliveries(stream.index, offsets)
+  }
+
+  nothing(): RenderedJson {
+    return emptyClaimReply(this.#path, this.#core.tokens.subscription(NO_GROUP, 0), this.#startOffset)
+  }
+
+  reply(given: Given): RenderedJson {
+    const { groupNumber, claimNumber, deliveries } = given
+    const ids = this.#core.tokens.claim(groupNumber, claimNumber, deliveries)
+    return claimReply({ ...given, ...this.#path, ids, fencingToken: fencingTokenOf(given) })
+  }
+}
+
+class PushedClaims implements ClaimForm<Pushed | null> {
+  readonly #core: Core
+  /** Null: as bytes. */
+  readonly #json: JsonClaims | null
+
+  constructor(core: Core, path: GroupPath, form: PushRequest['form']) {
+    this.#core = core
+    this.#json = form === 'json' ? new JsonClaims(core, { path, startOffset: 0 }) : null
+  }
+
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
+    return this.#json?.read(stream, offsets) ?? this.#core.reads.storedRecords(stream.index, offsets)
+  }
+
+  nothing(): null {
+    return null
+  }
+
+  /** Null: no record could be read. */
+  reply(given: Given): Pushed | null {
+    const { tokens } = this.#core
+    const { groupNumber, claimNumber, leasedAtMs, expiresAtMs, records } = given
+    const deliveries = given.deliveries.filter((_, i) => records.end(i) > records.start(i))
+    if (deliveries.length === 0) return null
+    const message = this.#json?.reply(given) ?? this.#frame(given)
+    const claim = { groupNumber, claimNumber, deliveries }
+    return { claim, subscriptionId: tokens.subscription(groupNumber, claimNumber), leasedAtMs, expiresAtMs, message }
+  }
+
+  #frame(given: Given): RenderedJson {
+    const { groupNumber, claimNumber, deliveries } = given
+    const ids = this.#core.tokens.claimBlocks(groupNumber, claimNumber, deliveries)
+    return deliveriesFrame({ ...given, ids, fencingToken: fencingTokenOf(given) })
+  }
+}
+
+/** Who reads the records of a lease. */
+type Reading = Pick<Giving<unknown>, 'read' | 'readAgain'>
+
 /** From a lease to its answer: the records are read while its frame is on its way. */
-class Giving implements Answer<Lease | null> {
+class Giving<Reply> implements Answer<Lease | null> {
   readonly #parts: ClaimParts
-  readonly #request: ClaimRequest
-  readonly #answer: Answer<RenderedJson>
+  readonly #answer: Answer<Reply>
+  readonly #form: ClaimForm<Reply>
   #stream: StreamState | null = null
   #deliveries: readonly Delivery[] = []
   #records: RenderedRecords | Promise<RenderedRecords | Error> | null = null
 
-  constructor(parts: ClaimParts, request: ClaimRequest, answer: Answer<RenderedJson>) {
+  constructor(parts: ClaimParts, answer: Answer<Reply>, form: ClaimForm<Reply>) {
     this.#parts = parts
-    this.#request = request
     this.#answer = answer
+    this.#form = form
   }
 
   read(stream: StreamState, runs: readonly LeaseRun[]): void {
@@ -229,8 +341,8 @@ class Giving implements Answer<Lease | null> {
   #read(stream: StreamState, deliveries: readonly Delivery[]): void {
     this.#stream = stream
     this.#deliveries = deliveries
-    const read = this.#parts.core.reads.deliveries(
-      stream.index,
+    const read = this.#form.read(
+      stream,
       this.#deliveries.map(({ offset }) => offset),
     )
     const isRead = !(read instanceof Promise)
@@ -252,10 +364,8 @@ class Giving implements Answer<Lease | null> {
   }
 
   #giveNothing(): void {
-    const { core } = this.#parts
-    const { path, startOffset } = this.#request
-    core.counters.claimed(0)
-    this.#answer.answered(emptyClaimReply(path, core.tokens.subscription(NO_GROUP, 0), startOffset))
+    this.#parts.core.counters.claimed(0)
+    this.#answer.answered(this.#form.nothing())
   }
 
   async #giveLater(lease: Lease, reading: Promise<RenderedRecords | Error>): Promise<void> {
@@ -272,24 +382,14 @@ class Giving implements Answer<Lease | null> {
     }
   }
 
-  #replyOf({ groupNumber, claimNumber, leasedAtMs, expiresAtMs }: Lease, records: RenderedRecords): RenderedJson {
+  #replyOf(lease: Lease, records: RenderedRecords): Reply {
     const { core } = this.#parts
-    const { path } = this.#request
     const deliveries = this.#deliveries
     core.counters.claimed(deliveries.length - records.unreadable.length)
     const lastGiven = deliveries.findLast((_, i) => records.end(i) > records.start(i))
-    const reply = claimReply({
-      stream: path.stream,
-      group: path.group,
-      ids: core.tokens.claim(groupNumber, claimNumber, deliveries),
-      fencingToken: claimNumber + 1, // so that 0 is free for whoever has seen none
-      leasedAtMs,
-      expiresAtMs,
-      remainingMs: Math.max(0, expiresAtMs - core.time.nowMs()),
-      deliveries,
-      records,
-      nextOffset: lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset,
-    })
+    const nextOffset = lastGiven ? lastGiven.offset + 1 : deliveries[0]!.offset
+    const remainingMs = Math.max(0, lease.expiresAtMs - core.time.nowMs())
+    const reply = this.#form.reply({ ...lease, remainingMs, deliveries, records, nextOffset })
     records.bytesDone()
     return reply
   }
@@ -307,18 +407,24 @@ class Giving implements Answer<Lease | null> {
     )
   }
 
-  /** Ends leases that no client hears of, as far as nothing else has become of them while their records were read. */
-  async #release({ groupNumber, claimNumber }: Lease, deliveries: readonly Delivery[]): Promise<void> {
-    const { core, endings } = this.#parts
-    const group = core.state.groups[groupNumber]
-    const atMs = core.time.nowMs()
-    const released = deliveries.flatMap(({ offset, attempt }) => {
-      const found = group?.queue.find(offset, attempt, atMs)
-      const isOurs = found?.kind === 'active' && found.claimNumber === claimNumber
-      return group && isOurs ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }] : []
-    })
-    if (group === undefined || released.length === 0) return
-    await core.store(endings.resolution(released), FAILURE)
-    core.engine.parked.wake(group.stream.number, group.name)
+  #release({ groupNumber, claimNumber }: Lease, deliveries: readonly Delivery[]): Promise<void> {
+    return release(this.#parts, { groupNumber, claimNumber, deliveries })
   }
+}
+
+/** Ends leases that no client hears of, as far as nothing else has become of them meanwhile. */
+async function release(
+  { core, endings }: ClaimParts,
+  { groupNumber, claimNumber, deliveries }: PushedClaim,
+): Promise<void> {
+  const group = core.state.groups[groupNumber]
+  const atMs = core.time.nowMs()
+  const released = deliveries.flatMap(({ offset, attempt }) => {
+    const found = group?.queue.find(offset, attempt, atMs)
+    const isOurs = found?.kind === 'active' && found.claimNumber === claimNumber
+    return group && isOurs ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }] : []
+  })
+  if (group === undefined || released.length === 0) return
+  await core.store(endings.resolution(released), FAILURE)
+  core.engine.parked.wake(group.stream.number, group.name)
 }

@@ -7,8 +7,9 @@
 import { refused, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
+import type { Resolution } from '../frames.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
-import type { Caller, DeliveryPath } from '../operations.ts'
+import type { Acked, AckedPairs, Caller, DeliveryPath } from '../operations.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
 import type { DeliveryName, SubscriptionName } from '../tokens.ts'
@@ -131,6 +132,33 @@ export class Queue {
       }),
       reply: () => reply,
     }
+  }
+
+  /** As `batchAck`, for deliveries of any claims, named by bytes. */
+  ackPairs(caller: Caller, stream: string, ids: Uint8Array): Decision<AckedPairs, Change> {
+    const core = this.#core
+    const named = core.stream(caller, stream, 'missing_stream')
+    const atMs = core.time.nowMs()
+    const results: (Acked | BrokerError)[] = []
+    const acks: (Resolution & { readonly group: Group })[] = []
+    const seen = new Set<string>()
+    for (const { subscription, delivery } of core.tokens.openPairs(ids)) {
+      try {
+        const key = delivery ? `${delivery.groupNumber}/${delivery.offset}` : ''
+        if (seen.has(key) && delivery) throw refuse('lease_not_active', 'the delivery is named twice')
+        seen.add(key)
+        const { group, offset, attempt } = this.#leased(named, subscription, delivery)
+        acks.push({ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 })
+        results.push({ group: group.name, offset, attempt })
+      } catch (error) {
+        if (!(error instanceof BrokerError)) throw error
+        results.push(error)
+      }
+    }
+    const reply: AckedPairs = { acknowledgedAtMs: atMs, acknowledgement: core.acknowledgement, results }
+    if (acks.length === 0) return replied(reply)
+    const frame = this.#endings.resolution(acks, () => core.counters.acked(acks.length))
+    return { kind: 'change', frame, reply: () => reply }
   }
 
   nack(caller: Caller, path: DeliveryPath, body: NackBody): Decision<NackReply, Change> {

@@ -2,11 +2,11 @@
 import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { AppendDurability } from '../../engine/appender.ts'
-import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../frames.ts'
-import type { NewRecord } from '../frames.ts'
+import { FRAME_RECORDS, encodeEncodedRecords, encodeRecords, encodedRecordsBytes, recordsBytes } from '../frames.ts'
+import type { NewRecord, RecordsHead } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
-import type { Caller } from '../operations.ts'
+import type { Caller, PublishedRecords, RecordsToPublish } from '../operations.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import type { TenantQuotas } from '../quotas.ts'
@@ -39,6 +39,22 @@ interface Class {
   /** Whose target has to have it, too. */
   readonly policy: string | null
 }
+
+/** Records of one publish, ready for their frame. */
+interface ToStore {
+  readonly count: number
+  readonly payloadBytes: number
+  /** Of the frame's payload. */
+  readonly frameBytes: number
+  readonly encode: (target: Buffer, at: number, head: RecordsHead) => void
+}
+
+const toStore = (records: readonly NewRecord[], payloadBytes: number): ToStore => ({
+  count: records.length,
+  payloadBytes,
+  frameBytes: recordsBytes(records),
+  encode: (target, at, head) => void encodeRecords(target, at, { ...head, records }),
+})
 
 /** Where records go, too, before their publisher is answered. */
 export interface Targets {
@@ -125,7 +141,8 @@ export class Streams {
     this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
-    return this.#changing(stream, [recordOf(input, ingestTimeMs)], ingestTimeMs, how, payloadBytes, () => ({
+    const records = toStore([recordOf(input, ingestTimeMs)], payloadBytes)
+    return this.#changing(stream, records, ingestTimeMs, how, () => ({
       api_version: 'v1',
       stream: name,
       offset,
@@ -166,7 +183,25 @@ export class Streams {
     }
     if (good.length === 0) return replied(reply)
     const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
-    return this.#changing(stream, records, ingestTimeMs, how, bytes, () => reply)
+    return this.#changing(stream, toStore(records, bytes), ingestTimeMs, how, () => reply)
+  }
+
+  /** Records that came encoded, in one frame. */
+  publishRecords(caller: Caller, name: string, given: RecordsToPublish): Decision<PublishedRecords, Change> {
+    const core = this.#core
+    const stream = this.#writable(caller, name)
+    const how = this.#classOf(stream, given.durability)
+    this.#quotas.takePublish(caller.tenant, given.count, given.payloadBytes)
+    const offset = stream.nextOffset
+    const ingestTimeMs = core.time.wallMs()
+    const records: ToStore = {
+      count: given.count,
+      payloadBytes: given.payloadBytes,
+      frameBytes: encodedRecordsBytes(given),
+      encode: (target, at, head) => void encodeEncodedRecords(target, at, head, given),
+    }
+    const acknowledgement = how.acknowledgement
+    return this.#changing(stream, records, ingestTimeMs, how, () => ({ offset, ingestTimeMs, acknowledgement }))
   }
 
   #writable(caller: Caller, name: string): StreamState {
@@ -176,30 +211,27 @@ export class Streams {
 
   #changing<Reply extends object>(
     stream: StreamState,
-    records: readonly NewRecord[],
+    records: ToStore,
     ingestTimeMs: number,
     { durability, waits, policy }: Class,
-    bytes: number,
     reply: () => Reply,
   ): Decision<Reply, Change> {
     const core = this.#core
     const firstOffset = stream.nextOffset
-    const nextOffset = firstOffset + records.length
-    const payloadBytes = recordsBytes(records)
+    const nextOffset = firstOffset + records.count
     const beganMs = core.time.monotonicMs()
     const replyTimed = (): Reply => {
       core.counters.publishSeconds.observe((core.time.monotonicMs() - beganMs) / 1000)
       return reply()
     }
-    if (payloadBytes > core.appender.payloadBytesMax) {
+    if (records.frameBytes > core.appender.payloadBytesMax) {
       throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
-    const published = (): void => core.counters.published(records.length, bytes)
+    const published = (): void => core.counters.published(records.count, records.payloadBytes)
     const frame: NewFrame<Change> = {
       type: FRAME_RECORDS,
-      payloadBytes,
-      encode: (target, at) =>
-        void encodeRecords(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs, records }),
+      payloadBytes: records.frameBytes,
+      encode: (target, at) => records.encode(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs }),
       purpose: 'admit',
       durability,
       onStored() {

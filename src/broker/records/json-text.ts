@@ -2,6 +2,8 @@
  * JSON written as bytes into memory that grows: records go out as they stand in their frames, without becoming strings or objects.
  * The writing methods do not look whether there is room: `reserve` comes before them.
  */
+import { writeU64 } from '../../../native-free-codecs/frame.ts'
+
 const BYTES_FIRST = 4096
 /** Up to here a loop is faster than two calls out of JavaScript. */
 const BY_HAND_MAX = 32
@@ -50,6 +52,12 @@ export class JsonText {
 
   byte(value: number): void {
     this.bytes[this.length++] = value
+  }
+
+  /** Little-endian, of what is no JSON. */
+  u64(value: number): void {
+    writeU64(this.bytes, this.length, value)
+    this.length += 8
   }
 
   /** What is JSON already, in ASCII. */

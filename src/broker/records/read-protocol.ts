@@ -12,6 +12,8 @@
  *   times       none               none                                event time of each, then ingest times, then payload bytes; NaN: unreadable
  *   origins     max payload bytes  as a page, for another site         PAGE_…
  *   raw         none               records as they stand in frames     begin in the text, end of each record, then ingest time of each
+ *   records     none               ingest time u64, record as it       as of deliveries
+ *                                  stands in its frame, back to back
  */
 import type { Failure, Readable } from './frame-source.ts'
 
@@ -21,6 +23,7 @@ export const READ_EVENTS = 3
 export const READ_TIMES = 4
 export const READ_RAW = 5
 export const READ_ORIGINS = 6
+export const READ_RECORDS = 7
 export type ReadKind =
   | typeof READ_DELIVERIES
   | typeof READ_PAGE
@@ -28,6 +31,7 @@ export type ReadKind =
   | typeof READ_TIMES
   | typeof READ_RAW
   | typeof READ_ORIGINS
+  | typeof READ_RECORDS
 
 export const REQUEST_NUMBERS = 4
 
@@ -44,6 +48,7 @@ const PAGE_NUMBERS = 7
 export function answerNumbers(kind: ReadKind, places: number): number {
   switch (kind) {
     case READ_DELIVERIES:
+    case READ_RECORDS:
       return 1 + places
     case READ_PAGE:
     case READ_EVENTS:

@@ -24,6 +24,7 @@ import {
   READ_ORIGINS,
   READ_PAGE,
   READ_RAW,
+  READ_RECORDS,
   READ_TIMES,
   REQUEST_NUMBERS,
   answerNumbers,
@@ -108,7 +109,9 @@ export class RecordReader {
   #answer(kind: ReadKind, argument: number): void {
     switch (kind) {
       case READ_DELIVERIES:
-        return this.#deliveries()
+        return this.#deliveries(false)
+      case READ_RECORDS:
+        return this.#deliveries(true)
       case READ_PAGE:
         return this.#page(argument)
       case READ_ORIGINS:
@@ -122,8 +125,10 @@ export class RecordReader {
     }
   }
 
-  #deliveries(): void {
+  /** @param asStored records as they stand in their frames */
+  #deliveries(asStored: boolean): void {
     const text = this.#text
+    if (asStored) this.#records = this.#stored
     let payloadBytes = 0
     this.#set(0, text.length)
     for (let number = 0; number < this.#count; number++) {
@@ -132,7 +137,8 @@ export class RecordReader {
         if (payloadBytes > 0 && sum > CLAIM_BYTES_MAX) {
           this.#leaveOut(number, WITHHELD)
         } else {
-          this.#records.render(text)
+          if (asStored) this.#stored.copyWithTime(text)
+          else this.#records.render(text)
           payloadBytes = sum
         }
       }

@@ -19,6 +19,7 @@ import {
   READ_ORIGINS,
   READ_PAGE,
   READ_RAW,
+  READ_RECORDS,
   READ_TIMES,
 } from './read-protocol.ts'
 import { ReadQueue } from './read-queue.ts'
@@ -86,13 +87,22 @@ export class RecordReads {
     offsets: readonly number[],
     audited = false,
   ): RenderedRecords | Promise<RenderedRecords> {
-    const places = new Places(offsets.length)
-    for (const offset of offsets) if (!index.find(offset, places)) places.add(offset, NOWHERE, 0)
-    return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(places, audited)
+    const places = placesOf(index, offsets)
+    return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(READ_DELIVERIES, places, audited)
   }
 
-  async #deliveries(places: Places, audited: boolean): Promise<RenderedRecords> {
-    const { text, textDone, numbers, unreadable } = await this.#ask(READ_DELIVERIES, audited, 0, places)
+  /** Likewise, as they stand in their frames, each behind its ingest time as a u64. */
+  storedRecords(index: RecordIndex, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
+    const places = placesOf(index, offsets)
+    return this.inMemory?.deliveries(places, true) ?? this.#deliveries(READ_RECORDS, places, false)
+  }
+
+  async #deliveries(
+    kind: typeof READ_DELIVERIES | typeof READ_RECORDS,
+    places: Places,
+    audited: boolean,
+  ): Promise<RenderedRecords> {
+    const { text, textDone, numbers, unreadable } = await this.#ask(kind, audited, 0, places)
     const begin = numbers[0] ?? 0
     const end = numbers.at(-1) ?? 0
     return {
@@ -301,6 +311,12 @@ const DOUBTFUL_READS_MAX = 64
 /** Base of a segment that never was: below every readable position. */
 const NOWHERE = -1
 const NOTHING: ReadAnswer = { text: Buffer.alloc(0), textDone: () => {}, numbers: new Float64Array(), unreadable: [] }
+
+function placesOf(index: RecordIndex, offsets: readonly number[]): Places {
+  const places = new Places(offsets.length)
+  for (const offset of offsets) if (!index.find(offset, places)) places.add(offset, NOWHERE, 0)
+  return places
+}
 
 /** One place more than the page takes says whether there are more. */
 function planOf(index: RecordIndex, start: number, end: number, maxRecords: number, holes: IntervalSet | null): Places {

@@ -17,10 +17,11 @@ import { StoredRecords } from './stored-records.ts'
 import type { FrameFinder } from './stored-records.ts'
 
 /** N2 */
-const RECORDS_MAX = 64
-const PAYLOAD_BYTES_MAX = 64 << 10
+const RENDERED_MAX = { records: 64, payloadBytes: 64 << 10 }
+/** Of records that are only copied. */
+const COPIED_MAX = { records: 1000, payloadBytes: 256 << 10 }
 /** Text that is kept for the next request. */
-const TEXT_BYTES_KEPT_MAX = 256 << 10
+const TEXT_BYTES_KEPT_MAX = 512 << 10
 const FRAME_BYTES_MAX = 1 << 20
 /** N3 */
 const KEPT_BYTES_MIN = 4 << 10
@@ -40,11 +41,11 @@ export class RecordsInMemory {
     this.#stored = new StoredRecords(this.#frames)
   }
 
-  /** Records in JSON. Null: a thread has to read them (N1, N2). */
-  deliveries(places: Places): RenderedRecords | null {
-    if (places.count > RECORDS_MAX) return null
+  /** Records in JSON, or as they stand in their frames behind their ingest times. Null: a thread has to read them (N1, N2). */
+  deliveries(places: Places, asStored = false): RenderedRecords | null {
+    if (places.count > (asStored ? COPIED_MAX : RENDERED_MAX).records) return null
     const ends = new Uint32Array(places.count)
-    const areThere = this.#render(places, ends)
+    const areThere = this.#render(places, ends, asStored)
     this.#frames.giveBack()
     const text = this.#text
     if (text.bytes.byteLength > TEXT_BYTES_KEPT_MAX) this.#text = new JsonText()
@@ -58,7 +59,8 @@ export class RecordsInMemory {
     }
   }
 
-  #render(places: Places, ends: Uint32Array): boolean {
+  #render(places: Places, ends: Uint32Array, asStored: boolean): boolean {
+    const payloadBytesMax = (asStored ? COPIED_MAX : RENDERED_MAX).payloadBytes
     const stored = this.#stored
     const text = this.#text
     text.length = 0
@@ -67,8 +69,9 @@ export class RecordsInMemory {
     for (let number = 0; number < places.count; number++) {
       if (stored.find(places.offset(number), places.segmentBase(number), places.place(number)) !== null) return false
       payloadBytes += stored.payloadBytes
-      if (payloadBytes > PAYLOAD_BYTES_MAX) return false
-      stored.render(text)
+      if (payloadBytes > payloadBytesMax) return false
+      if (asStored) stored.copyWithTime(text)
+      else stored.render(text)
       ends[number] = text.length
     }
     return true

@@ -26,6 +26,7 @@ export interface FrameFinder {
 }
 
 const MALFORMED = damaged('the frame does not hold records', 0)
+const INGEST_TIME_BYTES = 8
 const NO_RECORD = damaged('the frame does not hold the record', 0)
 
 export class StoredRecords implements FoundRecord {
@@ -74,6 +75,13 @@ export class StoredRecords implements FoundRecord {
     const { at, end } = this.#records.record
     text.reserve(end - at)
     text.raw(this.#payload, at, end)
+  }
+
+  /** Its ingest time, and the record as it stands in its frame. */
+  copyWithTime(text: JsonText): void {
+    text.reserve(INGEST_TIME_BYTES)
+    text.u64(this.ingestTimeMs)
+    this.copy(text)
   }
 
   #openFrame(segmentBase: number, place: number): Failure | null {

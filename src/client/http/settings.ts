@@ -15,6 +15,12 @@ export interface HttpClientSettings extends ClientSettings {
   readonly maxWaitingConnections?: number
   /** Calls that wait for a connection; more are refused. Default 10 000. */
   readonly maxQueuedCalls?: number
+  /**
+   * Publishes, claims of subscriptions and what settles deliveries go over one WebSocket, many at a time. `leases` says what becomes of
+   * deliveries that are not settled when it is lost: `keep` (the default), they are settled over the next one; `release`, the
+   * broker gives them to somebody else at once. Default: false.
+   */
+  readonly streaming?: boolean | { readonly leases?: 'keep' | 'release' }
   /** Carries the requests; it may add credentials. */
   readonly transport?: HttpTransport
 }
@@ -24,8 +30,13 @@ export interface Limits {
   readonly maxWaitingConnections: number
 }
 
-export interface HttpConfig extends Required<Omit<HttpClientSettings, keyof ClientSettings | 'transport' | 'apiKey'>> {
+export interface HttpConfig extends Required<
+  Omit<HttpClientSettings, keyof ClientSettings | 'transport' | 'streaming'>
+> {
   readonly origins: readonly string[]
+  readonly apiKey: string | null
+  /** Null: there is no streaming connection. */
+  readonly streaming: { readonly leases: 'keep' | 'release' } | null
   /** Of every request. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -58,12 +69,22 @@ export function httpConfigOf(
   checkCount('maxQueuedCalls', maxQueuedCalls)
   return {
     origins: originsOf(addresses, isTls),
+    apiKey,
+    streaming: streamingOf(settings.streaming ?? false),
     headers: { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) },
     requestTimeoutMs,
     maxConnections,
     maxWaitingConnections,
     maxQueuedCalls,
   }
+}
+
+function streamingOf(streaming: unknown): HttpConfig['streaming'] {
+  if (streaming === false) return null
+  if (streaming === true) return { leases: 'keep' }
+  const leases = isObject(streaming) ? (streaming['leases'] ?? 'keep') : null
+  if (leases === 'keep' || leases === 'release') return { leases }
+  throw invalidConfig('streaming must be true, false, or { leases } with keep or release')
 }
 
 function originsOf(addresses: string | readonly string[], isTls: boolean): readonly string[] {

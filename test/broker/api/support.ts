@@ -17,6 +17,7 @@ import { TlsFilesOnDisk } from '../../support/certificates.ts'
 import type { Authority, Certified } from '../../support/certificates.ts'
 import { RawClient, TestClock, until } from '../../support/http-server.ts'
 import { WELL } from '../../support/health.ts'
+import { noConnections } from '../../support/connections.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
 export const MAX_BODY_BYTES = 100_000
@@ -364,6 +365,7 @@ export class TestBroker {
     }
     const service = brokerService({
       operations: broker.#operations(),
+      connections: noConnections(),
       node: {
         nodeId: 'node-1',
         version: '1.2.3',

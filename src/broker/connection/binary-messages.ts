@@ -1,0 +1,236 @@
+/**
+ * Messages of the binary form (wire/connection-frames.ts): publishes and acknowledgements go to their operations as bytes.
+ *
+ * M1  frames of a message are taken one after the other. What is not whole by its lengths is told apart before anything of that frame is done
+ * M2  the records of one frame that are good are stored together, as far as they stand side by side; a bad one is refused by itself
+ */
+import type { Permission } from '../grants.ts'
+import { BATCH_RECORDS_MAX, CLAIM_MESSAGES_MAX } from '../limits.ts'
+import { isStreamName } from '../names.ts'
+import type { Acked, AckedPairs, Caller, PublishedRecords, StreamingOperations } from '../operations.ts'
+import { streamNamed } from '../path-names.ts'
+import { BrokerError, refuse } from '../refusals.ts'
+import { RECORD_DURABILITIES } from '../durability.ts'
+import type { RecordDurability } from '../durability.ts'
+import {
+  ACK,
+  ACKED,
+  DURABILITY_CODES,
+  FrameReader,
+  ID_BYTES,
+  PUBLISH,
+  PUBLISHED,
+  REQUEST,
+  SUBSCRIPTION_PREFIX,
+} from '../wire/connection-frames.ts'
+import { KnownHeaders, areWhole, payloadBytesAt, problemAt } from './encoded-records.ts'
+import type { Outbox } from './outbox.ts'
+
+const PAIR_BYTES = 2 * ID_BYTES
+/** By their code in a PUBLISH. */
+const ASKED: readonly (RecordDurability | null)[] = [null, ...RECORD_DURABILITIES]
+
+export interface BinaryParts {
+  readonly operations: Pick<StreamingOperations, 'publishRecords' | 'ackPairs'>
+  readonly outbox: Outbox
+  /** Of one record, as of the body of a publish. */
+  readonly bodyBytesMax: number
+  readonly caller: () => Caller
+  /** @throws BrokerError authorization_denied */
+  readonly demand: (permission: Permission, stream: string) => void
+  /** One more operation is in flight. @throws BrokerError */
+  readonly begin: () => void
+  readonly finish: () => void
+  readonly refused: (id: number, error: unknown, count: number) => void
+  readonly settled: (subscriptionId: string) => void
+  readonly request: (id: number, json: Buffer) => void
+}
+
+export class BinaryMessages {
+  readonly #parts: BinaryParts
+  readonly #knownHeaders = new KnownHeaders()
+
+  constructor(parts: BinaryParts) {
+    this.#parts = parts
+  }
+
+  /** M1. False: it is none of ours. */
+  take(bytes: Buffer): boolean {
+    const frames = new FrameReader(bytes)
+    while (frames.next()) {
+      const { type, id, count, bodyAt, end } = frames
+      if (type === PUBLISH) {
+        if (count === 0 || !areWhole(bytes, bodyAt, end, count)) return false
+        this.#publish(bytes, frames)
+      } else if (type === ACK) {
+        if (count === 0 || end - bodyAt !== count * PAIR_BYTES) return false
+        this.#ack(bytes, frames)
+      } else if (type === REQUEST) {
+        this.#parts.request(id, bytes.subarray(bodyAt, end))
+      } else return false
+    }
+    return frames.isAtEnd
+  }
+
+  #publish(bytes: Buffer, frames: FrameReader): void {
+    const { id, count, flags, bodyAt, end } = frames
+    const parts = this.#parts
+    try {
+      const stream = this.#streamOf(frames, 'stream.publish')
+      const durability = ASKED[flags]
+      if (durability === undefined) throw refuse('invalid_request', 'the frame has an unknown durability')
+      if (count > BATCH_RECORDS_MAX) {
+        throw refuse('invalid_request', `a frame has at most ${BATCH_RECORDS_MAX} records`)
+      }
+      let at = bodyAt
+      let from = at
+      let first = 0
+      let payloadBytes = 0
+      const store = (until: number): void => {
+        if (until === first) return
+        const records = { bytes: bytes.subarray(from, at), count: until - first, payloadBytes, durability }
+        this.#store(id + first, stream, records)
+      }
+      for (let i = 0; i < count; i++) {
+        const next = at + bytes.readUInt32LE(at)
+        const problem = this.#problemOf(bytes, at, next)
+        if (problem === null) payloadBytes += payloadBytesAt(bytes, at)
+        else {
+          store(i)
+          parts.refused(id + i, problem, 1)
+          from = next
+          first = i + 1
+          payloadBytes = 0
+        }
+        at = next
+      }
+      at = end
+      store(count)
+    } catch (error) {
+      parts.refused(id, error, count)
+    }
+  }
+
+  #problemOf(bytes: Buffer, at: number, end: number): BrokerError | null {
+    if (end - at <= this.#parts.bodyBytesMax) return problemAt(bytes, at, this.#knownHeaders)
+    return refuse('payload_too_large', `the record must not exceed ${this.#parts.bodyBytesMax} bytes`)
+  }
+
+  /** M2 */
+  #store(id: number, stream: string, records: Parameters<StreamingOperations['publishRecords']>[3]): void {
+    const { operations, begin, finish, caller, refused } = this.#parts
+    const { count } = records
+    try {
+      begin()
+    } catch (error) {
+      return refused(id, error, count)
+    }
+    operations.publishRecords(
+      {
+        answered: (published) => {
+          this.#published(id, count, published)
+          finish()
+        },
+        refused: (error) => {
+          refused(id, error, count)
+          finish()
+        },
+      },
+      caller(),
+      stream,
+      records,
+    )
+  }
+
+  #published(id: number, count: number, published: PublishedRecords): void {
+    const { offset, ingestTimeMs, acknowledgement, replication_receipt } = published
+    const frames = this.#parts.outbox.frames()
+    frames.begin(PUBLISHED, codeOf(acknowledgement.durability), id, '')
+    frames.u64(offset)
+    frames.u64(ingestTimeMs)
+    frames.u32(acknowledgement.replicas)
+    if (replication_receipt !== undefined) frames.text(JSON.stringify(replication_receipt))
+    frames.end(count)
+  }
+
+  #ack(bytes: Buffer, frames: FrameReader): void {
+    const { id, count, bodyAt, end } = frames
+    const { operations, refused, begin, finish, caller } = this.#parts
+    try {
+      const stream = this.#streamOf(frames, 'stream.consume')
+      if (count > CLAIM_MESSAGES_MAX) {
+        throw refuse('invalid_request', `a frame has at most ${CLAIM_MESSAGES_MAX} deliveries`)
+      }
+      begin()
+      const ids = Buffer.from(bytes.subarray(bodyAt, end)) // it decides again, and settles later
+      operations.ackPairs(
+        {
+          answered: (acked) => {
+            this.#acked(id, ids, acked)
+            finish()
+          },
+          refused: (error) => {
+            refused(id, error, count)
+            finish()
+          },
+        },
+        caller(),
+        stream,
+        ids,
+      )
+    } catch (error) {
+      refused(id, error, count)
+    }
+  }
+
+  /** Neighbours of one group are one frame, as are neighbours that were refused alike. */
+  #acked(id: number, ids: Buffer, acked: AckedPairs): void {
+    const { results } = acked
+    for (let from = 0; from < results.length;) {
+      const first = results[from]!
+      let to = from + 1
+      if (first instanceof BrokerError) {
+        while (to < results.length && isSameRefusal(results[to]!, first)) to += 1
+        this.#parts.refused(id + from, first, to - from)
+      } else {
+        while (to < results.length && isOfGroup(results[to]!, first.group)) to += 1
+        this.#ackedRun(id, ids, acked, from, to, first.group)
+      }
+      from = to
+    }
+  }
+
+  #ackedRun(id: number, ids: Buffer, acked: AckedPairs, from: number, to: number, group: string): void {
+    const { acknowledgement, acknowledgedAtMs, results } = acked
+    const { outbox, settled } = this.#parts
+    const frames = outbox.frames()
+    frames.begin(ACKED, codeOf(acknowledgement.durability), id + from, group)
+    frames.u64(acknowledgedAtMs)
+    frames.u32(acknowledgement.replicas)
+    for (let i = from; i < to; i++) {
+      const { offset, attempt } = results[i] as Acked // the caller looked at it
+      frames.u64(offset)
+      frames.u32(attempt)
+      settled(`${SUBSCRIPTION_PREFIX}${ids.toString('base64url', i * PAIR_BYTES, i * PAIR_BYTES + ID_BYTES)}`)
+    }
+    frames.end(to - from)
+  }
+
+  /** @throws BrokerError */
+  #streamOf(frames: FrameReader, permission: Permission): string {
+    let name: string | null = null
+    try {
+      name = frames.name()
+    } catch {
+      // no UTF-8: refused below, as the route would
+    }
+    this.#parts.demand(permission, name !== null && isStreamName(name) ? name : '')
+    return streamNamed(name)
+  }
+}
+
+const codeOf = (durability: string): number => DURABILITY_CODES.findIndex((each) => each === durability)
+const isOfGroup = (result: Acked | BrokerError, group: string): boolean =>
+  !(result instanceof BrokerError) && result.group === group
+const isSameRefusal = (result: Acked | BrokerError, { code, message }: BrokerError): boolean =>
+  result instanceof BrokerError && result.code === code && result.message === message

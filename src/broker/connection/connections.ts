@@ -1,0 +1,79 @@
+/** All streaming connections of the node: how many there may be, and what the node says to all of them. */
+import type { Caller } from '../operations.ts'
+import { refuse } from '../refusals.ts'
+import { CONNECTIONS_MAX, TENANT_CONNECTIONS_MAX } from './limits.ts'
+import { Session } from './session.ts'
+import type { SessionParts, Who } from './session.ts'
+
+export type ConnectionsParts = Pick<
+  SessionParts,
+  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'defer'
+>
+
+export interface NewConnection {
+  readonly who: Who
+  /** Looks the credentials up once more. @throws BrokerError when they are none any longer */
+  readonly identify: () => Who
+  readonly givesBack: boolean
+}
+
+export class Connections {
+  readonly #parts: ConnectionsParts
+  readonly #sessions = new Map<Session, () => Who>()
+  readonly #byTenant = new Map<string, number>()
+
+  constructor(parts: ConnectionsParts) {
+    this.#parts = parts
+  }
+
+  get count(): number {
+    return this.#sessions.size
+  }
+
+  /** @throws BrokerError quota_exceeded */
+  open({ who, identify, givesBack }: NewConnection): Session {
+    const ofTenant = this.#byTenant.get(who.tenant) ?? 0
+    if (this.#sessions.size >= CONNECTIONS_MAX) throw tooMany('the node', CONNECTIONS_MAX)
+    if (ofTenant >= TENANT_CONNECTIONS_MAX) throw tooMany('the tenant', TENANT_CONNECTIONS_MAX)
+    const { tenant } = who
+    const session = new Session({
+      ...this.#parts,
+      who,
+      givesBack,
+      onClosed: () => this.#closed(session, tenant),
+    })
+    this.#sessions.set(session, identify)
+    this.#byTenant.set(tenant, ofTenant + 1)
+    return session
+  }
+
+  /** Keys were read again. */
+  identifyAgain(): void {
+    for (const [session, identify] of this.#sessions) session.identified(whoOrNull(identify, session.caller))
+  }
+
+  /** To be called before claims that wait are ended: or the sessions would claim again. */
+  stop(): void {
+    for (const session of this.#sessions.keys()) session.stop()
+  }
+
+  #closed(session: Session, tenant: string): void {
+    if (!this.#sessions.delete(session)) return
+    const left = this.#byTenant.get(tenant)! - 1
+    if (left > 0) this.#byTenant.set(tenant, left)
+    else this.#byTenant.delete(tenant)
+  }
+}
+
+/** Null: the key is none any more, or somebody else's. */
+function whoOrNull(identify: () => Who, { tenant, principal }: Caller): Who | null {
+  try {
+    const who = identify()
+    return who.tenant === tenant && who.principal === principal ? who : null
+  } catch {
+    return null
+  }
+}
+
+const tooMany = (owner: string, max: number): Error =>
+  refuse('quota_exceeded', `${owner} has ${max} streaming connections, as many as it may`)

@@ -1,0 +1,76 @@
+/**
+ * What goes out to one client: the answers of one group commit are one binary message, and one write.
+ *
+ * O1  messages go out in the order in which they were put in; texts and frames of one flush may pass each other
+ */
+import type { MessageSocket } from '../../http/web-socket.ts'
+import { FrameWriter } from '../wire/connection-frames.ts'
+
+/** A longer message is not copied once more. */
+const COPIED_BYTES_MAX = 64 << 10
+
+export class Outbox {
+  readonly #defer: (run: () => void) => void
+  readonly #frames = new FrameWriter()
+  #texts: (string | Uint8Array)[] = []
+  #socket: MessageSocket | null = null
+  #isDeferred = false
+
+  constructor(defer: (run: () => void) => void) {
+    this.#defer = defer
+  }
+
+  open(socket: MessageSocket): void {
+    this.#socket = socket
+  }
+
+  /** Nothing more goes out. */
+  close(): void {
+    this.#socket = null
+  }
+
+  get bufferedBytes(): number {
+    return this.#socket?.bufferedBytes ?? 0
+  }
+
+  /** For a frame that is written now. */
+  frames(): FrameWriter {
+    this.#flushLater()
+    return this.#frames
+  }
+
+  /** A whole frame. */
+  frame(bytes: Uint8Array): void {
+    if (bytes.byteLength <= COPIED_BYTES_MAX) return this.frames().raw(bytes)
+    this.flush()
+    this.#socket?.send(bytes, true)
+  }
+
+  text(text: string | Uint8Array): void {
+    this.#texts.push(text)
+    this.#flushLater()
+  }
+
+  flush(): void {
+    const socket = this.#socket
+    const frames = this.#frames
+    const texts = this.#texts
+    if (texts.length > 0) this.#texts = []
+    if (socket === null) return frames.clear()
+    if (texts.length === 0 && frames.length === 0) return
+    socket.together(() => {
+      for (const text of texts) socket.send(text, false)
+      if (frames.length > 0) socket.send(frames.written, true)
+    })
+    frames.clear()
+  }
+
+  #flushLater(): void {
+    if (this.#isDeferred) return
+    this.#isDeferred = true
+    this.#defer(() => {
+      this.#isDeferred = false
+      this.flush()
+    })
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Deliveries that are pushed to one client: claims that wait, within the credit that the client gave.
+ *
+ * P1  a subscription has at most one claim under way, for no more deliveries than it has credit left
+ * P2  while the client has not taken what it was sent, nothing is claimed for it: what is on its way is bounded by the credit, and by
+ *     PUSH_BYTES_MAX or one record for each subscription
+ * P3  what was claimed for a subscription that is over when the answer comes is given back
+ * P4  a refused claim ends the subscription
+ */
+import type { GroupPath, Pushed, PushRequest, StreamingOperations } from '../operations.ts'
+import type { Caller } from '../operations.ts'
+import { CREDIT_MAX, PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
+import { CLAIM_MESSAGES_MAX } from '../limits.ts'
+
+export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leaseMs' | 'form'> {
+  /** That the client gave it. */
+  readonly id: number
+  readonly path: GroupPath
+  readonly credit: number
+  /** Deliveries of one claim. */
+  readonly max: number
+}
+
+export interface PushesParts {
+  readonly operations: Pick<StreamingOperations, 'push' | 'giveBack'>
+  readonly caller: () => Caller
+  /** P2 */
+  readonly isHeldBack: () => boolean
+  readonly deliver: (subscription: NewSubscription, pushed: Pushed) => void
+  /** P4 */
+  readonly ended: (subscription: NewSubscription, error: unknown) => void
+  /** A claim is no longer under way. */
+  readonly idle: () => void
+  readonly defer: (run: () => void) => void
+}
+
+class Subscription {
+  readonly given: NewSubscription
+  credit: number
+  isClaiming = false
+  isOver = false
+  /** Ends the wait of the claim that is under way. */
+  abandon: () => void = () => {}
+
+  constructor(given: NewSubscription) {
+    this.given = given
+    this.credit = given.credit
+  }
+}
+
+export class Pushes {
+  readonly #parts: PushesParts
+  readonly #subscriptions = new Map<number, Subscription>()
+  /** Claims under way, those of subscriptions that are over included. */
+  #claims = 0
+
+  constructor(parts: PushesParts) {
+    this.#parts = parts
+  }
+
+  get count(): number {
+    return this.#subscriptions.size
+  }
+
+  get isClaiming(): boolean {
+    return this.#claims > 0
+  }
+
+  has(id: number): boolean {
+    return this.#subscriptions.has(id)
+  }
+
+  /** Those that are open now. */
+  get open(): readonly NewSubscription[] {
+    return Array.from(this.#subscriptions.values(), ({ given }) => given)
+  }
+
+  begin(given: NewSubscription): void {
+    const subscription = new Subscription(given)
+    this.#subscriptions.set(given.id, subscription)
+    this.#claim(subscription)
+  }
+
+  /** @returns the credit that is left then; null: there is no such subscription */
+  addCredit(id: number, credit: number): number | null {
+    const subscription = this.#subscriptions.get(id)
+    if (subscription === undefined) return null
+    subscription.credit = Math.min(CREDIT_MAX, subscription.credit + credit)
+    this.#claim(subscription)
+    return subscription.credit
+  }
+
+  /** False: there is no such subscription. */
+  end(id: number): boolean {
+    const subscription = this.#subscriptions.get(id)
+    if (subscription === undefined) return false
+    this.#subscriptions.delete(id)
+    subscription.isOver = true
+    subscription.abandon()
+    return true
+  }
+
+  endAll(): void {
+    for (const id of this.#subscriptions.keys()) this.end(id)
+  }
+
+  /** The client took something. */
+  resume(): void {
+    for (const subscription of this.#subscriptions.values()) this.#claim(subscription)
+  }
+
+  /** P1, P2 */
+  #claim(subscription: Subscription): void {
+    const { given, credit, isClaiming, isOver } = subscription
+    const { operations, caller, isHeldBack } = this.#parts
+    if (isClaiming || isOver || credit === 0 || isHeldBack()) return
+    const { path, startOffset, leaseMs, form } = given
+    const max = Math.min(credit, given.max, CLAIM_MESSAGES_MAX)
+    const bytesMax = Math.max(PUSH_BYTES_MIN, Math.floor(PUSH_BYTES_MAX / this.#subscriptions.size))
+    subscription.isClaiming = true
+    this.#claims += 1
+    const patience = {
+      onAbandoned: (listener: () => void) => {
+        if (subscription.isOver) listener()
+        else subscription.abandon = listener
+      },
+    }
+    operations.push(
+      {
+        answered: (pushed) => this.#answered(subscription, pushed),
+        refused: (error) => this.#refused(subscription, error),
+      },
+      caller(),
+      path,
+      { startOffset, max, leaseMs, bytesMax, form },
+      patience,
+    )
+  }
+
+  #answered(subscription: Subscription, pushed: Pushed | null): void {
+    this.#claimed(subscription)
+    if (pushed !== null && subscription.isOver) this.#giveBack(pushed) // P3
+    else if (pushed !== null) {
+      subscription.credit -= pushed.claim.deliveries.length
+      this.#parts.deliver(subscription.given, pushed)
+      this.#claim(subscription)
+    } else if (!subscription.isOver) this.#parts.defer(() => this.#claim(subscription)) // a claim that is answered at once must not go round here
+    this.#parts.idle()
+  }
+
+  /** P4 */
+  #refused(subscription: Subscription, error: unknown): void {
+    this.#claimed(subscription)
+    if (this.end(subscription.given.id)) this.#parts.ended(subscription.given, error)
+    this.#parts.idle()
+  }
+
+  #claimed(subscription: Subscription): void {
+    subscription.isClaiming = false
+    subscription.abandon = () => {}
+    this.#claims -= 1
+  }
+
+  #giveBack({ claim }: Pushed): void {
+    this.#parts.operations.giveBack({ answered: () => {}, refused: () => {} }, [claim])
+  }
+}

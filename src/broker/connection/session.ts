@@ -1,0 +1,420 @@
+/**
+ * One streaming connection, without its socket: messages in, messages out. What it asks are the operations of the routes.
+ *
+ * C1  every operation has one answer, with its id, when what the answer says is as durable as over HTTP. A connection that ends leaves what
+ *     it had asked to the log: it happened as a whole or not at all
+ * C2  a caller may do what the grants say when the message comes: keys that were read again count from the next message on
+ * C3  memory is bounded: operations in flight, deliveries by the credit (pushes.ts), answers that are not taken by the end of the connection
+ * C4  messages are handled in the order they come, the long ones that take several turns included
+ * C5  told to stop, it takes nothing more, and ends when everything it took is answered
+ */
+import type { Answer } from '../../engine/decision.ts'
+import { JsonBoundError } from '../../../native-free-codecs/json-reader.ts'
+import { SHORT_BODY_BYTES, readJsonBody } from '../../http/json-body.ts'
+import type { MessageSocket, SocketListener } from '../../http/web-socket.ts'
+import { denied } from '../denied.ts'
+import type { Grants, Permission } from '../grants.ts'
+import { CLAIM_MESSAGES_MAX, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT, OFFSET_MAX } from '../limits.ts'
+import { isStreamName } from '../names.ts'
+import type { Caller, Pushed, StreamingOperations } from '../operations.ts'
+import { streamNamed, tokenNamed } from '../path-names.ts'
+import { contentOf } from '../publish-input.ts'
+import { isFailure, refusalOf, refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
+import { ANSWER, ENDED, REFUSED } from '../wire/connection-frames.ts'
+import { BinaryMessages } from './binary-messages.ts'
+import { HeldClaims } from './held-claims.ts'
+import {
+  ANSWERS_UNREAD_BYTES_MAX,
+  CREDIT_MAX,
+  HELD_BACK_BYTES,
+  IN_FLIGHT_MAX,
+  SUBSCRIPTIONS_MAX,
+  messageBytesMax,
+} from './limits.ts'
+import { Outbox } from './outbox.ts'
+import { Pushes } from './pushes.ts'
+import type { NewSubscription } from './pushes.ts'
+import { ID_MAX, REQUESTS, checkFields, integerIn, messageOf } from './requests.ts'
+import type { AskedOperations, Asking, Message } from './requests.ts'
+
+export interface Who extends Caller {
+  readonly grants: Grants
+}
+
+export type ConnectionOperations = AskedOperations & StreamingOperations
+
+export interface SessionParts {
+  readonly operations: ConnectionOperations
+  readonly who: Who
+  /** Hears of what was refused for want of a permission. */
+  readonly onDenied: (who: Who, refused: BrokerError, stream: string) => void
+  readonly onFailure: (error: unknown) => void
+  readonly counters: { refused(code: BrokerError['code']): void }
+  /** Whether leases end when the connection does; else they expire. */
+  readonly givesBack: boolean
+  /** Of what a route takes as its body. */
+  readonly bodyBytesMax: number
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
+  readonly onClosed: () => void
+}
+
+/** Codes of our own, where the standard has none. */
+export const CLOSE = { goingAway: 1001, protocol: 1002, policy: 1008, revoked: 4401 } as const
+export type Form = 'json' | 'binary'
+
+const STOPPING = 'the node is stopping: nothing was done'
+const SUBSCRIBE_FIELDS = ['consumer_group', 'credit', 'max_messages', 'lease_timeout_millis', 'start_offset']
+
+export class Session implements SocketListener {
+  readonly #parts: SessionParts
+  readonly #outbox: Outbox
+  readonly #pushes: Pushes
+  readonly #held = new HeldClaims()
+  readonly #binary: BinaryMessages
+  #who: Who
+  #socket: MessageSocket | null = null
+  #inFlight = 0
+  #isStopping = false
+  #isOver = false
+  /** C4: what came while a long message was being read, in memory of its own. */
+  #waiting: { readonly bytes: Buffer; readonly isBinary: boolean }[] | null = null
+  #waitingBytes = 0
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts
+    this.#who = parts.who
+    this.#outbox = new Outbox(parts.defer)
+    this.#pushes = new Pushes({
+      operations: parts.operations,
+      caller: () => this.#who,
+      isHeldBack: () => this.#outbox.bufferedBytes > HELD_BACK_BYTES,
+      deliver: (subscription, pushed) => this.#deliver(subscription, pushed),
+      ended: ({ id, form }, error) => this.#refused(id, form, error, 1, true),
+      idle: () => this.#endWhenIdle(),
+      defer: parts.defer,
+    })
+    this.#binary = new BinaryMessages({
+      operations: parts.operations,
+      outbox: this.#outbox,
+      bodyBytesMax: parts.bodyBytesMax,
+      caller: () => this.#who,
+      demand: (permission, stream) => this.#demand(permission, stream),
+      begin: () => this.#begin(),
+      finish: () => this.#finished(),
+      refused: (id, error, count) => this.#refused(id, 'binary', error, count),
+      settled: (subscriptionId) => this.#held.settled(subscriptionId, 1),
+      request: (id, json) => this.#take(id, json),
+    })
+  }
+
+  get caller(): Caller {
+    return this.#who
+  }
+
+  // What the socket says
+
+  opened(socket: MessageSocket): void {
+    this.#socket = socket
+    this.#outbox.open(socket)
+  }
+
+  message(bytes: Uint8Array<ArrayBuffer>, isBinary: boolean): void {
+    if (this.#isOver) return
+    if (this.#outbox.bufferedBytes > ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.bodyBytesMax) {
+      return this.#end(CLOSE.policy, 'the client does not take its answers')
+    }
+    const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    if (this.#waiting !== null) return this.#wait(given, isBinary)
+    this.#handle(given, isBinary)
+    this.#outbox.flush()
+  }
+
+  drained(): void {
+    if (this.#outbox.bufferedBytes <= HELD_BACK_BYTES) this.#pushes.resume()
+  }
+
+  closed(): void {
+    this.#isOver = true
+    this.#socket = null
+    this.#outbox.close()
+    this.#pushes.endAll()
+    const claims = this.#held.take()
+    if (claims.length > 0) {
+      const refused = (error: unknown): void => this.#parts.onFailure(error) // they expire
+      this.#parts.operations.giveBack({ answered: () => {}, refused }, claims)
+    }
+    this.#parts.onClosed()
+  }
+
+  /** C5 */
+  stop(): void {
+    this.#isStopping = true
+    this.#pushes.endAll()
+    this.#endWhenIdle()
+  }
+
+  // What the node says
+
+  /** C2. @param who null: the key is none any more */
+  identified(who: Who | null): void {
+    if (who === null) return this.#end(CLOSE.revoked, 'the credentials were revoked')
+    this.#who = who
+    for (const subscription of this.#pushes.open) {
+      try {
+        this.#demand('stream.consume', subscription.path.stream)
+      } catch (error) {
+        this.#pushes.end(subscription.id)
+        this.#refused(subscription.id, subscription.form, error, 1, true)
+      }
+    }
+  }
+
+  // Messages
+
+  #handle(bytes: Buffer, isBinary: boolean): void {
+    if (!isBinary) return this.#text(bytes)
+    if (!this.#binary.take(bytes)) this.#end(CLOSE.protocol, 'the message is not made of frames')
+  }
+
+  #text(bytes: Buffer): void {
+    const { bodyBytesMax } = this.#parts
+    if (bytes.byteLength > bodyBytesMax) {
+      const why = `a message of text must not exceed ${bodyBytesMax} bytes`
+      return this.#refused(null, 'json', refuse('payload_too_large', why))
+    }
+    try {
+      const read = readJsonBody(bytes, false, contentOf, () => this.#isOver)
+      if (!(read instanceof Promise)) return this.#takeAll(read.value)
+      this.#waiting = []
+      read.then(
+        (read) => this.#whole(() => read && this.#takeAll(read.value)),
+        (error: unknown) => this.#whole(() => this.#unread(error)),
+      )
+    } catch (error) {
+      this.#unread(error)
+    }
+  }
+
+  #unread(error: unknown): void {
+    this.#refused(null, 'json', unreadAs(error))
+  }
+
+  /** C4 */
+  #wait(bytes: Buffer, isBinary: boolean): void {
+    this.#waitingBytes += bytes.byteLength
+    if (this.#waitingBytes > 2 * messageBytesMax(this.#parts.bodyBytesMax)) {
+      return this.#end(CLOSE.policy, 'too much was sent behind a long message')
+    }
+    this.#waiting!.push({ bytes: Buffer.from(bytes), isBinary })
+  }
+
+  /** A long message was read. */
+  #whole(act: () => void): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = null
+    this.#waitingBytes = 0
+    if (this.#isOver) return
+    act()
+    for (const { bytes, isBinary } of waiting) {
+      if (this.#waiting === null) this.#handle(bytes, isBinary)
+      else this.#wait(bytes, isBinary)
+    }
+    this.#outbox.flush()
+  }
+
+  #takeAll(value: unknown): void {
+    if (!Array.isArray(value)) return this.#takeJson(value)
+    for (const each of value) this.#takeJson(each)
+  }
+
+  #takeJson(value: unknown): void {
+    let id: number | null = null
+    try {
+      const message = messageOf(value)
+      id = integerIn(message, 'id', 0, ID_MAX, null)
+      this.#ask(id, 'json', message)
+    } catch (error) {
+      this.#refused(id, 'json', error)
+    }
+  }
+
+  /** A request in a frame: a short one, as records have a frame of their own. */
+  #take(id: number, json: Buffer): void {
+    try {
+      if (json.byteLength > SHORT_BODY_BYTES) {
+        throw refuse('payload_too_large', `a REQUEST must not exceed ${SHORT_BODY_BYTES} bytes`)
+      }
+      const read = readJsonBody(json, false, contentOf, () => this.#isOver) as { readonly value: unknown } // at once, as it is short
+      this.#ask(id, 'binary', messageOf(read.value))
+    } catch (error) {
+      this.#refused(id, 'binary', unreadAs(error))
+    }
+  }
+
+  /** @throws BrokerError */
+  #ask(id: number, form: Form, message: Message): void {
+    const { op, stream } = message
+    if (op === 'credit' || op === 'unsubscribe') return this.#steer(id, form, op, message)
+    if (op === 'ping') {
+      checkFields(message, [])
+      return this.#answered(id, form, {})
+    }
+    const row = typeof op === 'string' && Object.hasOwn(REQUESTS, op) ? REQUESTS[op]! : null
+    if (row === null && op !== 'subscribe') {
+      throw refuse('invalid_request', `op must be one of ${OPERATION_NAMES.join(', ')}`)
+    }
+    this.#demand(row?.permission ?? 'stream.consume', typeof stream === 'string' && isStreamName(stream) ? stream : '')
+    checkFields(message, row?.fields ?? SUBSCRIBE_FIELDS)
+    if (row === null) return this.#subscribe(id, form, message)
+    this.#begin()
+    const answer: Answer<object> = {
+      answered: (reply) => {
+        this.#answered(id, form, reply)
+        this.#finished()
+      },
+      refused: (error) => {
+        this.#refused(id, form, error)
+        this.#finished()
+      },
+    }
+    try {
+      row.ask(message, this.#asking, answer)
+    } catch (error) {
+      answer.refused(error)
+    }
+  }
+
+  get #asking(): Asking {
+    return {
+      operations: this.#parts.operations,
+      caller: this.#who,
+      demand: (permission, stream) => this.#demand(permission, stream),
+      settled: (subscriptionId, deliveries) => this.#held.settled(subscriptionId, deliveries),
+      renewed: (subscriptionId, expiresAtMs) => this.#held.renewed(subscriptionId, expiresAtMs),
+    }
+  }
+
+  // Subscriptions
+
+  #subscribe(id: number, form: Form, message: Message): void {
+    const { stream, consumer_group } = message
+    const path = { stream: streamNamed(stream), group: tokenNamed(consumer_group, 'consumer group') }
+    const subscription: NewSubscription = {
+      id,
+      form,
+      path,
+      credit: integerIn(message, 'credit', 0, CREDIT_MAX, null),
+      max: integerIn(message, 'max_messages', 1, CLAIM_MESSAGES_MAX, CLAIM_MESSAGES_MAX),
+      leaseMs: integerIn(message, 'lease_timeout_millis', 1, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT),
+      startOffset: integerIn(message, 'start_offset', 0, OFFSET_MAX, 0),
+    }
+    if (this.#isStopping) throw stopping()
+    if (this.#pushes.has(id)) throw refuse('invalid_request', 'a subscription of this id is open')
+    if (this.#pushes.count >= SUBSCRIPTIONS_MAX) {
+      throw refuse('quota_exceeded', `a connection has at most ${SUBSCRIPTIONS_MAX} subscriptions`)
+    }
+    this.#answered(id, form, { subscription: id, credit: subscription.credit })
+    this.#pushes.begin(subscription)
+  }
+
+  #steer(id: number, form: Form, op: 'credit' | 'unsubscribe', message: Message): void {
+    checkFields(message, op === 'credit' ? ['subscription', 'credit'] : ['subscription'])
+    const subscription = integerIn(message, 'subscription', 0, ID_MAX, null)
+    if (op === 'unsubscribe') {
+      if (!this.#pushes.end(subscription)) throw noSubscription()
+      return this.#answered(id, form, { subscription })
+    }
+    const credit = this.#pushes.addCredit(subscription, integerIn(message, 'credit', 1, CREDIT_MAX, null))
+    if (credit === null) throw noSubscription()
+    this.#answered(id, form, { subscription, credit })
+  }
+
+  #deliver({ id, form }: NewSubscription, pushed: Pushed): void {
+    if (this.#parts.givesBack) this.#held.add(pushed)
+    const { message } = pushed
+    if (form === 'binary') {
+      new DataView(message.buffer, message.byteOffset).setUint32(8, id, true)
+      return this.#outbox.frame(message)
+    }
+    this.#outbox.text(Buffer.concat([Buffer.from(`{"id":${id},"deliveries":`), message, CLOSE_BRACE]))
+  }
+
+  // Answers
+
+  #answered(id: number, form: Form, reply: object): void {
+    if (form === 'json') return this.#outbox.text(`{"id":${id},"ok":${JSON.stringify(reply)}}`)
+    const frames = this.#outbox.frames()
+    frames.begin(ANSWER, 0, id, '')
+    frames.text(JSON.stringify(reply))
+    frames.end(1)
+  }
+
+  /** @param id null: the message did not say @param isEnd of a subscription */
+  #refused(id: number | null, form: Form, error: unknown, count = 1, isEnd = false): void {
+    if (isFailure(error)) this.#parts.onFailure(error)
+    const refused = refusalOf(error)
+    const { status, detail, retryable, retryAfterSeconds, code } = refused
+    this.#parts.counters.refused(code)
+    const saysWhen = retryable && (status === 429 || status === 503)
+    const said = { status, ...(saysWhen && { retry_after_seconds: retryAfterSeconds }), error: detail }
+    if (form === 'json') {
+      return this.#outbox.text(JSON.stringify(isEnd ? { id, ended: true, ...said } : { id, ...said }))
+    }
+    const frames = this.#outbox.frames()
+    frames.begin(isEnd ? ENDED : REFUSED, 0, id ?? 0, '')
+    frames.text(JSON.stringify(said))
+    frames.end(count)
+  }
+
+  /** @throws BrokerError authorization_denied */
+  #demand(permission: Permission, stream: string): void {
+    if (this.#who.grants.allow(permission, stream)) return
+    const refused = denied(permission)
+    this.#parts.onDenied(this.#who, refused, stream)
+    throw refused
+  }
+
+  /** C3, C5. @throws BrokerError */
+  #begin(): void {
+    if (this.#isStopping) throw stopping()
+    if (this.#inFlight >= IN_FLIGHT_MAX) {
+      throw refuse('quota_exceeded', `a connection has at most ${IN_FLIGHT_MAX} operations in flight`)
+    }
+    this.#inFlight += 1
+  }
+
+  #finished(): void {
+    this.#inFlight -= 1
+    if (this.#isStopping) this.#endWhenIdle()
+  }
+
+  #endWhenIdle(): void {
+    if (!this.#isStopping || this.#inFlight > 0 || this.#pushes.isClaiming) return
+    this.#end(CLOSE.goingAway, 'the node is stopping')
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    // Not here: this may be a callback of the log, or of the library.
+    this.#parts.defer(() => {
+      this.#outbox.flush()
+      this.#socket?.end(code, reason)
+    })
+  }
+}
+
+/** In the broker's words, where it is about the JSON of a message. */
+function unreadAs(error: unknown): unknown {
+  if (error instanceof JsonBoundError) return refuse('invalid_request', error.message)
+  if (error instanceof SyntaxError) return refuse('invalid_request', 'the message is not valid JSON in UTF-8')
+  return error
+}
+
+const OPERATION_NAMES = [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsubscribe', 'ping']
+const CLOSE_BRACE = Buffer.from('}')
+
+const stopping = (): BrokerError => refuse('internal_error', STOPPING, { retryable: true })
+const noSubscription = (): BrokerError => refuse('invalid_request', 'no subscription of this id is open')

@@ -1,0 +1,7 @@
+/** That a caller may not. */
+import type { Permission } from './grants.ts'
+import { refuse } from './refusals.ts'
+import type { BrokerError } from './refusals.ts'
+
+export const denied = (permission: Permission): BrokerError =>
+  refuse('authorization_denied', `this needs the permission ${permission}`)

@@ -1,0 +1,75 @@
+/**
+ * Operations of one kind on their way to the broker: those of a turn that are alike share a frame, and those of a frame have ids that follow
+ * one another.
+ */
+import { FrameWriter } from '../../broker/wire/connection-frames.ts'
+
+/** Of one frame; the broker takes no more operations, and a longer frame saves nothing. */
+const OPERATIONS_MAX = 1000
+const FRAME_BYTES_MAX = 256 << 10
+
+export class Lane {
+  readonly #writer = new FrameWriter()
+  readonly #firstId: number
+  readonly #endId: number
+  #nextId: number
+  // The frame that is open.
+  #type = 0
+  #flags = 0
+  #name = ''
+  #count = 0
+  #frameAt = 0
+
+  /** @param firstId ids go from here to `endId`, and begin anew */
+  constructor(firstId: number, endId: number) {
+    this.#firstId = firstId
+    this.#endId = endId
+    this.#nextId = firstId
+  }
+
+  get bytes(): number {
+    return this.#writer.length
+  }
+
+  /** @returns its id @param write the operation's part of the frame's body */
+  add(type: number, flags: number, name: string, isAlone: boolean, write: (writer: FrameWriter) => void): number {
+    const writer = this.#writer
+    const isAlike = type === this.#type && flags === this.#flags && name === this.#name
+    const isFull = this.#count >= OPERATIONS_MAX || writer.length - this.#frameAt >= FRAME_BYTES_MAX
+    if (this.#nextId >= this.#endId) {
+      this.#endFrame()
+      this.#nextId = this.#firstId
+    } else if (isAlone || !isAlike || isFull) this.#endFrame()
+    const id = this.#nextId
+    this.#nextId += 1
+    if (this.#count === 0) {
+      this.#type = type
+      this.#flags = flags
+      this.#name = name
+      this.#frameAt = writer.length
+      writer.begin(type, flags, id, name)
+    }
+    write(writer)
+    this.#count += 1
+    return id
+  }
+
+  /** @param send what is written; the bytes are good only meanwhile */
+  flush(send: (message: Uint8Array<ArrayBuffer>) => void): void {
+    this.#endFrame()
+    if (this.#writer.length === 0) return
+    send(this.#writer.written)
+    this.#writer.clear()
+  }
+
+  /** Forgets what was not sent. */
+  clear(): void {
+    this.#count = 0
+    this.#writer.clear()
+  }
+
+  #endFrame(): void {
+    if (this.#count > 0) this.#writer.end(this.#count)
+    this.#count = 0
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Claims of a queue subscription, served by what the broker pushes: a claim is credit for as many deliveries as it may take, and resolves when
+ * some came.
+ *
+ * P1  the broker was given credit for no more than what the last claim wants and has not come
+ * P2  a connection that was lost is the next claim's to open: its subscription begins anew there
+ */
+import type { ClaimBody } from '../../broker/wire/requests.ts'
+import { CLAIM_MESSAGES_DEFAULT } from '../../broker/limits.ts'
+import type { ClaimedDeliveries, Delivery, Stoppable } from '../broker-client.ts'
+import { streamOf, tokenOf } from '../arguments.ts'
+import { bodyOf } from '../http/wire.ts'
+import type { SdkError } from '../sdk-error.ts'
+import { aborted } from '../sdk-error.ts'
+import type { PushTarget, Stream } from './stream.ts'
+
+export class PushedClaims implements PushTarget {
+  readonly stream: string
+  readonly group: string
+  readonly #way: Stream
+  #came: Delivery[] = []
+  /** P1 */
+  #credit = 0
+  /** Of the subscription; null: there is none. */
+  #id: number | null = null
+  #wake: (() => void) | null = null
+  #failure: SdkError | null = null
+
+  constructor(way: Stream, stream: string, group: string) {
+    this.#way = way
+    this.stream = streamOf(stream)
+    this.group = tokenOf(group, 'consumer group')
+  }
+
+  async claim(limits: ClaimBody, { signal }: Stoppable): Promise<ClaimedDeliveries> {
+    const { max_messages, lease_timeout_millis, start_offset } = limits
+    if (this.#came.length === 0) {
+      this.#want(max_messages ?? CLAIM_MESSAGES_DEFAULT, { lease_timeout_millis, start_offset })
+      await this.#arrival(signal)
+    }
+    const failure = this.#failure
+    this.#failure = null
+    if (failure !== null && this.#came.length === 0) throw failure
+    const deliveries = this.#came
+    this.#came = []
+    return {
+      api_version: 'v1',
+      stream: this.stream,
+      consumer_group: this.group,
+      subscription_id: deliveries[0]?.subscription_id ?? '',
+      deliveries,
+      next_offset: (deliveries.at(-1)?.offset ?? -1) + 1,
+      delivery_count: deliveries.length,
+    }
+  }
+
+  /** No more is wanted. @returns what came and nobody took */
+  end(): readonly Delivery[] {
+    const id = this.#id
+    if (id !== null) {
+      this.#id = null
+      this.#steer({ op: 'unsubscribe', subscription: id })
+    }
+    const left = this.#came
+    this.#came = []
+    return left
+  }
+
+  delivered(deliveries: readonly Delivery[]): void {
+    this.#credit -= deliveries.length
+    this.#came.push(...deliveries)
+    this.#wake?.()
+  }
+
+  /** P2 */
+  ended(error: SdkError): void {
+    this.#id = null
+    this.#credit = 0
+    this.#failure = error
+    this.#wake?.()
+  }
+
+  #want(max: number, limits: object): void {
+    const missing = max - this.#credit
+    if (missing <= 0 && this.#id !== null) return
+    if (this.#id !== null) {
+      this.#credit += missing
+      return this.#steer({ op: 'credit', subscription: this.#id, credit: missing })
+    }
+    this.#credit = max
+    const { stream, group: consumer_group } = this
+    const id = this.#way.request(
+      bodyOf({ op: 'subscribe', stream, consumer_group, credit: max, ...limits }),
+      { answered: () => {}, failed: (error) => this.#refused(id, error as SdkError) }, // what a stream fails with
+    )
+    this.#id = id
+    this.#way.listen(id, this)
+  }
+
+  /** The subscription did not come about. */
+  #refused(id: number, error: SdkError): void {
+    this.#way.unlisten(id)
+    if (this.#id === id) this.ended(error)
+  }
+
+  /** What fails, fails with the subscription. */
+  #steer(message: object): void {
+    this.#way.request(bodyOf(message), { answered: () => {}, failed: () => {} })
+  }
+
+  #arrival(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const over = (): void => {
+        this.#wake = null
+        signal?.removeEventListener('abort', stop)
+      }
+      const stop = (): void => {
+        over()
+        reject(aborted())
+      }
+      this.#wake = () => {
+        over()
+        resolve()
+      }
+      if (this.#failure !== null || this.#came.length > 0) return this.#wake()
+      if (signal?.aborted) return stop()
+      signal?.addEventListener('abort', stop, { once: true })
+    })
+  }
+}

@@ -1,0 +1,56 @@
+/** A WebSocket as the client uses it: that of the platform, which browsers and Node from 22 on have. */
+import { invalidConfig } from '../sdk-error.ts'
+
+export interface ClientSocket {
+  send(message: Uint8Array<ArrayBuffer>): void
+  close(): void
+}
+
+interface SocketEvents {
+  opened(): void
+  message(bytes: Uint8Array): void
+  /** Once; also when it never opened. */
+  closed(code: number, reason: string): void
+}
+
+export type OpenSocket = (url: string, protocols: readonly string[], events: SocketEvents) => ClientSocket
+
+/** No `close` event comes of a socket that never opened, on some platforms; the standard's code for it. */
+const ABNORMAL = 1006
+
+/** What is used of the platform's; absent on Node 20, whatever the types say. */
+interface PlatformSocket {
+  binaryType: string
+  addEventListener(type: 'open' | 'error', listener: () => void): void
+  addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void
+  addEventListener(type: 'close', listener: (event: { readonly code: number; readonly reason: string }) => void): void
+  send(message: Uint8Array<ArrayBuffer>): void
+  close(): void
+}
+type PlatformSocketClass = new (url: string, protocols: readonly string[]) => PlatformSocket
+
+/** @throws SdkError InvalidConfig where there are no WebSockets */
+export function platformSockets(): OpenSocket {
+  const { WebSocket } = globalThis as { readonly WebSocket?: PlatformSocketClass }
+  if (WebSocket === undefined) throw invalidConfig('streaming needs WebSockets: Node 22 or newer, or a browser')
+  return (url, protocols, events) => {
+    let isOver = false
+    const over = (code: number, reason: string): void => {
+      if (isOver) return
+      isOver = true
+      events.closed(code, reason)
+    }
+    const socket = new WebSocket(url, protocols)
+    socket.binaryType = 'arraybuffer'
+    socket.addEventListener('open', () => events.opened())
+    socket.addEventListener('message', ({ data }) => {
+      if (data instanceof ArrayBuffer) events.message(new Uint8Array(data))
+    })
+    socket.addEventListener('close', ({ code, reason }) => over(code, reason))
+    socket.addEventListener('error', () => over(ABNORMAL, ''))
+    return {
+      send: (message) => socket.send(message),
+      close: () => socket.close(),
+    }
+  }
+}

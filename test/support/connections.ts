@@ -1,0 +1,13 @@
+/** Streaming connections that do nothing, for tests of everything else. */
+import { Connections } from '../../src/broker/connection/connections.ts'
+import type { ConnectionOperations } from '../../src/broker/connection/session.ts'
+
+export const noConnections = (): Connections =>
+  new Connections({
+    operations: {} as ConnectionOperations, // only called by messages
+    onDenied() {},
+    onFailure() {},
+    counters: { refused() {} },
+    bodyBytesMax: 1,
+    defer: setImmediate,
+  })
