@@ -31,7 +31,7 @@ import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
 import { ServedTime, WaitedClients } from './slow-clients.ts'
 import { UwsExchange } from './uws-exchange.ts'
-import type { ExchangeHost } from './uws-exchange.ts'
+import type { ExchangeHost } from './exchange-host.ts'
 import { loadUws } from './uws.ts'
 import { serveWebSockets } from './web-socket.ts'
 import type { Accepted, OpenSocket, SocketHost, WebSocketEndpoint } from './web-socket.ts'
@@ -134,7 +134,7 @@ interface ServingApp {
   connections: number
 }
 
-class UwsServer implements HttpServer, ExchangeHost, SocketHost {
+class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
   readonly host: string
   port = 0
   readonly isSecure: boolean

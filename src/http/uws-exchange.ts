@@ -14,38 +14,11 @@ import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
+import type { ExchangeHost } from './exchange-host.ts'
 import type { UwsRequestHead } from './request-head.ts'
 import { Pace } from './slow-clients.ts'
 import { statusLine } from './status.ts'
 import type { UwsResponse } from './uws.ts'
-
-/** Of the server, for all its exchanges. */
-export interface ExchangeHost {
-  readonly requestIdHeader: string
-  /** CRLF and what goes before the id in an answer. */
-  readonly requestIdLine: string
-  readonly requestIdAlias: string | null
-  readonly stalledClientMs: number
-  /** It speaks TLS. */
-  readonly isSecure: boolean
-  /** The server is closing: answers ask the client to open no further request on this connection. */
-  readonly closing: boolean
-  nowMs(): number
-  /** For the pace of clients. */
-  readonly servedMs: number
-  /** @param own what the client sent for one */
-  requestIdOf(own: string): string
-  /** Outside the present callback of the library. */
-  later(task: () => void): void
-  /** Sweeps the exchange until `unwatch`. */
-  watch(exchange: UwsExchange): void
-  unwatch(exchange: UwsExchange): void
-  /** So much more, or less, of its body is held in memory until it is whole. */
-  hold(bytes: number): void
-  /** Our own bug while serving a request: logged with its id, answered in the service's words. */
-  failed(exchange: UwsExchange, error: unknown): void
-  ended(exchange: UwsExchange): void
-}
 
 const NO_BYTES = new Uint8Array(0)
 
@@ -57,7 +30,7 @@ export class UwsExchange implements Exchange {
   status = 0
   sentBytes = 0
 
-  readonly #host: ExchangeHost
+  readonly #host: ExchangeHost<UwsExchange>
   readonly #response: UwsResponse
   readonly #isHead: boolean
   readonly #declaredBytes: number
@@ -87,7 +60,13 @@ export class UwsExchange implements Exchange {
   #isHeld = false
   #heldBytes = 0
 
-  constructor(host: ExchangeHost, response: UwsResponse, head: UwsRequestHead, isHead: boolean, route: string) {
+  constructor(
+    host: ExchangeHost<UwsExchange>,
+    response: UwsResponse,
+    head: UwsRequestHead,
+    isHead: boolean,
+    route: string,
+  ) {
     const { framing } = head
     this.route = route
     this.startedMs = host.nowMs()

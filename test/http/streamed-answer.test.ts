@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { UwsRequestHead } from '../../src/http/request-head.ts'
 import { UwsExchange } from '../../src/http/uws-exchange.ts'
-import type { ExchangeHost } from '../../src/http/uws-exchange.ts'
+import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
 import { Letters, RawClient, ask, until, withServer } from '../support/http-server.ts'
 import { turn } from '../support/turn.ts'
@@ -144,7 +144,10 @@ describe('a source that has all its pieces, to a reader that takes them at once,
 })
 
 /** Its connection takes whatever is sent. */
-function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: UwsExchange; ended: Promise<string> } {
+function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost<UwsExchange>>): {
+  exchange: UwsExchange
+  ended: Promise<string>
+} {
   const host = {
     requestIdHeader: 'x-request-id',
     requestIdAlias: null,
@@ -152,7 +155,7 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost>): { exchange: Uws
     nowMs: () => 0,
     ended() {},
     ...ownHost,
-  } as unknown as ExchangeHost // an answer asks for nothing else
+  } as unknown as ExchangeHost<UwsExchange> // an answer asks for nothing else
   let sentBytes = 0
   const response = {
     onAborted() {},

@@ -4,12 +4,11 @@ import { BrokerCounters } from '../../../src/broker/counters.ts'
 import { openAccess } from '../../../src/broker/api/access.ts'
 import { brokerService } from '../../../src/broker/api/routes.ts'
 import { replicationReplies } from './replication-replies.ts'
+import { cursor, delivery, group, incident, segment, stream } from './sample-values.ts'
 import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../../../src/broker/operations.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
 import type { Acknowledgement } from '../../../src/broker/wire/answers.ts'
-import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
-import type { IncidentEntry } from '../../../src/broker/wire/storage-answers.ts'
 import { listen } from '../../../src/http/server.ts'
 import type { HttpServer } from '../../../src/http/server.ts'
 import { WebGuard } from '../../../src/http/web-guard.ts'
@@ -26,41 +25,6 @@ type Replies = { readonly [Name in keyof AskedBroker]: Awaited<ReturnType<AskedB
 
 const api_version = 'v1'
 const acknowledgement: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
-const delivery = {
-  api_version,
-  stream: 'orders',
-  consumer_group: 'workers',
-  subscription_id: 'sub-1',
-  delivery_id: 'dlv-1',
-} as const
-const group = { api_version, stream: 'orders', consumer_group: 'workers' } as const
-const cursor = { cursor: 'main', offset: 3, updated_at_ms: 9 }
-const stream: StreamSummary = {
-  stream: 'orders "1"',
-  default_durability: 'local-disk',
-  retention: { max_age_millis: 5, max_bytes: null, min_cursor_name: null },
-  failure_policy: { max_attempts: 3, retry_delay_millis: 0, dead_letter_stream: null, apply_on_expiry: false },
-  first_offset: 0,
-  next_offset: 2,
-  record_count: 2,
-  payload_bytes: 20,
-  created_at_ms: 1,
-}
-const incident: IncidentEntry = {
-  incident_id: 'inc-1',
-  stream: 'orders',
-  state: 'open',
-  segment: '000',
-  first_offset: null,
-  last_offset: 4,
-  damaged_bytes: 8,
-  reason: 'frame_crc_mismatch',
-  acknowledged_at_ms: null,
-  acknowledged_by: null,
-  note: null,
-}
-const segment = { segment: '000', records: 2, payload_bytes: 20, first_offset: 0, last_offset: 1 }
-
 /** One answer of each operation, with every optional field somewhere. */
 export const REPLIES: Replies = {
   createStream: { api_version, stream: 'orders', created: true, acknowledgement },
