@@ -1,4 +1,4 @@
-/** What a shell offers behind `mq`: a script made of the table of commands, so that it knows nothing that there is not. */
+/** What a shell offers behind `mq` and `trilog`: scripts made of the tables of commands, so that they know nothing that there is not. */
 import { brokerSettings } from '../config/broker.ts'
 import type { Command } from './command.ts'
 
@@ -6,7 +6,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
 /** What may stand behind each beginning of a command line, by its words without options: `cli stream`. */
-type Words = ReadonlyMap<string, readonly string[]>
+export type Words = ReadonlyMap<string, readonly string[]>
 
 const NODE_FLAGS = [
   '--help',
@@ -34,16 +34,18 @@ export function wordsOf(
   return words
 }
 
-export function completionScript(shell: Shell, words: Words): string {
-  if (shell === 'fish') return fishScript(words)
-  const head = shell === 'zsh' ? '#compdef mq\nautoload -U +X bashcompinit && bashcompinit\n' : ''
-  return head + bashScript(words)
+/** @param command that is completed */
+export function completionScript(command: string, shell: Shell, words: Words): string {
+  if (shell === 'fish') return fishScript(command, words)
+  const head = shell === 'zsh' ? `#compdef ${command}\nautoload -U +X bashcompinit && bashcompinit\n` : ''
+  return head + bashScript(command, words)
 }
 
 const bashScript = (
+  command: string,
   words: Words,
-): string => `# mq completion: source it, or keep it where the shell looks for completions
-_mq() {
+): string => `# ${command} completion: source it, or keep it where the shell looks for completions
+_${command}() {
   local current="\${COMP_WORDS[COMP_CWORD]}" path='' words='' index
   for ((index = 1; index < COMP_CWORD; index++)); do
     case "\${path:+$path }\${COMP_WORDS[index]}" in
@@ -57,11 +59,14 @@ ${Array.from(words, ([path, offered]) => `    '${path}') words='${offered.join('
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -o default -F _mq mq
+complete -o default -F _${command} ${command}
 `
 
-const fishScript = (words: Words): string => `# mq completion: keep it as ~/.config/fish/completions/mq.fish
-function __mq_path
+const fishScript = (
+  command: string,
+  words: Words,
+): string => `# ${command} completion: keep it as ~/.config/fish/completions/${command}.fish
+function __${command}_path
   set -l path ''
   for word in (commandline -opc)[2..-1]
     switch (string trim "$path $word")
@@ -74,7 +79,7 @@ ${alternatives(words)
 end
 ${Array.from(
   words,
-  ([path, offered]) => `complete -c mq -n 'test (__mq_path) = "${path}"' -a '${offered.join(' ')}'`,
+  ([path, offered]) => `complete -c ${command} -n 'test (__${command}_path) = "${path}"' -a '${offered.join(' ')}'`,
 ).join('\n')}
 `
 

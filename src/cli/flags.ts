@@ -16,8 +16,17 @@ export interface CommandLine {
   readonly operands: readonly string[]
 }
 
-/** What is wrong goes to the problems, and is left out of the result. */
-export function parseCommandLine(args: readonly string[], kinds: FlagKinds, problems: SettingProblems): CommandLine {
+/**
+ * What is wrong goes to the problems, and is left out of the result.
+ *
+ * @param command what the user has called
+ */
+export function parseCommandLine(
+  args: readonly string[],
+  kinds: FlagKinds,
+  problems: SettingProblems,
+  command: string,
+): CommandLine {
   const flags = new Map<string, readonly string[]>()
   const operands: string[] = []
   const rest = [...args]
@@ -32,7 +41,7 @@ export function parseCommandLine(args: readonly string[], kinds: FlagKinds, prob
     } else {
       const value = inline ?? nextValue() // of an unknown flag too: it is no operand
       const before = flags.get(flag) ?? []
-      if (!kinds.withValue.includes(flag)) problems.add(flag, 'is no flag of mq: see mq --help')
+      if (!kinds.withValue.includes(flag)) problems.add(flag, `is no flag of ${command}: see ${command} --help`)
       else if (value.trim() === '') problems.add(flag, 'needs a value')
       else if (before.length > 0 && !kinds.repeatable.includes(flag)) problems.add(flag, 'must be given once')
       else flags.set(flag, [...before, value])

@@ -4,20 +4,18 @@
  */
 import { brokerSettings } from '../config/broker.ts'
 import type { BrokerFlags } from '../config/broker.ts'
+import { belowEnvironment, readConfigFile } from '../config/config-file.ts'
 import { EXIT_BAD_CONFIGURATION, loadNodeConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
-import { SettingProblems } from '../config/settings.ts'
+import { processSettings } from '../config/process.ts'
+import { SettingProblems, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
 import { parseCommandLine } from './flags.ts'
 import type { CommandLine } from './flags.ts'
 import { nodeHelp } from './node-help.ts'
-import { reportSettings, shownReport } from './settings-report.ts'
-
-export interface Release {
-  readonly version: string
-  /** Version of the Node that runs it. */
-  readonly node: string
-}
+import { shownRelease } from './release-text.ts'
+import type { Release } from './release-text.ts'
+import { problemsOf, reportSettings, shownReport } from './settings-report.ts'
 
 export type NodeAnswer =
   | { readonly kind: 'start'; readonly config: Config }
@@ -27,6 +25,11 @@ export type NodeAnswer =
   | { readonly kind: 'say'; readonly text: string; readonly exitCode: number }
 
 const GROUPS = new Set(['cli', 'diagnostics', 'completion'])
+const NAMED = Object.entries({ ...brokerSettings, ...processSettings }).map(([variable, setting]) => ({
+  variable,
+  flag: 'flag' in setting ? setting.flag : null,
+  setting,
+}))
 const OUTPUTS = ['text', 'json']
 
 const settings = Object.entries(brokerSettings)
@@ -43,20 +46,27 @@ const KINDS = {
 export function nodeCommand(args: readonly string[], env: Environment, release: Release): NodeAnswer {
   if (GROUPS.has(args[0] ?? '')) return { kind: 'group' }
   const problems = new SettingProblems()
-  const line = parseCommandLine(args, KINDS, problems)
+  const line = parseCommandLine(args, KINDS, problems, 'mq')
   const json = wantsJson(line, problems)
   for (const operand of line.operands) problems.add('mq', `has no command ${operand}: see mq --help`)
   const given = settingsOf(line)
-  const load = (): Config => loadNodeConfig(env, given, problems)
+  const file = readConfigFile(env, problems)
+  const load = (): Config => loadNodeConfig(belowEnvironment(file, env), given, problems)
 
   if (line.flags.has('--validate-config')) {
-    const report = reportSettings(env, given, load)
+    const found = problemsOf(load)
+    const report = {
+      valid: found.length === 0,
+      settings: reportSettings(NAMED, { flags: given, env, file }),
+      problems: found,
+      warnings: unknownSettings(brokerSettings, 'MQ_', env).map((variable) => `${variable} is no setting`),
+    }
     const text = json ? JSON.stringify(report) : shownReport(report)
     return { kind: 'say', text, exitCode: report.valid ? 0 : EXIT_BAD_CONFIGURATION }
   }
   if (line.flags.has('--help') || line.flags.has('--version')) {
     problems.throwIfAny()
-    return { kind: 'say', text: line.flags.has('--help') ? nodeHelp() : shownRelease(release, json), exitCode: 0 }
+    return { kind: 'say', text: line.flags.has('--help') ? nodeHelp() : shownRelease('mq', release, json), exitCode: 0 }
   }
   return { kind: 'start', config: load() }
 }
@@ -80,6 +90,3 @@ function settingsOf({ flags }: CommandLine): BrokerFlags {
     }),
   )
 }
-
-const shownRelease = ({ version, node }: Release, json: boolean): string =>
-  json ? JSON.stringify({ name: 'mq', version, node }) : `mq ${version}\nnode ${node}`

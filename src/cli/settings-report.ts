@@ -1,9 +1,6 @@
-/** What `mq --validate-config` finds: every setting with where it comes from, and what is wrong. */
-import { brokerSettings } from '../config/broker.ts'
-import type { BrokerFlags } from '../config/broker.ts'
-import { processSettings } from '../config/process.ts'
-import { BadConfiguration, sourceOf, textOf, unknownSettings } from '../config/settings.ts'
-import type { Environment } from '../config/settings.ts'
+/** What `trilog config` and `mq --validate-config` find: every setting with where it comes from, and what is wrong. */
+import { BadConfiguration, sourceOf, textOf } from '../config/settings.ts'
+import type { Environment, Setting, SettingSource } from '../config/settings.ts'
 import { columns } from './columns.ts'
 
 export interface SettingsReport {
@@ -18,26 +15,38 @@ interface ReportedSetting {
   readonly variable: string
   /** null: the setting has none. */
   readonly flag: string | null
-  /** As given, or as one would give it; null: unset. */
+  /** As given, or as one would give it, without secrets; null: unset. */
   readonly value: string | null
-  readonly source: 'flag' | 'environment' | 'default'
+  readonly source: SettingSource
+}
+
+/** A setting with the names that it has. */
+export interface NamedSetting {
+  readonly variable: string
+  readonly flag: string | null
+  readonly setting: Setting<unknown>
+}
+
+/** Where values come from, by the names of variables; what comes first wins. */
+export interface Sources {
+  readonly flags: Environment
+  readonly env: Environment
+  readonly file: Environment
+}
+
+export function reportSettings(
+  named: readonly NamedSetting[],
+  { flags, env, file }: Sources,
+): readonly ReportedSetting[] {
+  return named.map(({ variable, flag, setting }) => {
+    const source = sourceOf(variable, setting, env, flags, file)
+    const given = { flag: flags, environment: env, file, default: {} as Environment }[source][variable]
+    return { variable, flag, value: withoutSecrets(textOf(setting, given)), source }
+  })
 }
 
 /** @param load throws what is wrong */
-export function reportSettings(env: Environment, flags: BrokerFlags, load: () => unknown): SettingsReport {
-  const problems = problemsOf(load)
-  const given: Environment = flags
-  const settings = Object.entries({ ...brokerSettings, ...processSettings }).map(([variable, setting]) => ({
-    variable,
-    flag: 'flag' in setting ? setting.flag : null,
-    value: textOf(setting, given[variable] ?? env[variable]) ?? null,
-    source: sourceOf(variable, setting, env, given),
-  }))
-  const warnings = unknownSettings(brokerSettings, 'MQ_', env).map((variable) => `${variable} is no setting`)
-  return { valid: problems.length === 0, settings, problems, warnings }
-}
-
-function problemsOf(load: () => unknown): readonly string[] {
+export function problemsOf(load: () => unknown): readonly string[] {
   try {
     load()
     return []
@@ -49,16 +58,22 @@ function problemsOf(load: () => unknown): readonly string[] {
 
 /** For people. */
 export function shownReport({ valid, settings, problems, warnings }: SettingsReport): string {
+  return [...shownSettings(settings), '', ...shownMistakes(problems, warnings), valid ? 'valid' : 'invalid'].join('\n')
+}
+
+export function shownSettings(settings: readonly ReportedSetting[]): readonly string[] {
   const rows = settings.map(({ variable, flag, value, source }) => [
     flag ?? variable,
     value || 'unset',
     source === 'environment' ? variable : source,
   ])
-  return [
-    ...columns([['setting', 'value', 'from'], ...rows]),
-    '',
-    ...warnings.map((warning) => `warning: ${warning}`),
-    ...problems.map((problem) => `problem: ${problem}`),
-    valid ? 'valid' : 'invalid',
-  ].join('\n')
+  return columns([['setting', 'value', 'from'], ...rows])
 }
+
+export const shownMistakes = (problems: readonly string[], warnings: readonly string[]): readonly string[] => [
+  ...warnings.map((warning) => `warning: ${warning}`),
+  ...problems.map((problem) => `problem: ${problem}`),
+]
+
+/** User and password of a URL. */
+const withoutSecrets = (text: string | undefined): string | null => text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null

@@ -1,5 +1,4 @@
 /** What the process was told: environment and flags → one frozen object. */
-import { parseArgs } from 'node:util'
 import type { LogLevel } from '../observability/logger.ts'
 import { loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
@@ -30,15 +29,19 @@ export interface Config {
 }
 
 /**
- * What `npm start` was told.
+ * What `trilog start` was told.
  *
- * @param args after the script's name: `--services logstore` starts some, without it all
+ * @param services `logstore,broker`: those to start; null: all
+ * @param problems of the command line, told together with those of the settings
  * @throws BadConfiguration that names every bad setting
  */
-export function loadConfig(env: Environment, args: readonly string[]): Config {
-  const problems = new SettingProblems()
+export function loadConfig(
+  env: Environment,
+  services: string | null = null,
+  problems: SettingProblems = new SettingProblems(),
+): Config {
   const ofProcess = readSettings(processSettings, env, problems)
-  const chosen = chosenServices(args, problems)
+  const chosen = chosenServices(services, problems)
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
   const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
@@ -66,14 +69,8 @@ const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Confi
     services: Object.freeze(services),
   })
 
-function chosenServices(args: readonly string[], problems: SettingProblems): ReadonlySet<Service> {
-  let given: string | undefined
-  try {
-    given = parseArgs({ args: [...args], options: { services: { type: 'string' } } }).values.services
-  } catch (error) {
-    problems.add('flags:', error instanceof Error ? error.message.split('\n')[0]! : String(error))
-  }
-  if (given === undefined) return new Set(SERVICES)
+function chosenServices(given: string | null, problems: SettingProblems): ReadonlySet<Service> {
+  if (given === null) return new Set(SERVICES)
   const names = given.split(',').map((name) => name.trim())
   const chosen = new Set(SERVICES.filter((service) => names.includes(service)))
   if (chosen.size !== new Set(names).size)

@@ -1,8 +1,14 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
-import { addressBlocks, flag, hosts, integer, oneOf } from './settings.ts'
+import { addressBlocks, flag, hosts, integer, oneOf, optional, path } from './settings.ts'
 
 export const processSettings = {
+  TRILOG_CONFIG: optional(
+    path({
+      description:
+        'File of settings, one `NAME=value` on a line, # before comments; a variable of the environment wins over its line',
+    }),
+  ),
   TRILOG_ALLOW_INSECURE_BIND: flag({
     default: '0',
     description:

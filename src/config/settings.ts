@@ -89,15 +89,19 @@ export function readSettings<Table extends SettingsTable>(
   return values as SettingsOf<Table> // each parsed by the setting of its name
 }
 
-/** Where the value of a setting comes from; flags win over variables. */
+export type SettingSource = 'flag' | 'environment' | 'file' | 'default'
+
+/** Where the value of a setting comes from; flags win over variables, variables over the file. */
 export function sourceOf(
   name: string,
   setting: Setting<unknown>,
   env: Environment,
   flags: Environment,
-): 'flag' | 'environment' | 'default' {
+  file: Environment = {},
+): SettingSource {
   if (isGiven(setting, flags[name])) return 'flag'
-  return isGiven(setting, env[name]) ? 'environment' : 'default'
+  if (isGiven(setting, env[name])) return 'environment'
+  return isGiven(setting, file[name]) ? 'file' : 'default'
 }
 
 /** What a setting has for its value: what was given, or else its default. */
@@ -106,7 +110,7 @@ export function textOf(setting: Setting<unknown>, given: string | undefined): st
 }
 
 /** Whether the text of a setting is a value, and its default not needed. */
-function isGiven(setting: Setting<unknown>, text: string | undefined): text is string {
+export function isGiven(setting: Setting<unknown>, text: string | undefined): text is string {
   return text !== undefined && (text.trim() !== '' || setting.emptyIsValue)
 }
 

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { flagOf } from '../../src/config/all-settings.ts'
 import { brokerSettings } from '../../src/config/broker.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
@@ -18,6 +19,7 @@ import type { Setting } from '../../src/config/settings.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
 const MQ = `${root}/src/cli/mq.js`
+const TRILOG = `${root}/src/cli/trilog.js`
 const START = `${root}/src/start.js`
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-mq-`)
@@ -147,13 +149,13 @@ describe('npm start', () => {
   it('shows what it takes, and ends', async () => {
     const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
     assert.deepEqual([code, stderr], [0, ''])
-    assert.match(stdout, /^ {2}npm start -- --services <NAME,\.\.\.> .*: logstore, objectstore, broker$/m)
+    assert.match(stdout, /^ {2}--services <NAME,\.\.\.> .*: logstore, objectstore, broker; all without it$/m)
     for (const settings of [processSettings, logStoreSettings, objectStoreSettings, brokerSettings]) {
       for (const [name, { default: fallback, description }] of Object.entries<Setting<unknown>>(settings)) {
         const shown = fallback === undefined ? 'unset' : fallback === '' ? 'empty' : fallback
         const at = stdout.split('\n').findIndex((line) => new RegExp(`^ +${name} `).test(line))
         const [head = '', meaning] = stdout.split('\n').slice(at, at + 2)
-        assert.deepEqual(head.trim().split(/ +/), [name, shown])
+        assert.deepEqual(head.trim().split(/ +/), [name, flagOf(name), shown])
         assert.equal(meaning?.trim(), description.replaceAll('`', ''))
       }
     }
@@ -177,6 +179,32 @@ describe('npm start', () => {
     )
     await stop(all)
     assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore', 'objectstore'])
+  })
+})
+
+describe('the command trilog', { concurrency: 2 }, () => {
+  it('starts a service with flags, below them the environment, below that a file', async () => {
+    const file = `${directory}/settings`
+    writeFileSync(file, 'OBJSTORE_BIND_ADDRESS=127.0.0.1:0\nOBJSTORE_DATA_DIR=./from-file\nTRILOG_LOG_LEVEL=fatal\n')
+    const args = [TRILOG, 'start', '--services', 'objectstore', '--objstore-region', 'eu-west-1']
+    const child = start(process.execPath, args, { env: { TRILOG_CONFIG: file, OBJSTORE_DATA_DIR: './from-env' } })
+    const [line] = await ready(child, 1)
+    assert.equal(line?.['service'], 'objectstore')
+    await stop(child)
+    assert.ok(existsSync(`${directory}/from-env`))
+    assert.ok(!existsSync(`${directory}/from-file`))
+  })
+
+  it('checks without making anything', async () => {
+    const env = { OBJSTORE_DATA_DIR: './unmade', LOGSTORE_DATA_DIR: './unmade', MQ_DATA_DIR: './unmade' }
+    assert.deepEqual(await run(process.execPath, [TRILOG, 'check'], { env }), {
+      code: 0,
+      stdout: 'valid\n',
+      stderr: '',
+    })
+    assert.ok(!existsSync(`${directory}/unmade`))
+    const { code, stdout, stderr } = await run(process.execPath, [TRILOG, 'start', '--nope'])
+    assert.deepEqual([code, stdout, stderr], [2, '', '--nope is no flag of trilog: see trilog --help\n'])
   })
 })
 

@@ -179,7 +179,7 @@ describe('mq --help', () => {
   })
   it('shows the variables of the process', () => {
     const { text } = said(['--help'])
-    for (const [name, { default: fallback, description }] of Object.entries(processSettings)) {
+    for (const [name, { default: fallback = 'unset', description }] of Object.entries(processSettings)) {
       const meaning = description.replaceAll('`', '')
       assert.match(text, new RegExp(`^  ${name} +${fallback || 'empty'}\n +${meaning}$`, 'm'))
     }

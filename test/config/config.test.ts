@@ -179,16 +179,16 @@ describe('an address that others can reach', () => {
 
 describe('the process', () => {
   it('starts every service, or those of --services', () => {
-    assert.equal(loadConfig({}, []).logLevel, 'info')
-    const chosen = (...args: string[]): string[] =>
-      Object.entries(loadConfig({}, args).services)
+    assert.equal(loadConfig({}).logLevel, 'info')
+    const chosen = (services?: string): string[] =>
+      Object.entries(loadConfig({}, services).services)
         .filter(([, config]) => config !== null)
         .map(([name]) => name)
     assert.deepEqual(chosen(), ['logstore', 'objectstore', 'broker'])
-    assert.deepEqual(chosen('--services', 'broker,logstore'), ['logstore', 'broker'])
-    assert.deepEqual(chosen('--services', 'logstore'), ['logstore'])
-    assert.deepEqual(chosen('--services', 'objectstore'), ['objectstore'])
-    assert.deepEqual(chosen('--services', 'broker'), ['broker'])
+    assert.deepEqual(chosen('broker,logstore'), ['logstore', 'broker'])
+    assert.deepEqual(chosen('logstore'), ['logstore'])
+    assert.deepEqual(chosen('objectstore'), ['objectstore'])
+    assert.deepEqual(chosen('broker'), ['broker'])
   })
 
   it('tells the problems of the process and of its services at once, in one line', () => {
@@ -198,7 +198,7 @@ describe('the process', () => {
       OBJSTORE_MAX_PUT_BYTES: 'z',
       MQ_MAX_BODY_BYTES: 'y',
     }
-    assert.throws(() => loadConfig(env, []), {
+    assert.throws(() => loadConfig(env), {
       kind: 'invalid',
       code: 'bad_configuration',
       message:
@@ -208,7 +208,7 @@ describe('the process', () => {
 
   it('tells which list of hosts or proxies is bad, whichever services start', () => {
     for (const services of ['logstore', 'objectstore', 'broker']) {
-      const start = (env: Record<string, string>) => () => loadConfig(env, ['--services', services])
+      const start = (env: Record<string, string>) => () => loadConfig(env, services)
       for (const bad of ['broker:7400', 'http://broker', 'a b', '-a', 'a,*']) {
         assert.throws(start({ TRILOG_ALLOWED_HOSTS: bad }), { message: /^TRILOG_ALLOWED_HOSTS must be [^;]+$/ }, bad)
       }
@@ -224,23 +224,18 @@ describe('the process', () => {
   })
 
   it('tells a problem that several services have once', () => {
-    assert.throws(() => loadConfig({ TRILOG_ALLOW_INSECURE_BIND: 'perhaps' }, []), {
+    assert.throws(() => loadConfig({ TRILOG_ALLOW_INSECURE_BIND: 'perhaps' }), {
       message: 'TRILOG_ALLOW_INSECURE_BIND must be 1 or 0',
     })
   })
 
   it('does not mind the settings of services that it does not start', () => {
-    assert.doesNotThrow(() => loadConfig({ MQ_MAX_BODY_BYTES: 'y' }, ['--services', 'logstore']))
+    assert.doesNotThrow(() => loadConfig({ MQ_MAX_BODY_BYTES: 'y' }, 'logstore'))
   })
 
-  it('refuses unknown services and flags', () => {
-    for (const args of [
-      ['--services', 'logstore,cache'],
-      ['--services', ''],
-      ['--service', 'logstore'],
-      ['logstore'],
-    ]) {
-      assert.throws(() => loadConfig({}, args), { code: 'bad_configuration' }, args.join(' '))
+  it('refuses unknown services', () => {
+    for (const services of ['logstore,cache', '', 'log store']) {
+      assert.throws(() => loadConfig({}, services), { code: 'bad_configuration' }, services)
     }
   })
 })

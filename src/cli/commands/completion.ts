@@ -19,7 +19,7 @@ export const completionCommand = (
       const name = call.operand('shell')
       const shell = SHELLS.find((each) => each === name)
       if (shell === undefined) throw usageFailure(`<shell> must be one of ${SHELLS.join(', ')}`)
-      const script = completionScript(shell, wordsOf([...all, command], optionsOf))
+      const script = completionScript('mq', shell, wordsOf([...all, command], optionsOf))
       return { json: { shell, script }, text: () => script.trimEnd().split('\n') }
     },
   }

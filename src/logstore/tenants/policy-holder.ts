@@ -18,7 +18,7 @@ export class PolicyHolder {
    * @throws StoreError when the file cannot be read or is not a policy
    */
   static load(files: Files, path: string | null, logger: Logger): PolicyHolder {
-    const policy = path === null ? developmentPolicy() : readPolicy(files, path, 1)
+    const policy = path === null ? developmentPolicy() : readTenantPolicy(files, path, 1)
     return new PolicyHolder(files, path, logger, policy)
   }
 
@@ -47,7 +47,7 @@ export class PolicyHolder {
       return
     }
     try {
-      this.#policy = readPolicy(this.#files, this.#path, this.#policy.generation + 1)
+      this.#policy = readTenantPolicy(this.#files, this.#path, this.#policy.generation + 1)
     } catch (error) {
       const reason = messageOf(error)
       this.#logger.error(
@@ -64,7 +64,7 @@ export class PolicyHolder {
 
 const POLICY_SETTING = 'LOGSTORE_TENANT_POLICY_FILE'
 
-function readPolicy(files: Files, path: string, generation: number): TenantPolicy {
+export function readTenantPolicy(files: Files, path: string, generation: number): TenantPolicy {
   let bytes: Buffer | null
   try {
     bytes = readWhole(files, path)

@@ -42,7 +42,7 @@ describe('the log store over gRPC', () => {
         LOGSTORE_DATA_DIR: directory,
         LOGSTORE_MAX_BODY_BYTES: String(1024 * 1024),
       },
-      ['--services', 'logstore'],
+      'logstore',
     ).services.logstore
     assert(config)
     const quiet = { debug() {}, info() {}, warn() {}, error: assert.fail }

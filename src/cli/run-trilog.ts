@@ -1,0 +1,28 @@
+/** `trilog` as a process: does what its arguments ask for. */
+import release from '../../package.json' with { type: 'json' }
+import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
+import { StoreError } from '../errors.ts'
+import { trilogCommand } from './trilog-command.ts'
+
+/** @param args behind the command's own name */
+export async function runTrilog(args: readonly string[]): Promise<void> {
+  try {
+    const answer = trilogCommand(args, process.env, { version: release.version, node: process.versions.node })
+    if (answer.kind === 'start') {
+      const { run } = await import('../run.ts') // only now: what only says something should say it soon
+      await run(() => answer.config)
+    } else if (answer.kind === 'check') {
+      const { placeProblems } = await import('./place-problems.ts')
+      say(answer.answer(placeProblems(answer.config)))
+    } else say(answer)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = EXIT_BAD_CONFIGURATION
+  }
+}
+
+function say({ text, exitCode }: { readonly text: string; readonly exitCode: number }): void {
+  process.stdout.write(`${text}\n`)
+  process.exitCode = exitCode
+}

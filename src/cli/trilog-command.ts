@@ -1,0 +1,155 @@
+/** `trilog`: what a command line asks for. Touches nothing but the files that settings name. */
+import { SECTIONS, allSettings, flagOf } from '../config/all-settings.ts'
+import { brokerSettings } from '../config/broker.ts'
+import { belowEnvironment, readConfigFile } from '../config/config-file.ts'
+import { EXIT_BAD_CONFIGURATION, loadConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { SettingProblems, unknownSettings } from '../config/settings.ts'
+import type { Environment } from '../config/settings.ts'
+import { SHELLS, completionScript } from './completion.ts'
+import { parseCommandLine } from './flags.ts'
+import type { CommandLine } from './flags.ts'
+import { shownRelease } from './release-text.ts'
+import type { Release } from './release-text.ts'
+import { problemsOf, reportSettings, shownMistakes, shownSettings } from './settings-report.ts'
+import type { Sources } from './settings-report.ts'
+import { trilogHelp } from './trilog-help.ts'
+
+/** For stdout. */
+export interface Said {
+  readonly text: string
+  readonly exitCode: number
+}
+
+export type TrilogAnswer =
+  | { readonly kind: 'start'; readonly config: Config }
+  /** The settings are right: what they name is to be looked at. */
+  | { readonly kind: 'check'; readonly config: Config; readonly answer: (problems: readonly string[]) => Said }
+  | ({ readonly kind: 'say' } & Said)
+
+const COMMANDS = ['start', 'check', 'config', 'completion'] as const
+type Command = (typeof COMMANDS)[number]
+
+const OUTPUTS = ['text', 'json']
+const variables = Object.keys(allSettings)
+const SETTING_FLAGS = variables.map(flagOf)
+const isRepeatable = (variable: string): boolean =>
+  variable in brokerSettings && brokerSettings[variable as keyof typeof brokerSettings].repeatable
+const KINDS = {
+  switches: ['--help', '--version'],
+  withValue: [...SETTING_FLAGS, '--services', '--output'],
+  repeatable: variables.filter(isRepeatable).map(flagOf),
+}
+
+/**
+ * @param args behind the command's own name
+ * @throws BadConfiguration that names every mistake
+ */
+export function trilogCommand(args: readonly string[], env: Environment, release: Release): TrilogAnswer {
+  const problems = new SettingProblems()
+  const line = parseCommandLine(args, KINDS, problems, 'trilog')
+  const command = commandOf(line, problems)
+  const json = wantsJson(line, problems)
+  if (line.flags.has('--version')) return said(problems, shownRelease('trilog', release, json))
+  if (line.flags.has('--help')) return said(problems, trilogHelp())
+  if (command === null) {
+    problems.throwIfAny()
+    return { kind: 'say', text: trilogHelp(), exitCode: EXIT_BAD_CONFIGURATION }
+  }
+  if (command === 'completion') return completion(line.operands.slice(1), problems)
+  return withSettings(command, line, { env, json, problems })
+}
+
+function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
+  const command = COMMANDS.find((each) => each === name) ?? null
+  if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
+  if (command !== null && command !== 'completion') {
+    for (const operand of rest) problems.add(`trilog ${command}`, `takes no ${operand}: see trilog --help`)
+  }
+  return command
+}
+
+function wantsJson({ flags, operands }: CommandLine, problems: SettingProblems): boolean {
+  const output = flags.get('--output')?.[0]
+  if (output === undefined) return false
+  if (!OUTPUTS.includes(output)) problems.add('--output', `must be ${OUTPUTS.join(' or ')}`)
+  if (!flags.has('--version') && !['check', 'config'].includes(operands[0] ?? '')) {
+    problems.add('--output', 'goes with check, config or --version')
+  }
+  return output === 'json'
+}
+
+function said(problems: SettingProblems, text: string): TrilogAnswer {
+  problems.throwIfAny()
+  return { kind: 'say', text, exitCode: 0 }
+}
+
+interface Asked {
+  readonly env: Environment
+  readonly json: boolean
+  /** Of the command line. */
+  readonly problems: SettingProblems
+}
+
+function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, asked: Asked): TrilogAnswer {
+  const { env, json, problems } = asked
+  const flags = settingsOf(line)
+  const told = { ...env, ...flags }
+  const sources: Sources = { flags, env, file: readConfigFile(told, problems) }
+  const settings = belowEnvironment(sources.file, told)
+  const load = (): Config => loadConfig(settings, line.flags.get('--services')?.[0] ?? null, problems)
+  if (command === 'start') return { kind: 'start', config: load() }
+
+  const warnings = SECTIONS.flatMap(({ prefix, settings: table }) =>
+    prefix === null ? [] : unknownSettings(table, prefix, env).map((variable) => `${variable} is no setting`),
+  )
+  if (command === 'config') {
+    const found = problemsOf(load)
+    const named = Object.entries(allSettings).map(([variable, setting]) => ({
+      variable,
+      flag: flagOf(variable),
+      setting,
+    }))
+    const report = reportSettings(named, sources)
+    const text = json
+      ? JSON.stringify({ valid: found.length === 0, settings: report, problems: found, warnings })
+      : [...shownSettings(report), ...shownMistakes(found, warnings)].join('\n')
+    return { kind: 'say', text, exitCode: exitCodeOf(found) }
+  }
+  const answer = (found: readonly string[]): Said => {
+    const valid = found.length === 0
+    const text = json
+      ? JSON.stringify({ valid, problems: found, warnings })
+      : [...shownMistakes(found, warnings), valid ? 'valid' : 'invalid'].join('\n')
+    return { text, exitCode: exitCodeOf(found) }
+  }
+  const found = problemsOf(load)
+  return found.length > 0 ? { kind: 'say', ...answer(found) } : { kind: 'check', config: load(), answer }
+}
+
+const exitCodeOf = (problems: readonly string[]): number => (problems.length === 0 ? 0 : EXIT_BAD_CONFIGURATION)
+
+/** Of a flag that was repeated, what its variable would be. */
+const settingsOf = ({ flags }: CommandLine): Environment =>
+  Object.fromEntries(
+    variables.flatMap((variable) => {
+      const values = flags.get(flagOf(variable))
+      return values ? [[variable, values.join(',')]] : []
+    }),
+  )
+
+function completion(operands: readonly string[], problems: SettingProblems): TrilogAnswer {
+  const shell = SHELLS.find((each) => each === operands[0])
+  if (shell === undefined || operands.length > 1)
+    problems.add('trilog completion', `needs one of: ${SHELLS.join(', ')}`)
+  problems.throwIfAny()
+  const ofStart = ['--services', ...SETTING_FLAGS]
+  const words = new Map<string, readonly string[]>([
+    ['', [...COMMANDS, '--help', '--version']],
+    ['start', ofStart],
+    ['check', [...ofStart, '--output']],
+    ['config', [...ofStart, '--output']],
+    ['completion', SHELLS],
+  ])
+  return { kind: 'say', text: completionScript('trilog', shell!, words).trimEnd(), exitCode: 0 }
+}

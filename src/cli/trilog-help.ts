@@ -1,0 +1,30 @@
+/** `trilog --help`. */
+import { SECTIONS, flagOf } from '../config/all-settings.ts'
+import { SERVICES } from '../config/config.ts'
+import { settingLines } from './setting-lines.ts'
+
+const USAGE = `trilog runs the log store, the object store and the broker in one process.
+
+  trilog start [flags]       start the services; SIGTERM or Ctrl-C stops them, SIGHUP reads the files that settings name again
+  trilog check [flags]       look at every setting, file and directory, and start nothing; exit code 2 when anything is wrong
+  trilog config [flags]      show every setting and where it comes from
+  trilog completion <shell>  print the completion of bash, zsh or fish
+  trilog --version           show the release
+  trilog --help              show this
+
+  --services <NAME,...>  some of: ${SERVICES.join(', ')}; all without it
+  --output json          check, config and --version answer in JSON
+
+In a checkout, npm start -- [flags] is trilog start.
+
+Every setting is an environment variable and a flag, and may stand in the file of TRILOG_CONFIG: a flag wins over the variable, the
+variable over the file. Each is shown with its default and its meaning.`
+
+export function trilogHelp(): string {
+  const sections = SECTIONS.flatMap(({ title, settings }) => [
+    '',
+    `Settings of ${title}`,
+    ...settingLines(Object.entries(settings).map(([name, setting]) => [[name, flagOf(name)], setting])),
+  ])
+  return [USAGE, ...sections].join('\n')
+}

@@ -1,0 +1,4 @@
+/** The command `trilog`. */
+import { runTrilog } from './run-trilog.ts'
+
+await runTrilog(process.argv.slice(2))

@@ -1,0 +1,30 @@
+/** The settings of all services, as one command takes them. */
+import { brokerSettings } from './broker.ts'
+import { logStoreSettings } from './logstore.ts'
+import { objectStoreSettings } from './objectstore.ts'
+import { processSettings } from './process.ts'
+import type { SettingsTable } from './settings.ts'
+
+interface Section {
+  /** Of what the settings are. */
+  readonly title: string
+  /** Of the names of its settings. Null: other things have names that begin so, too. */
+  readonly prefix: string | null
+  readonly settings: SettingsTable
+}
+
+export const SECTIONS: readonly Section[] = [
+  { title: 'the process', prefix: null, settings: processSettings },
+  { title: 'the log store', prefix: 'LOGSTORE_', settings: logStoreSettings },
+  { title: 'the object store', prefix: 'OBJSTORE_', settings: objectStoreSettings },
+  { title: 'the broker', prefix: 'MQ_', settings: brokerSettings },
+]
+
+export const allSettings: SettingsTable = Object.assign({}, ...SECTIONS.map(({ settings }) => settings))
+
+/** `--logstore-data-dir` for LOGSTORE_DATA_DIR. */
+export const flagOf = (name: string): string =>
+  `--${name
+    .replace(/^TRILOG_/, '')
+    .toLowerCase()
+    .replaceAll('_', '-')}`

@@ -1,0 +1,205 @@
+/** Contract "Commands": what a command line of `trilog` asks for. */
+import assert from 'node:assert/strict'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { placeProblems } from '../../src/cli/place-problems.ts'
+import { trilogCommand } from '../../src/cli/trilog-command.ts'
+import type { Said } from '../../src/cli/trilog-command.ts'
+import { allSettings } from '../../src/config/all-settings.ts'
+import type { Config } from '../../src/config/config.ts'
+import { BadConfiguration } from '../../src/config/settings.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+
+type Environment = Readonly<Record<string, string>>
+
+const answerTo = (args: readonly string[], env: Environment = {}) =>
+  trilogCommand(args, env, { version: '1.2.3', node: '22.18.0' })
+
+function started(args: readonly string[], env: Environment = {}): Config {
+  const answer = answerTo(['start', ...args], env)
+  assert(answer.kind === 'start')
+  return answer.config
+}
+
+/** `check` included, as far as it goes. */
+function said(args: readonly string[], env: Environment = {}): Said {
+  const answer = answerTo(args, env)
+  assert(answer.kind !== 'start')
+  return answer.kind === 'check' ? answer.answer(placeProblems(answer.config)) : answer
+}
+
+function mistakesOf(args: readonly string[], env: Environment = {}): readonly string[] {
+  try {
+    answerTo(args, env)
+  } catch (error) {
+    assert(error instanceof BadConfiguration)
+    return error.problems
+  }
+  return []
+}
+
+/** A file of settings. */
+function fileOf(text: string): string {
+  const path = `${temporaryDirectory()}/settings`
+  writeFileSync(path, text)
+  return path
+}
+
+interface Reported {
+  readonly valid: boolean
+  readonly settings: readonly { variable: string; flag: string; value: string | null; source: string }[]
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+const reportOf = (args: readonly string[], env: Environment = {}): Reported =>
+  JSON.parse(said(['config', '--output', 'json', ...args], env).text) as Reported // what the tests below look into
+
+describe('trilog start', () => {
+  it('starts all services, or those of --services', () => {
+    const running = ({ services }: Config): string[] =>
+      Object.entries(services).flatMap(([name, config]) => (config === null ? [] : [name]))
+    assert.deepEqual(running(started([])), ['logstore', 'objectstore', 'broker'])
+    assert.deepEqual(running(started(['--services', 'broker,logstore'])), ['logstore', 'broker'])
+  })
+
+  it('takes settings from flags, then the environment, then the file, then their defaults', () => {
+    const TRILOG_CONFIG = fileOf('MQ_NODE_ID=file\nMQ_WRITE_QUORUM=1\nMQ_REPLICA_DIRS=/file\nTRILOG_LOG_LEVEL=warn')
+    const env = { TRILOG_CONFIG, MQ_NODE_ID: 'env', MQ_REPLICA_DIRS: '/env' }
+    const { logLevel, services } = started(['--mq-replica-dirs', '/a', '--mq-replica-dirs=/b'], env)
+    assert.equal(logLevel, 'warn')
+    assert.deepEqual(
+      [services.broker?.nodeId, services.broker?.writeQuorum, services.broker?.replicaDirectories],
+      ['env', 1, ['/a', '/b']],
+    )
+    assert.equal(started(['--config', TRILOG_CONFIG]).services.broker?.nodeId, 'file')
+  })
+
+  it('tells every mistake of flags, file and settings at once', () => {
+    const args = ['start', 'all', '--nope=1', '--mq-segment-bytes', '1', '--services', 'x', '--config', fileOf('A=1')]
+    assert.deepEqual(mistakesOf(args, { TRILOG_LOG_LEVEL: 'loud' }), [
+      '--nope is no flag of trilog: see trilog --help',
+      'trilog start takes no all: see trilog --help',
+      'TRILOG_CONFIG names a file with a mistake in line 1: there is no setting of this name',
+      'TRILOG_LOG_LEVEL must be trace or debug or info or warn or error or fatal or silent',
+      '--services must be a comma-separated list of: logstore, objectstore, broker',
+    ])
+    assert.deepEqual(mistakesOf(['start', '--mq-segment-bytes', '1']), [
+      'MQ_SEGMENT_BYTES must be a whole number from 1048576 to 1073741824',
+    ])
+  })
+})
+
+describe('trilog config', () => {
+  it('shows every setting, its flag, its value and where that comes from', () => {
+    const TRILOG_CONFIG = fileOf('OBJSTORE_REGION=eu-west-1')
+    const { valid, settings } = reportOf(['--mq-node-id', 'n'], { TRILOG_CONFIG, TRILOG_LOG_LEVEL: 'warn' })
+    assert.equal(valid, true)
+    assert.deepEqual(
+      settings.map(({ variable }) => variable),
+      Object.keys(allSettings),
+    )
+    const shown = (name: string) => settings.find(({ variable }) => variable === name)
+    const row = (variable: string, flag: string, value: string | null, source: string) => ({
+      variable,
+      flag,
+      value,
+      source,
+    })
+    assert.deepEqual(shown('MQ_NODE_ID'), row('MQ_NODE_ID', '--mq-node-id', 'n', 'flag'))
+    assert.deepEqual(shown('TRILOG_LOG_LEVEL'), row('TRILOG_LOG_LEVEL', '--log-level', 'warn', 'environment'))
+    assert.deepEqual(shown('OBJSTORE_REGION'), row('OBJSTORE_REGION', '--objstore-region', 'eu-west-1', 'file'))
+    assert.deepEqual(shown('MQ_QUOTAS_FILE'), row('MQ_QUOTAS_FILE', '--mq-quotas-file', null, 'default'))
+  })
+
+  it('shows no user and no password of a URL', () => {
+    const env = { LOGSTORE_QUERY_S3_ENDPOINT: 'https://me:secret@s3.example.com/x' }
+    const { text } = said(['config'], env)
+    assert.match(text, /https:\/\/…@s3\.example\.com\/x/)
+    assert.doesNotMatch(text, /secret/)
+  })
+
+  it('shows what is wrong besides, and variables that are no settings', () => {
+    const { text, exitCode } = said(['config'], { MQ_NODEID: 'x', MQ_SEGMENT_BYTES: '1' })
+    assert.equal(exitCode, 2)
+    assert.match(text, /\nwarning: MQ_NODEID is no setting\nproblem: MQ_SEGMENT_BYTES must be [^\n]+$/)
+  })
+})
+
+describe('trilog check', () => {
+  it('finds nothing wrong with directories that a start would make', () => {
+    const base = `${temporaryDirectory()}/not/yet`
+    const flags = ['logstore', 'objstore', 'mq'].flatMap((name) => [`--${name}-data-dir`, `${base}/${name}`])
+    assert.deepEqual(said(['check', ...flags]), { text: 'valid', exitCode: 0 })
+  })
+
+  it('names every directory and file that cannot be used, and changes nothing', () => {
+    const directory = temporaryDirectory()
+    const file = `${directory}/file`
+    const bad = `${directory}/bad.json`
+    writeFileSync(file, '')
+    writeFileSync(bad, '{"keys":"secret"}')
+    const closed = `${directory}/closed`
+    mkdirSync(closed)
+    chmodSync(closed, 0o500)
+    const env = {
+      LOGSTORE_DATA_DIR: `${file}/logs`,
+      LOGSTORE_TENANT_POLICY_FILE: bad,
+      OBJSTORE_DATA_DIR: file,
+      OBJSTORE_AUTH_MODE: 'sigv4',
+      OBJSTORE_CREDENTIALS_FILE: bad,
+      MQ_DATA_DIR: `${closed}/mq`,
+      MQ_REPLICA_DIRS: file,
+    }
+    const { text, exitCode } = said(['check', '--output', 'json'], env)
+    const { valid, problems } = JSON.parse(text) as Reported // as above
+    assert.deepEqual([valid, exitCode], [false, 2])
+    const names = problems.map((problem) => problem.split(' ')[0])
+    // root may write where nobody may
+    const closedToUs = process.getuid?.() === 0 ? [] : ['MQ_DATA_DIR']
+    assert.deepEqual(names, [
+      'LOGSTORE_DATA_DIR',
+      'LOGSTORE_TENANT_POLICY_FILE',
+      'OBJSTORE_DATA_DIR',
+      'OBJSTORE_CREDENTIALS_FILE',
+      ...closedToUs,
+      'MQ_REPLICA_DIRS',
+    ])
+    assert.doesNotMatch(text, /secret/)
+  })
+
+  it('tells mistakes of settings with exit code 2', () => {
+    const { text, exitCode } = said(['check'], { MQ_SEGMENT_BYTES: '1', OBJSTORE_MAX_PUT_BYTES: 'x' })
+    assert.equal(exitCode, 2)
+    assert.match(text, /^problem: OBJSTORE_MAX_PUT_BYTES [^\n]+\nproblem: MQ_SEGMENT_BYTES [^\n]+\ninvalid$/)
+  })
+})
+
+describe('trilog', () => {
+  it('shows its help, also when it is told nothing, which is a mistake', () => {
+    assert.equal(said(['--help']).exitCode, 0)
+    assert.deepEqual(said([]), { ...said(['start', '--help']), exitCode: 2 })
+  })
+
+  it('shows its release', () => {
+    assert.equal(said(['--version']).text, 'trilog 1.2.3\nnode 22.18.0')
+    assert.equal(said(['--version', '--output', 'json']).text, '{"name":"trilog","version":"1.2.3","node":"22.18.0"}')
+  })
+
+  it('refuses what it does not know', () => {
+    assert.deepEqual(mistakesOf(['stop']), ['trilog has no command stop: see trilog --help'])
+    assert.deepEqual(mistakesOf(['start', '--output', 'json']), ['--output goes with check, config or --version'])
+    const { text, exitCode } = said(['check', '--output', 'xml', '--nope'])
+    assert.equal(exitCode, 2)
+    assert.match(text, /^problem: --nope is no flag of trilog: .*\nproblem: --output must be text or json\ninvalid$/)
+    assert.deepEqual(mistakesOf(['completion', 'tcsh']), ['trilog completion needs one of: bash, zsh, fish'])
+  })
+
+  it('completes commands and flags', () => {
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { text } = said(['completion', shell])
+      for (const word of ['start', 'check', 'config', '--logstore-data-dir', '--services'])
+        assert.ok(text.includes(word))
+    }
+  })
+})
