@@ -10,11 +10,14 @@ import type { QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/qu
 
 const BLOCK_CACHE_BYTES = 64 * 1024 * 1024
 const BATCH_CACHE_BYTES = 64 * 1024 * 1024
+/** What a search reads passes through here: little enough to stay in the processor's caches. */
+const SCAN_BYTES = 2 * 1024 * 1024
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const bundles = new OpenBundles(nodeFiles, segmentsDirectory, new BlockCache(BLOCK_CACHE_BYTES))
 const frames = new FrameReader(bundles, BATCH_CACHE_BYTES)
-const engine = new QueryEngine({ bundles, frames, nowMs: processNowMs })
+const scans = new FrameReader(bundles, SCAN_BYTES)
+const engine = new QueryEngine({ bundles, frames, scans, nowMs: processNowMs })
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
 export default function run(task: QueryTask): QueryAnswer | ReturnType<typeof move> {
