@@ -94,15 +94,15 @@ for (let bundle = 0; bundle < BUNDLES; bundle++) {
 }
 
 const NO_DEADLINE = new Deadline(Infinity, () => 0)
-const EVERYTHING: QueryFilter = { recordId: null, traceId: null, startTime: null, endTime: null }
+const EVERYTHING: QueryFilter = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
 const timeAt = (share: number): bigint => FIRST_TIME + BigInt(Math.floor(share * BUNDLES * RECORDS * NS_PER_RECORD))
 const newBundles = (): OpenBundles =>
   new OpenBundles(new LocalSegmentFiles(nodeFiles, directory), new BlockCache(64 << 20))
 
 /** What the engine does before it reads records; returns how many match. */
 function search(bundles: OpenBundles, filter: QueryFilter): number {
-  const plan = planQuery('local', 'orders', filter, null, BUNDLES * BUNDLE_BYTES)
-  const page = new PageSelection(PAGE + 1)
+  const plan = planQuery('local', 'orders', filter, 'asc', null, BUNDLES * BUNDLE_BYTES)
+  const page = new PageSelection(PAGE + 1, false)
   let matched = 0
   for (const [number, row] of rows.entries()) {
     const { startTime, endTime } = filter
@@ -116,8 +116,8 @@ function search(bundles: OpenBundles, filter: QueryFilter): number {
 }
 
 function searchActive(filter: QueryFilter): number {
-  const plan = planQuery('local', 'orders', filter, null, BUNDLE_BYTES)
-  const page = new PageSelection(PAGE + 1)
+  const plan = planQuery('local', 'orders', filter, 'asc', null, BUNDLE_BYTES)
+  const page = new PageSelection(PAGE + 1, false)
   const index = { entriesBefore: (frameOffset: number) => active.countBefore(frameOffset) }
   const scan = new SegmentScan(plan, page, NO_DEADLINE, 0, 0, index, [])
   scanActive(scan, active)

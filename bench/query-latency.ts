@@ -10,9 +10,9 @@
  * machine only.
  */
 import { spawn } from 'node:child_process'
-import { createHash, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { servicePolicy } from './support/policy.ts'
 import { Service, row, timed } from './support/service.ts'
 
 const { values } = parseArgs({
@@ -41,22 +42,13 @@ const TOKEN = 'local-dev-token'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-query-latency-'))
 const ackedFile = join(directory, 'acked.tsv')
-const policyFile = join(directory, 'policy.json')
-const digest = createHash('sha256').update(TOKEN).digest('hex')
-const limits = { records: null, bytes: null, concurrent_requests: null }
-writeFileSync(
-  policyFile,
-  JSON.stringify({ tenants: [{ id: 'local', credentials: [{ token_sha256: digest, datasets: ['*'] }], limits }] }),
-)
+const policy = servicePolicy(directory)
 
 const start = (): Promise<Service> =>
   Service.start('logstore', {
     LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
     LOGSTORE_DATA_DIR: join(directory, 'data'),
-    LOGSTORE_TENANT_POLICY_FILE: policyFile,
-    LOGSTORE_GATEWAY_MAX_REQUESTS: 'none',
-    LOGSTORE_GATEWAY_MAX_RECORDS: 'none',
-    LOGSTORE_GATEWAY_MAX_BYTES: 'none',
+    ...policy,
   })
 
 function load(url: string, args: readonly string[]): { readonly output: Promise<string>; readonly end: () => void } {

@@ -14,13 +14,17 @@ const MIB = 1024 * 1024
 /** There are more threads when they wait for a bucket, and behind them is a cache that they share. */
 const CACHES = { local: { blocks: 64 * MIB, batches: 64 * MIB }, remote: { blocks: 16 * MIB, batches: 16 * MIB } }
 
+/** What a search reads passes through here: little enough to stay in the processor's caches. */
+const SCAN_BYTES = 2 * MIB
+
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const caches = remote === null ? CACHES.local : CACHES.remote
 const bundles = new OpenBundles(files, new BlockCache(caches.blocks))
 const frames = new FrameReader(bundles, caches.batches)
-const engine = new QueryEngine({ bundles, frames, nowMs: processNowMs })
+const scans = new FrameReader(bundles, SCAN_BYTES)
+const engine = new QueryEngine({ bundles, frames, scans, nowMs: processNowMs })
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
 export default function run(task: QueryTask): QueryAnswer | ReturnType<typeof move> {

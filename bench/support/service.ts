@@ -48,7 +48,12 @@ export class Service {
   }
 
   /** As `send`, for an answer of any kind. */
-  sendForBytes(method: string, path: string, body: string, headers: OutgoingHttpHeaders = {}): Promise<Buffer> {
+  sendForBytes(
+    method: string,
+    path: string,
+    body: string | Buffer,
+    headers: OutgoingHttpHeaders = {},
+  ): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const sent = request(`${this.url}${path}`, { method, agent, headers }, (response) => {
         const chunks: Buffer[] = []

@@ -159,6 +159,18 @@ export interface StoredRecord {
   readonly collapsed: boolean
 }
 
+/** Where a record and what it belongs to stand in the body: [start, end), 0 and 0 for absent. */
+export interface RecordPlace {
+  /** Number of the scope in the batch. */
+  group: number
+  recordStart: number
+  recordEnd: number
+  scopeStart: number
+  scopeEnd: number
+  resourceStart: number
+  resourceEnd: number
+}
+
 /** A stored batch, read from a frame's payload. The frame's checksum was verified; a payload that does not fit its own lengths is our bug. */
 export class StoredBatch {
   readonly envelope: BatchEnvelope
@@ -169,6 +181,15 @@ export class StoredBatch {
   readonly #groupsAt: number
   readonly #recordsAt: number
   readonly #urlsAt: number
+  readonly #place: RecordPlace = {
+    group: -1,
+    recordStart: 0,
+    recordEnd: 0,
+    scopeStart: 0,
+    scopeEnd: 0,
+    resourceStart: 0,
+    resourceEnd: 0,
+  }
 
   constructor(payload: Buffer) {
     assert.equal(payload[0], BATCH_VERSION)
@@ -207,6 +228,26 @@ export class StoredBatch {
 
   isCollapsed(record: number): boolean {
     return (this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10) & FLAG_COLLAPSED) !== 0
+  }
+
+  /** Of record `number`; the object is used again for the next one. */
+  placeOf(number: number): RecordPlace {
+    assert(number < this.recordCount)
+    const payload = this.#payload
+    const place = this.#place
+    const row = this.#recordsAt + ROW_BYTES * number
+    const group = payload.readUInt16LE(row + 8)
+    place.recordStart = payload.readUInt32LE(row)
+    place.recordEnd = payload.readUInt32LE(row + 4)
+    if (group === place.group) return place
+    const scope = this.#groupsAt + ROW_BYTES * group
+    const resource = HEADER_BYTES + ROW_BYTES * payload.readUInt16LE(scope + 8)
+    place.group = group
+    place.scopeStart = payload.readUInt32LE(scope)
+    place.scopeEnd = payload.readUInt32LE(scope + 4)
+    place.resourceStart = payload.readUInt32LE(resource)
+    place.resourceEnd = payload.readUInt32LE(resource + 4)
+    return place
   }
 
   /** Record `number` with the resource and the scope it came in, and their schema URLs; absent ones are empty. Views, not copies. */

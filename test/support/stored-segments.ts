@@ -235,7 +235,8 @@ export class TestStore {
 
   #newEngine(): QueryEngine {
     const frames = this.frameReader(16 * 1024)
-    return new QueryEngine({ bundles: this.#bundles, frames, nowMs: () => this.clock.nowMs })
+    const scans = this.frameReader(4096)
+    return new QueryEngine({ bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs })
   }
 
   #activeSegment(): Segment {
@@ -296,21 +297,30 @@ function encodeBatch(tenant: string, records: readonly TestRecord[]): Buffer {
       })),
     }),
   )
-  const batch = new OtlpBatch()
-  scanBatch(batch, body, SIGNAL_LOG, FORMAT_JSON)
   const datasets = [...new Set(records.map(({ dataset }) => dataset))]
+  const resourceDataset = Uint16Array.from(records, ({ dataset }) => datasets.indexOf(dataset))
+  return payloadOf(tenant, body, SIGNAL_LOG, FORMAT_JSON, datasets, resourceDataset)
+}
+
+/**
+ * A batch frame's payload.
+ *
+ * @param resourceDataset per resource of the body; none: all are of the first
+ */
+export function payloadOf(
+  tenant: string,
+  body: Buffer,
+  signal: number,
+  format: number,
+  datasets: readonly string[],
+  resourceDataset = new Uint16Array(512),
+): Buffer {
+  const batch = new OtlpBatch()
+  scanBatch(batch, body, signal, format)
   const names = encodeNames(tenant, datasets)
   const headBytes = batchHeadBytes(batch, names)
   const payload = Buffer.alloc(headBytes + body.byteLength)
-  const envelope = {
-    signal: SIGNAL_LOG,
-    format: FORMAT_JSON,
-    source: SOURCE_OTLP_HTTP,
-    tenant,
-    receivedAtHigh: 1,
-    receivedAtLow: 2,
-  }
-  const resourceDataset = Uint16Array.from(records, ({ dataset }) => datasets.indexOf(dataset))
+  const envelope = { signal, format, source: SOURCE_OTLP_HTTP, tenant, receivedAtHigh: 1, receivedAtLow: 2 }
   writeBatchHead(
     payload,
     0,

@@ -9,12 +9,13 @@
  *        8      8  time          u64, of the last result, ns since the Unix epoch
  *       16      8  position      u64, of the last result's frame
  *       24      8  snapshot      u64, position up to which the first page saw the log; later pages see no more
- *       32      8  scope         first bytes of a digest over tenant, dataset and filter
+ *       32      8  scope         first bytes of a digest over tenant, dataset, filter and order
  *
  * Positions outlive seal and restart, so a cursor does too: it names a place in the order of results, not a place in an index.
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import type { Search } from '../search/expression.ts'
 
 const CURSOR_VERSION = 1
 const CURSOR_BYTES = 40
@@ -35,12 +36,21 @@ export interface QueryFilter {
   readonly startTime: bigint | null
   /** Exclusive. */
   readonly endTime: bigint | null
+  readonly search: Search | null
 }
 
+/** Of results: by time, ties in the order in which they came; or the reverse. */
+export type Order = 'asc' | 'desc'
+
 /** What a cursor is bound to, 8 bytes. */
-export function cursorScope(tenant: string, dataset: string, filter: QueryFilter): Buffer {
-  const { recordId, traceId, startTime, endTime } = filter
-  const text = JSON.stringify([tenant, dataset, recordId, traceId, startTime?.toString(), endTime?.toString()])
+export function cursorScope(tenant: string, dataset: string, filter: QueryFilter, order: Order): Buffer {
+  const { recordId, traceId, startTime, endTime, search } = filter
+  const common = [tenant, dataset, recordId, traceId, startTime?.toString(), endTime?.toString()]
+  // Cursors of queries that have neither are those of versions that knew neither.
+  const more = search === null && order === 'asc' ? [] : [search, order]
+  const text = JSON.stringify([...common, ...more], (_, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  )
   return hash('sha256', text, 'buffer').subarray(0, 8)
 }
 
@@ -69,7 +79,8 @@ export function decodeCursor(text: string, scope: Buffer): Cursor | { readonly p
     return { problem: 'page.cursor is not a cursor: pass the next_cursor of the previous page back exactly' }
   if (!bytes.subarray(32).equals(scope)) {
     return {
-      problem: 'page.cursor belongs to another query: tenant, dataset and filter must be those of the previous page',
+      problem:
+        'page.cursor belongs to another query: tenant, dataset, filter and order must be those of the previous page',
     }
   }
   return {

@@ -10,6 +10,7 @@ import { StoreError } from '../../errors.ts'
 import { ActiveIndex } from '../index/active-index.ts'
 import type { StoredBatch } from '../batch-frame.ts'
 import type { ExpectedIndex } from '../index/reader.ts'
+import { SearchMatcher } from '../search/matcher.ts'
 import { timeOfWords } from '../time-words.ts'
 import { PartTexts } from './render/record.ts'
 import { Catalog } from '../index/catalog.ts'
@@ -25,6 +26,7 @@ import type { QueryPlan } from './plan.ts'
 import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
 import { SegmentScan, scanActive, scanBundle } from './scan.ts'
+import { ActivePlaces, searchRecords } from './search-scan.ts'
 import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot, QueryTask } from './task.ts'
 
 /** A page ends early after this much text, with a cursor to the rest: records may be megabytes each. */
@@ -33,6 +35,8 @@ const PAGE_CHARACTERS_MAX = 32 * 1024 * 1024
 export interface QueryEngineParts {
   readonly bundles: OpenBundles
   readonly frames: FrameReader
+  /** For searches, which read everything once: the batches of pages stay where they are. */
+  readonly scans: FrameReader
   /** The clock of the tasks' deadlines. */
   readonly nowMs: () => number
 }
@@ -62,20 +66,21 @@ export class QueryEngine {
   }
 
   #answer({ tenant, request, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
-    const { dataset, filter, limit } = request
+    const { dataset, filter, order, limit } = request
     const deadline = new Deadline(deadlineAtMs, this.#parts.nowMs)
-    const scope = cursorScope(tenant, dataset, filter)
+    const scope = cursorScope(tenant, dataset, filter, order)
     const resume = request.cursor === null ? null : decodeCursor(request.cursor, scope)
     if (resume !== null && 'problem' in resume) return refused('invalid_cursor', resume.problem)
     if (resume !== null && resume.snapshot > snapshot.committed) {
       return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
     }
-    const plan = planQuery(tenant, dataset, filter, resume, resume?.snapshot ?? snapshot.committed)
+    const plan = planQuery(tenant, dataset, filter, order, resume, resume?.snapshot ?? snapshot.committed)
     const catalog = new Catalog(snapshot.catalog)
     this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
     const sources = sourcesOf(snapshot, catalog, plan)
     this.#parts.bundles.expectIndexes(sources)
-    const page = new PageSelection(limit + 1) // one more than shown says whether there is a next page
+    const matcher = plan.search === null ? null : new SearchMatcher(plan.search)
+    const page = new PageSelection(limit + 1, plan.descending) // one more than shown says whether there is a next page
 
     let matched = 0
     let quarantined = 0
@@ -84,6 +89,7 @@ export class QueryEngine {
       deadline.check()
       const scan = this.#scan(source, number, plan, page, deadline, snapshot)
       if (scan === null) continue
+      if (matcher !== null) this.#search(scan, source, matcher, snapshot.logId)
       matched += scan.matched
       quarantined += scan.quarantined
       scanned++
@@ -102,7 +108,7 @@ export class QueryEngine {
     for (const { base, frameOffset, recordNumber, id, timeHigh, timeLow } of shown) {
       if (characters > PAGE_CHARACTERS_MAX) break
       deadline.check()
-      const batch = this.#readBatch(snapshot.logId, base, frameOffset)
+      const batch = this.#readBatch(this.#parts.frames, snapshot.logId, base, frameOffset)
       const record = renderResult(batch, recordNumber, id, timeHigh, timeLow, parts)
       records.push(record)
       characters += record.length
@@ -147,6 +153,13 @@ export class QueryEngine {
     })
   }
 
+  /** Finds among the candidates of a scan those whose records match. */
+  #search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
+    const read = (frameOffset: number) => this.#readBatch(this.#parts.scans, logId, source.base, frameOffset)
+    if (source.kind === 'active') return searchRecords(scan, new ActivePlaces(source.index), matcher, read)
+    this.#inBundle(source.base, () => searchRecords(scan, this.#parts.bundles.index(source.expected), matcher, read))
+  }
+
   #locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
     if (source.kind === 'active') {
       const { frameOffset, recordNumber, idWords } = source.index
@@ -164,9 +177,9 @@ export class QueryEngine {
     })
   }
 
-  #readBatch(logId: number, base: number, frameOffset: number): StoredBatch {
+  #readBatch(frames: FrameReader, logId: number, base: number, frameOffset: number): StoredBatch {
     try {
-      return this.#parts.frames.read(logId, base, frameOffset)
+      return frames.read(logId, base, frameOffset)
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'deadline_exceeded') throw error
       const { position } = error instanceof DamagedFrameError ? error : { position: null }
@@ -179,7 +192,8 @@ export class QueryEngine {
     try {
       return read()
     } catch (error) {
-      if (!(error instanceof StoreError) || error.code === 'deadline_exceeded') throw error
+      const isOfIndex = error instanceof StoreError && !(error instanceof SegmentReadError)
+      if (!isOfIndex || error.code === 'deadline_exceeded') throw error
       this.#parts.bundles.forget(base)
       throw new SegmentReadError(error, error.kind === 'corrupt' ? { kind: 'index', base } : null)
     }

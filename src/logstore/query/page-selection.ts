@@ -1,11 +1,12 @@
 import { isBefore } from '../time-words.ts'
 
 /**
- * The first `capacity` of any number of candidates, in the order of results: time, then segment, then entry. A heap with the
+ * The first `capacity` of any number of candidates, in the order of results: time, then segment, then entry, or the reverse. A heap with the
  * last of the kept ones on top, so that a candidate beyond it is refused with one comparison.
  */
 export class PageSelection {
   readonly capacity: number
+  readonly #descending: boolean
   readonly #timeHigh: Uint32Array
   readonly #timeLow: Uint32Array
   readonly #source: Uint32Array
@@ -15,8 +16,9 @@ export class PageSelection {
   #size = 0
 
   /** @param capacity  1 to 65535 */
-  constructor(capacity: number) {
+  constructor(capacity: number, descending: boolean) {
     this.capacity = capacity
+    this.#descending = descending
     this.#timeHigh = new Uint32Array(capacity)
     this.#timeLow = new Uint32Array(capacity)
     this.#source = new Uint32Array(capacity)
@@ -38,11 +40,14 @@ export class PageSelection {
     return true
   }
 
-  /** False: no candidate of this time or a later one is among the first. */
-  hasRoomFrom(timeHigh: number, timeLow: number): boolean {
+  /** False: no candidate of a time in [earliest, latest] is among the first. */
+  hasRoomFor(earliestHigh: number, earliestLow: number, latestHigh: number, latestLow: number): boolean {
     if (this.#size < this.capacity) return true
     const last = this.#heap[0]!
-    return !isBefore(this.#timeHigh[last]!, this.#timeLow[last]!, timeHigh, timeLow)
+    const lastHigh = this.#timeHigh[last]!
+    const lastLow = this.#timeLow[last]!
+    if (this.#descending) return !isBefore(latestHigh, latestLow, lastHigh, lastLow)
+    return !isBefore(lastHigh, lastLow, earliestHigh, earliestLow)
   }
 
   /** The kept candidates in order. */
@@ -53,9 +58,8 @@ export class PageSelection {
       timeHigh: this.#timeHigh[slot]!,
       timeLow: this.#timeLow[slot]!,
     }))
-    return kept.sort(
-      (a, b) => a.timeHigh - b.timeHigh || a.timeLow - b.timeLow || a.source - b.source || a.entry - b.entry,
-    )
+    kept.sort((a, b) => a.timeHigh - b.timeHigh || a.timeLow - b.timeLow || a.source - b.source || a.entry - b.entry)
+    return this.#descending ? kept.reverse() : kept
   }
 
   #siftUp(slot: number): void {
@@ -95,9 +99,10 @@ export class PageSelection {
   }
 
   #comesBefore(timeHigh: number, timeLow: number, source: number, entry: number, slot: number): boolean {
-    if (timeHigh !== this.#timeHigh[slot]) return timeHigh < this.#timeHigh[slot]!
-    if (timeLow !== this.#timeLow[slot]) return timeLow < this.#timeLow[slot]!
-    if (source !== this.#source[slot]) return source < this.#source[slot]!
-    return entry < this.#entry[slot]!
+    const descending = this.#descending
+    if (timeHigh !== this.#timeHigh[slot]) return timeHigh < this.#timeHigh[slot]! !== descending
+    if (timeLow !== this.#timeLow[slot]) return timeLow < this.#timeLow[slot]! !== descending
+    if (source !== this.#source[slot]) return source < this.#source[slot]! !== descending
+    return entry !== this.#entry[slot] && entry < this.#entry[slot]! !== descending
   }
 }

@@ -3,12 +3,13 @@
  *
  * P1  visible is what lies below `snapshot`: positions are those of frames, and the committed position is where a frame ends,
  *     so a frame that begins below it ends at or below it
- * P2  the order of results is (time, position, record number); a page takes what comes after `resume` in it
+ * P2  the order of results is (time, position, record number), or the reverse; a page takes what comes after `resume` in it
  * P3  matched records are counted on the whole snapshot, whatever the page
  */
 import { parseRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import { isBefore } from '../time-words.ts'
-import type { Cursor, QueryFilter } from './cursor.ts'
+import type { Search } from '../search/expression.ts'
+import type { Cursor, Order, QueryFilter } from './cursor.ts'
 
 /** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */
 const TIME_END = 1n << 64n
@@ -28,6 +29,9 @@ export interface QueryPlan {
   readonly resume: Cursor | null
   readonly resumeHigh: number
   readonly resumeLow: number
+  readonly descending: boolean
+  /** Null: every record matches that the rest lets through. */
+  readonly search: Search | null
   /** Nothing can match: an id that no record has, an empty time range. */
   readonly impossible: boolean
 }
@@ -36,6 +40,7 @@ export function planQuery(
   tenant: string,
   dataset: string,
   filter: QueryFilter,
+  order: Order,
   resume: Cursor | null,
   snapshot: number,
 ): QueryPlan {
@@ -57,6 +62,8 @@ export function planQuery(
     resume,
     resumeHigh: highWord(resumeTime),
     resumeLow: lowWord(resumeTime),
+    descending: order === 'desc',
+    search: filter.search?.kind === 'all' ? null : filter.search,
     impossible: !idFits || from >= to,
   }
 }

@@ -8,7 +8,12 @@ import { Type } from 'typebox'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { describeProblem } from '../../validation.ts'
-import type { QueryFilter } from './cursor.ts'
+import { parseWithSource } from '../json-source.ts'
+import { SEARCH_LENGTH_MAX, SearchError } from '../search/expression.ts'
+import type { Search } from '../search/expression.ts'
+import { SearchObject, searchOfObject } from '../search/object.ts'
+import { parseSearch } from '../search/parse.ts'
+import type { Order, QueryFilter } from './cursor.ts'
 
 const PAGE_LIMIT_DEFAULT = 100
 const PAGE_LIMIT_MAX = 500
@@ -39,9 +44,17 @@ export const QueryRequestBody = Type.Object(
           ),
           start_time_unix_nano: Time('inclusive'),
           end_time_unix_nano: Time('exclusive'),
+          search: Nullable(
+            Type.Union([Type.String({ maxLength: SEARCH_LENGTH_MAX }), SearchObject], {
+              description: 'what the records say: a text as people write it, or an object whose members must all hold',
+            }),
+          ),
         },
         { additionalProperties: false },
       ),
+    ),
+    order: Nullable(
+      Type.Union([Type.Literal('asc'), Type.Literal('desc')], { default: 'asc', description: 'desc: newest first' }),
     ),
     page: Nullable(
       Type.Object(
@@ -81,6 +94,7 @@ export const QueryReply = Type.Object({
 export interface QueryRequest {
   readonly dataset: string
   readonly filter: QueryFilter
+  readonly order: Order
   readonly limit: number
   /** null: the first page. */
   readonly cursor: string | null
@@ -110,13 +124,28 @@ function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryReque
     const field = startTime === 'beyond' ? 'start_time_unix_nano' : 'end_time_unix_nano'
     return invalid(`filter.${field} must be at most ${TIME_MAX}`)
   }
+  let search: Search | null
+  try {
+    search = searchOf(filter.search ?? null)
+  } catch (error) {
+    if (error instanceof SearchError) return invalid(`filter.search: ${error.message}`)
+    throw error
+  }
+  const recordId = filter.record_id ?? null
+  const traceId = filter.trace_id?.toLowerCase() ?? null
   return {
     dataset,
-    filter: { recordId: filter.record_id ?? null, traceId: filter.trace_id?.toLowerCase() ?? null, startTime, endTime },
+    filter: { recordId, traceId, startTime, endTime, search },
+    order: body.order ?? 'asc',
     limit: page.limit ?? PAGE_LIMIT_DEFAULT,
     cursor: page.cursor ?? null,
     deadlineMs: deadline_ms ?? DEADLINE_DEFAULT_MS,
   }
+}
+
+function searchOf(given: string | Static<typeof SearchObject> | null): Search | null {
+  if (given === null) return null
+  return typeof given === 'string' ? parseSearch(given) : searchOfObject(given)
 }
 
 function timeOf(given: string | number | null): bigint | null | 'beyond' {
@@ -128,7 +157,7 @@ function timeOf(given: string | number | null): bigint | null | 'beyond' {
 const NOT_JSON = Symbol('not JSON')
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Integers of the two time fields become the text they were written as. */
+/** Integers of these fields become the text they were written as. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
     return parseWithSource(utf8.decode(bytes), (key, value, context) =>
@@ -139,11 +168,7 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano'])
-
-type SourceReviver = (key: string, value: unknown, context: { readonly source: string }) => unknown
-// Node 22 passes the reviver the source text of a primitive (ECMAScript "JSON.parse source text access"); its types do not say so yet.
-const parseWithSource = JSON.parse as (text: string, reviver: SourceReviver) => unknown
+const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano', 'min_duration_nano'])
 
 const RULES: readonly (readonly [path: string, rule: string])[] = [
   ['/dataset', `dataset is required: a string of 1 to ${DATASET_LENGTH_MAX} characters`],
@@ -157,7 +182,12 @@ const RULES: readonly (readonly [path: string, rule: string])[] = [
     '/filter/end_time_unix_nano',
     'filter.end_time_unix_nano must be nanoseconds since the Unix epoch: a decimal string or an integer',
   ],
+  [
+    '/filter/search',
+    `filter.search must be a text of at most ${SEARCH_LENGTH_MAX} characters or an object with the members that the documentation names`,
+  ],
   ['/filter', 'filter must be an object'],
+  ['/order', 'order must be asc or desc'],
   ['/page/limit', `page.limit must be an integer from 1 to ${PAGE_LIMIT_MAX}`],
   ['/page/cursor', 'page.cursor must be the next_cursor of the previous page, or null for the first'],
   ['/page', 'page must be an object'],

@@ -8,6 +8,7 @@ import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleIndex, Partition } from '../index/reader.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
+import { EntryList } from './entry-list.ts'
 import type { PageSelection } from './page-selection.ts'
 import { isInRange, overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
@@ -31,6 +32,8 @@ const ENTRIES_PER_CHECK = 8192
 export class SegmentScan {
   matched = 0
   quarantined = 0
+  /** With a search: entries that may match, whose records have to be read. */
+  readonly candidates = new EntryList()
   /** Entries below it exist for this query. */
   readonly visible: number
   /** Ascending, disjoint, below `visible`. */
@@ -39,7 +42,7 @@ export class SegmentScan {
   readonly deadline: Deadline
   readonly #page: PageSelection
   readonly #source: number
-  /** Of the entries at the time of `plan.resume`, those from this one on are still to be shown. */
+  /** Of the entries at the time of `plan.resume`, those from this one on come after it; in descending order those before it. */
   readonly #resumeEntry: number
 
   /**
@@ -60,8 +63,10 @@ export class SegmentScan {
     this.#page = page
     this.#source = source
     this.visible = index.entriesBefore(plan.snapshot - base, 0)
+    const { resume, descending } = plan
+    const ofResume = descending ? 0 : 1
     this.#resumeEntry =
-      plan.resume === null ? 0 : index.entriesBefore(plan.resume.position - base, plan.resume.recordNumber + 1)
+      resume === null ? 0 : index.entriesBefore(resume.position - base, resume.recordNumber + ofResume)
     this.damaged = disjoint(
       quarantined.map(({ from, to }) => ({
         from: index.entriesBefore(from - base, 0),
@@ -79,6 +84,15 @@ export class SegmentScan {
     return { timeHigh: resumeHigh, timeLow: resumeLow, entry: this.#resumeEntry }
   }
 
+  /** Where a scan against the order of time may begin: what is at or after it does not come onto the page. */
+  get endOfPage(): { timeHigh: number; timeLow: number; entry: number } {
+    const { resume, toHigh, toLow, resumeHigh, resumeLow } = this.plan
+    if (resume === null || isBefore(toHigh, toLow, resumeHigh, resumeLow)) {
+      return { timeHigh: toHigh, timeLow: toLow, entry: 0 }
+    }
+    return { timeHigh: resumeHigh, timeLow: resumeLow, entry: this.#resumeEntry }
+  }
+
   isDamaged(entry: number): boolean {
     for (const { from, to } of this.damaged) if (entry >= from && entry < to) return true
     return false
@@ -91,8 +105,14 @@ export class SegmentScan {
     else this.count(entry, timeHigh, timeLow)
   }
 
-  /** One entry that matches. */
+  /** One entry that matches, as far as indexes say. */
   count(entry: number, timeHigh: number, timeLow: number): void {
+    if (this.plan.search === null) this.found(entry, timeHigh, timeLow)
+    else this.candidates.add(entry)
+  }
+
+  /** One entry that matches. */
+  found(entry: number, timeHigh: number, timeLow: number): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
@@ -105,15 +125,18 @@ export class SegmentScan {
 
   /** False: no entry of a time in [earliest, latest] comes onto the page. */
   mayShow(earliestHigh: number, earliestLow: number, latestHigh: number, latestLow: number): boolean {
-    const { resume, resumeHigh, resumeLow } = this.plan
-    if (resume !== null && isBefore(latestHigh, latestLow, resumeHigh, resumeLow)) return false
-    return this.#page.hasRoomFrom(earliestHigh, earliestLow)
+    const { resume, resumeHigh, resumeLow, descending } = this.plan
+    const wasShown = descending
+      ? isBefore(resumeHigh, resumeLow, earliestHigh, earliestLow)
+      : isBefore(latestHigh, latestLow, resumeHigh, resumeLow)
+    if (resume !== null && wasShown) return false
+    return this.#page.hasRoomFor(earliestHigh, earliestLow, latestHigh, latestLow)
   }
 
   #wasShown(entry: number, timeHigh: number, timeLow: number): boolean {
-    const { resumeHigh, resumeLow } = this.plan
-    if (timeHigh === resumeHigh && timeLow === resumeLow) return entry < this.#resumeEntry
-    return isBefore(timeHigh, timeLow, resumeHigh, resumeLow)
+    const { resumeHigh, resumeLow, descending } = this.plan
+    if (timeHigh === resumeHigh && timeLow === resumeLow) return entry < this.#resumeEntry !== descending
+    return isBefore(timeHigh, timeLow, resumeHigh, resumeLow) !== descending
   }
 }
 
@@ -195,6 +218,7 @@ function zoneMatch(
   const isCounted =
     active.zonePartition[zone] === partition &&
     scan.damaged.length === 0 &&
+    scan.plan.search === null &&
     isInRange(scan.plan, earliestHigh, earliestLow) &&
     isInRange(scan.plan, latestHigh, latestLow) &&
     !scan.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)
@@ -225,7 +249,8 @@ export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
   if (plan.trace !== null) return scanBundleTrace(scan, index, plan.trace)
   const partition = index.findPartition(plan.tenant, plan.dataset)
   if (partition === null || !mayMatch(plan, partition)) return false
-  scanBundleTime(scan, index, partition)
+  if (plan.search !== null) gatherBundleTime(scan, index, partition)
+  else scanBundleTime(scan, index, partition)
   return true
 }
 
@@ -285,14 +310,40 @@ function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partit
   for (const span of scan.damaged) scan.quarantined += countMatching(scan, index, partition, span.from, span.to)
   scan.matched += to - from - beyond - scan.quarantined
 
-  const first = scan.firstOfPage
-  let row = Math.max(from, index.lowerBoundPosting(partition, first.timeHigh, first.timeLow, first.entry))
-  for (let looked = 1; row < to; row++, looked++) {
-    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+  if (scan.plan.descending) showDescending(scan, index, partition, from, to)
+  else showAscending(scan, index, partition, from, to)
+}
+
+function showAscending(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): void {
+  const { timeHigh, timeLow, entry } = scan.firstOfPage
+  let row = Math.max(from, index.lowerBoundPosting(partition, timeHigh, timeLow, entry))
+  for (let looked = 1; row < to; row++, looked++) if (!showPosting(scan, index, row, looked)) break
+}
+
+function showDescending(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): void {
+  const { timeHigh, timeLow, entry } = scan.endOfPage
+  let row = Math.min(to, index.lowerBoundPosting(partition, timeHigh, timeLow, entry)) - 1
+  for (let looked = 1; row >= from; row--, looked++) if (!showPosting(scan, index, row, looked)) break
+}
+
+/** False: no posting behind it comes onto the page. */
+function showPosting(scan: SegmentScan, index: BundleIndex, row: number, looked: number): boolean {
+  if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+  index.seekPosting(row)
+  const entry = index.postingEntry
+  if (entry >= scan.visible || scan.isDamaged(entry)) return true
+  return scan.offer(entry, index.postingTimeHigh, index.postingTimeLow)
+}
+
+/** Every entry of the time range, for a search in their records. */
+function gatherBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
+  const { fromHigh, fromLow, toHigh, toLow } = scan.plan
+  const from = index.lowerBoundPosting(partition, fromHigh, fromLow, 0)
+  const to = index.lowerBoundPosting(partition, toHigh, toLow, 0)
+  for (let row = from; row < to; row++) {
+    if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     index.seekPosting(row)
-    const entry = index.postingEntry
-    if (entry >= scan.visible || scan.isDamaged(entry)) continue
-    if (!scan.offer(entry, index.postingTimeHigh, index.postingTimeLow)) break
+    scan.consider(index.postingEntry, index.postingTimeHigh, index.postingTimeLow)
   }
 }
 

@@ -110,7 +110,7 @@ export class OpenedCopy {
       new BlockCache(1 << 22),
     )
     const frames = new FrameReader(this.#openBundles, 1 << 22)
-    this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, nowMs: () => 0 })
+    this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, scans: frames, nowMs: () => 0 })
     const last = log.segments.at(-1)
     this.#active =
       last && !last.sealed

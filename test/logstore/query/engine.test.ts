@@ -41,12 +41,17 @@ interface ModelFilter {
   readonly trace: string | null
   readonly from: bigint | null
   readonly to: bigint | null
+  /** What the text begins with, looked for by a search. */
+  readonly begins: string | null
+  readonly order: 'asc' | 'desc'
 }
 
 const filter = fc.record({
   trace: fc.constantFrom(null, null, ...TRACES),
   from: fc.option(fc.bigInt({ min: 4n, max: 13n }), { nil: null }),
   to: fc.option(fc.oneof(fc.bigInt({ min: 4n, max: 13n }), fc.constant((1n << 64n) - 1n)), { nil: null }),
+  begins: fc.constantFrom(null, null, '1', '2', '3'),
+  order: fc.constantFrom('asc' as const, 'desc' as const),
 })
 
 /** Runs steps on a store and keeps the plain list of what was stored. */
@@ -76,18 +81,21 @@ class Model {
   }
 
   /** Texts of all results in order: by time, ties in the order of storing. */
-  expected(tenant: string, dataset: string, { trace, from, to }: ModelFilter): string[] {
-    return this.records
+  expected(tenant: string, dataset: string, { trace, from, to, begins, order }: ModelFilter): string[] {
+    const found = this.records
       .filter((one) => one.tenant === tenant && one.dataset === dataset)
       .filter((one) => trace === null || one.trace === trace)
       .filter(({ time }) => (from === null || time >= from) && (to === null || time < to))
+      .filter(({ text }) => begins === null || text.startsWith(begins))
       .sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : Number(a.text) - Number(b.text)))
       .map(({ text }) => text)
+    return order === 'asc' ? found : found.reverse()
   }
 }
 
-const requestFilter = ({ trace, from, to }: ModelFilter): object => ({
+const requestFilter = ({ trace, from, to, begins }: ModelFilter): object => ({
   trace_id: trace,
+  search: begins === null ? null : `${begins}*`,
   start_time_unix_nano: from?.toString() ?? null,
   end_time_unix_nano: to?.toString() ?? null,
 })
@@ -113,7 +121,12 @@ describe('a query', () => {
           withStore((store) => {
             const model = new Model(store)
             for (const step of run) model.run(step)
-            const reply = store.query(tenant, { dataset: 'orders', filter: requestFilter(filter), page: { limit } })
+            const reply = store.query(tenant, {
+              dataset: 'orders',
+              filter: requestFilter(filter),
+              order: filter.order,
+              page: { limit },
+            })
             const expected = model.expected(tenant, 'orders', filter)
             assert.equal(reply.matched_records, expected.length)
             assert.deepEqual(textsOf(reply), expected.slice(0, limit))
@@ -196,7 +209,12 @@ describe('a query', () => {
           let page = 0
           do {
             const { limit, between } = walk[page++ % walk.length]!
-            const body = { dataset: 'orders', filter: requestFilter(filter), page: { limit, cursor } }
+            const body = {
+              dataset: 'orders',
+              filter: requestFilter(filter),
+              order: filter.order,
+              page: { limit, cursor },
+            }
             const reply: QueryResponseBody = store.query('acme', body)
             assert.equal(reply.matched_records, expected.length)
             assert.equal(reply.page.cursor, cursor)

@@ -10,7 +10,8 @@ describe('a query request', () => {
   it('has defaults for everything but the dataset; null is absent', () => {
     const defaults = {
       dataset: 'orders',
-      filter: { recordId: null, traceId: null, startTime: null, endTime: null },
+      filter: { recordId: null, traceId: null, startTime: null, endTime: null, search: null },
+      order: 'asc',
       limit: 100,
       cursor: null,
       deadlineMs: 10_000,
@@ -28,10 +29,19 @@ describe('a query request', () => {
       trace_id: TRACE,
       start_time_unix_nano: '0',
       end_time_unix_nano: '18446744073709551615',
+      search: 'Timeout',
     }
-    assert.deepEqual(parse({ dataset: 'orders', filter, page: { limit: 500, cursor: 'abc' }, deadline_ms: 60_000 }), {
+    const body = { dataset: 'orders', filter, order: 'desc', page: { limit: 500, cursor: 'abc' }, deadline_ms: 60_000 }
+    assert.deepEqual(parse(body), {
       dataset: 'orders',
-      filter: { recordId: 'logstore_x', traceId: TRACE.toLowerCase(), startTime: 0n, endTime: (1n << 64n) - 1n },
+      filter: {
+        recordId: 'logstore_x',
+        traceId: TRACE.toLowerCase(),
+        startTime: 0n,
+        endTime: (1n << 64n) - 1n,
+        search: { kind: 'text', words: ['timeout'], prefix: false },
+      },
+      order: 'desc',
       limit: 500,
       cursor: 'abc',
       deadlineMs: 60_000,
@@ -58,17 +68,23 @@ describe('a query request', () => {
     ['invalid_query', {}, /dataset/],
     ['invalid_query', { dataset: null }, /dataset/],
     ['invalid_query', { dataset: '' }, /dataset/],
+    ['invalid_query', { dataset: 'a', order: 'up' }, /order/],
+    ['invalid_query', { dataset: 'a', filter: { search: 7 } }, /filter\.search/],
+    ['invalid_query', { dataset: 'a', filter: { search: 'a (b' } }, /filter\.search.*column 3/],
+    ['invalid_query', { dataset: 'a', filter: { search: 'x'.repeat(10_241) } }, /10240/],
+    ['invalid_query', { dataset: 'a', filter: { search: { word: 'x' } } }, /search|word/],
+    ['invalid_query', { dataset: 'a', filter: { search: { status_code: 'fine' } } }, /filter\.search/],
     ['invalid_query', { dataset: 7 }, /dataset/],
     ['invalid_query', { dataset: 'x'.repeat(1025) }, /dataset/],
     [
       'invalid_query',
       { dataset: 'orders', limit: 5 },
-      /^the body has an unknown field; known are dataset, filter, page, deadline_ms$/,
+      /^the body has an unknown field; known are dataset, filter, order, page, deadline_ms$/,
     ],
     [
       'invalid_query',
       { dataset: 'orders', limit: null },
-      /^the body has an unknown field; known are dataset, filter, page, deadline_ms$/,
+      /^the body has an unknown field; known are dataset, filter, order, page, deadline_ms$/,
     ],
     [
       'invalid_query',
@@ -78,13 +94,13 @@ describe('a query request', () => {
     [
       'invalid_query',
       { dataset: 'orders', filter: { level: 'x' } },
-      /^filter has an unknown field; known are record_id, trace_id, start_time_unix_nano, end_time_unix_nano$/,
+      /^filter has an unknown field; known are record_id, trace_id, start_time_unix_nano, end_time_unix_nano, search$/,
     ],
     ['invalid_query', { dataset: 'orders', page: { size: 1 } }, /^page has an unknown field; known are limit, cursor$/],
     [
       'invalid_query',
       '{"dataset":"orders","__proto__":{"limit":1}}',
-      /^the body has an unknown field; known are dataset, filter, page, deadline_ms$/,
+      /^the body has an unknown field; known are dataset, filter, order, page, deadline_ms$/,
     ],
     ['invalid_query', { dataset: 'orders', filter: [] }, /filter must be an object/],
     ['invalid_query', { dataset: 'orders', filter: 'x' }, /filter must be an object/],

@@ -1,0 +1,144 @@
+/**
+ * What do searches and other questions about a whole dataset take?
+ *
+ *   node bench/search.ts [--records 1000000] [--rounds 5] [--data-dir DIR]
+ *
+ * Starts the log store on a directory of its own, fills one dataset with logs as services write them (access lines, orders, cache, errors with
+ * stack traces; eight services, trace ids on 60 %), seals nothing by hand, then asks each question in turn, one at a time, and prints the
+ * median of the rounds and the processor time of the whole server that a question took. Talks to this machine only.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { messageType } from '../src/logstore/query/render/otlp-types.ts'
+import { Service, timed } from './support/service.ts'
+import { servicePolicy } from './support/policy.ts'
+
+const { values } = parseArgs({
+  options: {
+    records: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '5' },
+    'data-dir': { type: 'string', default: tmpdir() },
+  },
+})
+const RECORDS = Number(values.records)
+const ROUNDS = Number(values.rounds)
+const BATCH = 512
+const FIRST_TIME = 1_767_225_600_000_000_000n
+const NS_PER_RECORD = 1_000_000n
+const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
+const headers = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
+const directory = mkdtempSync(join(values['data-dir'], 'trilog-search-'))
+
+const text = (key: string, stringValue: string) => ({ key, value: { stringValue } })
+const hex = (number: number, bytes: number): Buffer =>
+  Buffer.from(
+    (number * 2_654_435_761)
+      .toString(16)
+      .padStart(2 * bytes, '7')
+      .slice(-2 * bytes),
+    'hex',
+  )
+
+/** "checkout" stands in 1 of 100, "request" in half, "rarely" in three records of all. */
+function bodyOf(number: number): string {
+  if (number % Math.ceil(RECORDS / 3) === 77) return `order ${number} was paid and rarely so`
+  if (number % 100 === 13)
+    return `checkout of order ${number} failed: Error: payment refused\n    at pay (/app/pay.js:17:9)`
+  if (number % 2 === 0)
+    return `GET /api/v1/orders/${number % 9973} request done 200 in ${number % 347} ms, ${number % 8191} bytes`
+  return `cache entry user:${number % 7919} expired after ${number % 3600} s and was loaded again from the database`
+}
+
+const request = messageType('opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest')
+function batchOf(first: number, count: number): Buffer {
+  const logRecords = Array.from({ length: count }, (_, i) => {
+    const number = first + i
+    return {
+      timeUnixNano: String(FIRST_TIME + BigInt(number) * NS_PER_RECORD),
+      severityNumber: number % 100 === 13 ? 17 : 9,
+      severityText: number % 100 === 13 ? 'ERROR' : 'INFO',
+      body: { stringValue: bodyOf(number) },
+      attributes: [
+        text('http.request.method', number % 3 === 0 ? 'POST' : 'GET'),
+        text('k8s.pod.name', `shop-${number % 8}-7c9`),
+        { key: 'duration_ms', value: { intValue: String(number % 347) } },
+      ],
+      ...(number % 10 < 6 && { traceId: hex(1 + (number >> 3), 16), spanId: hex(1 + number, 8) }),
+    }
+  })
+  const attributes = [
+    text('service.name', 'load'),
+    text('tenant_id', 'local'),
+    text('service.instance.id', `i-${(first / BATCH) % 8}`),
+  ]
+  const message = request.fromObject({
+    resourceLogs: [{ resource: { attributes }, scopeLogs: [{ scope: { name: 'app' }, logRecords }] }],
+  })
+  return Buffer.from(request.encode(message).finish())
+}
+
+const store = await Service.start('logstore', {
+  LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+  LOGSTORE_DATA_DIR: join(directory, 'data'),
+  ...servicePolicy(directory),
+})
+
+/** Of the server with all its threads. */
+function processorMs(): number {
+  const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
+}
+
+interface Answer {
+  readonly matched_records?: number
+}
+
+async function measure(name: string, path: string, body: object): Promise<void> {
+  const samples: number[] = []
+  const ask = () =>
+    timed(() =>
+      store.send<Answer>('POST', path, JSON.stringify({ dataset: 'load', deadline_ms: 60_000, ...body }), {
+        ...headers,
+        'content-type': 'application/json',
+      }),
+    )
+  let { result } = await ask()
+  const before = processorMs()
+  for (let round = 0; round < ROUNDS; round++) {
+    const sample = await ask()
+    samples.push(sample.ms)
+    result = sample.result
+  }
+  const processor = (processorMs() - before) / ROUNDS
+  const median = samples.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)]!
+  const matched = String(result.matched_records ?? '').padStart(9)
+  console.log(
+    `${name.padEnd(34)} ${matched} ${median.toFixed(0).padStart(7)} ms ${processor.toFixed(0).padStart(7)} ms of processor`,
+  )
+}
+
+try {
+  const begun = processorMs()
+  for (let first = 0; first < RECORDS; first += BATCH) {
+    await store.sendForBytes('POST', '/v1/logs', batchOf(first, Math.min(BATCH, RECORDS - first)), {
+      ...headers,
+      'content-type': 'application/x-protobuf',
+    })
+  }
+  console.log(`${RECORDS} records stored; ${(processorMs() - begun).toFixed(0)} ms of processor`)
+  const search = (search: string | object) => ({ filter: { search } })
+  await measure('newest page', '/v1/query', { order: 'desc' })
+  await measure('rare word', '/v1/query', search('rarely'))
+  await measure('word in 1 of 100', '/v1/query', search('checkout'))
+  await measure('word in half', '/v1/query', search('request'))
+  await measure('phrase in 1 of 100, newest first', '/v1/query', { ...search('"payment refused"'), order: 'desc' })
+  await measure('severity:>=error', '/v1/query', search('severity:>=error'))
+  await measure('attribute in an eighth', '/v1/query', search('k8s.pod.name:shop-3-7c9'))
+  await measure('resource attribute in an eighth', '/v1/query', search('service.instance.id:i-3'))
+  await measure('number above', '/v1/query', search('duration_ms:>300'))
+} finally {
+  await store.stop()
+  rmSync(directory, { recursive: true, force: true })
+}

@@ -1,0 +1,217 @@
+/**
+ * A search made ready to run: conditions over a view of a record, and what must stand in the bytes of every record that matches, so
+ * that most of the others need not be looked at.
+ */
+import { FORMAT_JSON } from '../batch-frame.ts'
+import type { StoredBatch } from '../batch-frame.ts'
+import { ByteFinder } from './byte-finder.ts'
+import { severityOf } from './expression.ts'
+import type { NameCondition, Search } from './expression.ts'
+import { JsonView, hasEscapes } from './json-view.ts'
+import { resolveName } from './names.ts'
+import type { AttributePlace, FieldName } from './names.ts'
+import { ProtobufView } from './protobuf-view.ts'
+import type { RecordView } from './record-view.ts'
+import { TextTest, needleOf } from './text-test.ts'
+import { valueTest } from './values.ts'
+import type { ValueTest } from './values.ts'
+import { isAscii } from './words.ts'
+
+type Condition = (view: RecordView) => boolean
+
+export class SearchMatcher {
+  readonly #condition: Condition
+  readonly #required: readonly RequiredText[] | null
+  readonly #finders: readonly ByteFinder[]
+  readonly #inRecord: boolean
+  readonly #protobuf = new ProtobufView()
+  readonly #json = new JsonView()
+  #group = 0
+
+  constructor(search: Search) {
+    this.#condition = compile(search)
+    this.#required = requiredOf(search)
+    this.#finders = (this.#required ?? []).map(({ text }) => new ByteFinder(text))
+    this.#inRecord = this.#required?.every(({ inRecord }) => inRecord) ?? false
+  }
+
+  /**
+   * Tells of each of the records whether it matches.
+   *
+   * @param numbers  of `count` records, ascending
+   * @param matched  called with the place in `numbers` of each that matches, and a view of it that is valid during the call
+   */
+  run(batch: StoredBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
+    const { body } = batch
+    const isFiltered = this.#required !== null && !hasEscapes(batch)
+    let hit = isFiltered ? this.#firstHit(body, 0, body.byteLength) : 0
+    if (hit < 0) return
+    const narrows = isFiltered && this.#inRecord
+    const isJson = batch.envelope.format === FORMAT_JSON
+    let lastGroup = -1
+    for (let at = 0; at < count; at++) {
+      const place = batch.placeOf(numbers[at]!)
+      if (narrows) {
+        if (hit < place.recordStart) hit = this.#firstHit(body, place.recordStart, body.byteLength)
+        if (hit < 0) return
+        if (hit >= place.recordEnd) continue
+      }
+      if (place.group !== lastGroup) {
+        this.#group++
+        lastGroup = place.group
+      }
+      const view = isJson ? this.#json : this.#protobuf
+      view.seek(batch, place, this.#group)
+      if (this.#condition(view)) matched(at, view)
+    }
+  }
+
+  /** Where any of the required texts begins first. */
+  #firstHit(bytes: Buffer, from: number, end: number): number {
+    let first = -1
+    for (const finder of this.#finders) {
+      const at = finder.next(bytes, from, first < 0 ? end : first)
+      if (at >= 0) first = at
+    }
+    return first
+  }
+}
+
+/** A text that stands in the bytes of what matches. */
+interface RequiredText {
+  readonly text: string
+  /** In the record itself; else in it or what it belongs to. */
+  readonly inRecord: boolean
+}
+
+/** More than these are looked for in more time than they save. */
+const REQUIRED_MAX = 4
+
+/** Of these one at least stands in the bytes of every record that matches; null: nothing of the kind. */
+function requiredOf(search: Search): readonly RequiredText[] | null {
+  switch (search.kind) {
+    case 'text': {
+      const text = needleOf(search.words)
+      return text === null ? null : [{ text, inRecord: true }]
+    }
+    case 'name':
+      return requiredOfName(search)
+    case 'and': {
+      const known = search.of.map(requiredOf).filter((one) => one !== null)
+      return known.toSorted((a, b) => usefulness(b) - usefulness(a))[0] ?? null
+    }
+    case 'or': {
+      const all: RequiredText[] = []
+      for (const one of search.of) {
+        const required = requiredOf(one)
+        if (required === null) return null
+        all.push(...required)
+      }
+      return all.length > REQUIRED_MAX ? null : all
+    }
+    default:
+      return null
+  }
+}
+
+/** Longer texts are rarer, and fewer are found sooner; those of the record itself say more. */
+const usefulness = (required: readonly RequiredText[]): number =>
+  Math.min(...required.map(({ text, inRecord }) => Math.min(text.length, 32) * (inRecord ? 2 : 1))) / required.length
+
+function requiredOfName({ name, value }: NameCondition): readonly RequiredText[] | null {
+  if (value.kind !== 'equals' && value.kind !== 'begins') return null
+  const { text } = value
+  // Numbers and booleans are not written in characters.
+  const mayBeOther =
+    value.kind === 'begins' ? /^[-0-9]/.test(text) : value.number !== null || /^(true|false)$/.test(text)
+  if (text.length < 2 || mayBeOther || !isAscii(text)) return null
+  const named = resolveName(name)
+  if (named.kind !== 'field') return [{ text, inRecord: named.kind === 'body' }]
+  return TEXT_FIELDS.has(named.field) ? [{ text, inRecord: true }] : null
+}
+
+const TEXT_FIELDS: ReadonlySet<FieldName> = new Set<FieldName>([
+  'severity_text',
+  'event_name',
+  'trace_state',
+  'name',
+  'status.message',
+])
+
+function compile(search: Search): Condition {
+  switch (search.kind) {
+    case 'all':
+      return () => true
+    case 'and': {
+      const all = search.of.map(compile)
+      return (view) => all.every((one) => one(view))
+    }
+    case 'or': {
+      const any = search.of.map(compile)
+      return (view) => any.some((one) => one(view))
+    }
+    case 'not': {
+      const one = compile(search.of)
+      return (view) => !one(view)
+    }
+    case 'text': {
+      const test = new TextTest(search)
+      return (view) => view.hasText(test)
+    }
+    case 'name':
+      return compileName(search)
+    case 'severity': {
+      const { min, max } = search
+      return (view) => {
+        const severity = effectiveSeverity(view)
+        return severity !== null && severity >= min && severity <= max
+      }
+    }
+    case 'signal': {
+      const isLog = search.signal === 'log'
+      return (view) => view.isLog === isLog
+    }
+  }
+}
+
+/** Of a log; one that has no number is what its severity_text says, 0 when that says nothing. Null of a span. */
+function effectiveSeverity(view: RecordView): number | null {
+  if (!view.isLog) return null
+  const number = Number(view.field('severity_number'))
+  if (number !== 0) return number
+  const text = view.field('severity_text')
+  return typeof text === 'string' ? (severityOf(text)?.min ?? 0) : 0
+}
+
+function compileName({ name, value }: NameCondition): Condition {
+  const named = resolveName(name)
+  const test = valueTest(value)
+  switch (named.kind) {
+    case 'field': {
+      const { field } = named
+      return (view) => {
+        const given = view.field(field)
+        return given !== null && test(given)
+      }
+    }
+    case 'body':
+      return (view) => view.hasInBody(named.path, test)
+    case 'attribute':
+      return attributeCondition(named.of, named.key, test)
+  }
+}
+
+/** What a resource and a scope say is asked once for the records in a row that belong to them. */
+function attributeCondition(places: readonly AttributePlace[], key: string, test: ValueTest): Condition {
+  const shared = places.filter((place) => place !== 'record')
+  const inRecord = places.includes('record')
+  let group = -1
+  let inGroup = false
+  return (view) => {
+    if (view.group !== group) {
+      group = view.group
+      inGroup = shared.some((place) => view.hasAttribute(place, key, test))
+    }
+    return inGroup || (inRecord && view.hasAttribute('record', key, test))
+  }
+}

@@ -1,0 +1,151 @@
+import { contentEnd, cursor } from '../../../native-free-codecs/protobuf-wire.ts'
+import { SIGNAL_LOG } from '../batch-frame.ts'
+import type { RecordPlace, StoredBatch } from '../batch-frame.ts'
+import type { AttributePlace, FieldName } from './names.ts'
+import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, whole } from './record-view.ts'
+import type { FieldPlace, RecordView } from './record-view.ts'
+import {
+  BYTES,
+  FIXED64,
+  keyValuesHaveText,
+  keyValuesPass,
+  lastField,
+  nextField,
+  readFixed64,
+  readNumber,
+  readText,
+  readValueField,
+  tagOf,
+  valueHasText,
+} from './protobuf-values.ts'
+import type { TextTest } from './text-test.ts'
+import { testUnder } from './values.ts'
+import type { Value, ValueTest } from './values.ts'
+
+const BODY = 5
+const EVENT_NAME = 12
+const LOG_ATTRIBUTES = 6
+const SPAN_NAME = 5
+const SPAN_ATTRIBUTES = 9
+const SPAN_EVENTS = 11
+const SPAN_STATUS = 15
+
+/** A record of a protobuf batch: looked at where it lies, without decoding more than is asked for. */
+export class ProtobufView implements RecordView {
+  isLog = true
+  group = -1
+  #bytes: Buffer = Buffer.alloc(0)
+  #place: RecordPlace | null = null
+  readonly #names = new Map<string, Buffer>()
+
+  /** @param group see RecordView */
+  seek(batch: StoredBatch, place: RecordPlace, group: number): void {
+    this.isLog = batch.envelope.signal === SIGNAL_LOG
+    this.#bytes = batch.body
+    this.#place = place
+    this.group = group
+  }
+
+  hasText(test: TextTest): boolean {
+    const { recordStart: start, recordEnd: end } = this.#place!
+    const bytes = this.#bytes
+    if (this.isLog) {
+      return (
+        this.#partHasText(start, end, BODY, (from, to) => valueHasText(bytes, from, to, test)) ||
+        this.#partHasText(start, end, EVENT_NAME, (from, to) => test.inBytes(bytes, from, to)) ||
+        keyValuesHaveText(bytes, start, end, LOG_ATTRIBUTES, test)
+      )
+    }
+    return (
+      this.#partHasText(start, end, SPAN_NAME, (from, to) => test.inBytes(bytes, from, to)) ||
+      keyValuesHaveText(bytes, start, end, SPAN_ATTRIBUTES, test) ||
+      this.#partHasText(start, end, SPAN_STATUS, (from, to) =>
+        this.#partHasText(from, to, 2, (from, to) => test.inBytes(bytes, from, to)),
+      ) ||
+      this.#eventsHaveText(start, end, test)
+    )
+  }
+
+  #partHasText(start: number, end: number, field: number, has: (from: number, to: number) => boolean): boolean {
+    const at = lastField(this.#bytes, start, end, field, BYTES)
+    if (at < 0) return false
+    const partEnd = contentEnd(this.#bytes, at, end)
+    return has(cursor, partEnd)
+  }
+
+  #eventsHaveText(start: number, end: number, test: TextTest): boolean {
+    const bytes = this.#bytes
+    const tag = tagOf(SPAN_EVENTS, BYTES)
+    for (let at = nextField(bytes, start, end, tag); at >= 0;) {
+      const eventEnd = contentEnd(bytes, at, end)
+      const eventStart = cursor
+      const found =
+        this.#partHasText(eventStart, eventEnd, 2, (from, to) => test.inBytes(bytes, from, to)) ||
+        keyValuesHaveText(bytes, eventStart, eventEnd, 3, test)
+      if (found) return true
+      at = nextField(bytes, eventEnd, end, tag)
+    }
+    return false
+  }
+
+  hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean {
+    const at = this.#place!
+    const key = this.#nameBytes(name)
+    if (place === 'resource') return keyValuesPass(this.#bytes, at.resourceStart, at.resourceEnd, 1, key, test)
+    if (place === 'scope') return keyValuesPass(this.#bytes, at.scopeStart, at.scopeEnd, 3, key, test)
+    const field = this.isLog ? LOG_ATTRIBUTES : SPAN_ATTRIBUTES
+    return keyValuesPass(this.#bytes, at.recordStart, at.recordEnd, field, key, test)
+  }
+
+  #nameBytes(name: string): Buffer {
+    let bytes = this.#names.get(name)
+    if (bytes === undefined) {
+      bytes = Buffer.from(name)
+      this.#names.set(name, bytes)
+    }
+    return bytes
+  }
+
+  hasInBody(path: string, test: ValueTest): boolean {
+    if (!this.isLog) return false
+    const { recordStart, recordEnd } = this.#place!
+    const body = readValueField(this.#bytes, recordStart, recordEnd, BODY)
+    return body !== null && testUnder(body, path, test)
+  }
+
+  field(name: FieldName): Value {
+    const { recordStart, recordEnd, scopeStart, scopeEnd } = this.#place!
+    const scope = SCOPE_FIELDS[name]
+    if (scope !== undefined) return this.#read(scope, scopeStart, scopeEnd)
+    const own = (this.isLog ? LOG_FIELDS : SPAN_FIELDS)[name]
+    if (own !== undefined) return this.#read(own, recordStart, recordEnd)
+    if (this.isLog) return null
+    if (name === 'duration') return durationOf(this.field('start_time_unix_nano'), this.field('end_time_unix_nano'))
+    const status = STATUS_FIELDS[name]
+    if (status === undefined) return null
+    const at = lastField(this.#bytes, recordStart, recordEnd, SPAN_STATUS, BYTES)
+    if (at < 0) return status[2] === 'number' ? 0 : null
+    const end = contentEnd(this.#bytes, at, recordEnd)
+    return this.#read(status, cursor, end)
+  }
+
+  #read([field, , of]: FieldPlace, start: number, end: number): Value {
+    const bytes = this.#bytes
+    switch (of) {
+      case 'number':
+        return readNumber(bytes, start, end, field) ?? 0
+      case 'text':
+        return readText(bytes, start, end, field)
+      case 'time': {
+        const at = lastField(bytes, start, end, field, FIXED64)
+        return at < 0 ? null : whole(readFixed64(bytes, at))
+      }
+      case 'id': {
+        const at = lastField(bytes, start, end, field, BYTES)
+        if (at < 0) return null
+        const idEnd = contentEnd(bytes, at, end)
+        return idEnd === cursor ? null : Buffer.from(bytes.subarray(cursor, idEnd)).toString('hex')
+      }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+/** Values of attributes and fields, and the conditions on them. */
+import { numberOf } from './expression.ts'
+import type { Comparison, ValueCondition } from './expression.ts'
+import { fold } from './words.ts'
+
+/** An AnyValue of OTLP; whole numbers beyond the exact doubles as bigint. Bytes stand as what they are: nothing matches them but `exists`. */
+export type Value = string | number | bigint | boolean | Uint8Array | readonly Value[] | KeyValues | null
+
+/** Keys in order; a key may come again. */
+export class KeyValues {
+  readonly entries: readonly (readonly [key: string, value: Value])[]
+
+  constructor(entries: readonly (readonly [key: string, value: Value])[]) {
+    this.entries = entries
+  }
+}
+
+export type ValueTest = (value: Value) => boolean
+
+export function valueTest(condition: ValueCondition): ValueTest {
+  const test = scalarTest(condition)
+  if (condition.kind === 'exists') return test // an empty list is there, too
+  return function passes(value: Value): boolean {
+    return Array.isArray(value) ? value.some(passes) : test(value)
+  }
+}
+
+function scalarTest(condition: ValueCondition): ValueTest {
+  switch (condition.kind) {
+    case 'exists':
+      return () => true
+    case 'equals':
+      return equals(condition.text, condition.number)
+    case 'begins': {
+      const { text } = condition
+      return (value) => typeof value === 'string' && fold(value.slice(0, text.length)) === text
+    }
+    case 'compare': {
+      const { by, number } = condition
+      return (value) => {
+        const given = typeof value === 'string' ? numberOf(value) : value
+        return (typeof given === 'number' || typeof given === 'bigint') && compares(given, by, number)
+      }
+    }
+  }
+}
+
+function equals(text: string, number: number | bigint | null): ValueTest {
+  return (value) => {
+    switch (typeof value) {
+      case 'string':
+        return value.length === text.length && fold(value) === text // no character folds into fewer or more
+      case 'number':
+      case 'bigint':
+        return number !== null && compares(value, '<=', number) && compares(value, '>=', number)
+      case 'boolean':
+        return text === String(value)
+      default:
+        return false
+    }
+  }
+}
+
+function compares(value: number | bigint, by: Comparison, number: number | bigint): boolean {
+  switch (by) {
+    case '<':
+      return value < number
+    case '<=':
+      return value <= number
+    case '>':
+      return value > number
+    case '>=':
+      return value >= number
+  }
+}
+
+/** Tests what stands under a dotted path: a key may itself have dots, so that every way to cut the path is tried. */
+export function testUnder(value: Value, path: string, test: ValueTest): boolean {
+  if (path === '') return test(value)
+  if (!(value instanceof KeyValues)) return false
+  return value.entries.some(([key, inner]) => {
+    const rest = restOfPath(path, key)
+    return rest !== null && testUnder(inner, rest, test)
+  })
+}
+
+/** What is left of a dotted path behind this key; null when it does not begin with it. */
+function restOfPath(path: string, key: string): string | null {
+  if (path === key) return ''
+  return path.length > key.length && path[key.length] === '.' && path.startsWith(key)
+    ? path.slice(key.length + 1)
+    : null
+}
