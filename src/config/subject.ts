@@ -3,7 +3,7 @@
  *
  * S1  a name is written as RFC 4514 says, `CN=ci,O=acme`, the narrowest part first. Many tools write it the other way round, so both orders
  *     are the same name
- * S2  names are compared part by part, after escapes were taken away: types without regard to case, values exactly
+ * S2  names are compared part by part, after escapes were taken away: types without regard to case, values exactly. Spaces around both are none of them; other white space is
  *
  * @see RFC 4514, and X509Certificate of Node: a line for each part, the widest first, escaped as RFC 2253 says
  */
@@ -38,9 +38,9 @@ function subjectOf(parts: readonly string[]): Subject | null {
 }
 
 function attributeOf(text: string): Attribute | null {
-  const [, type, rest] = /^\s*([A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)+)\s*=\s*(.*)$/s.exec(text) ?? []
+  const [, type, rest] = /^ *([A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)+) *= *(.*)$/s.exec(text) ?? []
   if (type === undefined || rest === undefined) return null
-  const value = unescaped(rest.replace(/(?<!\\)\s+$/, ''))
+  const value = unescaped(rest.replace(/(?<!\\) +$/, ''))
   return value === null || value === '' ? null : [type.toUpperCase(), value]
 }
 

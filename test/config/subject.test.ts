@@ -29,6 +29,11 @@ describe('a subject', () => {
     }
   })
 
+  it('may begin and end with white space that is no space', () => {
+    for (const value of ['\u00a0', '\u2003x', 'x\u3000'])
+      assert(isSame(`CN=${value}`, [['CN', value]]), JSON.stringify(value))
+  })
+
   it('is another one when a part is missing, added, changed, or stands elsewhere', () => {
     for (const written of [
       'CN=ci',
