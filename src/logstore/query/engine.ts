@@ -79,7 +79,7 @@ export class QueryEngine {
     this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
     const sources = sourcesOf(snapshot, catalog, plan)
     this.#parts.bundles.expectIndexes(sources)
-    const matcher = plan.search === null ? null : new SearchMatcher(plan.search)
+    const matcher = plan.search === null ? null : new SearchMatcher(plan.search, () => deadline.check())
     const page = new PageSelection(limit + 1, plan.descending) // one more than shown says whether there is a next page
 
     let matched = 0

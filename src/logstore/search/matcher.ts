@@ -19,20 +19,35 @@ import { isAscii } from './words.ts'
 
 type Condition = (view: RecordView) => boolean
 
+/** Bytes that conditions look at between two calls of `check`: the slowest of them take a third of a second for as many as a record may have. */
+const BYTES_PER_CHECK = 1024 * 1024
+
+const NOWHERE = -1
+const NOT_ASKED = -2
+
 export class SearchMatcher {
   readonly #condition: Condition
   readonly #required: readonly RequiredText[] | null
   readonly #finders: readonly ByteFinder[]
+  /** Where each of them found its text last in the batch, NOWHERE or NOT_ASKED. */
+  readonly #hits: Int32Array
   readonly #inRecord: boolean
   readonly #protobuf = new ProtobufView()
   readonly #json = new JsonView()
+  readonly #check: () => void
   #group = 0
+  /** What a condition on the record at hand may look at. */
+  #recordBytes = 0
+  #unchecked = 0
 
-  constructor(search: Search) {
-    this.#condition = compile(search)
+  /** @param check called every now and then; what it throws ends the run */
+  constructor(search: Search, check: () => void) {
+    this.#check = check
+    this.#condition = this.#compile(search)
     this.#required = requiredOf(search)
     this.#finders = (this.#required ?? []).map(({ text }) => new ByteFinder(text))
     this.#inRecord = this.#required?.every(({ inRecord }) => inRecord) ?? false
+    this.#hits = new Int32Array(this.#finders.length)
   }
 
   /**
@@ -44,6 +59,7 @@ export class SearchMatcher {
   run(batch: StoredBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
     const { body } = batch
     const isFiltered = this.#required !== null && !hasEscapes(batch)
+    this.#hits.fill(NOT_ASKED)
     let hit = isFiltered ? this.#firstHit(body, 0, body.byteLength) : 0
     if (hit < 0) return
     const narrows = isFiltered && this.#inRecord
@@ -56,9 +72,11 @@ export class SearchMatcher {
         if (hit < 0) return
         if (hit >= place.recordEnd) continue
       }
+      this.#recordBytes = place.recordEnd - place.recordStart
       if (place.group !== lastGroup) {
         this.#group++
         lastGroup = place.group
+        this.#recordBytes += place.resourceEnd - place.resourceStart + place.scopeEnd - place.scopeStart
       }
       const view = isJson ? this.#json : this.#protobuf
       view.seek(batch, place, this.#group)
@@ -66,14 +84,52 @@ export class SearchMatcher {
     }
   }
 
-  /** Where any of the required texts begins first. */
+  /** Where any of the required texts begins first; each is looked for once behind where it was found. */
   #firstHit(bytes: Buffer, from: number, end: number): number {
+    const hits = this.#hits
     let first = -1
-    for (const finder of this.#finders) {
-      const at = finder.next(bytes, from, first < 0 ? end : first)
-      if (at >= 0) first = at
+    for (let number = 0; number < hits.length; number++) {
+      let hit = hits[number]!
+      if (hit !== NOWHERE && hit < from) {
+        hit = this.#finders[number]!.next(bytes, from, end)
+        hits[number] = hit
+      }
+      if (hit !== NOWHERE && (first === -1 || hit < first)) first = hit
     }
     return first
+  }
+
+  /** A condition on one thing counts what it may have to look at. */
+  #counted(condition: Condition): Condition {
+    return (view) => {
+      this.#unchecked += this.#recordBytes
+      if (this.#unchecked >= BYTES_PER_CHECK) {
+        this.#unchecked = 0
+        this.#check()
+      }
+      return condition(view)
+    }
+  }
+
+  #compile(search: Search): Condition {
+    switch (search.kind) {
+      case 'all':
+        return () => true
+      case 'and': {
+        const all = search.of.map((one) => this.#compile(one))
+        return (view) => all.every((one) => one(view))
+      }
+      case 'or': {
+        const any = search.of.map((one) => this.#compile(one))
+        return (view) => any.some((one) => one(view))
+      }
+      case 'not': {
+        const one = this.#compile(search.of)
+        return (view) => !one(view)
+      }
+      default:
+        return this.#counted(compile(search))
+    }
   }
 }
 
@@ -138,22 +194,8 @@ const TEXT_FIELDS: ReadonlySet<FieldName> = new Set<FieldName>([
   'status.message',
 ])
 
-function compile(search: Search): Condition {
+function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' | 'not' }>): Condition {
   switch (search.kind) {
-    case 'all':
-      return () => true
-    case 'and': {
-      const all = search.of.map(compile)
-      return (view) => all.every((one) => one(view))
-    }
-    case 'or': {
-      const any = search.of.map(compile)
-      return (view) => any.some((one) => one(view))
-    }
-    case 'not': {
-      const one = compile(search.of)
-      return (view) => !one(view)
-    }
     case 'text': {
       const test = new TextTest(search)
       return (view) => view.hasText(test)

@@ -45,7 +45,7 @@ function storedBatch(groups: readonly Group[], isLog: boolean, format: number): 
 function matching(batch: StoredBatch, search: Search): number[] {
   const numbers = Uint16Array.from({ length: batch.recordCount }, (_, i) => i)
   const found: number[] = []
-  new SearchMatcher(search).run(batch, numbers, numbers.length, (at) => found.push(at))
+  new SearchMatcher(search, () => {}).run(batch, numbers, numbers.length, (at) => found.push(at))
   return found
 }
 
@@ -285,5 +285,16 @@ describe('a search finds in a stored batch what a plain look at its records find
       assert(finds(text), text)
     }
     for (const text of ['attributes.name:r', 'resource.attributes.name:own', 'name:own']) assert(!finds(text), text)
+  })
+
+  it('lets the deadline end it inside a batch, whatever the conditions', () => {
+    const records = Array.from({ length: 64 }, (): LogRecord => ({ body: { stringValue: 'größe '.repeat(3000) } }))
+    const batch = storedBatch([{ records }], true, FORMAT_PROTOBUF)
+    const numbers = Uint16Array.from(records, (_, i) => i)
+    let checks = 0
+    const matcher = new SearchMatcher(parseSearch('ошибка OR отказ OR -größe'), () => {
+      if (++checks === 2) throw new Error('over')
+    })
+    assert.throws(() => matcher.run(batch, numbers, numbers.length, () => {}), /over/)
   })
 })
