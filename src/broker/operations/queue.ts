@@ -5,9 +5,8 @@
  * Q1  a delivery has one resolution: it is judged on the state after everything appended before it
  */
 import { refused, replied } from '../../engine/decision.ts'
-import type { Decision } from '../../engine/decision.ts'
+import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
-import type { Resolution } from '../frames.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { Acked, AckedPairs, Caller, DeliveryPath } from '../operations.ts'
 import { BrokerError, refuse } from '../refusals.ts'
@@ -63,12 +62,12 @@ export class Queue {
 
   ack(caller: Caller, path: DeliveryPath): Decision<AckReply, Change> {
     const core = this.#core
-    const { group, offset, attempt, leasedAtMs } = this.#active(caller, path)
+    const active = this.#active(caller, path)
+    const { group, offset, attempt } = active
     const atMs = core.time.nowMs()
-    const resolution = { group, verb: 'ack', offset, attempt, atMs, valueMs: 0 } as const
     return {
       kind: 'change',
-      frame: this.#endings.resolution([resolution], () => core.counters.acked(atMs - leasedAtMs)),
+      frame: this.#acknowledgement([active], atMs),
       reply: () => ({
         ...identityOf(path, group),
         offset,
@@ -117,21 +116,7 @@ export class Queue {
       acknowledgement: core.acknowledgement,
     }
     if (good.length === 0) return replied(reply)
-    const acks = good.map(({ group, offset, attempt }) => ({
-      group,
-      verb: 'ack' as const,
-      offset,
-      attempt,
-      atMs,
-      valueMs: 0,
-    }))
-    return {
-      kind: 'change',
-      frame: this.#endings.resolution(acks, () => {
-        for (const { leasedAtMs } of good) core.counters.acked(atMs - leasedAtMs)
-      }),
-      reply: () => reply,
-    }
+    return { kind: 'change', frame: this.#acknowledgement(good, atMs), reply: () => reply }
   }
 
   /** As `batchAck`, for deliveries of any claims, named by bytes. */
@@ -140,25 +125,40 @@ export class Queue {
     const named = core.stream(caller, stream, 'missing_stream')
     const atMs = core.time.nowMs()
     const results: (Acked | BrokerError)[] = []
-    const acks: (Resolution & { readonly group: Group })[] = []
+    const good: Active[] = []
     const seen = new Set<string>()
     for (const { subscription, delivery } of core.tokens.openPairs(ids)) {
       try {
         const key = delivery ? `${delivery.groupNumber}/${delivery.offset}` : ''
         if (seen.has(key) && delivery) throw refuse('lease_not_active', 'the delivery is named twice')
         seen.add(key)
-        const { group, offset, attempt } = this.#leased(named, subscription, delivery)
-        acks.push({ group, verb: 'ack', offset, attempt, atMs, valueMs: 0 })
-        results.push({ group: group.name, offset, attempt })
+        const active = this.#leased(named, subscription, delivery)
+        good.push(active)
+        results.push({ group: active.group.name, offset: active.offset, attempt: active.attempt })
       } catch (error) {
         if (!(error instanceof BrokerError)) throw error
         results.push(error)
       }
     }
     const reply: AckedPairs = { acknowledgedAtMs: atMs, acknowledgement: core.acknowledgement, results }
-    if (acks.length === 0) return replied(reply)
-    const frame = this.#endings.resolution(acks, () => core.counters.acked(acks.length))
-    return { kind: 'change', frame, reply: () => reply }
+    if (good.length === 0) return replied(reply)
+    return { kind: 'change', frame: this.#acknowledgement(good, atMs), reply: () => reply }
+  }
+
+  /** All in one frame; each is counted when it is stored. */
+  #acknowledgement(deliveries: readonly Active[], atMs: number): NewFrame<Change> {
+    const { counters } = this.#core
+    const acks = deliveries.map(({ group, offset, attempt }) => ({
+      group,
+      verb: 'ack' as const,
+      offset,
+      attempt,
+      atMs,
+      valueMs: 0,
+    }))
+    return this.#endings.resolution(acks, () => {
+      for (const { leasedAtMs } of deliveries) counters.acked(atMs - leasedAtMs)
+    })
   }
 
   nack(caller: Caller, path: DeliveryPath, body: NackBody): Decision<NackReply, Change> {

@@ -255,6 +255,7 @@ describe('acknowledgements of many deliveries', () => {
       ['delivery_not_found', 'lease_not_active'],
     )
     assert.equal(await activeLeases(world), 1)
+    assert.equal(world.core.counters.acks, 4)
   })
 })
 
