@@ -18,10 +18,9 @@ import { createLogger, loggerOf } from './observability/logger.ts'
 const CLOSE_MS = 8000
 
 /** Returns never: it ends the process, or throws what kept it from starting. */
-export async function run(load: () => Config): Promise<void> {
+export async function run(config: Config): Promise<void> {
   process.stdout.on('error', () => {}) // whoever waited for the ready lines may be gone
   try {
-    const config = load()
     const logger = createLogger(config.logLevel)
     demandSerializers()
     const acceptGate = new AcceptGate({ clock: systemClock, logger })

@@ -23,6 +23,7 @@ const SHARED = [
   'src/errors.ts',
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
+  'src/tls-files.ts', // types only: settings name what listeners take
   'src/validation.ts',
   'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it
 ]

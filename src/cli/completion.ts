@@ -6,7 +6,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
 /** What may stand behind each beginning of a command line, by its words without options: `cli stream`. */
-export type Words = ReadonlyMap<string, readonly string[]>
+type Words = ReadonlyMap<string, readonly string[]>
 
 const NODE_FLAGS = [
   '--help',

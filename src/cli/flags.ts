@@ -1,5 +1,5 @@
 /** A command line as data. Unlike `parseArgs` of node:util, which stops at the first mistake, it tells every one. */
-import type { SettingProblems } from '../config/settings.ts'
+import type { Environment, SettingProblems } from '../config/settings.ts'
 
 /** Names are as on the command line: `--data-dir`. */
 export interface FlagKinds {
@@ -48,4 +48,17 @@ export function parseCommandLine(
     }
   }
   return { flags, operands }
+}
+
+/** Settings that were given by their flags, by the names of their variables; a repeated flag is a list with commas. */
+export function settingsGiven(
+  { flags }: CommandLine,
+  named: readonly { readonly variable: string; readonly flag: string | null }[],
+): Environment {
+  return Object.fromEntries(
+    named.flatMap(({ variable, flag }) => {
+      const values = flag === null ? undefined : flags.get(flag)
+      return values ? [[variable, values.join(',')]] : []
+    }),
+  )
 }

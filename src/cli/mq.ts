@@ -15,7 +15,7 @@ try {
     process.exitCode = await runCli(args, process.env, release.version)
   } else if (answer.kind === 'start') {
     const { run } = await import('../run.ts') // only now: what only says something should say it soon
-    await run(() => answer.config)
+    await run(answer.config)
   } else {
     process.stdout.write(`${answer.text}\n`)
     process.exitCode = answer.exitCode

@@ -10,7 +10,7 @@ import type { Config } from '../config/config.ts'
 import { processSettings } from '../config/process.ts'
 import { SettingProblems, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
-import { parseCommandLine } from './flags.ts'
+import { parseCommandLine, settingsGiven } from './flags.ts'
 import type { CommandLine } from './flags.ts'
 import { nodeHelp } from './node-help.ts'
 import { shownRelease } from './release-text.ts'
@@ -49,7 +49,7 @@ export function nodeCommand(args: readonly string[], env: Environment, release: 
   const line = parseCommandLine(args, KINDS, problems, 'mq')
   const json = wantsJson(line, problems)
   for (const operand of line.operands) problems.add('mq', `has no command ${operand}: see mq --help`)
-  const given = settingsOf(line)
+  const given: BrokerFlags = settingsGiven(line, NAMED)
   const file = readConfigFile(env, problems)
   const load = (): Config => loadNodeConfig(belowEnvironment(file, env), given, problems)
 
@@ -79,14 +79,4 @@ function wantsJson({ flags }: CommandLine, problems: SettingProblems): boolean {
     problems.add('--output', 'goes with --version or --validate-config')
   }
   return output === 'json'
-}
-
-/** Of a flag that was repeated, what its variable would be. */
-function settingsOf({ flags }: CommandLine): BrokerFlags {
-  return Object.fromEntries(
-    settings.flatMap(([name, { flag }]) => {
-      const values = flags.get(flag)
-      return values ? [[name, values.join(',')]] : []
-    }),
-  )
 }

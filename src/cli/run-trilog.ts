@@ -10,7 +10,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     const answer = trilogCommand(args, process.env, { version: release.version, node: process.versions.node })
     if (answer.kind === 'start') {
       const { run } = await import('../run.ts') // only now: what only says something should say it soon
-      await run(() => answer.config)
+      await run(answer.config)
     } else if (answer.kind === 'check') {
       const { placeProblems } = await import('./place-problems.ts')
       say(answer.answer(placeProblems(answer.config)))

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import { SettingProblems, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
 import { SHELLS, completionScript } from './completion.ts'
-import { parseCommandLine } from './flags.ts'
+import { parseCommandLine, settingsGiven } from './flags.ts'
 import type { CommandLine } from './flags.ts'
 import { shownRelease } from './release-text.ts'
 import type { Release } from './release-text.ts'
@@ -31,14 +31,14 @@ const COMMANDS = ['start', 'check', 'config', 'completion'] as const
 type Command = (typeof COMMANDS)[number]
 
 const OUTPUTS = ['text', 'json']
-const variables = Object.keys(allSettings)
-const SETTING_FLAGS = variables.map(flagOf)
+const NAMED = Object.entries(allSettings).map(([variable, setting]) => ({ variable, flag: flagOf(variable), setting }))
+const SETTING_FLAGS = NAMED.map(({ flag }) => flag)
 const isRepeatable = (variable: string): boolean =>
   variable in brokerSettings && brokerSettings[variable as keyof typeof brokerSettings].repeatable
 const KINDS = {
   switches: ['--help', '--version'],
   withValue: [...SETTING_FLAGS, '--services', '--output'],
-  repeatable: variables.filter(isRepeatable).map(flagOf),
+  repeatable: Object.keys(allSettings).filter(isRepeatable).map(flagOf),
 }
 
 /**
@@ -93,7 +93,7 @@ interface Asked {
 
 function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, asked: Asked): TrilogAnswer {
   const { env, json, problems } = asked
-  const flags = settingsOf(line)
+  const flags = settingsGiven(line, NAMED)
   const told = { ...env, ...flags }
   const sources: Sources = { flags, env, file: readConfigFile(told, problems) }
   const settings = belowEnvironment(sources.file, told)
@@ -105,12 +105,7 @@ function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, 
   )
   if (command === 'config') {
     const found = problemsOf(load)
-    const named = Object.entries(allSettings).map(([variable, setting]) => ({
-      variable,
-      flag: flagOf(variable),
-      setting,
-    }))
-    const report = reportSettings(named, sources)
+    const report = reportSettings(NAMED, sources)
     const text = json
       ? JSON.stringify({ valid: found.length === 0, settings: report, problems: found, warnings })
       : [...shownSettings(report), ...shownMistakes(found, warnings)].join('\n')
@@ -128,15 +123,6 @@ function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, 
 }
 
 const exitCodeOf = (problems: readonly string[]): number => (problems.length === 0 ? 0 : EXIT_BAD_CONFIGURATION)
-
-/** Of a flag that was repeated, what its variable would be. */
-const settingsOf = ({ flags }: CommandLine): Environment =>
-  Object.fromEntries(
-    variables.flatMap((variable) => {
-      const values = flags.get(flagOf(variable))
-      return values ? [[variable, values.join(',')]] : []
-    }),
-  )
 
 function completion(operands: readonly string[], problems: SettingProblems): TrilogAnswer {
   const shell = SHELLS.find((each) => each === operands[0])

@@ -43,7 +43,8 @@ import {
 } from './settings.ts'
 import type { BindAddress, Environment, Setting, SettingsOf } from './settings.ts'
 import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
-import type { TlsConfig, TlsNames } from './tls.ts'
+import type { TlsNames } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
 
 interface BrokerSetting<T> extends Setting<T> {
   /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
@@ -229,7 +230,7 @@ export type BrokerAuth =
 export interface BrokerConfig {
   readonly http: BindAddress
   /** Null: the listener speaks plain HTTP. */
-  readonly tls: TlsConfig | null
+  readonly tls: TlsFiles | null
   /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string

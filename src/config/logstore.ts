@@ -33,7 +33,7 @@ import {
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
 import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
-import type { TlsConfig } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
 
 const COUNT_MAX = 1_000_000_000
 const BYTES_MAX = 2 ** 49
@@ -160,7 +160,7 @@ export interface LogStoreConfig {
   readonly http: BindAddress
   readonly grpc: BindAddress | null
   /** Of both listeners. Null: they speak plain HTTP. */
-  readonly tls: TlsConfig | null
+  readonly tls: TlsFiles | null
   /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string

@@ -28,7 +28,7 @@ import {
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
 import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
-import type { TlsConfig } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
 
 /** Beyond the profile. */
 const EXTENSIONS = ['list-v1', 'ignore-acl-headers'] as const
@@ -98,7 +98,7 @@ export const objectStoreSettings = {
 export interface ObjectStoreConfig {
   readonly http: BindAddress
   /** Null: the listener speaks plain HTTP. */
-  readonly tls: TlsConfig | null
+  readonly tls: TlsFiles | null
   /** That `Host` may name where requests need no credentials, besides loopback, the bind address and the base domain. */
   readonly allowedHosts: readonly string[]
   /** Whose forwarded headers are believed. */

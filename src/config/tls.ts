@@ -7,30 +7,15 @@
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { StoreError } from '../errors.ts'
+import type { TlsFiles, TlsMaterial } from '../tls-files.ts'
 import { readSettingFile } from './setting-file.ts'
 import { optional, path } from './settings.ts'
 import type { Setting, SettingProblems } from './settings.ts'
 
-export interface TlsConfig {
-  readonly certFile: string
-  readonly keyFile: string
-  /** Whoever asks shows a certificate of it. Null: nobody is asked for one. */
-  readonly clientCaFile: string | null
-}
+/** Part of `TlsFiles` → the setting it comes from. */
+export type TlsNames = Readonly<Record<keyof TlsFiles, string>>
 
-/** What the files say, in PEM. */
-export interface TlsMaterial {
-  readonly cert: string
-  readonly key: string
-  readonly clientCa: string | null
-  /** Of the certificate: when it ends. */
-  readonly validTo: string
-}
-
-/** Part of `TlsConfig` → the setting it comes from. */
-export type TlsNames = Readonly<Record<keyof TlsConfig, string>>
-
-type TlsValues = Readonly<Record<keyof TlsConfig, string | null>>
+type TlsValues = Readonly<Record<keyof TlsFiles, string | null>>
 
 export const tlsCertSetting: Setting<string | null> = optional(
   path({
@@ -56,7 +41,7 @@ export function tlsOf(
   names: TlsNames,
   problems: SettingProblems,
   shown: TlsNames = names,
-): TlsConfig | null {
+): TlsFiles | null {
   const { certFile, keyFile, clientCaFile } = values
   if (certFile === null && keyFile === null) {
     if (clientCaFile !== null)
@@ -78,9 +63,9 @@ export function tlsOf(
 
 /** Goes on after the setting's name: 'names a file …'. */
 class BadTlsFile extends StoreError {
-  readonly part: keyof TlsConfig
+  readonly part: keyof TlsFiles
 
-  constructor(part: keyof TlsConfig, message: string) {
+  constructor(part: keyof TlsFiles, message: string) {
     super('invalid', 'bad_tls_file', message)
     this.part = part
   }
@@ -90,7 +75,7 @@ class BadTlsFile extends StoreError {
  * @param names what the operator knows the settings by
  * @throws StoreError that names the setting
  */
-export function readTls(tls: TlsConfig, names: TlsNames): TlsMaterial {
+export function readTls(tls: TlsFiles, names: TlsNames): TlsMaterial {
   try {
     return materialOf(tls)
   } catch (error) {
@@ -100,7 +85,7 @@ export function readTls(tls: TlsConfig, names: TlsNames): TlsMaterial {
 }
 
 /** T1. @throws BadTlsFile */
-function materialOf({ certFile, keyFile, clientCaFile }: TlsConfig): TlsMaterial {
+function materialOf({ certFile, keyFile, clientCaFile }: TlsFiles): TlsMaterial {
   const cert = read('certFile', certFile)
   const key = read('keyFile', keyFile)
   const clientCa = clientCaFile === null ? null : read('clientCaFile', clientCaFile)
@@ -121,7 +106,7 @@ export function readAuthorities(file: string): string {
   return pem
 }
 
-function read(part: keyof TlsConfig, file: string): string {
+function read(part: keyof TlsFiles, file: string): string {
   try {
     return readSettingFile(file)
   } catch (error) {
@@ -133,7 +118,7 @@ function read(part: keyof TlsConfig, file: string): string {
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 /** @returns the first */
-function certificatesIn(part: keyof TlsConfig, pem: string): X509Certificate {
+function certificatesIn(part: keyof TlsFiles, pem: string): X509Certificate {
   try {
     const [first] = (pem.match(BLOCK) ?? []).map((each) => new X509Certificate(each))
     if (first !== undefined) return first

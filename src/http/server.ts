@@ -37,7 +37,8 @@ import { serveWebSockets } from './web-socket.ts'
 import type { Accepted, OpenSocket, SocketHost, WebSocketEndpoint } from './web-socket.ts'
 import type { UwsApp, UwsHandler, UwsRequest, UwsResponse } from './uws.ts'
 import { UwsListener, createApp } from './uws-listener.ts'
-import type { HttpTls, TlsListener } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
+import type { TlsListener } from './tls.ts'
 
 export interface HttpBind {
   readonly host: string
@@ -46,7 +47,7 @@ export interface HttpBind {
   /** The setting it came from, for the error message. */
   readonly setting: string
   /** Absent or null: plain HTTP. */
-  readonly tls?: HttpTls | null
+  readonly tls?: TlsFiles | null
 }
 
 export interface HttpClock {
@@ -147,7 +148,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
 
   readonly #uws = loadUws()
   readonly #bind: HttpBind
-  readonly #tls: HttpTls | null
+  readonly #tls: TlsFiles | null
   readonly #service: HttpService
   readonly #paths: readonly CompiledPath[]
   /** The last one listens; those before it have connections still. */

@@ -1,20 +1,6 @@
-/** TLS of listeners, as far as the HTTP front and the services see it. */
+/** Listeners that take certificates anew while they serve. */
 import { StoreError } from '../errors.ts'
-
-/** Files in PEM, which the library reads itself. */
-export interface HttpTls {
-  readonly certFile: string
-  readonly keyFile: string
-  readonly clientCaFile: string | null
-}
-
-/** What the files said when they were read. */
-export interface TlsMaterial {
-  readonly cert: string
-  readonly key: string
-  readonly clientCa: string | null
-  readonly validTo: string
-}
+import type { TlsMaterial } from '../tls-files.ts'
 
 export interface TlsListener {
   /** Connections that there are go on as they are. @throws when it cannot work: it goes on with what it had */

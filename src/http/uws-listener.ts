@@ -8,13 +8,13 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 import { isListening, localPort, replaceDescriptor } from '../libc.ts'
-import type { HttpTls } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
 import type { Uws, UwsApp, UwsListenSocket } from './uws.ts'
 
 const OPEN_FILES = '/proc/self/fd'
 
 /** @throws StoreError when the files cannot be used */
-export function createApp(uws: Uws, tls: HttpTls | null): UwsApp {
+export function createApp(uws: Uws, tls: TlsFiles | null): UwsApp {
   if (tls === null) return uws.App()
   try {
     return uws.SSLApp({

@@ -5,8 +5,8 @@ import { describe, it } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import type { BrokerConfig } from '../../src/config/broker.ts'
 import { processSettings } from '../../src/config/process.ts'
-import { BadConfiguration } from '../../src/config/settings.ts'
 import { nodeCommand } from '../../src/cli/node-command.ts'
+import { problemsOf } from '../../src/cli/settings-report.ts'
 import type { SettingsReport } from '../../src/cli/settings-report.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -28,15 +28,8 @@ function started(args: readonly string[], env: Environment = {}): BrokerConfig {
   return answer.config.services.broker
 }
 
-function mistakesOf(args: readonly string[], env: Environment = {}): readonly string[] {
-  try {
-    answerTo(args, env)
-  } catch (error) {
-    assert(error instanceof BadConfiguration)
-    return error.problems
-  }
-  return []
-}
+const mistakesOf = (args: readonly string[], env: Environment = {}): readonly string[] =>
+  problemsOf(() => answerTo(args, env))
 
 const reportOf = (args: readonly string[], env: Environment = {}): { report: SettingsReport; exitCode: number } => {
   const { text, exitCode } = said(['--validate-config', '--output', 'json', ...args], env)

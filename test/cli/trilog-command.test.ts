@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { placeProblems } from '../../src/cli/place-problems.ts'
+import { problemsOf } from '../../src/cli/settings-report.ts'
 import { trilogCommand } from '../../src/cli/trilog-command.ts'
 import type { Said } from '../../src/cli/trilog-command.ts'
 import { allSettings } from '../../src/config/all-settings.ts'
 import type { Config } from '../../src/config/config.ts'
-import { BadConfiguration } from '../../src/config/settings.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -28,15 +28,8 @@ function said(args: readonly string[], env: Environment = {}): Said {
   return answer.kind === 'check' ? answer.answer(placeProblems(answer.config)) : answer
 }
 
-function mistakesOf(args: readonly string[], env: Environment = {}): readonly string[] {
-  try {
-    answerTo(args, env)
-  } catch (error) {
-    assert(error instanceof BadConfiguration)
-    return error.problems
-  }
-  return []
-}
+const mistakesOf = (args: readonly string[], env: Environment = {}): readonly string[] =>
+  problemsOf(() => answerTo(args, env))
 
 /** A file of settings. */
 function fileOf(text: string): string {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { problemsOf } from '../../src/cli/settings-report.ts'
 import { allSettings, flagOf } from '../../src/config/all-settings.ts'
 import { belowEnvironment, parseConfigFile, readConfigFile } from '../../src/config/config-file.ts'
-import { BadConfiguration, SettingProblems } from '../../src/config/settings.ts'
+import { SettingProblems } from '../../src/config/settings.ts'
 import type { Environment } from '../../src/config/settings.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
@@ -15,15 +16,7 @@ function parsed(text: string): { readonly set: Environment; readonly problems: r
   return { set, problems: toldBy(problems) }
 }
 
-function toldBy(problems: SettingProblems): readonly string[] {
-  try {
-    problems.throwIfAny()
-    return []
-  } catch (error) {
-    assert(error instanceof BadConfiguration)
-    return error.problems
-  }
-}
+const toldBy = (problems: SettingProblems): readonly string[] => problemsOf(() => problems.throwIfAny())
 
 describe('a file of settings', () => {
   it('has a setting on a line, comments and empty lines', () => {

@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { Client, credentials } from '@grpc/grpc-js'
 import { parseTenantPolicy } from '../../src/logstore/tenants/tenant-policy-file.ts'
+import { freePort } from '../../scripts/compare/server.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import type { PolicyTenant } from '../support/logstore.ts'
@@ -31,16 +29,6 @@ function findCollector(): string | null {
   const paths = (process.env['PATH'] ?? '').split(':')
   const names = ['otelcol-contrib', 'otelcol']
   return paths.flatMap((path) => names.map((name) => `${path}/${name}`)).find((file) => existsSync(file)) ?? null
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo // it listens on a port
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Sends one batch to the Collector, as an SDK does. */

@@ -9,7 +9,7 @@ import type { OwnIds } from '../../src/http/request-ids.ts'
 import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes.ts'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
-import type { HttpTls } from '../../src/http/tls.ts'
+import type { TlsFiles } from '../../src/tls-files.ts'
 import { LIMIT_MS } from './waiting.ts'
 import { turn } from './turn.ts'
 
@@ -62,7 +62,7 @@ type Table = Record<`${Method} ${string}`, Begin | Endpoint>
 export interface ServeOptions {
   readonly host?: string
   readonly port?: number
-  readonly tls?: HttpTls
+  readonly tls?: TlsFiles
   /** Of `withoutCertificate`. */
   readonly asksForCertificate?: boolean
   readonly heldBodyBytesMax?: number

@@ -4,6 +4,7 @@
  * M1  frames of a message are taken one after the other. What is not whole by its lengths is told apart before anything of that frame is done
  * M2  the records of one frame that are good are stored together, as far as they stand side by side; a bad one is refused by itself
  */
+import type { Answer } from '../../engine/decision.ts'
 import type { Permission } from '../grants.ts'
 import { BATCH_RECORDS_MAX, CLAIM_MESSAGES_MAX } from '../limits.ts'
 import { isStreamName } from '../names.ts'
@@ -118,28 +119,30 @@ export class BinaryMessages {
 
   /** M2 */
   #store(id: number, stream: string, records: Parameters<StreamingOperations['publishRecords']>[3]): void {
-    const { operations, begin, finish, caller, refused } = this.#parts
+    const { operations, begin, caller, refused } = this.#parts
     const { count } = records
     try {
       begin()
     } catch (error) {
       return refused(id, error, count)
     }
-    operations.publishRecords(
-      {
-        answered: (published) => {
-          this.#published(id, count, published)
-          finish()
-        },
-        refused: (error) => {
-          refused(id, error, count)
-          finish()
-        },
+    const answer = this.#answerOf<PublishedRecords>(id, count, (published) => this.#published(id, count, published))
+    operations.publishRecords(answer, caller(), stream, records)
+  }
+
+  /** Of an operation that has begun. */
+  #answerOf<Reply>(id: number, count: number, give: (reply: Reply) => void): Answer<Reply> {
+    const { refused, finish } = this.#parts
+    return {
+      answered(reply) {
+        give(reply)
+        finish()
       },
-      caller(),
-      stream,
-      records,
-    )
+      refused(error) {
+        refused(id, error, count)
+        finish()
+      },
+    }
   }
 
   #published(id: number, count: number, published: PublishedRecords): void {
@@ -155,7 +158,7 @@ export class BinaryMessages {
 
   #ack(bytes: Buffer, frames: FrameReader): void {
     const { id, count, bodyAt, end } = frames
-    const { operations, refused, begin, finish, caller } = this.#parts
+    const { operations, refused, begin, caller } = this.#parts
     try {
       const stream = this.#streamOf(frames, 'stream.consume')
       if (count > CLAIM_MESSAGES_MAX) {
@@ -163,21 +166,8 @@ export class BinaryMessages {
       }
       begin()
       const ids = Buffer.from(bytes.subarray(bodyAt, end)) // it decides again, and settles later
-      operations.ackPairs(
-        {
-          answered: (acked) => {
-            this.#acked(id, ids, acked)
-            finish()
-          },
-          refused: (error) => {
-            refused(id, error, count)
-            finish()
-          },
-        },
-        caller(),
-        stream,
-        ids,
-      )
+      const answer = this.#answerOf<AckedPairs>(id, count, (acked) => this.#acked(id, ids, acked))
+      operations.ackPairs(answer, caller(), stream, ids)
     } catch (error) {
       refused(id, error, count)
     }

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
+import { freePort } from '../../../scripts/compare/server.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
 import type { Environment } from '../../support/process.ts'
 import { TRACES } from '../../support/stored-segments.ts'
@@ -169,14 +167,4 @@ export async function startPeer(name: 'minio' | 'versitygw', path: string): Prom
     return (await fetch(url).catch(() => null)) !== null
   })
   return { url, stop }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo // it listens on a port
-  server.close()
-  await once(server, 'close')
-  return port
 }
