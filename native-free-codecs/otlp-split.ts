@@ -21,7 +21,7 @@ export function splitBatch(batch: OtlpBatch, body: Uint8Array, form: BatchForm, 
   return parts
 }
 
-/** Of a tag with its length: one byte, and a varint of 32 bits. */
+/** Longest tag with a length: one byte, and a varint of 32 bits. */
 const FIELD_BYTES = 6
 const FIRST_FIELD = 0x0a
 const SECOND_FIELD = 0x12

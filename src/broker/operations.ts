@@ -144,7 +144,7 @@ export interface RecordsToPublish extends EncodedRecords {
 }
 
 export interface PublishedRecords {
-  /** Of the first; the others follow. */
+  /** Where the first record stands; the others follow it. */
   readonly offset: number
   readonly ingestTimeMs: number
   readonly acknowledgement: Acknowledgement

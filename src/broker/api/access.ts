@@ -34,9 +34,9 @@ export interface Access {
   identify(head: CredentialHead, peer: Peer): Identity
 }
 
-/** Of a mode whose credentials are in a file. */
+/** Access by credentials that stand in a file. */
 export interface FileAccess extends Access {
-  /** Those of the file from now on. */
+  /** Only these credentials count from now on. */
   replace(credentials: readonly BrokerCredential[]): void
 }
 

@@ -1,6 +1,6 @@
 /** Bounds of the streaming connection, each with its unit in its name. */
 
-/** Of the node. */
+/** Connections of the node, and of one tenant. */
 export const CONNECTIONS_MAX = 10_000
 export const TENANT_CONNECTIONS_MAX = 5000
 /** Operations of one connection that are not answered yet, a frame of many records counting as one. */

@@ -53,7 +53,7 @@ export interface SessionParts {
   readonly counters: { refused(code: BrokerError['code']): void }
   /** Whether leases end when the connection does; else they expire. */
   readonly givesBack: boolean
-  /** Of what a route takes as its body. */
+  /** The longest body that a route takes. */
   readonly bodyBytesMax: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void

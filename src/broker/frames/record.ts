@@ -25,7 +25,7 @@ export const EVENT_TIME_AT = 8
 /** Both halves of an event time that a publisher left to the broker. */
 const NO_EVENT_TIME_HALF = 0xffff_ffff
 
-/** Of a record on its way: never of one in a frame. */
+/** Whether a publisher left the event time out. A stored record always has one. */
 export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>
   readU32(bytes, at + EVENT_TIME_AT) === NO_EVENT_TIME_HALF &&
   readU32(bytes, at + EVENT_TIME_AT + 4) === NO_EVENT_TIME_HALF

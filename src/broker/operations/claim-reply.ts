@@ -14,7 +14,7 @@ export interface Claimed {
   readonly leasedAtMs: number
   /** Of deliveries that say nothing else. */
   readonly expiresAtMs: number
-  /** Of the lease, when the answer is given. */
+  /** What is left of the lease when the answer is given. */
   readonly remainingMs: number
   /** Grows over the whole group. */
   readonly fencingToken: number

@@ -226,7 +226,7 @@ export class Claims {
 
 /** What a claim gave, with the records. */
 interface Given extends Lease {
-  /** Of the lease, when the answer is given. */
+  /** What is left of the lease when the answer is given. */
   readonly remainingMs: number
   readonly deliveries: readonly Delivery[]
   readonly records: RenderedRecords
@@ -240,7 +240,7 @@ interface ClaimForm<Reply> {
   reply(given: Given): Reply
 }
 
-/** So that 0 is free for whoever has seen none. */
+/** Tokens begin with 1: 0 means that no token was seen. */
 const fencingTokenOf = ({ claimNumber }: Lease): number => claimNumber + 1
 
 class JsonClaims implements ClaimForm<RenderedJson> {

@@ -357,7 +357,7 @@ class Exports {
 
 /** A call whose end the metrics hear of. */
 interface ObservedCall {
-  /** Of its message, decompressed. */
+  /** Bytes of its message, as it was sent. */
   receivedBytes: number
   readonly reply: Reply
 }
