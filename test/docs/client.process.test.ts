@@ -1,4 +1,4 @@
-/** What the README says of the client library, against the code. */
+/** What the documents say of the client library, against the code. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,13 +6,13 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { HttpNativeClient, NativeClient } from '../../src/client/index.ts'
 import { BrokerServer } from '../support/broker.ts'
-import { blocksOf, document, root, tableOf } from './markdown.ts'
+import { blocksOf, handbook, root, tableOf } from './markdown.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
-const readme = document('README.md')
+const pages = handbook()
 
 test('the example of an embedded broker runs as it is, and prints what it says', async () => {
-  const [program, printed] = blocksOf(readme, 'embedded')
+  const [program, printed] = blocksOf(pages, 'embedded')
   const script = program!.text.replaceAll('./data/jobs', `${temporaryDirectory()}/jobs`)
   for (const run of ['first', 'second']) {
     const child = spawn(process.execPath, ['--input-type=module'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -27,7 +27,7 @@ for (const [tour, mark] of [
   ['streaming connection', 'streaming'],
 ] as const)
   test(`the tour of the ${tour} runs as it is, and prints what it says, again as well`, async () => {
-    const [program, printed] = blocksOf(readme, mark)
+    const [program, printed] = blocksOf(pages, mark)
     const server = await BrokerServer.start()
     const script = program!.text.replaceAll('http://127.0.0.1:7400', server.url)
     assert.notEqual(script, program!.text)
@@ -40,8 +40,8 @@ for (const [tour, mark] of [
     await server.stop()
   })
 
-test("the README's table of a client's methods names all of them, with their arguments", () => {
-  const shown = tableOf(readme, 'Use the broker in your own process').flatMap(([methods]) =>
+test("the table of a client's methods names all of them, with their arguments", () => {
+  const shown = tableOf(pages, 'Use the broker in your own process').flatMap(([methods]) =>
     Array.from(methods!.matchAll(/`(\w+\([^)]*\))`/g), ([, call]) => call!),
   )
   const callsOf = (prototype: object): string[] =>

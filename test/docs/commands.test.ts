@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { COMMANDS } from '../../src/cli/commands.ts'
-import { codeOf, document, tableOf } from './markdown.ts'
+import { codeOf, handbook, tableOf } from './markdown.ts'
 
 const PLACES = { local: 'data directory', remote: 'node', nowhere: '' } as const
 
-test("the README's table of the broker's command line is that of the code: names, operands, options, places", () => {
+test("the table of the broker's command line is that of the code: names, operands, options, places", () => {
   assert.deepEqual(
-    tableOf(document('README.md'), 'The command line of the broker').map(([command, where, what]) => [
+    tableOf(handbook(), 'The command line of the broker').map(([command, where, what]) => [
       codeOf(command),
       where,
       what,

@@ -1,10 +1,16 @@
 /** The documents as data: what tests compare with the code. */
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export const document = (name: string): string => readFileSync(`${root}/${name}`, 'utf8')
+
+/** The pages that users read. */
+export const PAGES: readonly string[] = ['README.md', ...globSync('docs/*.md', { cwd: root }).sort()]
+
+/** All pages, one behind the other: a table is found by its heading wherever it stands. */
+export const handbook = (): string => PAGES.map(document).join('\n')
 
 /** A fenced block: ```` ```<language> <mark> ````. */
 export interface Block {

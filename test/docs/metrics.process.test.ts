@@ -1,4 +1,4 @@
-/** The README's tables of metrics are what services show once they have something to show. */
+/** The tables of metrics are what services show once they have something to show. */
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'
@@ -8,9 +8,9 @@ import type { Family } from '../support/exposition.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
 import { JSON_TYPE } from '../support/http.ts'
-import { codeOf, document, root, tableOf } from './markdown.ts'
+import { PAGES, codeOf, document, handbook, root, tableOf } from './markdown.ts'
 
-const readme = document('README.md')
+const pages = handbook()
 const OF_PROCESS = /^(process|trilog)_/
 
 /** Name, type, labels, meaning. */
@@ -62,10 +62,10 @@ const services = {
 
 describe('metrics that are named', () => {
   const headings = [...Object.keys(services), 'Metrics of the process']
-  const known = new Set(headings.flatMap((heading) => tableOf(readme, heading)).map(([name]) => codeOf(name)))
+  const known = new Set(headings.flatMap((heading) => tableOf(pages, heading)).map(([name]) => codeOf(name)))
   const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z_]+\b/g
 
-  for (const name of ['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md']) {
+  for (const name of [...PAGES, 'CHANGELOG.md', 'ARCHITECTURE.md']) {
     it(`in ${name} are in one of the tables`, () => {
       for (const [code] of document(name).matchAll(/`[a-z_]+`/g)) {
         for (const [named] of code.matchAll(NAME)) assert(known.has(named), named)
@@ -82,13 +82,13 @@ describe('metrics that are named', () => {
   }
 })
 
-describe("the README's table", () => {
+describe('the table', () => {
   for (const [heading, start] of Object.entries(services)) {
     it(`${heading} names each with its type, its labels and its meaning`, async () => {
       const shown = await shownBy(start)
-      assert.deepEqual(tableOf(readme, heading), shown.filter(({ name }) => !OF_PROCESS.test(name)).map(rowOf))
+      assert.deepEqual(tableOf(pages, heading), shown.filter(({ name }) => !OF_PROCESS.test(name)).map(rowOf))
       assert.deepEqual(
-        tableOf(readme, 'Metrics of the process'),
+        tableOf(pages, 'Metrics of the process'),
         shown.filter(({ name }) => OF_PROCESS.test(name)).map(rowOf),
       )
     })

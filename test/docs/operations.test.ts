@@ -4,10 +4,10 @@ import { WebGuard } from '../../src/http/web-guard.ts'
 import { OPERATIONS } from '../../src/objectstore/s3/operations-table.ts'
 import type { Operation, OperationTarget } from '../../src/objectstore/s3/operations-table.ts'
 import { managementRoutes } from '../../src/objectstore/s3/management.ts'
-import { codeOf, document, tableOf } from './markdown.ts'
+import { codeOf, handbook, tableOf } from './markdown.ts'
 import { WELL } from '../support/health.ts'
 
-const readme = document('README.md')
+const pages = handbook()
 
 const PATHS: Readonly<Record<OperationTarget, readonly string[]>> = {
   service: ['/'],
@@ -31,9 +31,9 @@ function requestOf({ method, target, selectors, header, extension }: Operation):
 
 const shown = (text: string | null): string => (text === null ? '' : `\`${text}\``)
 
-test("the README's table of the object store's operations is that of the code: requests, permissions, actions", () => {
+test("the table of the object store's operations is that of the code: requests, permissions, actions", () => {
   const byName = (rows: readonly (readonly (string | undefined)[])[]) => new Map(rows.map((row) => [row[1], row]))
-  const rows = tableOf(readme, 'Operations of the object store')
+  const rows = tableOf(pages, 'Operations of the object store')
   assert.equal(rows.length, OPERATIONS.length)
   assert.deepEqual(
     byName(rows),
@@ -48,7 +48,7 @@ test("the README's table of the object store's operations is that of the code: r
   )
 })
 
-test("the README's table of the object store's other routes is that of the code", () => {
+test("the table of the object store's other routes is that of the code", () => {
   const routes = managementRoutes({
     capabilities: () => assert.fail('no request is made'),
     helper: { store: async () => {}, newest: () => null, newestFirst: () => [] },
@@ -57,7 +57,7 @@ test("the README's table of the object store's other routes is that of the code"
     logger: { error() {} },
   })
   assert.deepEqual(
-    tableOf(readme, 'Other routes of the object store').map(([route]) => codeOf(route)),
+    tableOf(pages, 'Other routes of the object store').map(([route]) => codeOf(route)),
     [
       ...routes.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
       'GET /v1/metrics',

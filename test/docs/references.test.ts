@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { document, root } from './markdown.ts'
+import { dirname, join } from 'node:path'
+import { PAGES, document, root } from './markdown.ts'
 
-const DOCUMENTS = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'docs/connection.md']
+const DOCUMENTS = [...PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
+
+/** What links may name behind `#`, as GitHub makes it of headings. */
+const anchorsOf = (text: string): ReadonlySet<string> =>
+  new Set(
+    Array.from(text.matchAll(/^#+ (.*)$/gm), ([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
 
 describe('what the documents point at', () => {
   for (const name of DOCUMENTS) {
@@ -19,11 +31,13 @@ describe('what the documents point at', () => {
     })
 
     it(`exists, of the links of ${name}`, () => {
-      const targets = Array.from(text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g), ([, target]) => target!)
-      assert.deepEqual(
-        targets.filter((target) => !existsSync(`${root}/${target}`)),
-        [],
-      )
+      const links = Array.from(text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g), ([, file, anchor]) => ({
+        file: file === '' ? name : join(dirname(name), file!),
+        anchor,
+      }))
+      const leadsNowhere = ({ file, anchor }: { file: string; anchor: string | undefined }): boolean =>
+        !existsSync(`${root}/${file}`) || (anchor !== undefined && !anchorsOf(document(file)).has(anchor))
+      assert.deepEqual(links.filter(leadsNowhere), [])
     })
 
     it(`exists, of the npm scripts of ${name}`, () => {

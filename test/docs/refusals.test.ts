@@ -4,14 +4,14 @@ import { status as grpcStatus } from '@grpc/grpc-js'
 import { REFUSALS as BROKER_REFUSALS } from '../../src/broker/refusals.ts'
 import { REFUSALS as LOG_STORE_REFUSALS } from '../../src/logstore/refusals.ts'
 import { REFUSALS as OBJECT_STORE_REFUSALS } from '../../src/objectstore/refusals.ts'
-import { codeOf, document, tableOf } from './markdown.ts'
+import { codeOf, handbook, tableOf } from './markdown.ts'
 
-const readme = document('README.md')
+const pages = handbook()
 
 const yesOrNo = (retryable: boolean): string => (retryable ? 'yes' : 'no')
 
-test("the README's table of the log store's refusals is that of the code: kinds, statuses, what is retryable", () => {
-  const shown = tableOf(readme, 'Refusals of the log store').map(([kind, status, grpc, retryable]) => [
+test("the table of the log store's refusals is that of the code: kinds, statuses, what is retryable", () => {
+  const shown = tableOf(pages, 'Refusals of the log store').map(([kind, status, grpc, retryable]) => [
     codeOf(kind),
     status,
     grpc,
@@ -28,16 +28,16 @@ test("the README's table of the log store's refusals is that of the code: kinds,
   )
 })
 
-test("the README's table of the broker's refusals is that of the code: codes, statuses, what is retryable", () => {
+test("the table of the broker's refusals is that of the code: codes, statuses, what is retryable", () => {
   assert.deepEqual(
-    tableOf(readme, 'Refusals of the broker').map(([code, status, retryable]) => [codeOf(code), status, retryable]),
+    tableOf(pages, 'Refusals of the broker').map(([code, status, retryable]) => [codeOf(code), status, retryable]),
     Object.entries(BROKER_REFUSALS).map(([code, { status, retryable }]) => [code, String(status), yesOrNo(retryable)]),
   )
 })
 
-test("the README's table of the object store's refusals is that of the code: codes, statuses, categories, what is retryable", () => {
+test("the table of the object store's refusals is that of the code: codes, statuses, categories, what is retryable", () => {
   assert.deepEqual(
-    tableOf(readme, 'Refusals of the object store').map(([code, status, category, retryable]) => [
+    tableOf(pages, 'Refusals of the object store').map(([code, status, category, retryable]) => [
       codeOf(code),
       status,
       codeOf(category),

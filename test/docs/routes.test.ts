@@ -4,7 +4,7 @@ import { brokerService } from '../../src/broker/api/routes.ts'
 import { openAccess } from '../../src/broker/api/access.ts'
 import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import type { BrokerOperations } from '../../src/broker/operations.ts'
-import { codeOf, document, tableOf } from './markdown.ts'
+import { codeOf, handbook, tableOf } from './markdown.ts'
 import { noConnections } from '../support/connections.ts'
 import { WELL } from '../support/health.ts'
 
@@ -26,9 +26,9 @@ const parts: BrokerHttpParts = {
   logger: { error() {} },
 }
 
-test("the README's table of the broker's routes is that of the code, in its order", () => {
+test("the table of the broker's routes is that of the code, in its order", () => {
   assert.deepEqual(
-    tableOf(document('README.md'), 'Routes of the broker').map(([route]) => codeOf(route)),
+    tableOf(handbook(), 'Routes of the broker').map(([route]) => codeOf(route)),
     brokerService(parts).routes.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
   )
 })

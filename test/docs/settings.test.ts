@@ -5,9 +5,9 @@ import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
-import { codeOf, document, tableOf } from './markdown.ts'
+import { PAGES, codeOf, document, handbook, tableOf } from './markdown.ts'
 
-const readme = document('README.md')
+const pages = handbook()
 
 const cellOf = (fallback: string | undefined): string => {
   if (fallback === undefined) return 'unset'
@@ -21,9 +21,9 @@ const TABLES: Readonly<Record<string, SettingsTable>> = {
 }
 
 for (const [heading, settings] of Object.entries(TABLES)) {
-  test(`the README's table "${heading}" is that of the code: names, defaults, descriptions`, () => {
+  test(`the table "${heading}" is that of the code: names, defaults, descriptions`, () => {
     assert.deepEqual(
-      tableOf(readme, heading).map(([name, fallback, meaning]) => [codeOf(name), fallback, meaning]),
+      tableOf(pages, heading).map(([name, fallback, meaning]) => [codeOf(name), fallback, meaning]),
       Object.entries(settings).map(([name, { default: fallback, description }]) => [
         name,
         cellOf(fallback),
@@ -33,9 +33,9 @@ for (const [heading, settings] of Object.entries(TABLES)) {
   })
 }
 
-test("the README's table of the broker's settings is that of the code, flags included", () => {
+test("the table of the broker's settings is that of the code, flags included", () => {
   assert.deepEqual(
-    tableOf(readme, 'Settings of the broker').map(([flag, name, fallback, meaning]) => [
+    tableOf(pages, 'Settings of the broker').map(([flag, name, fallback, meaning]) => [
       codeOf(flag),
       codeOf(name),
       fallback,
@@ -55,7 +55,7 @@ test('the documents name no setting that there is not', () => {
     ...Object.keys({ ...logStoreSettings, ...objectStoreSettings, ...brokerSettings, ...processSettings }),
     'MQ_API_KEY', // of the command line, not of a service
   ])
-  for (const name of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
+  for (const name of [...PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md']) {
     const named = document(name).match(/\b(LOGSTORE|OBJSTORE|MQ|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []
     assert.deepEqual(
       named.filter((each) => !known.has(each)),

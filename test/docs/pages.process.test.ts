@@ -1,10 +1,10 @@
-/** What the README tells its readers to do, done as they would, against a real process. */
+/** What the pages tell their readers to do, done as they would, against a real process. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
+import { describe, it, test } from 'node:test'
 import { parseBrokerCredentials } from '../../src/config/broker-credentials.ts'
 import { ReplicationStatusReply } from '../../src/broker/wire/node-answers.ts'
 import { parseQuotas } from '../../src/config/quotas.ts'
@@ -16,15 +16,23 @@ import { eventually } from '../support/waiting.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { RunningService, launch } from '../support/process.ts'
 import type { Command, ReadyLine } from '../support/process.ts'
-import { blocksOf, document, root } from './markdown.ts'
+import { PAGES, blocksOf, document, root } from './markdown.ts'
 import type { Block } from './markdown.ts'
 
-const readme = document('README.md')
 const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', objectstore: '127.0.0.1:9000', broker: '127.0.0.1:7400' }
 type Service = keyof typeof DEFAULT_ADDRESSES
+/** What the step about health, metrics and OpenAPI prints, which the page does not show. */
+const ABOUT: Readonly<Record<string, readonly RegExp[]>> = {
+  'docs/start-log-store.md': [
+    /^"Healthy"/,
+    /^logstore_ingest_collapsed_records_total 1$/m,
+    /^\{"openapi":"3.1.0",.*"\/v1\/query"/m,
+  ],
+  'docs/start-object-store.md': [/^"Healthy"/, /^objstore_buckets 1$/m],
+}
 const BLOCK_END = '-- end of block --'
 
-/** For machines without curl: the options that the README uses. */
+/** For machines without curl: the options that the pages use. */
 const CURL_STAND_IN = `
 const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
   silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
@@ -142,10 +150,11 @@ function assertShown(value: unknown, shown: unknown, where: string): void {
   }
 }
 
-test('the tour runs block by block, and shows what it says', async () => {
+/** Runs the blocks of a page one behind the other, in one shell. @returns what each printed, and the block that shows it, if there is one */
+async function walk(page: string): Promise<readonly { step: Block; printed: string; shown: Block | null }[]> {
   const trilog = await Trilog.start()
   const directory = temporaryDirectory()
-  const blocks = blocksOf(trilog.addressed(readme), 'tour')
+  const blocks = blocksOf(trilog.addressed(document(page)), 'tour')
   const steps = blocks.filter(({ language }) => language === 'sh' || language === 'js')
   const script = steps.map((step, number) => {
     if (step.language === 'sh') return step.text
@@ -154,24 +163,28 @@ test('the tour runs block by block, and shows what it says', async () => {
     return `(cd '${root}' && '${process.execPath}' --input-type=module < '${file}')`
   })
   const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
-
   assert.equal(outputs.length, steps.length)
-  for (const [number, step] of steps.entries()) {
-    const shown: Block | undefined = blocks[blocks.indexOf(step) + 1]
-    if (shown !== undefined && !steps.includes(shown)) assertPrinted(outputs[number]!, shown, step.text)
-  }
-  const aboutLogStore = outputs[steps.findIndex(({ text }) => text.includes('/openapi.json'))]!
-  assert.match(aboutLogStore, /^"Healthy"/)
-  assert.match(aboutLogStore, /^logstore_ingest_collapsed_records_total 1$/m)
-  assert.match(aboutLogStore, /^\{"openapi":"3.1.0",.*"\/v1\/query"/m)
-  const aboutObjectStore = outputs[steps.findIndex(({ text }) => text.includes('/v1/metrics'))]!
-  assert.match(aboutObjectStore, /^"Healthy"/)
-  assert.match(aboutObjectStore, /^objstore_buckets 1$/m)
   await trilog.stop()
+  return steps.map((step, number) => {
+    const next = blocks[blocks.indexOf(step) + 1]
+    return { step, printed: outputs[number]!, shown: next === undefined || steps.includes(next) ? null : next }
+  })
+}
+
+describe('tours', () => {
+  for (const page of PAGES.filter((each) => blocksOf(document(each), 'tour').length > 0)) {
+    it(`${page} runs block by block, and shows what it says`, async () => {
+      const steps = await walk(page)
+      for (const { step, printed, shown } of steps) if (shown !== null) assertPrinted(printed, shown, step.text)
+      const patterns = ABOUT[page] ?? []
+      const about = steps.find(({ step: { text } }) => text.includes('/openapi.json') || text.includes('/v1/metrics'))
+      for (const pattern of patterns) assert.match(about?.printed ?? '', pattern)
+    })
+  }
 })
 
 test('the example of a tenant policy is one, and its digest is made as shown', async () => {
-  const [example, command] = blocksOf(readme, 'policy')
+  const [example, command] = blocksOf(document('docs/log-store.md'), 'policy')
   const { tenants } = parseTenantPolicy(example!.text, 1)
   const { id, credentials, limits } = tenants[0]!
   assert.equal(id, 'acme')
@@ -181,7 +194,7 @@ test('the example of a tenant policy is one, and its digest is made as shown', a
 })
 
 test('the example of a quotas file is one', () => {
-  const [example] = blocksOf(readme, 'quotas')
+  const [example] = blocksOf(document('docs/broker.md'), 'quotas')
   assert.deepEqual(parseQuotas(example!.text).tenants.get('local'), {
     publishRecordsPerSecond: 1000,
     publishBytesPerSecond: 1_048_576,
@@ -191,7 +204,7 @@ test('the example of a quotas file is one', () => {
 })
 
 test('the example of a replication binding is one, and a node starts with it', async () => {
-  const [example] = blocksOf(readme, 'binding')
+  const [example] = blocksOf(document('docs/replication.md'), 'binding')
   const [policy] = parseReplicationBinding(example!.text, { PARIS_KEY: 'k' })
   assert.deepEqual([policy?.name, policy?.streams, policy?.forward], ['dr', ['orders*'], false])
   assert.equal(policy?.applyUrl, 'http://10.0.0.2:7400/v1/replication/target/apply')
@@ -204,13 +217,13 @@ test('the example of a replication binding is one, and a node starts with it', a
 })
 
 test('the example of a file of keys of the broker is one', () => {
-  const [example] = blocksOf(readme, 'brokerkeys')
+  const [example] = blocksOf(document('docs/broker.md'), 'brokerkeys')
   const [key] = parseBrokerCredentials(example!.text, 'api-key')
   assert.deepEqual([key?.tenant, key?.principal, key?.grants.length], ['acme', 'shop', 3])
 })
 
 test('the example of a credentials file is one', () => {
-  const [example] = blocksOf(readme, 'credentials')
+  const [example] = blocksOf(document('docs/start-object-store.md'), 'credentials')
   const keys = Array.from(parseCredentials(example!.text).values(), ({ id, principal }) => [
     id,
     principal.id,
