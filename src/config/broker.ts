@@ -81,7 +81,7 @@ export const brokerSettings = {
     oneOf(['group-sync', 'append-only'], {
       default: 'group-sync',
       description:
-        'When a publish with the durability `local-disk` is answered. `group-sync`: after fdatasync; `append-only`: after the write, so that a power loss takes what was not synced yet',
+        'When a publish of durability `local-disk` is answered. `group-sync`: after fdatasync; `append-only`: after the write, which a power loss may take',
     }),
   ),
   MQ_AUTH_MODE: flagged(
@@ -89,7 +89,7 @@ export const brokerSettings = {
     oneOf(['insecure-local', 'api-key', 'mtls', 'external'], {
       default: 'insecure-local',
       description:
-        'Who is asked for what. `insecure-local`: no credentials, the tenant is `local`; `api-key`: `Authorization: Bearer` with a key of the credentials file; `mtls`: a client certificate whose subject is in it; `external`: a proxy says for whom it asks',
+        '`insecure-local`: no credentials, the tenant is `local`; `api-key`: a key of the credentials file; `mtls`: a client certificate; `external`: what a trusted proxy says',
     }),
   ),
   MQ_CREDENTIALS_FILE: flagged(
@@ -169,7 +169,7 @@ export const brokerSettings = {
     oneOf(['slew', 'reset'], {
       default: 'slew',
       description:
-        'Broker time when the log is ahead of the wall clock, as after a start with a wrong one. `slew`: it draws near by 43 s a day; `reset`: it is set at this start, audited, and leases and delays keep what is left of them',
+        'For broker time that is ahead of the wall clock. `slew`: it draws near by 43 s a day; `reset`: this start sets it',
     }),
   ),
   MQ_AUDIT_RETENTION_DAYS: flagged(

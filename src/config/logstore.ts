@@ -119,7 +119,7 @@ export const logStoreSettings = {
     min: 1,
     max: COUNT_MAX * 10,
     description:
-      'Bundles whose newest record is older, by its own time or by that of its receipt, are dropped. One is closed when it spans an eighth of that; the newest stays; `none`: keep all',
+      'Bundles whose newest record is older, by its own time or by that of its receipt, are dropped; the newest bundle stays. `none`: keep all',
   }),
   LOGSTORE_RETENTION_MAX_BYTES: limit({
     default: 'none',

@@ -83,14 +83,14 @@ export const objectStoreSettings = {
     min: OBJSTORE_SEGMENT_BYTES_FLOOR,
     max: OBJSTORE_SEGMENT_BYTES_CEILING,
     description:
-      'A segment of the log is closed before it grows beyond. Smaller: less garbage is left lying, less to read again at a start; larger: fewer files. On a small disk at most a 64th of it, or 8 MiB',
+      'A segment of the log is closed before it grows beyond. Smaller: less garbage; larger: fewer files. On small disks a 64th of the disk',
   }),
   OBJSTORE_READ_CACHE_BYTES: optional(
     integer({
       min: 0,
       max: OBJSTORE_READ_CACHE_BYTES_CEILING,
       description:
-        'Memory in which pieces of large objects stay after they were read and checked; unset: a 32nd of the memory of the machine or container, at most 256 MiB',
+        'Memory for pieces of large objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
     }),
   ),
 }
