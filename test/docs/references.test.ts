@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { dirname, join } from 'node:path'
 import { PAGES, document, root } from './markdown.ts'
 
-const DOCUMENTS = [...PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md']
+const DOCUMENTS = [...PAGES, 'docs/notes/decisions.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
 
 /** What links may name behind `#`, as GitHub makes it of headings. */
