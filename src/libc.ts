@@ -69,6 +69,17 @@ export function setReceiveBuffer(descriptor: number, bytes: number): string | nu
   return setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, [bytes], 4) === 0 ? null : failure()
 }
 
+/** Memory that begins at a multiple of `alignment`, as the system wants it for what goes past the page cache. It stays where it is. */
+export function alignedMemory(byteLength: number, alignment: number): Buffer<ArrayBuffer> {
+  const memory = Buffer.from(new ArrayBuffer(byteLength + alignment))
+  const address = addressOf(memory)
+  const from = Number((BigInt(alignment) - (address % BigInt(alignment))) % BigInt(alignment))
+  return memory.subarray(from, from + byteLength)
+}
+
+/** memcpy returns the first pointer. */
+const addressOf = (memory: Buffer): bigint => BigInt(memcpyToAddress(memory, memory, 0) as number | bigint)
+
 /** Memory that `readCached` fills. It stays where it is, so the system is told of it by the same words again and again. */
 export class ReadMemory {
   readonly bytes: Buffer<ArrayBuffer>
@@ -81,7 +92,7 @@ export class ReadMemory {
 
   constructor(byteLength: number) {
     this.bytes = Buffer.from(new ArrayBuffer(byteLength))
-    this.#address = BigInt(memcpyToAddress(this.bytes, this.bytes, 0) as number | bigint) // it returns the first pointer
+    this.#address = addressOf(this.bytes)
   }
 
   /** Sets what is filled next. */

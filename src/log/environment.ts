@@ -1,5 +1,5 @@
 /** What a log needs from the world around it. `node-environment.ts` is the real one; tests bring simulated files, time and lanes. */
-import type { Files } from './files.ts'
+import type { Files, PageCache } from './files.ts'
 
 export interface LogEnvironment {
   readonly files: Files
@@ -43,6 +43,7 @@ export interface JournalTask {
   readonly shared: SharedArrayBuffer
   readonly tail: JournalTail
   readonly reserveBytes: number
+  readonly pageCache: PageCache
   /** Writes in a row that the file system refused although it said that there is room: see free-space.ts. */
   readonly refusals: number
 }

@@ -10,6 +10,12 @@
 
 import type { ReadMemory } from '../libc.ts'
 
+/**
+ * Whether what is written stays in the page cache. `small-writes`: large ones go past it, where the file system lets them; they take a tenth of the
+ * processor time then, and whoever reads them first waits for the disk.
+ */
+export type PageCache = 'all-writes' | 'small-writes'
+
 export interface OpenFile {
   /** Writes all parts one after the other at byte `at`, completing short writes, or throws. */
   writev(parts: readonly Uint8Array[], at: number): void
@@ -23,9 +29,9 @@ export interface OpenFile {
 
 export interface Files {
   /** Throws ENOENT when absent. */
-  open(path: string, access: 'read' | 'write'): OpenFile
+  open(path: string, access: 'read' | 'write', cache?: PageCache): OpenFile
   /** A new, empty file; throws EEXIST. */
-  create(path: string): OpenFile
+  create(path: string, cache?: PageCache): OpenFile
   /** With its parents; no error when it is there. Names become durable by `syncDirectory` of each parent. */
   makeDirectory(path: string): void
   /** Names in the directory, sorted; null when there is no such directory. */

@@ -18,7 +18,7 @@ import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalMessage, JournalRequest, JournalTail, JournalTask } from './environment.ts'
 import { errorCode, isFullDisk } from './files.ts'
-import type { Files, OpenFile } from './files.ts'
+import type { Files, OpenFile, PageCache } from './files.ts'
 import {
   MESSAGE_HEAD_BYTES,
   MESSAGE_OPENS_SEGMENT,
@@ -59,6 +59,7 @@ export interface JournalOptions {
   readonly shared: LogShared
   readonly tail: JournalTail
   readonly reserveBytes: number
+  readonly pageCache: PageCache
   /** See JournalTask. */
   readonly refusals: number
   /** Monotonic, milliseconds with fractions. */
@@ -116,7 +117,7 @@ export class Journal {
     this.#epoch = tail.epoch
     this.#chain = tail.chain
     if (tail.base >= 0) {
-      this.#file = this.#files.open(this.#recordsPath(), 'write')
+      this.#file = this.#files.open(this.#recordsPath(), 'write', options.pageCache)
       this.#write.begin(this.#file, tail.end - tail.base)
     }
     this.#spaceMs = options.nowMs()
@@ -270,7 +271,10 @@ export class Journal {
     this.#files.makeDirectory(directory)
     this.#base = base
     const isSpare = takeSpare(this.#files, this.#segments, this.#recordsPath())
-    this.#file = isSpare ? this.#files.open(this.#recordsPath(), 'write') : this.#files.create(this.#recordsPath())
+    const { pageCache } = this.#options
+    this.#file = isSpare
+      ? this.#files.open(this.#recordsPath(), 'write', pageCache)
+      : this.#files.create(this.#recordsPath(), pageCache)
     const header = encodeSegmentHeader({ logId: this.#shared.logId, base, epoch, previousHeaderCrc: this.#chain })
     this.#file.writev([header], 0)
     this.#isSyncing = true

@@ -1,5 +1,6 @@
 /** How a log is opened, and the states it can be in. */
 import type { LogEnvironment } from './environment.ts'
+import type { PageCache } from './files.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 
 export const SEGMENT_BYTES_DEFAULT = 128 << 20
@@ -24,6 +25,8 @@ export interface LogOptions {
   readonly reserveBytes?: number
   /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
   readonly replicaStallMs?: number
+  /** Default: 'all-writes'. */
+  readonly pageCache?: PageCache
   readonly environment?: LogEnvironment
   onIncident?(incident: QuarantineIncident): void
   /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */

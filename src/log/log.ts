@@ -360,6 +360,7 @@ export class Log {
         shared: this.#shared.shared,
         tail,
         reserveBytes: this.#reserveBytes,
+        pageCache: this.#options.pageCache ?? 'all-writes',
         refusals: this.#refusalsOf(replica),
       },
       {

@@ -1,10 +1,11 @@
-/** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs. */
+/** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs, but direct-writes.ts beside it. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { readCached } from '../libc.ts'
 import type { ReadMemory } from '../libc.ts'
 import { parentOf } from './files.ts'
-import type { CachedFile, Files, OpenFile } from './files.ts'
+import { DirectWrites } from './direct-writes.ts'
+import type { CachedFile, Files, OpenFile, PageCache } from './files.ts'
 
 /** What one writev system call takes (IOV_MAX of Linux). */
 const PARTS_MAX = 1024
@@ -13,12 +14,26 @@ const CLOSED = -1
 
 class NodeFile implements OpenFile {
   #descriptor: number
+  #direct: DirectWrites | null
 
-  constructor(descriptor: number) {
+  /** @param direct how large writes go past the page cache; null: they do not */
+  constructor(descriptor: number, direct: DirectWrites | null = null) {
     this.#descriptor = descriptor
+    this.#direct = direct
   }
 
   writev(parts: readonly Uint8Array[], at: number): void {
+    if (this.#direct === null) return this.#writeCached(parts, at)
+    const written = this.#direct.writev(parts, at, (head, from) => this.#writeCached(head, from))
+    if (written === 0) return this.#writeCached(parts, at)
+    if (written === null) {
+      this.#direct.close()
+      this.#direct = null
+      this.#writeCached(parts, at)
+    } else this.#writeCached(withoutFirst(parts, written), at + written)
+  }
+
+  #writeCached(parts: readonly Uint8Array[], at: number): void {
     for (let first = 0; first < parts.length; first += PARTS_MAX) {
       at = this.#writeAll(parts.length <= PARTS_MAX ? parts : parts.slice(first, first + PARTS_MAX), at)
     }
@@ -66,6 +81,7 @@ class NodeFile implements OpenFile {
     const descriptor = this.#descriptor
     assert(descriptor !== CLOSED, 'a file is closed once')
     this.#descriptor = CLOSED
+    this.#direct?.close()
     fs.closeSync(descriptor)
   }
 }
@@ -74,7 +90,8 @@ class NodeFile implements OpenFile {
 function withoutFirst(parts: readonly Uint8Array[], bytes: number): Uint8Array[] {
   let index = 0
   let skip = bytes
-  while (skip >= parts[index]!.byteLength) skip -= parts[index++]!.byteLength
+  while (index < parts.length && skip >= parts[index]!.byteLength) skip -= parts[index++]!.byteLength
+  if (index === parts.length) return []
   return [parts[index]!.subarray(skip), ...parts.slice(index + 1)]
 }
 
@@ -91,9 +108,13 @@ function makeDirectory(path: string): void {
   }
 }
 
+const directFor = (path: string, cache: PageCache = 'all-writes'): DirectWrites | null =>
+  cache === 'small-writes' ? DirectWrites.open(path) : null
+
 export const nodeFiles: Files = {
-  open: (path, access) => new NodeFile(fs.openSync(path, access === 'read' ? 'r' : 'r+')),
-  create: (path) => new NodeFile(fs.openSync(path, 'wx+')),
+  open: (path, access, cache) =>
+    new NodeFile(fs.openSync(path, access === 'read' ? 'r' : 'r+'), directFor(path, cache)),
+  create: (path, cache) => new NodeFile(fs.openSync(path, 'wx+'), directFor(path, cache)),
   makeDirectory,
   list(path) {
     try {

@@ -157,7 +157,8 @@ function openLog({ config, running, logger, segmentBytes }: Context, arena: Aren
     reserveBytes: Math.max(RESERVE_BYTES_DEFAULT, RESERVED_SEGMENTS * segmentBytes),
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
-  }
+    pageCache: 'small-writes',
+  } as const
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
 }
 

@@ -1,0 +1,122 @@
+/**
+ * Large writes that go past the page cache (O_DIRECT). Pages that a file gets are taken from the system one by one, for 2 to 10 µs each, and hold what nobody
+ * may ever read; a disk takes the same bytes from our memory by itself.
+ *
+ *   at                                                                        in the file
+ *   | head, to the next block | whole blocks, copied to aligned memory, piece by piece | rest |
+ *     through the page cache    past it                                                through it
+ *
+ * D1  both ways write the same bytes to the same place, and `fdatasync` makes both durable: it flushes the cache of the disk, too
+ * D2  no block is written by both ways while it holds bytes that only one of them has: the head fills its block up, the rest begins one
+ * D3  what the file system refuses to take this way (EINVAL) goes through the page cache, and so does everything behind it
+ */
+import fs from 'node:fs'
+import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
+import { alignedMemory } from '../libc.ts'
+import { errorCode } from './files.ts'
+
+/** What every file system aligns to, or to less. */
+const BLOCK_BYTES = 4096
+/** Smaller writes cost less through the page cache, and are read again sooner. */
+const DIRECT_BYTES_MIN = 1 << 20
+const PIECE_BYTES = 1 << 20
+
+/** Of the system; a test has others. */
+type FileCalls = Pick<typeof fs, 'openSync' | 'writeSync' | 'closeSync'>
+
+/** Of this thread: a write is done before the next begins. Made when it is first needed. */
+let piece: Buffer | null = null
+
+export class DirectWrites {
+  readonly #descriptor: number
+  readonly #system: FileCalls
+
+  /** Null: the file system has no such way. */
+  static open(path: string, system: FileCalls = fs): DirectWrites | null {
+    try {
+      return new DirectWrites(system.openSync(path, fs.constants.O_WRONLY | fs.constants.O_DIRECT), system)
+    } catch (error) {
+      if (errorCode(error) === 'EINVAL') return null
+      throw error
+    }
+  }
+
+  private constructor(descriptor: number, system: FileCalls) {
+    this.#descriptor = descriptor
+    this.#system = system
+  }
+
+  /**
+   * Writes as much as it may, all parts taken as one.
+   *
+   * @param write the way through the page cache, for the head
+   * @returns the bytes written; fewer than there are when a rest has to go through the page cache, none of a small write. Null: D3, and the bytes
+   *          before `at` are as they were
+   * @throws what the file system throws
+   */
+  writev(
+    parts: readonly Uint8Array[],
+    at: number,
+    write: (parts: readonly Uint8Array[], at: number) => void,
+  ): number | null {
+    let bytes = 0
+    for (const part of parts) bytes += part.byteLength
+    if (bytes < DIRECT_BYTES_MIN) return 0
+    piece ??= alignedMemory(PIECE_BYTES, BLOCK_BYTES)
+    const source = new Parts(parts)
+    const headBytes = -at & (BLOCK_BYTES - 1)
+    if (headBytes > 0) write([piece.subarray(0, source.take(piece, headBytes))], at)
+    let written = headBytes
+    while (bytes - written >= BLOCK_BYTES) {
+      const count = Math.min(PIECE_BYTES, (bytes - written) & -BLOCK_BYTES)
+      source.take(piece, count)
+      if (!this.#writePiece(count, at + written)) return null
+      written += count
+    }
+    return written
+  }
+
+  close(): void {
+    this.#system.closeSync(this.#descriptor)
+  }
+
+  /** False: it is not taken this way. */
+  #writePiece(count: number, at: number): boolean {
+    try {
+      // After a short write the memory may not be aligned any more: then the system refuses the rest.
+      for (let from = 0; from < count;) {
+        from += this.#system.writeSync(this.#descriptor, piece!, from, count - from, at + from)
+      }
+      return true
+    } catch (error) {
+      if (errorCode(error) === 'EINVAL') return false
+      throw error
+    }
+  }
+}
+
+/** Parts as one run of bytes, taken from its beginning. */
+class Parts {
+  readonly #parts: readonly Uint8Array[]
+  #index = 0
+  #from = 0
+
+  constructor(parts: readonly Uint8Array[]) {
+    this.#parts = parts
+  }
+
+  /** Copies the next `count` bytes to the beginning of `into`. */
+  take(into: Buffer, count: number): number {
+    for (let taken = 0; taken < count;) {
+      const part = this.#parts[this.#index]!
+      const bytes = Math.min(count - taken, part.byteLength - this.#from)
+      taken = copyBytes(part.subarray(this.#from, this.#from + bytes), into, taken)
+      this.#from += bytes
+      if (this.#from === part.byteLength) {
+        this.#index += 1
+        this.#from = 0
+      }
+    }
+    return count
+  }
+}
