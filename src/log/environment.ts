@@ -1,4 +1,5 @@
 /** What a log needs from the world around it. `node-environment.ts` is the real one; tests bring simulated files, time and lanes. */
+import type { CatchUpTask } from './catch-up.ts'
 import type { Files, PageCache } from './files.ts'
 
 export interface LogEnvironment {
@@ -13,6 +14,8 @@ export interface LogEnvironment {
    * name, or when it was cancelled. Rejects when it failed, and leaves nothing behind: a file written in advance is only ever an advantage.
    */
   prepareFile(path: string, bytes: number, isCancelled: () => boolean): Promise<void>
+  /** `catchUp` of catch-up.ts, in the background. Rejects with what it throws, and when the signal says stop. */
+  catchUp(task: CatchUpTask, signal: AbortSignal): Promise<number>
   startJournal(task: JournalTask, events: JournalEvents): JournalLane
   /** Calls again and again until the returned function is called; does not keep the process alive. */
   every(intervalMs: number, run: () => void): () => void

@@ -5,7 +5,7 @@
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
  *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
- *    └──► restarting ──► ok     a journal lane died without an I/O error, or a write met a full disk or quota: recovered in place
+ *    └──► restarting ──► ok     a lane died without an I/O error, a write met a full disk, a lost replica is there again: recovered in place
  *
  * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
@@ -23,6 +23,7 @@ import type { DirectoryLock, JournalLane, JournalMessage, LogEnvironment } from 
 import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
+import { JournalLanes } from './journal-lanes.ts'
 import { LostDirectories } from './lost-directories.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
@@ -34,18 +35,21 @@ import type { QuarantineIncident } from './quarantine.ts'
 import type { DamagedRange } from './read.ts'
 import { producerStateOf } from './recovery.ts'
 import type { RecoveredLog } from './recovery.ts'
+import { Readmission } from './readmission.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
 import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
-import { takeDirectories } from './take-directories.ts'
+import { giveBack, takeDirectories } from './take-directories.ts'
 
 /** More restarts than this within the window say that restarting does not help. */
 const RESTARTS_MAX = 5
 const RESTART_WINDOW_MS = 60_000
 /** Until a restart in place is tried again that found no room on the disk. */
 const RESTART_AGAIN_MS = 5000
+
+type RestartCause = 'death' | 'full' | 'readmission'
 
 export type { LogOptions, LogState, LostReplica } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
@@ -64,11 +68,11 @@ export class Log {
   readonly #environment: LogEnvironment
   readonly #directories: readonly string[]
   readonly #segmentsName: string
-  readonly #locks: readonly DirectoryLock[]
+  readonly #locks: (DirectoryLock | null)[]
   readonly #shared: LogShared
   readonly #rings: readonly SpscRing[]
   readonly #reserveBytes: number
-  #lanes: (JournalLane | null)[] = []
+  readonly #lanes: JournalLanes
   readonly #segments: SegmentList
   readonly #incidents: IncidentList
   #state: LogState = { kind: 'ok' }
@@ -80,6 +84,7 @@ export class Log {
   #restarting: Promise<void> | null = null
   readonly #lost: LostDirectories
   readonly #caretaker: Caretaker
+  readonly #readmission: Readmission
   readonly #progressListeners: (() => void)[] = []
   readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
   readonly #stateListeners: ((state: LogState) => void)[] = []
@@ -104,7 +109,7 @@ export class Log {
       })
       return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
-      for (const lock of [...locks].reverse()) await lock.release()
+      await giveBack(locks)
       throw error
     }
   }
@@ -113,7 +118,7 @@ export class Log {
     options: LogOptions,
     environment: LogEnvironment,
     directories: readonly string[],
-    locks: readonly DirectoryLock[],
+    locks: readonly (DirectoryLock | null)[],
     unusable: ReadonlyMap<number, string>,
     recovered: RecoveredDirectories,
   ) {
@@ -124,7 +129,7 @@ export class Log {
     this.#environment = environment
     this.#directories = directories
     this.#segmentsName = options.segmentsName ?? 'segments'
-    this.#locks = locks
+    this.#locks = [...locks]
     this.#lost = new LostDirectories(directories, options.writeQuorum ?? directories.length, unusable)
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
@@ -135,6 +140,7 @@ export class Log {
     this.id = recovered.logId
     this.tornTail = recovered.primary.tornTail
     this.#rings = directories.map(() => SpscRing.create(ringBytes))
+    this.#lanes = new JournalLanes(this.#rings)
     this.#shared = LogShared.create({
       replicaCount: directories.length,
       writeQuorum: options.writeQuorum ?? directories.length,
@@ -156,6 +162,17 @@ export class Log {
       onFull: (isFull) => {
         for (const listener of this.#fullListeners) listener(isFull)
       },
+    })
+    this.#readmission = new Readmission({
+      environment,
+      log: this,
+      segmentsName: this.#segmentsName,
+      directories,
+      lost: this.#lost,
+      lanes: this.#lanes,
+      locks: this.#locks,
+      restart: (reason) => this.#restart(reason, 'readmission'),
+      tell: (state) => this.#setState(state),
     })
   }
 
@@ -265,10 +282,7 @@ export class Log {
     const last = dropped.at(-1)
     if (last === undefined) return
     const begin = this.segments[0]?.base ?? last.end + SEGMENT_FOOTER_BYTES
-    for (const [replica, lane] of this.#lanes.entries()) {
-      for (const { base } of dropped) lane?.post({ kind: 'drop', base, begin })
-      this.#rings[replica]!.wake()
-    }
+    for (const { base } of dropped) this.#lanes.post({ kind: 'drop', base, begin })
   }
 
   /** Asks the producer to begin a new segment. It sees this at its next frame or `LogWriter.poll`. */
@@ -302,10 +316,11 @@ export class Log {
     this.#shared.forceProducerState(PRODUCER_CLOSED)
     await this.#restarting
     this.#caretaker.stop()
-    await this.#stopLanes()
+    this.#readmission.stop()
+    await this.#lanes.stopAll()
     this.#progressed()
     if (this.#state.kind !== 'read-only') this.#setState({ kind: 'closed' })
-    for (const lock of this.#locks) await lock.release()
+    await giveBack(this.#locks.splice(0))
   }
 
   #begin(recovered: RecoveredDirectories): void {
@@ -337,9 +352,9 @@ export class Log {
       else if (this.#refusalsOf(replica) > 0) this.#shared.publishLimits(replica, 0, 0) // its journal seeks room
       else publishSpace(files, directory, this.#shared, replica, this.#reserveBytes)
     }
-    this.#lanes = this.#directories.map((_, replica) =>
-      this.#lost.has(replica) ? null : this.#startLane(replica, primary),
-    )
+    for (const replica of this.#directories.keys()) {
+      if (!this.#lost.has(replica)) this.#lanes.started(replica, this.#startLane(replica, primary))
+    }
     if (this.#shared.producerState === PRODUCER_READ_ONLY)
       this.#setState(this.#lost.withoutQuorum('log_quorum_unavailable'))
     else if (this.#lost.all.length === 0) this.#setState({ kind: 'ok' })
@@ -350,7 +365,7 @@ export class Log {
 
   #startLane(replica: number, { tail }: RecoveredLog): JournalLane {
     const { generation } = this
-    const lane = this.#environment.startJournal(
+    return this.#environment.startJournal(
       {
         directory: this.#directories[replica]!,
         segmentsName: this.#segmentsName,
@@ -368,12 +383,11 @@ export class Log {
           if (generation === this.generation) this.#onMessage(replica, message) // L4
         },
         onDeath: (error) => {
-          this.#lanes[replica] = null
+          this.#lanes.died(replica)
           void this.#restart(error.message)
         },
       },
     )
-    return lane
   }
 
   #onMessage(replica: number, message: JournalMessage): void {
@@ -392,9 +406,7 @@ export class Log {
     if (message.kind === 'opened') {
       this.#segments.opened(message.base)
       // What was known to be stored may stand in it: listeners look again, unless they are about to.
-      if (this.#shared.wakeClaimed) this.#updateActive()
-      else this.#progressed()
-      return
+      return this.#shared.wakeClaimed ? this.#updateActive() : this.#progressed()
     }
     const sealed = this.#segments.sealed(message.base, message.end)
     for (const listener of this.#sealedListeners) listener(sealed)
@@ -409,7 +421,7 @@ export class Log {
   #onFailed(replica: number, failure: Omit<JournalMessage & { kind: 'failed' }, 'kind'>): void {
     const { code, message, isFull, showsRoom } = failure
     if (isFull) this.#refusals.add(replica, showsRoom, this.#environment.nowMs())
-    this.#lost.addFailure(replica, code, message, isFull)
+    this.#lost.addFailure(replica, { code, reason: message, isFull, syncedUpTo: this.#shared.synced(replica) })
     if (this.#restarting !== null) return // which finds it
     const where = `${this.#directories[replica]!}: ${message}`
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
@@ -434,7 +446,7 @@ export class Log {
     this.#progressed()
   }
 
-  #restart(reason: string, cause: 'full' | 'death' = 'death'): Promise<void> {
+  #restart(reason: string, cause: RestartCause = 'death'): Promise<void> {
     this.#restarting ??= this.#restartNow(reason, cause)
       .catch((failure: unknown) => {
         if (!isFullDisk(failure)) return this.giveUp(failure)
@@ -450,11 +462,11 @@ export class Log {
   }
 
   /** L2 */
-  async #restartNow(reason: string, cause: 'full' | 'death'): Promise<void> {
+  async #restartNow(reason: string, cause: RestartCause): Promise<void> {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.stopProducer(PRODUCER_RESTARTING)
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
-    await this.#stopLanes()
+    await this.#lanes.stopAll()
     if (this.#shared.producerState === PRODUCER_CLOSED) return
     if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
     const nowMs = this.#environment.nowMs()
@@ -477,19 +489,6 @@ export class Log {
       }),
     )
     this.#progressed()
-  }
-
-  async #stopLanes(): Promise<void> {
-    const lanes = this.#lanes
-    this.#lanes = lanes.map(() => null)
-    await Promise.all(
-      lanes.map(async (lane, replica) => {
-        if (lane === null) return
-        const stopped = lane.stop()
-        this.#rings[replica]!.wake()
-        await stopped.catch(() => undefined) // what it had not published did not happen
-      }),
-    )
   }
 
   #setState(state: LogState): void {

@@ -1,9 +1,18 @@
 /**
- * Which directories of a log are not written to any more, and why. A directory that failed, or did not keep up, is not taken in again
- * before the log is opened anew: nobody knows what is on its disk. One that was full is tried again at the next restart in place.
+ * Which directories of a log are not written to any more, and why. A directory that failed, or did not keep up, is taken in again when a
+ * catch-up has brought it near the others (readmission.ts). One that was full is tried again at the next restart in place, too.
  */
 import { StoreError } from '../errors.ts'
 import type { LogState, LostReplica } from './log-options.ts'
+import type { Position } from './log-writer.ts'
+
+interface Failure {
+  readonly code: string
+  readonly reason: string
+  /** There was no room, which says nothing of what was stored before. */
+  readonly isFull: boolean
+  readonly syncedUpTo: Position
+}
 
 export class LostDirectories {
   /** Why the primary directory failed: then the log is read-only, or about to be. */
@@ -13,6 +22,8 @@ export class LostDirectories {
   readonly #writeQuorum: number
   readonly #failed: Map<number, string>
   readonly #lost = new Map<number, string>()
+  /** By replica, what it had synced when a write or a sync was refused. */
+  readonly #syncedUpTo = new Map<number, Position>()
 
   /** @param unusable by replica, why it could not be used from the start */
   constructor(directories: readonly string[], writeQuorum: number, unusable: ReadonlyMap<number, string>) {
@@ -23,6 +34,20 @@ export class LostDirectories {
 
   get all(): readonly LostReplica[] {
     return [...this.#lost].map(([replica, reason]) => ({ directory: this.#directories[replica]!, reason }))
+  }
+
+  get replicas(): readonly number[] {
+    return [...this.#lost.keys()]
+  }
+
+  /** Infinity: it failed before the log was opened, so that nobody knows. */
+  syncedUpTo(replica: number): Position {
+    return this.#syncedUpTo.get(replica) ?? Infinity
+  }
+
+  /** The next restart in place takes it in. */
+  forgive(replica: number): void {
+    this.#failed.delete(replica)
   }
 
   has(replica: number): boolean {
@@ -43,8 +68,9 @@ export class LostDirectories {
     this.#lost.set(replica, reason)
   }
 
-  /** A write or a sync was refused. @param isFull there was no room, which says nothing of what was stored before */
-  addFailure(replica: number, code: string, reason: string, isFull: boolean): void {
+  /** A write or a sync was refused. */
+  addFailure(replica: number, { code, reason, isFull, syncedUpTo }: Failure): void {
+    this.#syncedUpTo.set(replica, syncedUpTo)
     if (!isFull && replica === 0) {
       this.primaryFailure = new StoreError('unavailable', code, `${this.#directories[0]!}: ${reason}`)
     } else if (!isFull) this.#failed.set(replica, reason)

@@ -1,13 +1,16 @@
 /** The log on this machine: real files, real time, one thread per journal. */
 import { randomInt } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
+import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
+import type { CatchUpTask } from './catch-up.ts'
 import type { LogEnvironment } from './environment.ts'
 import type { JournalMessage } from './environment.ts'
 import { lockDirectory } from './lock.ts'
 import { nodeFiles } from './node-files.ts'
 import { prepareFile } from './prepare-file.ts'
 
+const CATCH_UP = new URL('../../workers/catch-up.ts', import.meta.url)
 const JOURNAL = new URL('../../workers/journal.ts', import.meta.url)
 
 export const nodeEnvironment: LogEnvironment = {
@@ -16,6 +19,14 @@ export const nodeEnvironment: LogEnvironment = {
   randomUint32: () => randomInt(2 ** 32),
   lock: lockDirectory,
   prepareFile,
+  async catchUp(task, signal) {
+    const pool = new JobPool<CatchUpTask, number>({ name: 'catch-up', filename: CATCH_UP, threads: 1, queueMax: 0 })
+    try {
+      return await pool.run(task, { signal })
+    } finally {
+      void pool.close({ withinMs: 0 })
+    }
+  },
   startJournal: (task, events) =>
     Lane.start({
       name: `journal of ${task.directory}`,

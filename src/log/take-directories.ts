@@ -4,7 +4,8 @@ import type { DirectoryLock, LogEnvironment } from './environment.ts'
 import { makeDurableDirectory } from './files.ts'
 
 export interface TakenDirectories {
-  readonly locks: readonly DirectoryLock[]
+  /** By replica; null of one that cannot be used. */
+  readonly locks: readonly (DirectoryLock | null)[]
   /** By replica, why it cannot be used: a log that is kept in several directories can do without one. */
   readonly unusable: ReadonlyMap<number, string>
 }
@@ -19,7 +20,7 @@ export async function takeDirectories(
   environment: LogEnvironment,
   directories: readonly string[],
 ): Promise<TakenDirectories> {
-  const locks: DirectoryLock[] = []
+  const locks: (DirectoryLock | null)[] = []
   const unusable = new Map<number, string>()
   for (const [replica, directory] of directories.entries()) {
     try {
@@ -27,13 +28,18 @@ export async function takeDirectories(
     } catch (error) {
       if (replica > 0 && error instanceof StoreError && error.code === UNUSABLE) {
         unusable.set(replica, error.message)
+        locks.push(null)
         continue
       }
-      for (const lock of locks.reverse()) await lock.release()
+      await giveBack(locks)
       throw error
     }
   }
   return { locks, unusable }
+}
+
+export async function giveBack(locks: readonly (DirectoryLock | null)[]): Promise<void> {
+  for (const lock of locks.toReversed()) await lock?.release()
 }
 
 async function takeDirectory(environment: LogEnvironment, directory: string): Promise<DirectoryLock> {

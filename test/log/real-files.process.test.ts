@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
-import type { JournalLane } from '../../src/log/environment.ts'
+import type { JournalLane, LogEnvironment } from '../../src/log/environment.ts'
 import { Log } from '../../src/log/log.ts'
 import type { LogOptions } from '../../src/log/log.ts'
 import { nodeEnvironment } from '../../src/log/node-environment.ts'
@@ -16,6 +16,7 @@ import { nodeFiles } from '../../src/log/node-files.ts'
 import { prepareFile } from '../../src/log/prepare-file.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
 import { Lane } from '../../src/pipeline/lane.ts'
+import { eventually } from '../support/waiting.ts'
 import { appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 
 const CHILD = fileURLToPath(new URL('appending-process.ts', import.meta.url))
@@ -108,6 +109,44 @@ describe('on a real disk', () => {
       const { end } = appended(openWriter(log), payloadOf(1, 100), { durability: 'quorum' })
       await committed(log, end)
       await log.close()
+    })
+
+    it('takes a replica directory in again that was away for a while, and fills it', async () => {
+      const [directory, replica] = [newDirectory(), newDirectory()]
+      const environment: LogEnvironment = {
+        ...nodeEnvironment,
+        every: (ms, run) => nodeEnvironment.every(ms / 50, run),
+      }
+      const log = await Log.open({
+        directory,
+        replicas: [replica],
+        writeQuorum: 1,
+        segmentBytes: 64 << 10,
+        environment,
+      })
+      const writer = openWriter(log)
+      const write = async (): Promise<void> => {
+        for (let n = 0; n < 50; n += 1) appended(writer, payloadOf(n, 3000))
+        await committed(log, writer.end)
+      }
+      await write()
+      fs.renameSync(replica, `${replica}-away`)
+      await eventually(() => log.state.kind === 'degraded')
+      await write()
+      fs.renameSync(`${replica}-away`, replica)
+      await eventually(() => {
+        writer.poll()
+        return log.state.kind === 'ok'
+      })
+      await write()
+      await log.close()
+      for (const { recordsPath } of log.segments) {
+        assert(
+          fs.readFileSync(recordsPath.replace(directory, replica)).equals(fs.readFileSync(recordsPath)),
+          recordsPath,
+        )
+      }
+      assert(log.segments.length > 6)
     })
 
     it('writes a file in advance, whole or not at all', async () => {

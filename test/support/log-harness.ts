@@ -7,6 +7,7 @@ import type {
   JournalTask,
   LogEnvironment,
 } from '../../src/log/environment.ts'
+import { catchUp } from '../../src/log/catch-up.ts'
 import { journalOf } from '../../src/log/journal.ts'
 import type { JournalMessage } from '../../src/log/environment.ts'
 import type { Journal } from '../../src/log/journal.ts'
@@ -116,6 +117,7 @@ export class World {
         file.writev([Buffer.alloc(bytes)], 0)
         file.fdatasync()
       },
+      catchUp: async (task) => catchUp(this.files, task, () => {}),
       startJournal: (task, events) => {
         const lane = new SteppedLane(task, events, this)
         this.lanes[task.replica] = lane

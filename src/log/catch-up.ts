@@ -1,0 +1,114 @@
+/**
+ * A replica directory that was lost and is there again: brings its sealed segments to those of the primary directory while the log goes on. So
+ * little is left to copy when a restart in place takes it in (readmission.ts).
+ *
+ * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there
+ * C2  a segment gets its name when it is whole and durable
+ * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
+ * C4  what the directory had not synced when it was lost is copied again, as a sync that failed may have left it in memory only
+ */
+import { StoreError } from '../errors.ts'
+import { TEMPORARY_SUFFIX, makeDurableDirectory } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+import { readFormat } from './format.ts'
+import { QUARANTINE_NAME } from './quarantine.ts'
+import { readFooter, scanFrames } from './read.ts'
+import { recoverDirectory } from './recovery.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
+
+const PIECE_BYTES = 1 << 20
+
+/** Can be sent to a thread. */
+export interface CatchUpTask {
+  readonly primary: string
+  readonly replica: string
+  readonly segmentsName: string
+  readonly logId: number
+  /** The sealed ones of the primary. */
+  readonly segments: readonly { readonly base: number; readonly end: number }[]
+  /** Position up to which the replica had synced (C4); Infinity when that is not known, as before a start. */
+  readonly syncedUpTo: number
+}
+
+/**
+ * @param rest called after each piece that was copied, so that the disks are left to others
+ * @returns the bytes that were copied
+ * @throws StoreError unavailable log_replica_empty (C1); as `readFormat` and `recoverDirectory`; and what the file system throws
+ */
+export function catchUp(files: Files, task: CatchUpTask, rest: () => void): number {
+  const { replica, segmentsName, logId, segments, syncedUpTo } = task
+  if (readFormat(files, replica, segmentsName) !== logId) {
+    throw new StoreError('unavailable', 'log_replica_empty', `${replica} does not hold this log. A restart fills it`)
+  }
+  let copied = 0
+  for (const { base, end } of segments) {
+    if (end <= syncedUpTo && isSame(files, task, base)) continue
+    copied += copySegment(files, task, base, end, rest)
+  }
+  recoverDirectory({ files, directory: replica, segmentsName, logId, dryRun: true }) // throws where the restart in place would
+  return copied
+}
+
+function isSame(files: Files, { primary, replica, segmentsName }: CatchUpTask, base: number): boolean {
+  const [one, other] = [primary, replica].map((directory) => {
+    const path = `${directory}/${segmentsName}/${segmentName(base)}/${RECORDS_NAME}`
+    return files.exists(path) ? opened(files, path, readFooter) : null
+  })
+  if (!one || !other) return false
+  return one.end === other.end && one.lastHeaderCrc === other.lastHeaderCrc && one.epoch === other.epoch
+}
+
+function copySegment(files: Files, task: CatchUpTask, base: number, end: number, rest: () => void): number {
+  const name = `${task.segmentsName}/${segmentName(base)}`
+  const source = `${task.primary}/${name}/${RECORDS_NAME}`
+  if (!files.exists(source)) return 0 // it was dropped meanwhile
+  return opened(files, source, (from) => {
+    if (!isWhole(from, task.logId, base, end)) return 0 // C3
+    const directory = `${task.replica}/${name}`
+    makeDurableDirectory(files, directory)
+    const temporary = `${directory}/${RECORDS_NAME}${TEMPORARY_SUFFIX}`
+    if (files.exists(temporary)) files.removeFile(temporary)
+    const to = files.create(temporary, 'small-writes')
+    const bytes = end - base + SEGMENT_FOOTER_BYTES
+    try {
+      copyBytesOf(from, to, bytes, rest)
+      to.fdatasync()
+    } finally {
+      to.close()
+    }
+    if (files.exists(`${directory}/${QUARANTINE_NAME}`)) files.removeFile(`${directory}/${QUARANTINE_NAME}`)
+    files.rename(temporary, `${directory}/${RECORDS_NAME}`)
+    files.syncDirectory(directory) // C2
+    return bytes
+  })
+}
+
+function copyBytesOf(from: OpenFile, to: OpenFile, bytes: number, rest: () => void): void {
+  const piece = Buffer.alloc(Math.min(bytes, PIECE_BYTES))
+  for (let at = 0; at < bytes; at += piece.byteLength) {
+    const part = piece.subarray(0, Math.min(piece.byteLength, bytes - at))
+    if (from.read(part, at) !== part.byteLength) throw new Error('a sealed segment is shorter than it was')
+    to.writev([part], at)
+    rest()
+  }
+}
+
+function isWhole(file: OpenFile, logId: number, base: number, end: number): boolean {
+  let whole = true
+  scanFrames(file, logId, base, SEGMENT_HEADER_BYTES, end - base, {
+    frame() {},
+    bad() {
+      whole = false
+    },
+  })
+  return whole
+}
+
+function opened<Result>(files: Files, path: string, run: (file: OpenFile) => Result): Result {
+  const file = files.open(path, 'read')
+  try {
+    return run(file)
+  } finally {
+    file.close()
+  }
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { LogEnvironment } from '../../src/log/environment.ts'
+import { StoreError } from '../../src/errors.ts'
+import type { Log } from '../../src/log/log.ts'
+import type { LogWriter } from '../../src/log/log-writer.ts'
+import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import { mulberry32 } from '../support/sim-files.ts'
+import { modelRuns, testSeed } from '../support/seed.ts'
+import { turn } from '../support/turn.ts'
+
+const REPLICAS = ['/replica-1', '/replica-2']
+const OPTIONS = { replicas: REPLICAS, writeQuorum: 2, segmentBytes: 4096 }
+
+interface Running {
+  readonly world: World
+  readonly log: Log
+  readonly writer: LogWriter
+}
+
+async function started(
+  seed = 1,
+  change: (environment: LogEnvironment) => Partial<LogEnvironment> = () => ({}),
+): Promise<Running> {
+  const world = new World({ seed })
+  const log = await world.open({ ...OPTIONS, environment: { ...world.environment, ...change(world.environment) } })
+  return { world, log, writer: openWriter(log) }
+}
+
+/** Some segments. */
+function fill({ world, writer }: Running, from: number, to: number): void {
+  for (let n = from; n < to; n += 1) {
+    appended(writer, payloadOf(n, 700))
+    world.step()
+  }
+}
+
+/** Long enough for another try, and everything that is done in the background. */
+async function later({ world, writer }: Running): Promise<void> {
+  world.nowMs += 20 * 60_000
+  for (let look = 0; look < 3; look += 1) {
+    for (const lane of world.lanes) lane?.idle()
+    for (const tick of world.timers.slice()) tick()
+    writer.poll()
+    world.step()
+    await turn()
+  }
+}
+
+/** Its disk is taken out, and found out. */
+function takeAway({ world }: Running, directory: string): void {
+  world.files.rename(directory, `${directory}-away`)
+  world.files.syncDirectory('/')
+  world.nowMs += 1000
+  for (const lane of world.lanes) lane?.idle()
+}
+
+const filesOf = ({ world, log }: Running, directory: string): Buffer[] =>
+  log.segments.map(({ recordsPath }) => world.files.contentOf(recordsPath.replace('/data', directory)))
+
+describe('a replica directory that was lost and is there again', () => {
+  it('is filled and taken in while the log is open, and nothing is lost', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    assert.equal(log.state.kind, 'degraded')
+    fill(running, 12, 40)
+    world.files.rename('/replica-2-away', '/replica-2')
+    await later(running)
+    assert.deepEqual([log.state.kind, log.lostReplicas], ['ok', []])
+    fill(running, 40, 50)
+    assert.equal(replay(log, world.files).frames.length, 50)
+    await log.close()
+    assert.deepEqual(filesOf(running, '/replica-2'), filesOf(running, '/data'))
+  })
+
+  it('has everything alone when the others are gone', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    fill(running, 12, 30)
+    world.files.rename('/replica-2-away', '/replica-2')
+    await later(running)
+    await log.close()
+    world.end('crash')
+    world.files.removeDirectory('/data')
+    const again = await world.open(OPTIONS)
+    assert.equal(replay(again, world.files).frames.length, 30)
+  })
+
+  it('is left out while it is empty, as a mount point is without its disk, and the reason says what to do', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    world.files.makeDirectory('/replica-2')
+    await later(running)
+    assert.equal(log.state.kind, 'degraded')
+    assert.match(log.lostReplicas[0]!.reason, /does not hold this log. A restart fills it/)
+    assert.deepEqual(world.files.list('/replica-2'), [])
+  })
+
+  it('is left out while another process has it', async () => {
+    let isTaken = false
+    const running = await started(1, (environment) => ({
+      lock: async (directory) => {
+        if (isTaken) throw new StoreError('unavailable', 'data_directory_locked', `another process has ${directory}`)
+        return environment.lock(directory)
+      },
+    }))
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    world.files.rename('/replica-2-away', '/replica-2')
+    isTaken = true
+    await later(running)
+    assert.equal(log.state.kind, 'degraded')
+    assert.match(log.lostReplicas[0]!.reason, /another process has \/replica-2/)
+    isTaken = false
+    await later(running)
+    assert.equal(log.state.kind, 'ok')
+  })
+
+  it('is filled again from where it had synced when a sync failed there', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    let fails = true
+    world.files.faults = { sync: (path) => (fails && path.startsWith('/replica-2/') ? 'EIO' : null) }
+    fill(running, 12, 13)
+    assert.equal(log.state.kind, 'degraded')
+    fails = false
+    fill(running, 13, 30)
+    await later(running)
+    assert.equal(log.state.kind, 'ok')
+    await log.close()
+    world.end('crash')
+    const alone = await world.open({ ...OPTIONS, directory: '/replica-2', replicas: [], writeQuorum: 1 })
+    assert.deepEqual([replay(alone, world.files).frames.length, alone.incidents], [30, []])
+  })
+
+  it('keeps what the primary cannot read any more', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    world.files.damage(log.segments[0]!.recordsPath, (bytes) => bytes.fill(0, 200, 300))
+    world.files.rename('/replica-2-away', '/replica-2')
+    fill(running, 12, 30)
+    await later(running)
+    assert.equal(log.state.kind, 'ok')
+    assert(filesOf(running, '/replica-2')[0]!.equals(filesOf(running, '/replica-1')[0]!))
+    assert(!filesOf(running, '/data')[0]!.equals(filesOf(running, '/replica-1')[0]!))
+  })
+
+  it('costs nothing that was acknowledged, wherever the power goes', async () => {
+    const seed = testSeed()
+    for (let run = 0; run < modelRuns(100); run += 1) await livesThroughPowerCut(seed + run)
+  })
+})
+
+/** A replica is lost, more is written, it comes back, the power goes at some write or sync, or not; then everything acknowledged is there. */
+async function livesThroughPowerCut(seed: number): Promise<void> {
+  const random = mulberry32(seed)
+  const below = (count: number): number => Math.floor(random() * count)
+  const running = await started(seed)
+  const { world, log, writer } = running
+  const sent: { readonly payload: Buffer; readonly end: number; readonly generation: number }[] = []
+  const write = (count: number): void => {
+    for (let n = 0; n < count; n += 1) {
+      const payload = payloadOf(sent.length, 100 + below(900))
+      const result = append(writer, payload)
+      if (typeof result === 'string') return
+      sent.push({ payload, end: result.end, generation: result.generation })
+      if (random() < 0.8) world.step()
+    }
+  }
+  const lost = REPLICAS[below(2)]!
+  let fails = false
+  let left = Infinity
+  const fault = (path: string): string | null => {
+    left -= 1
+    return left < 0 || (fails && path.startsWith(`${lost}/`)) ? 'EIO' : null
+  }
+  world.files.faults = { sync: fault, write: fault }
+  write(10 + below(20))
+  fails = true
+  write(1 + below(30))
+  fails = false
+  left = below(150)
+  await later(running)
+  write(below(20))
+  world.step()
+  const stored = sent.filter(({ end, generation }) => log.outcome(end, generation) === 'stored')
+  world.end('crash')
+  world.files.faults = {}
+  const again = await world.open(OPTIONS)
+  const { frames, damage } = replay(again, world.files)
+  assert.deepEqual(damage, [], `seed ${seed}`)
+  const found = new Map(frames.map(({ end, payload }) => [end, payload]))
+  for (const { end, payload } of stored)
+    assert(found.get(end)?.equals(payload), `seed ${seed}: a frame that ends at ${end}`)
+}
