@@ -1,7 +1,7 @@
 /** Fills a replica directory of a log from its primary one, at half the speed of the disks. */
 import { performance } from 'node:perf_hooks'
 import { catchUp } from '../src/log/catch-up.ts'
-import type { CatchUpTask } from '../src/log/catch-up.ts'
+import type { CatchUpTask } from '../src/log/environment.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))

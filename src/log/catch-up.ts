@@ -8,6 +8,7 @@
  * C4  what the directory had not synced when it was lost is copied again, as a sync that failed may have left it in memory only
  */
 import { StoreError } from '../errors.ts'
+import type { CatchUpTask } from './environment.ts'
 import { TEMPORARY_SUFFIX, makeDurableDirectory } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
@@ -17,18 +18,6 @@ import { recoverDirectory } from './recovery.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
 
 const PIECE_BYTES = 1 << 20
-
-/** Can be sent to a thread. */
-export interface CatchUpTask {
-  readonly primary: string
-  readonly replica: string
-  readonly segmentsName: string
-  readonly logId: number
-  /** The sealed ones of the primary. */
-  readonly segments: readonly { readonly base: number; readonly end: number }[]
-  /** Position up to which the replica had synced (C4); Infinity when that is not known, as before a start. */
-  readonly syncedUpTo: number
-}
 
 /**
  * @param rest called after each piece that was copied, so that the disks are left to others

@@ -1,5 +1,4 @@
 /** What a log needs from the world around it. `node-environment.ts` is the real one; tests bring simulated files, time and lanes. */
-import type { CatchUpTask } from './catch-up.ts'
 import type { Files, PageCache } from './files.ts'
 
 export interface LogEnvironment {
@@ -49,6 +48,18 @@ export interface JournalTask {
   readonly pageCache: PageCache
   /** Writes in a row that the file system refused although it said that there is room: see free-space.ts. */
   readonly refusals: number
+}
+
+/** What catch-up.ts brings to a replica; can be sent to a thread. */
+export interface CatchUpTask {
+  readonly primary: string
+  readonly replica: string
+  readonly segmentsName: string
+  readonly logId: number
+  /** The sealed ones of the primary. */
+  readonly segments: readonly { readonly base: number; readonly end: number }[]
+  /** Position up to which the replica had synced (C4 there); Infinity when that is not known, as before a start. */
+  readonly syncedUpTo: number
 }
 
 /** What a journal tells main. */

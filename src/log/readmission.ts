@@ -9,8 +9,7 @@
  * A3  one directory at a time; one that fails again is tried later and later
  */
 import { messageOf } from '../errors.ts'
-import type { CatchUpTask } from './catch-up.ts'
-import type { DirectoryLock, LogEnvironment } from './environment.ts'
+import type { CatchUpTask, DirectoryLock, LogEnvironment } from './environment.ts'
 import type { JournalLanes } from './journal-lanes.ts'
 import type { LogState } from './log-options.ts'
 import type { LostDirectories } from './lost-directories.ts'
