@@ -78,14 +78,17 @@ export class QueryEngine {
     const catalog = new Catalog(snapshot.catalog)
     this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
     const sources = sourcesOf(snapshot, catalog, plan)
-    this.#parts.bundles.expectIndexes(sources)
+    // Those that fill the page come first: of the others nothing but the count is asked.
+    const walk = [...sources.entries()]
+    if (plan.descending) walk.reverse()
+    this.#parts.bundles.expectIndexes(walk.map(([, source]) => source))
     const matcher = plan.search === null ? null : new SearchMatcher(plan.search, () => deadline.check())
     const page = new PageSelection(limit + 1, plan.descending) // one more than shown says whether there is a next page
 
     let matched = 0
     let quarantined = 0
     let scanned = 0
-    for (const [number, source] of sources.entries()) {
+    for (const [number, source] of walk) {
       deadline.check()
       const scan = this.#scan(source, number, plan, page, deadline, snapshot)
       if (scan === null) continue
