@@ -16,9 +16,12 @@ import {
   layOut,
   rowsPerBlock,
   sealIndexFile,
+  signalBit,
 } from './index-file.ts'
 import type { IndexHeader, SectionName } from './index-file.ts'
 import { EntrySorter } from './radix-sort.ts'
+
+const WORD = 2 ** 32
 
 export interface BuiltIndex {
   readonly bytes: Buffer<ArrayBuffer>
@@ -60,6 +63,7 @@ export class IndexBuilder {
       names: partitions.nameBytes / 4,
       idFilter: filterBlockCount(count) * BLOCK_WORDS,
       traceFilter: filterBlockCount(traced) * BLOCK_WORDS,
+      facts: partitions.rows.length,
     }
     const { sections, blockCount, dataOffset, fileBytes } = layOut(rows)
     const bytes = this.#emptyFile(fileBytes)
@@ -89,6 +93,7 @@ export class IndexBuilder {
     const receivedUntil = BigInt(active.receivedUntil)
     const times = writePartitions(wordsOf('partitions'), active, order, partitions)
     writeNames(wordsOf('names'), partitions)
+    writeFacts(wordsOf('facts'), partitions)
 
     return {
       bytes,
@@ -112,6 +117,8 @@ interface NumberedPartitions {
     readonly name: Buffer
     readonly hash: number
     readonly records: number
+    readonly bytes: number
+    readonly signals: number
     readonly offset: number
   }[]
   readonly nameBytes: number
@@ -122,15 +129,20 @@ interface NumberedPartitions {
 function numberPartitions(active: ActiveIndex, count: number): NumberedPartitions {
   const known = active.partitions()
   const records = new Uint32Array(known.length)
-  const { partition } = active
+  const bytes = new Float64Array(known.length)
+  const signals = new Uint8Array(known.length)
+  const { partition, recordBytes, signal } = active
   for (let entry = 0; entry < count; entry++) {
     const number = partition[entry]!
     records[number] = records[number]! + 1
+    bytes[number] = bytes[number]! + recordBytes[entry]!
+    signals[number] = signals[number]! | signalBit(signal[entry]!)
   }
   const used = known
     .map(({ tenant, dataset }, number) => {
       const name = encodePartitionName(tenant, dataset)
-      return { number, name, hash: crc32(name), records: records[number]!, offset: 0 }
+      const totals = { records: records[number]!, bytes: bytes[number]!, signals: signals[number]! }
+      return { number, name, hash: crc32(name), ...totals, offset: 0 }
     })
     .filter((one) => one.records > 0)
     .sort((a, b) => a.hash - b.hash || Buffer.compare(a.name, b.name))
@@ -316,6 +328,16 @@ function writePartitions(
     if (max > maxTime) maxTime = max
   }
   return { minTime: minTime ?? 0n, maxTime }
+}
+
+function writeFacts(table: Uint32Array, { rows }: NumberedPartitions): void {
+  const perBlock = rowsPerBlock('facts')
+  for (const [row, { bytes, signals }] of rows.entries()) {
+    const at = Math.floor(row / perBlock) * BLOCK_WORDS + (row % perBlock) * ROW_WORDS.facts
+    table[at] = bytes % WORD
+    table[at + 1] = Math.floor(bytes / WORD)
+    table[at + 2] = signals
+  }
 }
 
 function writeNames(table: Uint32Array, { rows }: NumberedPartitions): void {

@@ -12,7 +12,7 @@ import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
 import type { BlockTable } from './block-table.ts'
 import { filterBlockOf } from './filter-blocks.ts'
-import { INDEX_NAME, encodePartitionName } from './index-file.ts'
+import { BLOCK_BYTES, INDEX_NAME, decodePartitionName, encodePartitionName } from './index-file.ts'
 import type { IndexHeader } from './index-file.ts'
 import type { BundleFile, SegmentFiles } from './segment-files.ts'
 
@@ -25,6 +25,15 @@ export interface Partition {
   readonly minTimeLow: number
   readonly maxTimeHigh: number
   readonly maxTimeLow: number
+}
+
+/** What a bundle holds of one partition. */
+export interface PartitionSummary {
+  readonly tenant: string
+  readonly dataset: string
+  readonly partition: Partition
+  /** Of the records as they stand in their batches, and their signals (see `signalBit`). Null: a version wrote the index that did not count them. */
+  readonly facts: { readonly bytes: number; readonly signals: number } | null
 }
 
 export class BundleIndex {
@@ -41,6 +50,7 @@ export class BundleIndex {
   readonly #names: BlockTable
   readonly #idFilter: BlockTable
   readonly #traceFilter: BlockTable
+  readonly #facts: BlockTable
 
   /** Of the entry `seekEntry` was called for last. */
   frameOffset = 0
@@ -69,6 +79,7 @@ export class BundleIndex {
     this.#names = file.table('names')
     this.#idFilter = file.table('idFilter')
     this.#traceFilter = file.table('traceFilter')
+    this.#facts = file.table('facts')
   }
 
   get entryCount(): number {
@@ -89,17 +100,27 @@ export class BundleIndex {
       const words = table.words
       if (words[at] !== hash) return null
       if (!this.#nameAt(words[at + 1]!, name.byteLength).equals(name)) continue
-      return {
-        number,
-        records: words[at + 2]!,
-        firstPosting: words[at + 3]!,
-        minTimeLow: words[at + 4]!,
-        minTimeHigh: words[at + 5]!,
-        maxTimeLow: words[at + 6]!,
-        maxTimeHigh: words[at + 7]!,
-      }
+      return partitionAt(number, words, at)
     }
     return null
+  }
+
+  /** All partitions, in the order of their numbers. */
+  *partitions(): Iterable<PartitionSummary> {
+    for (let number = 0; number < this.#partitions.rows; number++) {
+      const at = this.#partitions.at(number)
+      const { words } = this.#partitions
+      const partition = partitionAt(number, words, at)
+      const names = decodePartitionName(this.#nameAt(words[at + 1]!, BLOCK_BYTES))
+      yield { ...names, partition, facts: this.#factsOf(number) }
+    }
+  }
+
+  #factsOf(number: number): PartitionSummary['facts'] {
+    if (this.#facts.rows === 0) return null
+    const at = this.#facts.at(number)
+    const { words } = this.#facts
+    return { bytes: words[at + 1]! * 2 ** 32 + words[at]!, signals: words[at + 2]! }
   }
 
   /** False: the id is surely not here. */
@@ -214,6 +235,16 @@ export class BundleIndex {
     return Buffer.from(words.buffer, words.byteOffset + 4 * at, Math.min(bytes, 4 * (words.length - at)))
   }
 }
+
+const partitionAt = (number: number, words: Uint32Array, at: number): Partition => ({
+  number,
+  records: words[at + 2]!,
+  firstPosting: words[at + 3]!,
+  minTimeLow: words[at + 4]!,
+  minTimeHigh: words[at + 5]!,
+  maxTimeLow: words[at + 6]!,
+  maxTimeHigh: words[at + 7]!,
+})
 
 /** What the catalog says of a bundle; an index file that says otherwise belongs to another segment. */
 export interface ExpectedIndex {

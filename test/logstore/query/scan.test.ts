@@ -16,7 +16,7 @@ function ordered(): ActiveIndex {
   const partition = active.partitionOf('acme', 'orders')
   const none = new Uint32Array(4)
   for (let i = 0; i < ENTRIES; i++)
-    active.append(Uint32Array.of(i, 0, 0, 1), 0, none, 0, 0, 1 + i, 64 + 8 * i, 0, partition)
+    active.append(Uint32Array.of(i, 0, 0, 1), 0, none, 0, 0, 1 + i, 64 + 8 * i, 0, partition, 1, 1)
   active.publish(0, 0)
   return active
 }
