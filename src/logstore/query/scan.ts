@@ -21,7 +21,7 @@ interface Span {
 }
 
 /** What a scan needs to know of an index to place positions in it. */
-interface SegmentIndex {
+export interface SegmentIndex {
   /** Entries of frames before `frameOffset`, and of records before `recordNumber` in that frame. */
   entriesBefore(frameOffset: number, recordNumber: number): number
 }
