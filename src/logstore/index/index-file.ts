@@ -126,12 +126,12 @@ export function encodePartitionName(tenant: string, dataset: string): Buffer {
   return name
 }
 
-/** The names of a partition, from where it begins. */
-export function decodePartitionName(bytes: Buffer): { readonly tenant: string; readonly dataset: string } {
-  const datasetAt = 4 + bytes.readUInt16LE(0)
+/** Reverse of `encodePartitionName`; what stands behind the names is not looked at. */
+export function decodePartitionName(name: Buffer): { readonly tenant: string; readonly dataset: string } {
+  const tenantEnd = 4 + name.readUInt16LE(0)
   return {
-    tenant: bytes.toString('utf8', 4, datasetAt),
-    dataset: bytes.toString('utf8', datasetAt, datasetAt + bytes.readUInt16LE(2)),
+    tenant: name.toString('utf8', 4, tenantEnd),
+    dataset: name.toString('utf8', tenantEnd, tenantEnd + name.readUInt16LE(2)),
   }
 }
 

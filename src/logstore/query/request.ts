@@ -19,10 +19,10 @@ import type { Order, QueryFilter } from './cursor.ts'
 const PAGE_LIMIT_DEFAULT = 100
 const PAGE_LIMIT_MAX = 500
 export const DEADLINE_DEFAULT_MS = 10_000
-const DEADLINE_MAX_MS = 60_000
+export const DEADLINE_MAX_MS = 60_000
 /** Longer ones exist nowhere in the store (see PARTITION_NAME_BYTES_MAX) and match nothing; they are refused for their size. */
 const DATASET_LENGTH_MAX = 1024
-const TIME_MAX = (1n << 64n) - 1n
+export const TIME_MAX = (1n << 64n) - 1n
 
 export const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
 

@@ -6,6 +6,7 @@
  */
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleIndex, Partition } from '../index/reader.ts'
+import type { RecordView } from '../search/record-view.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import { EntryList } from './entry-list.ts'
@@ -27,7 +28,7 @@ export interface SegmentIndex {
 }
 
 /** How many entries are looked at between two looks at the clock. */
-const ENTRIES_PER_CHECK = 8192
+export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
   matched = 0
@@ -111,8 +112,8 @@ export class SegmentScan {
     else this.candidates.add(entry)
   }
 
-  /** One entry that matches. */
-  found(entry: number, timeHigh: number, timeLow: number): void {
+  /** One entry that matches. @param _view of its record, where a search looked at it; valid during the call */
+  found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
@@ -331,7 +332,11 @@ function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partit
 }
 
 /** Rows [from, to) of the postings of the partition that are in the time range. Reads no posting where the partition says it. */
-function postingsInRange(plan: QueryPlan, index: BundleIndex, partition: Partition): { from: number; to: number } {
+export function postingsInRange(
+  plan: QueryPlan,
+  index: BundleIndex,
+  partition: Partition,
+): { from: number; to: number } {
   const { fromHigh, fromLow, toHigh, toLow } = plan
   const { firstPosting, records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
   const beginsBefore = isBefore(minTimeHigh, minTimeLow, fromHigh, fromLow)
