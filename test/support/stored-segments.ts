@@ -156,9 +156,17 @@ export class TestStore {
 
   /** One batch, one frame; returns the frame's position. */
   add(tenant: string, records: readonly TestRecord[]): number {
+    return this.#append(encodeBatch(tenant, records))
+  }
+
+  /** As `add`, of a body whose resources are all of the first dataset. */
+  addBody(tenant: string, body: Buffer, signal: number, format: number, datasets: readonly string[]): number {
+    return this.#append(payloadOf(tenant, body, signal, format, datasets))
+  }
+
+  #append(payload: Buffer): number {
     const segment = this.#activeSegment()
     const offset = segment.bytes.byteLength
-    const payload = encodeBatch(tenant, records)
     const frame = Buffer.alloc(frameBytes(payload.byteLength))
     payload.copy(frame, FRAME_HEADER_BYTES)
     const header = { ...emptyFrameHeader(), position: segment.base + offset, payloadBytes: payload.byteLength }

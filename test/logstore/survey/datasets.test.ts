@@ -41,7 +41,7 @@ describe('the datasets of a tenant', () => {
           }
         }),
       ),
-      { numRuns: 100 },
+      { numRuns: 60 },
     )
   })
 

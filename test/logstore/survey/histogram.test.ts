@@ -83,7 +83,7 @@ describe('a histogram', () => {
             else assert.equal(told.series, undefined)
           }),
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 })
