@@ -10,6 +10,7 @@ import { filterBlockCount, filterBlockOf } from './filter-blocks.ts'
 import {
   BLOCK_BYTES,
   BLOCK_WORDS,
+  FACT_BYTES,
   ROW_WORDS,
   blocksOf,
   encodePartitionName,
@@ -17,11 +18,10 @@ import {
   rowsPerBlock,
   sealIndexFile,
   signalBit,
+  writeFacts,
 } from './index-file.ts'
 import type { IndexHeader, SectionName } from './index-file.ts'
 import { EntrySorter } from './radix-sort.ts'
-
-const WORD = 2 ** 32
 
 export interface BuiltIndex {
   readonly bytes: Buffer<ArrayBuffer>
@@ -63,7 +63,6 @@ export class IndexBuilder {
       names: partitions.nameBytes / 4,
       idFilter: filterBlockCount(count) * BLOCK_WORDS,
       traceFilter: filterBlockCount(traced) * BLOCK_WORDS,
-      facts: partitions.rows.length,
     }
     const { sections, blockCount, dataOffset, fileBytes } = layOut(rows)
     const bytes = this.#emptyFile(fileBytes)
@@ -93,11 +92,19 @@ export class IndexBuilder {
     const receivedUntil = BigInt(active.receivedUntil)
     const times = writePartitions(wordsOf('partitions'), active, order, partitions)
     writeNames(wordsOf('names'), partitions)
-    writeFacts(wordsOf('facts'), partitions)
 
     return {
       bytes,
-      header: sealIndexFile(bytes, { base, end, ...times, receivedUntil, blockCount, dataOffset, sections }),
+      header: sealIndexFile(bytes, {
+        base,
+        end,
+        ...times,
+        receivedUntil,
+        factBytes: FACT_BYTES,
+        blockCount,
+        dataOffset,
+        sections,
+      }),
     }
   }
 
@@ -151,9 +158,10 @@ function numberPartitions(active: ActiveIndex, count: number): NumberedPartition
   for (const [row, one] of used.entries()) {
     rowOf[one.number] = row
     const left = BLOCK_BYTES - (nameBytes % BLOCK_BYTES)
-    if (one.name.byteLength > left) nameBytes += left // a name lies inside one block
+    const bytes = one.name.byteLength + FACT_BYTES
+    if (bytes > left) nameBytes += left // a name and its facts lie inside one block
     one.offset = nameBytes
-    nameBytes += one.name.byteLength
+    nameBytes += bytes
   }
   return { rows: used, nameBytes, rowOf }
 }
@@ -330,17 +338,10 @@ function writePartitions(
   return { minTime: minTime ?? 0n, maxTime }
 }
 
-function writeFacts(table: Uint32Array, { rows }: NumberedPartitions): void {
-  const perBlock = rowsPerBlock('facts')
-  for (const [row, { bytes, signals }] of rows.entries()) {
-    const at = Math.floor(row / perBlock) * BLOCK_WORDS + (row % perBlock) * ROW_WORDS.facts
-    table[at] = bytes % WORD
-    table[at + 1] = Math.floor(bytes / WORD)
-    table[at + 2] = signals
-  }
-}
-
 function writeNames(table: Uint32Array, { rows }: NumberedPartitions): void {
   const bytes = Buffer.from(table.buffer, table.byteOffset, table.byteLength)
-  for (const { name, offset } of rows) name.copy(bytes, offset)
+  for (const { name, offset, ...facts } of rows) {
+    name.copy(bytes, offset)
+    writeFacts(bytes, offset + name.byteLength, facts)
+  }
 }

@@ -12,8 +12,8 @@ import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
 import type { BlockTable } from './block-table.ts'
 import { filterBlockOf } from './filter-blocks.ts'
-import { BLOCK_BYTES, INDEX_NAME, decodePartitionName, encodePartitionName } from './index-file.ts'
-import type { IndexHeader } from './index-file.ts'
+import { BLOCK_BYTES, INDEX_NAME, decodePartitionName, encodePartitionName, readFacts } from './index-file.ts'
+import type { IndexHeader, PartitionFacts } from './index-file.ts'
 import type { BundleFile, SegmentFiles } from './segment-files.ts'
 
 /** What a bundle holds of one tenant and dataset. Times in words; both ends are inclusive. */
@@ -32,8 +32,8 @@ export interface PartitionSummary {
   readonly tenant: string
   readonly dataset: string
   readonly partition: Partition
-  /** Of the records as they stand in their batches, and their signals (see `signalBit`). Null: a version wrote the index that did not count them. */
-  readonly facts: { readonly bytes: number; readonly signals: number } | null
+  /** Null: a version wrote the index that did not count them. */
+  readonly facts: PartitionFacts | null
 }
 
 export class BundleIndex {
@@ -50,7 +50,6 @@ export class BundleIndex {
   readonly #names: BlockTable
   readonly #idFilter: BlockTable
   readonly #traceFilter: BlockTable
-  readonly #facts: BlockTable
 
   /** Of the entry `seekEntry` was called for last. */
   frameOffset = 0
@@ -79,7 +78,6 @@ export class BundleIndex {
     this.#names = file.table('names')
     this.#idFilter = file.table('idFilter')
     this.#traceFilter = file.table('traceFilter')
-    this.#facts = file.table('facts')
   }
 
   get entryCount(): number {
@@ -111,16 +109,10 @@ export class BundleIndex {
       const at = this.#partitions.at(number)
       const { words } = this.#partitions
       const partition = partitionAt(number, words, at)
-      const names = decodePartitionName(this.#nameAt(words[at + 1]!, BLOCK_BYTES))
-      yield { ...names, partition, facts: this.#factsOf(number) }
+      const name = this.#nameAt(words[at + 1]!, BLOCK_BYTES)
+      const facts = this.header.factBytes === 0 ? null : readFacts(name)
+      yield { ...decodePartitionName(name), partition, facts }
     }
-  }
-
-  #factsOf(number: number): PartitionSummary['facts'] {
-    if (this.#facts.rows === 0) return null
-    const at = this.#facts.at(number)
-    const { words } = this.#facts
-    return { bytes: words[at + 1]! * 2 ** 32 + words[at]!, signals: words[at + 2]! }
   }
 
   /** False: the id is surely not here. */
