@@ -1,14 +1,11 @@
 /** What answers about the records of a dataset have in common, written as query answers are. */
 import type { QueryAnswer } from '../query/task.ts'
-import type { SurveyQuestion, SurveyTask } from './question.ts'
+import type { SurveyTask } from './question.ts'
 
 const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
 
 /** A JSON answer. @param members behind the tenant */
-export const answerOf = (
-  { tenant, snapshot }: SurveyTask<SurveyQuestion>,
-  members: Readonly<Record<string, unknown>>,
-): QueryAnswer => {
+export const answerOf = ({ tenant, snapshot }: SurveyTask, members: Readonly<Record<string, unknown>>): QueryAnswer => {
   const ranges = snapshot.quarantined.length
   const body = {
     status: 'ok',
@@ -21,7 +18,7 @@ export const answerOf = (
 }
 
 export const answerBody = (
-  task: SurveyTask<SurveyQuestion>,
+  task: SurveyTask,
   dataset: string,
   {
     matched,

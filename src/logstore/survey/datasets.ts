@@ -242,7 +242,7 @@ class Tally {
 }
 
 /** Names where the next page begins; opaque to clients. */
-export const encodeDatasetCursor = (dataset: string): string => Buffer.from(dataset).toString('base64url')
+const encodeDatasetCursor = (dataset: string): string => Buffer.from(dataset).toString('base64url')
 
 /** Null: it is no cursor. */
 export function decodeDatasetCursor(text: string): string | null {

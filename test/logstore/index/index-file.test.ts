@@ -72,9 +72,10 @@ describe('the index of a bundle', () => {
           const times = own.map(({ time }) => time).sort((a, b) => (a < b ? -1 : 1))
           const bytes = own.reduce((sum, { id }) => sum + bytesOf(id), 0)
           const signals = own.reduce((bits, { id }) => bits | signalOf(id), 0) // of signals 1 and 2 the bit is the number
-          assert.deepEqual(found?.facts, { bytes, signals })
-          assert.deepEqual(found?.partition, index.findPartition(names.tenant, names.dataset))
-          const { records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = found!.partition
+          assert.ok(found)
+          assert.deepEqual(found.facts, { bytes, signals })
+          assert.deepEqual(found.partition, index.findPartition(names.tenant, names.dataset))
+          const { records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = found.partition
           assert.equal(records, own.length)
           assert.deepEqual(
             [minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow],

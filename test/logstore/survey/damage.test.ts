@@ -19,7 +19,7 @@ const READING: readonly Asked[] = [
   { fields: { ...DATASET, filter: { search: 'a' } } },
 ]
 /** Those that read indexes only. */
-const INDEXED: readonly Asked[] = [{ datasets: '' }, { histogram: { ...DATASET, interval_nano: 1 } }]
+const INDEXED: readonly Asked[] = [{ datasets: '', allowed: null }, { histogram: { ...DATASET, interval_nano: 1 } }]
 
 function filled(store: TestStore): number[] {
   return ['a', 'b', 'c'].map((text, i) =>
@@ -64,17 +64,17 @@ describe('damage that a survey comes upon', () => {
 
       store.quarantined = [{ from: second!, to: second! + 8 }]
       for (const asked of READING) {
-        const answer = survey<HistogramAnswer>(store, 'acme', asked)
+        const answer = survey(store, 'acme', asked) as HistogramAnswer // what both have is looked at
         const { filter } = Object.values(asked)[0] as { filter?: { search: string } } // as they stand above
         const expected = filter === undefined || filter.search === '-nothing' ? 2 : filter.search === 'a' ? 1 : 0
         assert.deepEqual([answer.matched_records, answer.quarantined_records], [expected, 1])
       }
-      const histogram = survey<HistogramAnswer>(store, 'acme', INDEXED[1]!)
+      const histogram = survey(store, 'acme', INDEXED[1]!) as HistogramAnswer // as its route documents it
       assert.deepEqual(
         [histogram.buckets.map(({ records }) => records), histogram.matched_records, histogram.quarantined_records],
         [[1, 0, 1], 2, 1],
       )
-      const { datasets, quarantined_ranges } = survey<DatasetsAnswer>(store, 'acme', { datasets: '' })
+      const { datasets, quarantined_ranges } = survey(store, 'acme', INDEXED[0]!) as DatasetsAnswer // likewise
       assert.deepEqual(
         datasets.map(({ dataset, records, quarantined_records }) => [dataset, records, quarantined_records]),
         [
