@@ -68,6 +68,8 @@ function fill(bundle: number): void {
       frameOffset,
       record % 512,
       partition,
+      200,
+      1,
     )
   }
   active.publish(0, 0)

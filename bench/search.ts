@@ -95,14 +95,15 @@ interface Answer {
   readonly matched_records?: number
 }
 
-async function measure(name: string, path: string, body: object): Promise<void> {
+/** @param body null: of a GET */
+async function measure(name: string, path: string, body: object | null): Promise<void> {
   const samples: number[] = []
+  const text = JSON.stringify({ dataset: 'load', deadline_ms: 60_000, ...body })
   const ask = () =>
     timed(() =>
-      store.send<Answer>('POST', path, JSON.stringify({ dataset: 'load', deadline_ms: 60_000, ...body }), {
-        ...headers,
-        'content-type': 'application/json',
-      }),
+      body === null
+        ? store.send<Answer>('GET', path, '', headers)
+        : store.send<Answer>('POST', path, text, { ...headers, 'content-type': 'application/json' }),
     )
   let { result } = await ask()
   const before = processorMs()
@@ -138,6 +139,12 @@ try {
   await measure('attribute in an eighth', '/v1/query', search('k8s.pod.name:shop-3-7c9'))
   await measure('resource attribute in an eighth', '/v1/query', search('service.instance.id:i-3'))
   await measure('number above', '/v1/query', search('duration_ms:>300'))
+  await measure('datasets', '/v1/datasets', null)
+  await measure('histogram of all', '/v1/query/histogram', {})
+  await measure('histogram of all by severity', '/v1/query/histogram', { split_by: 'severity' })
+  await measure('histogram of all by pod', '/v1/query/histogram', { split_by: 'k8s.pod.name' })
+  await measure('histogram of a word in half', '/v1/query/histogram', search('request'))
+  await measure('fields', '/v1/query/fields', {})
 } finally {
   await store.stop()
   rmSync(directory, { recursive: true, force: true })

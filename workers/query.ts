@@ -9,6 +9,8 @@ import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/query/task.ts'
+import { SurveyEngine, isSurvey } from '../src/logstore/survey/engine.ts'
+import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
 const MIB = 1024 * 1024
 /** There are more threads when they wait for a bucket, and behind them is a cache that they share. */
@@ -24,12 +26,14 @@ const caches = remote === null ? CACHES.local : CACHES.remote
 const bundles = new OpenBundles(files, new BlockCache(caches.blocks))
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
-const engine = new QueryEngine({ bundles, frames, scans, nowMs: processNowMs })
+const parts = { bundles, frames, scans, nowMs: processNowMs }
+const pages = new QueryEngine(parts)
+const surveys = new SurveyEngine(parts)
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
-export default function run(task: QueryTask): QueryAnswer | ReturnType<typeof move> {
-  const answer =
-    remote === null ? engine.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => engine.run(task))
+export default function run(task: QueryTask | SurveyTask): QueryAnswer | ReturnType<typeof move> {
+  const answerNow = (): QueryAnswer => (isSurvey(task) ? surveys.run(task) : pages.run(task))
+  const answer = remote === null ? answerNow() : remote.during(task.remote!, task.deadlineAtMs, answerNow)
   if (answer.kind !== 'ok') return answer
   return move({ [transferableSymbol]: [answer.body.buffer], [valueSymbol]: answer })
 }

@@ -29,7 +29,7 @@ export class IngestCounters extends Refusals {
 }
 
 /** What a query looks for. */
-export type QueryKind = 'record_id' | 'trace_id' | 'time'
+export type QueryKind = 'record_id' | 'trace_id' | 'time' | 'datasets' | 'histogram' | 'fields'
 
 export class QueryCounters extends Refusals {
   answeredQueries = 0
@@ -39,6 +39,9 @@ export class QueryCounters extends Refusals {
     record_id: Histogram.create(LATENCY_BOUNDS),
     trace_id: Histogram.create(LATENCY_BOUNDS),
     time: Histogram.create(LATENCY_BOUNDS),
+    datasets: Histogram.create(LATENCY_BOUNDS),
+    histogram: Histogram.create(LATENCY_BOUNDS),
+    fields: Histogram.create(LATENCY_BOUNDS),
   }
 
   answered(kind: QueryKind, ms: number): void {

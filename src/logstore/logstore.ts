@@ -55,7 +55,7 @@ import { logStoreMetrics } from './metrics.ts'
 import { TENANT_HEADER } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
-import type { QueryAnswer, QueryTask, QueryWorkerData } from './query/task.ts'
+import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { logStoreService } from './routes.ts'
@@ -269,7 +269,7 @@ async function openQueries(
   }
   const jobs = await running.open(
     () =>
-      new JobPool<QueryTask, QueryAnswer>({
+      new JobPool<QueryTask<Question>, QueryAnswer>({
         name: 'logstore query',
         filename: new URL('../../workers/query.ts', import.meta.url),
         threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,

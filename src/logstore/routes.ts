@@ -15,6 +15,7 @@ import type { Ingest } from './ingest/ingest.ts'
 import { ENCODINGS } from './ingest/messages.ts'
 import type { QueryFront } from './query/query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
+import { surveyRoutes } from './survey/routes.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
 import { permanentRefusal, refusal } from './refusals.ts'
 
@@ -77,6 +78,7 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       endpoint: ingest.endpoint(SIGNAL_TRACE, FORMAT_PROTOBUF, protobufIngest('traces')),
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
+    ...surveyRoutes(queries, forTenants, rejected),
     ...guardedRoutes(guard, [
       ...endpointHelper,
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },

@@ -1,9 +1,6 @@
 /** What the pages tell their readers to do, done as they would, against a real process. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { text } from 'node:stream/consumers'
 import { describe, it, test } from 'node:test'
 import { parseBrokerCredentials } from '../../src/config/broker-credentials.ts'
 import { ReplicationStatusReply } from '../../src/broker/wire/node-answers.ts'
@@ -16,8 +13,8 @@ import { eventually } from '../support/waiting.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { RunningService, launch } from '../support/process.ts'
 import type { Command, ReadyLine } from '../support/process.ts'
-import { PAGES, blocksOf, document, root } from './markdown.ts'
-import type { Block } from './markdown.ts'
+import { PAGES, blocksOf, document } from './markdown.ts'
+import { runTour, shell } from './tour.ts'
 
 const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', objectstore: '127.0.0.1:9000', broker: '127.0.0.1:7400' }
 type Service = keyof typeof DEFAULT_ADDRESSES
@@ -30,29 +27,6 @@ const ABOUT: Readonly<Record<string, readonly RegExp[]>> = {
   ],
   'docs/start-object-store.md': [/^"Healthy"/, /^objstore_buckets 1$/m],
 }
-const BLOCK_END = '-- end of block --'
-
-/** For machines without curl: the options that the pages use. */
-const CURL_STAND_IN = `
-const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
-  silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
-  data: { type: 'string', short: 'd' }, 'data-binary': { type: 'string' }, header: { type: 'string', short: 'H', multiple: true },
-  include: { type: 'boolean', short: 'i' }, head: { type: 'boolean', short: 'I' }, range: { type: 'string', short: 'r' } } })
-const headers = (values.header ?? []).map((header) => header.split(/: (.*)/s).slice(0, 2))
-if (values.range !== undefined) headers.push(['range', 'bytes=' + values.range])
-const data = values['data-binary'] === '@-' ? require('node:fs').readFileSync(0) : values.data
-const method = values.request ?? (values.head ? 'HEAD' : data === undefined ? 'GET' : 'POST')
-fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : data })
-  .then(async (response) => {
-    const lines = [...response.headers].map((header) => header.join(': '))
-    const head = ['HTTP/1.1 ' + response.status + ' ' + response.statusText, ...lines, '', ''].join('\\r\\n')
-    process.stdout.write((values.include || values.head ? head : '') + (await response.text()))
-  })
-`
-const PREAMBLE = `
-command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
-npx() { [ "$1" = mq ] && shift && '${process.execPath}' '${root}/src/cli/mq.js' "$@"; }
-`
 
 /** As `npm start` does: all services in one process. */
 class Trilog extends RunningService {
@@ -91,94 +65,14 @@ class Trilog extends RunningService {
 
 const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
 
-/** Runs a script in a shell that stops at the first failure; what it printed. */
-async function shell(script: string, directory: string): Promise<string> {
-  const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
-  child.stdin.end(script)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  assert.equal(code, 0, `${stdout}\n${stderr}`)
-  assert.equal(stderr, '')
-  return stdout
-}
-
-/** What a step printed is what the block behind it shows. */
-function assertPrinted(printed: string, shown: Block, where: string): void {
-  switch (shown.language) {
-    case 'json':
-      return assertShown(JSON.parse(printed), JSON.parse(shown.text), where)
-    case 'xml':
-      return assert.match(withoutIndents(printed), shownPattern(withoutIndents(shown.text)), where)
-    case 'text':
-      return assert.match(printed.trim(), shownPattern(shown.text.trim()), where)
-    case 'http': {
-      const lines = printed.split(/\r?\n/)
-      for (const line of shown.text.trim().split('\n')) {
-        const pattern = shownPattern(line)
-        assert.ok(
-          lines.some((each) => pattern.test(each)),
-          `${where}\n${line}\nis not in\n${printed}`,
-        )
-      }
-      return
-    }
-    default:
-      assert.fail(`a block of ${shown.language} shows nothing that can be compared`)
-  }
-}
-
-/** Documents are shown on several lines. */
-const withoutIndents = (xml: string): string => xml.replaceAll(/>\s+</g, '><').trim()
-
-/** The text; an … is for anything without a quote, a tag or the end of a line. Names of headers come in any case. */
-const shownPattern = (text: string): RegExp =>
-  new RegExp(`^${text.split('…').map(escaped).join('[^"<\\n]*')}$`, /^[\w-]+: /.test(text) ? 'i' : '')
-
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
-
-/** Everything shown is in the value; a string that ends in … shows how it begins. */
-function assertShown(value: unknown, shown: unknown, where: string): void {
-  if (typeof shown === 'string' && shown.endsWith('…')) {
-    assert.ok(typeof value === 'string' && value.startsWith(shown.slice(0, -1)), where)
-  } else if (typeof shown === 'object' && shown !== null) {
-    assert.ok(typeof value === 'object' && value !== null, where)
-    if (Array.isArray(shown)) assert.equal((value as unknown[]).length, shown.length, where)
-    for (const [name, member] of Object.entries(shown)) {
-      assertShown((value as Record<string, unknown>)[name], member, `${where}.${name}`)
-    }
-  } else {
-    assert.equal(value, shown, where)
-  }
-}
-
-/** Runs the blocks of a page one behind the other, in one shell. @returns what each printed, and the block that shows it, if there is one */
-async function walk(page: string): Promise<readonly { step: Block; printed: string; shown: Block | null }[]> {
-  const trilog = await Trilog.start()
-  const directory = temporaryDirectory()
-  const blocks = blocksOf(trilog.addressed(document(page)), 'tour')
-  const steps = blocks.filter(({ language }) => language === 'sh' || language === 'js')
-  const script = steps.map((step, number) => {
-    if (step.language === 'sh') return step.text
-    const file = `${directory}/${number}.mjs`
-    writeFileSync(file, step.text)
-    return `(cd '${root}' && '${process.execPath}' --input-type=module < '${file}')`
-  })
-  const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
-  assert.equal(outputs.length, steps.length)
-  await trilog.stop()
-  return steps.map((step, number) => {
-    const next = blocks[blocks.indexOf(step) + 1]
-    return { step, printed: outputs[number]!, shown: next === undefined || steps.includes(next) ? null : next }
-  })
-}
-
 describe('tours', () => {
   for (const page of PAGES.filter((each) => blocksOf(document(each), 'tour').length > 0)) {
     it(`${page} runs block by block, and shows what it says`, async () => {
-      const steps = await walk(page)
-      for (const { step, printed, shown } of steps) if (shown !== null) assertPrinted(printed, shown, step.text)
-      const patterns = ABOUT[page] ?? []
-      const about = steps.find(({ step: { text } }) => text.includes('/openapi.json') || text.includes('/v1/metrics'))
-      for (const pattern of patterns) assert.match(about?.printed ?? '', pattern)
+      const trilog = await Trilog.start()
+      const { steps, outputs } = await runTour(blocksOf(trilog.addressed(document(page)), 'tour'))
+      const about = steps.findIndex(({ text }) => text.includes('/openapi.json') || text.includes('/v1/metrics'))
+      for (const pattern of ABOUT[page] ?? []) assert.match(outputs[about]!, pattern)
+      await trilog.stop()
     })
   }
 })

@@ -130,6 +130,7 @@ describe('on a real disk', () => {
         await committed(log, writer.end)
       }
       await write()
+      await eventually(() => log.released === writer.end) // the replica makes no directory any more
       fs.renameSync(replica, `${replica}-away`)
       await eventually(() => log.state.kind === 'degraded')
       await write()

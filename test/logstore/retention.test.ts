@@ -56,7 +56,7 @@ describe('the active segment', () => {
     if (receivedSecond !== null) {
       const received = receivedSecond * SECOND
       for (const later of [0n, 1_000n * SECOND]) {
-        index.append(Uint32Array.of(Number(later & 1023n), 1, 1, 1), 0, new Uint32Array(4), 0, 1, 1, 64, 0, 0)
+        index.append(Uint32Array.of(Number(later & 1023n), 1, 1, 1), 0, new Uint32Array(4), 0, 1, 1, 64, 0, 0, 1, 1)
         const at = received + later
         index.publish(Number(at >> 32n), Number(at & 0xffff_ffffn))
       }

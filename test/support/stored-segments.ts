@@ -40,10 +40,13 @@ import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
 import { scanBatch } from '../../src/logstore/index/scan-batch.ts'
 import { encodeCatalog } from '../../src/logstore/index/catalog.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
+import type { QueryEngineParts } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query/request.ts'
 import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
+import { SurveyEngine } from '../../src/logstore/survey/engine.ts'
+import type { SurveyQuestion } from '../../src/logstore/survey/question.ts'
 
 export const LOG_ID = 77
 
@@ -62,6 +65,10 @@ export interface TestRecord {
   readonly trace: string | null
   /** What the record says, unique. */
   readonly text: string
+  /** Its severity_number. */
+  readonly severity?: number
+  /** Of the record itself. */
+  readonly attributes?: Readonly<Record<string, string>>
 }
 
 interface Segment {
@@ -102,6 +109,7 @@ export class TestStore {
   /** Reads of files with this name fail as a broken disk does. */
   unreadable: string | null = null
   #engine: QueryEngine
+  #surveys: SurveyEngine
   #bundles: OpenBundles
   readonly #builder = new IndexBuilder()
   /** Real files that are never synced: no test here cuts the power, and a shared disk would set the pace. */
@@ -129,14 +137,16 @@ export class TestStore {
   constructor() {
     this.directory = mkdtempSync(join(tmpdir(), 'trilog-query-'))
     this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
-    this.#engine = this.#newEngine()
+    this.#engine = new QueryEngine(this.#engineParts())
+    this.#surveys = new SurveyEngine(this.#engineParts())
   }
 
   /** A query thread that was replaced: nothing cached, nothing open. */
   restart(): void {
     this.#bundles.close()
     this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
-    this.#engine = this.#newEngine()
+    this.#engine = new QueryEngine(this.#engineParts())
+    this.#surveys = new SurveyEngine(this.#engineParts())
   }
 
   close(): void {
@@ -146,9 +156,17 @@ export class TestStore {
 
   /** One batch, one frame; returns the frame's position. */
   add(tenant: string, records: readonly TestRecord[]): number {
+    return this.#append(encodeBatch(tenant, records))
+  }
+
+  /** As `add`, of a body whose resources are all of the first dataset. */
+  addBody(tenant: string, body: Buffer, signal: number, format: number, datasets: readonly string[]): number {
+    return this.#append(payloadOf(tenant, body, signal, format, datasets))
+  }
+
+  #append(payload: Buffer): number {
     const segment = this.#activeSegment()
     const offset = segment.bytes.byteLength
-    const payload = encodeBatch(tenant, records)
     const frame = Buffer.alloc(frameBytes(payload.byteLength))
     payload.copy(frame, FRAME_HEADER_BYTES)
     const header = { ...emptyFrameHeader(), position: segment.base + offset, payloadBytes: payload.byteLength }
@@ -229,14 +247,23 @@ export class TestStore {
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }
 
+  askSurvey(
+    tenant: string,
+    request: SurveyQuestion,
+    snapshot = this.snapshot(),
+    deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS,
+  ): QueryAnswer {
+    return this.#surveys.run({ tenant, request, deadlineAtMs, snapshot })
+  }
+
   frameReader(bytesMax: number): FrameReader {
     return new FrameReader(this.#bundles, bytesMax)
   }
 
-  #newEngine(): QueryEngine {
+  #engineParts(): QueryEngineParts {
     const frames = this.frameReader(16 * 1024)
     const scans = this.frameReader(4096)
-    return new QueryEngine({ bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs })
+    return { bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs }
   }
 
   #activeSegment(): Segment {
@@ -272,28 +299,29 @@ export class TestStore {
 export const textsOf = ({ results }: QueryResponseBody): string[] =>
   results.map(({ record }) => record.raw_payload.record.body.stringValue)
 
+/** As OTLP JSON has it. */
+export const logRecordOf = ({ time, trace, text, severity, attributes }: TestRecord): object => ({
+  timeUnixNano: time.toString(),
+  body: { stringValue: text },
+  ...(trace === null ? {} : { traceId: trace }),
+  ...(severity !== undefined && { severityNumber: severity }),
+  ...(attributes !== undefined && {
+    attributes: Object.entries(attributes).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+  }),
+})
+
 /** A batch frame's payload: the records as an OTLP JSON export of one tenant. */
 function encodeBatch(tenant: string, records: readonly TestRecord[]): Buffer {
   const body = Buffer.from(
     JSON.stringify({
-      resourceLogs: records.map(({ dataset, time, trace, text }) => ({
+      resourceLogs: records.map((record) => ({
         resource: {
           attributes: [
             { key: 'tenant_id', value: { stringValue: tenant } },
-            { key: 'service.name', value: { stringValue: dataset } },
+            { key: 'service.name', value: { stringValue: record.dataset } },
           ],
         },
-        scopeLogs: [
-          {
-            logRecords: [
-              {
-                timeUnixNano: time.toString(),
-                body: { stringValue: text },
-                ...(trace === null ? {} : { traceId: trace }),
-              },
-            ],
-          },
-        ],
+        scopeLogs: [{ logRecords: [logRecordOf(record)] }],
       })),
     }),
   )

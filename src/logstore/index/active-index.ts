@@ -5,7 +5,7 @@
  *   Float64       [2] earliest, [3] latest time of an entry; when [4] the last, [5] the first batch with an entry was received;
  *                 all in the same 64 bytes
  *   entry columns  id (4 words), trace id (4 words), time (high, low), frame offset, next entry of the same id and of the same
- *                  trace, partition, record number
+ *                  trace, bytes of the record, partition, record number, signal
  *   zone columns   for every `zoneEntries` entries in turn: earliest and latest time (high, low) and their partition, or ZONE_MIXED
  *   hash tables    id slots and trace slots, open addressing, entry + 1 (0: empty)
  *   names          partitions back to back: u16 tenant bytes, tenant, u16 dataset bytes, dataset (UTF-8)
@@ -57,8 +57,12 @@ export class ActiveIndex {
   readonly timeHigh: Uint32Array
   readonly timeLow: Uint32Array
   readonly frameOffset: Uint32Array
+  /** Of the record itself, as it stands in its batch. */
+  readonly recordBytes: Uint32Array
   readonly partition: Uint16Array
   readonly recordNumber: Uint16Array
+  /** SIGNAL_… of batch-frame.ts. */
+  readonly signal: Uint8Array
   readonly zoneEntries: number
   readonly zoneEarliestHigh: Uint32Array
   readonly zoneEarliestLow: Uint32Array
@@ -85,7 +89,7 @@ export class ActiveIndex {
   static bytesFor(capacity: number, zoneEntries: number): number {
     return (
       HEADER_WORDS * 4 +
-      capacity * (16 + 16 + 4 + 4 + 4 + 4 + 4 + 2 + 2) +
+      capacity * (16 + 16 + 4 + 4 + 4 + 4 + 4 + 4 + 2 + 2 + 1) +
       Math.floor(capacity / zoneEntries) * 5 * 4 +
       slotCount(capacity) * 8 +
       PARTITION_NAMES_BYTES
@@ -117,8 +121,10 @@ export class ActiveIndex {
     this.frameOffset = new Uint32Array(shared, take(capacity * 4), capacity)
     this.#idNext = new Uint32Array(shared, take(capacity * 4), capacity)
     this.#traceNext = new Uint32Array(shared, take(capacity * 4), capacity)
+    this.recordBytes = new Uint32Array(shared, take(capacity * 4), capacity)
     this.partition = new Uint16Array(shared, take(capacity * 2), capacity)
     this.recordNumber = new Uint16Array(shared, take(capacity * 2), capacity)
+    this.signal = new Uint8Array(shared, take(capacity), capacity)
     const zones = Math.floor(capacity / zoneEntries)
     this.zoneEarliestHigh = new Uint32Array(shared, take(zones * 4), zones)
     this.zoneEarliestLow = new Uint32Array(shared, take(zones * 4), zones)
@@ -260,6 +266,8 @@ export class ActiveIndex {
     frameOffset: number,
     recordNumber: number,
     partition: number,
+    recordBytes: number,
+    signal: number,
   ): void {
     const entry = this.#appended
     const to = entry * 4
@@ -276,6 +284,8 @@ export class ActiveIndex {
     this.frameOffset[entry] = frameOffset
     this.recordNumber[entry] = recordNumber
     this.partition[entry] = partition
+    this.recordBytes[entry] = recordBytes
+    this.signal[entry] = signal
     const idSlot = this.#idSlot(ids[idAt]!, ids[idAt + 1]!, ids[idAt + 2]!, ids[idAt + 3]!)
     this.#idNext[entry] = this.#idSlots[idSlot]!
     this.#idSlots[idSlot] = entry + 1

@@ -10,12 +10,15 @@ import { filterBlockCount, filterBlockOf } from './filter-blocks.ts'
 import {
   BLOCK_BYTES,
   BLOCK_WORDS,
+  FACT_BYTES,
   ROW_WORDS,
   blocksOf,
   encodePartitionName,
   layOut,
   rowsPerBlock,
   sealIndexFile,
+  signalBit,
+  writeFacts,
 } from './index-file.ts'
 import type { IndexHeader, SectionName } from './index-file.ts'
 import { EntrySorter } from './radix-sort.ts'
@@ -92,7 +95,16 @@ export class IndexBuilder {
 
     return {
       bytes,
-      header: sealIndexFile(bytes, { base, end, ...times, receivedUntil, blockCount, dataOffset, sections }),
+      header: sealIndexFile(bytes, {
+        base,
+        end,
+        ...times,
+        receivedUntil,
+        factBytes: FACT_BYTES,
+        blockCount,
+        dataOffset,
+        sections,
+      }),
     }
   }
 
@@ -112,6 +124,8 @@ interface NumberedPartitions {
     readonly name: Buffer
     readonly hash: number
     readonly records: number
+    readonly bytes: number
+    readonly signals: number
     readonly offset: number
   }[]
   readonly nameBytes: number
@@ -122,15 +136,20 @@ interface NumberedPartitions {
 function numberPartitions(active: ActiveIndex, count: number): NumberedPartitions {
   const known = active.partitions()
   const records = new Uint32Array(known.length)
-  const { partition } = active
+  const bytes = new Float64Array(known.length)
+  const signals = new Uint8Array(known.length)
+  const { partition, recordBytes, signal } = active
   for (let entry = 0; entry < count; entry++) {
     const number = partition[entry]!
     records[number] = records[number]! + 1
+    bytes[number] = bytes[number]! + recordBytes[entry]!
+    signals[number] = signals[number]! | signalBit(signal[entry]!)
   }
   const used = known
     .map(({ tenant, dataset }, number) => {
       const name = encodePartitionName(tenant, dataset)
-      return { number, name, hash: crc32(name), records: records[number]!, offset: 0 }
+      const totals = { records: records[number]!, bytes: bytes[number]!, signals: signals[number]! }
+      return { number, name, hash: crc32(name), ...totals, offset: 0 }
     })
     .filter((one) => one.records > 0)
     .sort((a, b) => a.hash - b.hash || Buffer.compare(a.name, b.name))
@@ -139,9 +158,10 @@ function numberPartitions(active: ActiveIndex, count: number): NumberedPartition
   for (const [row, one] of used.entries()) {
     rowOf[one.number] = row
     const left = BLOCK_BYTES - (nameBytes % BLOCK_BYTES)
-    if (one.name.byteLength > left) nameBytes += left // a name lies inside one block
+    const bytes = one.name.byteLength + FACT_BYTES
+    if (bytes > left) nameBytes += left // a name and its facts lie inside one block
     one.offset = nameBytes
-    nameBytes += one.name.byteLength
+    nameBytes += bytes
   }
   return { rows: used, nameBytes, rowOf }
 }
@@ -320,5 +340,8 @@ function writePartitions(
 
 function writeNames(table: Uint32Array, { rows }: NumberedPartitions): void {
   const bytes = Buffer.from(table.buffer, table.byteOffset, table.byteLength)
-  for (const { name, offset } of rows) name.copy(bytes, offset)
+  for (const { name, offset, ...facts } of rows) {
+    name.copy(bytes, offset)
+    writeFacts(bytes, offset + name.byteLength, facts)
+  }
 }

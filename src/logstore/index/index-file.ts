@@ -23,7 +23,8 @@
  *       60      4  unused, 0
  *       64     88  sections        11 times: first block u32, rows u32
  *      152      8  receivedUntil   when the last of its batches was received, ns since the Unix epoch
- *      160     92  unused, 0
+ *      160      4  factBytes       behind each partition's name: FACT_BYTES; 0 in files of versions that did not write any
+ *      164     88  unused, 0
  *      252      4  headerCrc       CRC32 of bytes [0, 252)
  *
  * Each section is a table of fixed-width rows that begins at a block, the small sections first; no row crosses a block's end (a block holds
@@ -43,7 +44,8 @@
  *   postingFences   12  the first row of each block of `postings`
  *   partitions      32  name hash u32, name offset u32, records u32, first posting u32, min time u64, max time u64
  *                       ascending by name hash; the row's number is the *partition*
- *   names            4  words of the partition names, each name inside one block, see `encodePartitionName`
+ *   names            4  words of the partition names, see `encodePartitionName`; behind each its facts: bytes of the records of the partition
+ *                       u64, their signals u32 (bit 0 logs, bit 1 traces). A name and its facts lie inside one block
  *   idFilter         4  words of the membership filter over the record ids, see filter-blocks.ts
  *   traceFilter      4  words of the membership filter over the trace ids
  *
@@ -69,6 +71,7 @@ export const HEADER_BYTES = 256
 const MAGIC = Buffer.from('TRLGINDX')
 const SECTIONS_AT = 64
 const RECEIVED_UNTIL_AT = 152
+const FACT_BYTES_AT = 160
 const HEADER_CRC_AT = HEADER_BYTES - 4
 
 /** In the order of their numbers in the header. */
@@ -102,6 +105,9 @@ export const ROW_WORDS: Readonly<Record<SectionName, number>> = {
   traceFilter: 1,
 }
 
+/** Of one partition. */
+export const FACT_BYTES = 12
+
 /**
  * A partition's name: u16 bytes of the tenant, u16 bytes of the dataset, tenant and dataset in UTF-8, padded with 0 to whole
  * words. Its hash is the CRC32 of all that.
@@ -118,6 +124,37 @@ export function encodePartitionName(tenant: string, dataset: string): Buffer {
   return name
 }
 
+/** Reverse of `encodePartitionName`; what stands behind the names is not looked at. */
+export function decodePartitionName(name: Buffer): { readonly tenant: string; readonly dataset: string } {
+  const tenantEnd = 4 + name.readUInt16LE(0)
+  return {
+    tenant: name.toString('utf8', 4, tenantEnd),
+    dataset: name.toString('utf8', tenantEnd, tenantEnd + name.readUInt16LE(2)),
+  }
+}
+
+/** In `signals` of the facts; 0 of what is no signal. @param signal SIGNAL_… of batch-frame.ts */
+export const signalBit = (signal: number): number => (1 << signal) >> 1
+
+/** What stands behind the name of a partition. */
+export interface PartitionFacts {
+  /** Of the records as they stand in their batches. */
+  readonly bytes: number
+  /** See `signalBit`. */
+  readonly signals: number
+}
+
+export function writeFacts(into: Buffer, at: number, { bytes, signals }: PartitionFacts): void {
+  into.writeBigUInt64LE(BigInt(bytes), at)
+  into.writeUInt32LE(signals, at + 8)
+}
+
+/** @param bytes from where the name begins */
+export function readFacts(bytes: Buffer): PartitionFacts {
+  const at = (4 + bytes.readUInt16LE(0) + bytes.readUInt16LE(2) + 3) & ~3
+  return { bytes: Number(bytes.readBigUInt64LE(at)), signals: bytes.readUInt32LE(at + 8) }
+}
+
 export interface Section {
   readonly firstBlock: number
   readonly rows: number
@@ -129,6 +166,8 @@ export interface IndexHeader {
   readonly minTime: bigint
   readonly maxTime: bigint
   readonly receivedUntil: bigint
+  /** FACT_BYTES, or 0. */
+  readonly factBytes: number
   readonly blockCount: number
   readonly dataOffset: number
   readonly checksumsCrc: number
@@ -207,6 +246,7 @@ export function sealIndexFile(file: Buffer, facts: Omit<IndexHeader, 'checksumsC
     file.writeUInt32LE(sections[name].rows, SECTIONS_AT + 8 * number + 4)
   }
   file.writeBigUInt64LE(facts.receivedUntil, RECEIVED_UNTIL_AT)
+  file.writeUInt32LE(facts.factBytes, FACT_BYTES_AT)
   const identity = crc32(file.subarray(0, HEADER_CRC_AT))
   file.writeUInt32LE(identity, HEADER_CRC_AT)
   return { ...facts, checksumsCrc, identity }
@@ -241,6 +281,7 @@ export function readIndexHeader(bytes: Buffer, fileBytes: number): IndexHeader |
     minTime: bytes.readBigUInt64LE(32),
     maxTime: bytes.readBigUInt64LE(40),
     receivedUntil: bytes.readBigUInt64LE(RECEIVED_UNTIL_AT),
+    factBytes: bytes.readUInt32LE(FACT_BYTES_AT),
     blockCount,
     dataOffset,
     checksumsCrc: bytes.readUInt32LE(56),

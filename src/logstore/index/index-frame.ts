@@ -33,6 +33,7 @@ export class FrameIndexer {
       this.#flags,
       partitions,
       frameOffset,
+      signal,
       receivedAtHigh,
       receivedAtLow,
     )
@@ -54,6 +55,7 @@ export function appendRecords(
   flags: Uint16Array,
   partitions: readonly number[],
   frameOffset: number,
+  signal: number,
   receivedAtHigh: number,
   receivedAtLow: number,
 ): void {
@@ -72,6 +74,8 @@ export function appendRecords(
       frameOffset,
       record,
       partitions[batch.groupResource[batch.recordGroup[record]!]!]!,
+      batch.recordEnd[record]! - batch.recordStart[record]!,
+      signal,
     )
   }
   active.publish(receivedAtHigh, receivedAtLow)

@@ -12,8 +12,8 @@ import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
 import type { BlockTable } from './block-table.ts'
 import { filterBlockOf } from './filter-blocks.ts'
-import { INDEX_NAME, encodePartitionName } from './index-file.ts'
-import type { IndexHeader } from './index-file.ts'
+import { BLOCK_BYTES, INDEX_NAME, decodePartitionName, encodePartitionName, readFacts } from './index-file.ts'
+import type { IndexHeader, PartitionFacts } from './index-file.ts'
 import type { BundleFile, SegmentFiles } from './segment-files.ts'
 
 /** What a bundle holds of one tenant and dataset. Times in words; both ends are inclusive. */
@@ -25,6 +25,15 @@ export interface Partition {
   readonly minTimeLow: number
   readonly maxTimeHigh: number
   readonly maxTimeLow: number
+}
+
+/** What a bundle holds of one partition. */
+export interface PartitionSummary {
+  readonly tenant: string
+  readonly dataset: string
+  readonly partition: Partition
+  /** Null: a version wrote the index that did not count them. */
+  readonly facts: PartitionFacts | null
 }
 
 export class BundleIndex {
@@ -89,17 +98,21 @@ export class BundleIndex {
       const words = table.words
       if (words[at] !== hash) return null
       if (!this.#nameAt(words[at + 1]!, name.byteLength).equals(name)) continue
-      return {
-        number,
-        records: words[at + 2]!,
-        firstPosting: words[at + 3]!,
-        minTimeLow: words[at + 4]!,
-        minTimeHigh: words[at + 5]!,
-        maxTimeLow: words[at + 6]!,
-        maxTimeHigh: words[at + 7]!,
-      }
+      return partitionAt(number, words, at)
     }
     return null
+  }
+
+  /** All partitions, in the order of their numbers. */
+  *partitions(): Iterable<PartitionSummary> {
+    for (let number = 0; number < this.#partitions.rows; number++) {
+      const at = this.#partitions.at(number)
+      const { words } = this.#partitions
+      const partition = partitionAt(number, words, at)
+      const name = this.#nameAt(words[at + 1]!, BLOCK_BYTES)
+      const facts = this.header.factBytes === 0 ? null : readFacts(name)
+      yield { ...decodePartitionName(name), partition, facts }
+    }
   }
 
   /** False: the id is surely not here. */
@@ -214,6 +227,16 @@ export class BundleIndex {
     return Buffer.from(words.buffer, words.byteOffset + 4 * at, Math.min(bytes, 4 * (words.length - at)))
   }
 }
+
+const partitionAt = (number: number, words: Uint32Array, at: number): Partition => ({
+  number,
+  records: words[at + 2]!,
+  firstPosting: words[at + 3]!,
+  minTimeLow: words[at + 4]!,
+  minTimeHigh: words[at + 5]!,
+  maxTimeLow: words[at + 6]!,
+  maxTimeHigh: words[at + 7]!,
+})
 
 /** What the catalog says of a bundle; an index file that says otherwise belongs to another segment. */
 export interface ExpectedIndex {

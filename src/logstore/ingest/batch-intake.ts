@@ -434,6 +434,7 @@ export class BatchIntake {
       this.#flags,
       partitions,
       writer.segmentOffset,
+      request.signal,
       request.receivedAtHigh,
       request.receivedAtLow,
     )

@@ -1,8 +1,9 @@
 /**
- * `POST /v1/query` on the main thread: who may ask, places, and a snapshot for the query thread that answers.
+ * Questions to the query threads, on the main thread: who may ask, places, and a snapshot for the thread that answers. Every question, whatever
+ * its route, takes one of the tenant's places for queries.
  *
  * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,
- * places, body, request, dataset.
+ * places, body, request, dataset. A question without a body knows no content type, encoding and size.
  */
 import { freeMemory } from '../../free-memory.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
@@ -23,15 +24,15 @@ import type { BucketStore } from '../bucket/bucket-store.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
 import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
-import type { QueryRequest } from './request.ts'
+import type { QueryRequest, QueryRequestProblem } from './request.ts'
 import { processNowMs } from './task.ts'
-import type { QueryAnswer, QueryIncident, QueryTask } from './task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask, Question } from './task.ts'
 import { answerRefusal, bodyTimedOut } from '../replies.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
-import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+import type { Credential, TenantPolicy } from '../tenants/tenant-policy.ts'
 
 /** The engine watches its deadline itself; a thread that does not answer this long after it is stuck, and is replaced. */
 const STUCK_MS = 5000
@@ -39,7 +40,7 @@ const STUCK_MS = 5000
 export interface QueryParts {
   readonly log: Log
   readonly registry: SegmentRegistry
-  readonly jobs: JobPool<QueryTask, QueryAnswer>
+  readonly jobs: JobPool<QueryTask<Question>, QueryAnswer>
   readonly maxConcurrentQueries: number
   readonly counters: QueryCounters
   readonly logger: Logger
@@ -54,7 +55,26 @@ export interface QueryParts {
 type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors' | 'bucket'> & {
   readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
-  readonly jobs: Pick<JobPool<QueryTask, QueryAnswer>, 'run'>
+  readonly jobs: Pick<JobPool<QueryTask<Question>, QueryAnswer>, 'run'>
+}
+
+/** A question in a body, about the records of one dataset. */
+export interface BodyForm<Asked extends Question & { readonly dataset: string }> {
+  /** Reads a body; valid only during the call. */
+  readonly parse: (body: Uint8Array) => Asked | QueryRequestProblem
+  /** For the metrics. */
+  readonly kindOf: (asked: Asked) => QueryKind
+}
+
+/** A question in a URL, about what a credential may read. */
+export interface UrlForm<Asked extends Question> {
+  readonly parse: (query: string, credential: Credential) => Asked | QueryRequestProblem
+  readonly kind: QueryKind
+}
+
+const PAGES: BodyForm<QueryRequest> = {
+  parse: parseQueryRequest,
+  kindOf: ({ filter }) => (filter.recordId !== null ? 'record_id' : filter.traceId !== null ? 'trace_id' : 'time'),
 }
 
 export class QueryFront {
@@ -66,12 +86,28 @@ export class QueryFront {
     this.#parts = parts
   }
 
+  /** `POST /v1/query`. */
   endpoint(document: OperationDocument): Endpoint {
-    return { document, begin: (head, exchange) => this.#begin(head, exchange) }
+    return this.bodyEndpoint(document, PAGES)
   }
 
-  #begin(head: RequestHead, exchange: Exchange): void {
-    const caller = this.#admit(head)
+  bodyEndpoint<Asked extends Question & { readonly dataset: string }>(
+    document: OperationDocument,
+    form: BodyForm<Asked>,
+  ): Endpoint {
+    return { document, begin: (head, exchange) => this.#beginBody(head, exchange, form) }
+  }
+
+  urlEndpoint<Asked extends Question>(document: OperationDocument, form: UrlForm<Asked>): Endpoint {
+    return { document, begin: (head, exchange) => this.#beginUrl(head, exchange, form) }
+  }
+
+  #beginBody<Asked extends Question & { readonly dataset: string }>(
+    head: RequestHead,
+    exchange: Exchange,
+    form: BodyForm<Asked>,
+  ): void {
+    const caller = this.#admitBody(head)
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
     this.#places.arriving(caller.tenant.id, exchange)
     exchange.onEnd(() => {
@@ -82,15 +118,34 @@ export class QueryFront {
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
       whole: (body) => {
         this.#places.arrived(exchange)
-        this.#run(exchange, caller, body, startedMs).catch((error: unknown) => exchange.fail(error))
+        const request = form.parse(body)
+        if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
+        if (!mayUseDataset(credentialOf(caller), request.dataset)) {
+          const why = 'the credential is not allowed for the dataset'
+          return this.#refuse(exchange, refusal('dataset_not_authorized', why))
+        }
+        this.#run(exchange, caller, request, form.kindOf(request), startedMs)
       },
       tooLarge: () => this.#refuse(exchange, tooLarge()),
       timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
     })
   }
 
-  #admit(head: RequestHead): Caller | Refusal {
-    const caller = identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
+  #beginUrl<Asked extends Question>(head: RequestHead, exchange: Exchange, form: UrlForm<Asked>): void {
+    const caller = this.#takePlace(this.#identify(head))
+    if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
+    const request = form.parse(head.query, credentialOf(caller))
+    if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
+    this.#run(exchange, caller, request, form.kind, processNowMs())
+  }
+
+  #identify(head: RequestHead): Caller | Refusal {
+    return identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
+  }
+
+  #admitBody(head: RequestHead): Caller | Refusal {
+    const caller = this.#identify(head)
     if (isRefusal(caller)) return caller
     if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
       return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
@@ -99,22 +154,32 @@ export class QueryFront {
       return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
     }
     if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
+    return this.#takePlace(caller)
+  }
+
+  #takePlace(caller: Caller | Refusal): Caller | Refusal {
+    if (isRefusal(caller)) return caller
     if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
       return refusal('concurrency_exceeded', 'the tenant has too many queries in progress')
     }
     return caller
   }
 
-  async #run(exchange: Exchange, caller: Caller, body: Buffer, startedMs: number): Promise<void> {
-    const request = parseQueryRequest(body)
-    if ('kind' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
-    if (!mayUseDataset(caller.tenant.credentials[caller.credentialNumber]!, request.dataset)) {
-      return this.#refuse(exchange, refusal('dataset_not_authorized', 'the credential is not allowed for the dataset'))
-    }
+  #run(exchange: Exchange, caller: Caller, request: Question, kind: QueryKind, startedMs: number): void {
+    this.#answer(exchange, caller, request, kind, startedMs).catch((error: unknown) => exchange.fail(error))
+  }
+
+  async #answer(
+    exchange: Exchange,
+    caller: Caller,
+    request: Question,
+    kind: QueryKind,
+    startedMs: number,
+  ): Promise<void> {
     const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs)
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
-    counters.answered(kindOf(request), processNowMs() - startedMs)
+    counters.answered(kind, processNowMs() - startedMs)
     exchange.onEnd(() => freeMemory(answer))
     exchange.answer(200, JSON_TYPE, answer)
   }
@@ -125,8 +190,7 @@ export class QueryFront {
   }
 }
 
-const kindOf = ({ filter }: QueryRequest): QueryKind =>
-  filter.recordId !== null ? 'record_id' : filter.traceId !== null ? 'trace_id' : 'time'
+const credentialOf = ({ tenant, credentialNumber }: Caller): Credential => tenant.credentials[credentialNumber]!
 
 const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
 
@@ -139,7 +203,7 @@ const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at m
 export async function askThread(
   parts: AskParts,
   tenant: string,
-  request: QueryRequest,
+  request: Question,
   startedMs: number,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal> {
   const { log, registry, onIncident, readErrors, bucket } = parts
@@ -167,7 +231,7 @@ async function askBucket(
   parts: AskParts,
   bucket: NonNullable<AskParts['bucket']>,
   tenant: string,
-  request: QueryRequest,
+  request: Question,
   startedMs: number,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal> {
   const query = bucket.query()
@@ -199,7 +263,7 @@ async function askBucket(
 /** A refusal when no thread gave one. */
 async function answerOf(
   { jobs, logger, readErrors, bucket }: AskParts,
-  task: QueryTask,
+  task: QueryTask<Question>,
 ): Promise<QueryAnswer | Refusal> {
   try {
     return await jobs.run(task, {

@@ -7,6 +7,7 @@
 import { Type } from 'typebox'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import type { TLocalizedValidationError } from 'typebox/error'
 import { describeProblem } from '../../validation.ts'
 import { parseWithSource } from '../json-source.ts'
 import { SEARCH_LENGTH_MAX, SearchError } from '../search/expression.ts'
@@ -18,12 +19,12 @@ import type { Order, QueryFilter } from './cursor.ts'
 const PAGE_LIMIT_DEFAULT = 100
 const PAGE_LIMIT_MAX = 500
 export const DEADLINE_DEFAULT_MS = 10_000
-const DEADLINE_MAX_MS = 60_000
+export const DEADLINE_MAX_MS = 60_000
 /** Longer ones exist nowhere in the store (see PARTITION_NAME_BYTES_MAX) and match nothing; they are refused for their size. */
 const DATASET_LENGTH_MAX = 1024
-const TIME_MAX = (1n << 64n) - 1n
+export const TIME_MAX = (1n << 64n) - 1n
 
-const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
+export const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 const Time = (bound: string) =>
   Type.Optional(
@@ -32,27 +33,32 @@ const Time = (bound: string) =>
     }),
   )
 
+const FilterBody = Type.Object(
+  {
+    record_id: Nullable(Type.String({ description: 'exact' })),
+    trace_id: Nullable(Type.String({ pattern: '^[0-9a-fA-F]{32}$', description: 'exact, 32 hexadecimal digits' })),
+    start_time_unix_nano: Time('inclusive'),
+    end_time_unix_nano: Time('exclusive'),
+    search: Nullable(
+      Type.Union([Type.String({ maxLength: SEARCH_LENGTH_MAX }), SearchObject], {
+        description: 'what the records say: a text as people write it, or an object whose members must all hold',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** Members of every question about the records of one dataset. */
+export const ABOUT_RECORDS = {
+  dataset: Type.String({ minLength: 1, maxLength: DATASET_LENGTH_MAX }),
+  filter: Nullable(FilterBody),
+  deadline_ms: Nullable(Type.Integer({ minimum: 1, maximum: DEADLINE_MAX_MS, default: DEADLINE_DEFAULT_MS })),
+}
+
 export const QueryRequestBody = Type.Object(
   {
-    dataset: Type.String({ minLength: 1, maxLength: DATASET_LENGTH_MAX }),
-    filter: Nullable(
-      Type.Object(
-        {
-          record_id: Nullable(Type.String({ description: 'exact' })),
-          trace_id: Nullable(
-            Type.String({ pattern: '^[0-9a-fA-F]{32}$', description: 'exact, 32 hexadecimal digits' }),
-          ),
-          start_time_unix_nano: Time('inclusive'),
-          end_time_unix_nano: Time('exclusive'),
-          search: Nullable(
-            Type.Union([Type.String({ maxLength: SEARCH_LENGTH_MAX }), SearchObject], {
-              description: 'what the records say: a text as people write it, or an object whose members must all hold',
-            }),
-          ),
-        },
-        { additionalProperties: false },
-      ),
-    ),
+    dataset: ABOUT_RECORDS.dataset,
+    filter: ABOUT_RECORDS.filter,
     order: Nullable(
       Type.Union([Type.Literal('asc'), Type.Literal('desc')], { default: 'asc', description: 'desc: newest first' }),
     ),
@@ -65,7 +71,7 @@ export const QueryRequestBody = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    deadline_ms: Nullable(Type.Integer({ minimum: 1, maximum: DEADLINE_MAX_MS, default: DEADLINE_DEFAULT_MS })),
+    deadline_ms: ABOUT_RECORDS.deadline_ms,
   },
   { additionalProperties: false },
 )
@@ -108,16 +114,25 @@ export interface QueryRequestProblem {
 
 export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryRequestProblem {
   const body = parseJson(bytes)
-  if (body === NOT_JSON) return invalid('the body is not JSON in UTF-8')
+  if (body === NOT_JSON) return invalid(NOT_JSON_PROBLEM)
   if (!requestBody.Check(body)) return problemOf(body)
-  return typed(body)
+  const about = recordsAskedFor(body)
+  if ('kind' in about) return about
+  const page = body.page ?? {}
+  return {
+    ...about,
+    order: body.order ?? 'asc',
+    limit: page.limit ?? PAGE_LIMIT_DEFAULT,
+    cursor: page.cursor ?? null,
+  }
 }
 
-function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
-  const { deadline_ms } = body
+/** What ABOUT_RECORDS says, in a body that its schema let through. */
+export function recordsAskedFor(
+  body: Pick<Static<typeof QueryRequestBody>, keyof typeof ABOUT_RECORDS>,
+): Pick<QueryRequest, 'dataset' | 'filter' | 'deadlineMs'> | QueryRequestProblem {
   const dataset = body.dataset.toWellFormed() // as datasets are stored, in UTF-8
   const filter = body.filter ?? {}
-  const page = body.page ?? {}
   const startTime = timeOf(filter.start_time_unix_nano ?? null)
   const endTime = timeOf(filter.end_time_unix_nano ?? null)
   if (startTime === 'beyond' || endTime === 'beyond') {
@@ -136,10 +151,7 @@ function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryReque
   return {
     dataset,
     filter: { recordId, traceId, startTime, endTime, search },
-    order: body.order ?? 'asc',
-    limit: page.limit ?? PAGE_LIMIT_DEFAULT,
-    cursor: page.cursor ?? null,
-    deadlineMs: deadline_ms ?? DEADLINE_DEFAULT_MS,
+    deadlineMs: body.deadline_ms ?? DEADLINE_DEFAULT_MS,
   }
 }
 
@@ -154,11 +166,12 @@ function timeOf(given: string | number | null): bigint | null | 'beyond' {
   return time > TIME_MAX ? 'beyond' : time
 }
 
-const NOT_JSON = Symbol('not JSON')
+export const NOT_JSON = Symbol('not JSON')
+export const NOT_JSON_PROBLEM = 'the body is not JSON in UTF-8'
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Integers of these fields become the text they were written as. */
-function parseJson(bytes: Uint8Array): unknown {
+export function parseJson(bytes: Uint8Array): unknown {
   try {
     return parseWithSource(utf8.decode(bytes), (key, value, context) =>
       typeof value === 'number' && TIME_FIELDS.has(key) ? context.source : value,
@@ -168,9 +181,17 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano', 'min_duration_nano'])
+const TIME_FIELDS: ReadonlySet<string> = new Set([
+  'start_time_unix_nano',
+  'end_time_unix_nano',
+  'min_duration_nano',
+  'interval_nano',
+])
 
-const RULES: readonly (readonly [path: string, rule: string])[] = [
+type Rules = readonly (readonly [path: string, rule: string])[]
+
+/** Of ABOUT_RECORDS. */
+const RECORDS_RULES: Rules = [
   ['/dataset', `dataset is required: a string of 1 to ${DATASET_LENGTH_MAX} characters`],
   ['/filter/record_id', 'filter.record_id must be a string'],
   ['/filter/trace_id', 'filter.trace_id must be a string of 32 hexadecimal digits'],
@@ -187,27 +208,42 @@ const RULES: readonly (readonly [path: string, rule: string])[] = [
     `filter.search must be a text of at most ${SEARCH_LENGTH_MAX} characters or an object with the members that the documentation names`,
   ],
   ['/filter', 'filter must be an object'],
+]
+const DEADLINE_RULE = ['/deadline_ms', `deadline_ms must be an integer from 1 to ${DEADLINE_MAX_MS}`] as const
+
+const PAGE_RULES: Rules = [
   ['/order', 'order must be asc or desc'],
   ['/page/limit', `page.limit must be an integer from 1 to ${PAGE_LIMIT_MAX}`],
   ['/page/cursor', 'page.cursor must be the next_cursor of the previous page, or null for the first'],
   ['/page', 'page must be an object'],
-  ['/deadline_ms', `deadline_ms must be an integer from 1 to ${DEADLINE_MAX_MS}`],
 ]
 
-/** The first violation in a fixed order: fields that do not exist, then the rules as listed. */
 function problemOf(body: unknown): QueryRequestProblem {
   const [, errors] = requestBody.Errors(body)
-  const unknown = errors.find(({ keyword }) => keyword === 'boolean')
-  if (unknown) return invalid(describeProblem([unknown], QueryRequestBody))
-  const paths = new Set(errors.map(({ instancePath }) => instancePath))
-  for (const [path, rule] of RULES) {
-    const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))
-    if (!broken) continue
-    if (path === '/page/limit') return { kind: 'invalid_page_limit', message: rule }
-    if (path === '/page/cursor') return { kind: 'invalid_cursor', message: rule }
-    return invalid(rule)
-  }
-  return invalid('the body must be a JSON object')
+  const problem = violationOf(errors, QueryRequestBody, PAGE_RULES)
+  if (problem.path === '/page/limit') return { kind: 'invalid_page_limit', message: problem.message }
+  if (problem.path === '/page/cursor') return { kind: 'invalid_cursor', message: problem.message }
+  return invalid(problem.message)
 }
 
-const invalid = (message: string): QueryRequestProblem => ({ kind: 'invalid_query', message })
+/**
+ * The first violation in a fixed order: fields that do not exist, then those of ABOUT_RECORDS, then the rules as listed.
+ *
+ * @param rules of the other members, the inner ones first
+ */
+export function violationOf(
+  errors: readonly TLocalizedValidationError[],
+  schema: TSchema,
+  rules: Rules,
+): { readonly path: string | null; readonly message: string } {
+  const unknown = errors.find(({ keyword }) => keyword === 'boolean')
+  if (unknown) return { path: null, message: describeProblem([unknown], schema) }
+  const paths = new Set(errors.map(({ instancePath }) => instancePath))
+  for (const [path, rule] of [...RECORDS_RULES, ...rules, DEADLINE_RULE]) {
+    const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))
+    if (broken) return { path, message: rule }
+  }
+  return { path: null, message: 'the body must be a JSON object' }
+}
+
+export const invalid = (message: string): QueryRequestProblem => ({ kind: 'invalid_query', message })

@@ -6,6 +6,7 @@
  */
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleIndex, Partition } from '../index/reader.ts'
+import type { RecordView } from '../search/record-view.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import { EntryList } from './entry-list.ts'
@@ -21,13 +22,13 @@ interface Span {
 }
 
 /** What a scan needs to know of an index to place positions in it. */
-interface SegmentIndex {
+export interface SegmentIndex {
   /** Entries of frames before `frameOffset`, and of records before `recordNumber` in that frame. */
   entriesBefore(frameOffset: number, recordNumber: number): number
 }
 
 /** How many entries are looked at between two looks at the clock. */
-const ENTRIES_PER_CHECK = 8192
+export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
   matched = 0
@@ -111,8 +112,8 @@ export class SegmentScan {
     else this.candidates.add(entry)
   }
 
-  /** One entry that matches. */
-  found(entry: number, timeHigh: number, timeLow: number): void {
+  /** One entry that matches. @param _view of its record, where a search looked at it; valid during the call */
+  found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
@@ -188,18 +189,26 @@ function scanActiveTrace(scan: SegmentScan, active: ActiveIndex, partition: numb
   return found
 }
 
-/** A zone that the query sees whole is skipped, or counted at once, if its columns say that none of it or all of it matches. */
+/**
+ * A zone that the query sees whole is skipped, or counted at once, if its columns say that none of it or all of it matches. The walk is in the
+ * order of the page, so that the zones whose entries come onto it are met first, and the others are only counted. A search gathers its
+ * candidates in the order of the file.
+ */
 function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: number): void {
   const { visible } = scan
+  const { descending, search } = scan.plan
   const { zoneEntries } = active
+  const backwards = descending && search === null
+  const zones = Math.ceil(visible / zoneEntries)
   const zonesPerCheck = Math.ceil(ENTRIES_PER_CHECK / zoneEntries)
-  for (let zone = 0; zone * zoneEntries < visible; zone++) {
-    if (zone % zonesPerCheck === 0) scan.deadline.check()
+  for (let walked = 0; walked < zones; walked++) {
+    if (walked % zonesPerCheck === 0) scan.deadline.check()
+    const zone = backwards ? zones - 1 - walked : walked
     const first = zone * zoneEntries
     const end = first + zoneEntries
     const match = end > visible ? 'some' : zoneMatch(scan, active, partition, zone)
     if (match === 'all, not shown') scan.matched += zoneEntries
-    else if (match === 'some') scanActiveEntries(scan, active, partition, first, Math.min(end, visible))
+    else if (match === 'some') scanActiveEntries(scan, active, partition, first, Math.min(end, visible), backwards)
   }
 }
 
@@ -226,11 +235,19 @@ function zoneMatch(
 }
 
 /** Entries [from, to). */
-function scanActiveEntries(scan: SegmentScan, active: ActiveIndex, partition: number, from: number, to: number): void {
+function scanActiveEntries(
+  scan: SegmentScan,
+  active: ActiveIndex,
+  partition: number,
+  from: number,
+  to: number,
+  backwards: boolean,
+): void {
   const { fromHigh, fromLow, toHigh, toLow } = scan.plan
   const partitions = active.partition
   const { timeHigh, timeLow } = active
-  for (let entry = from; entry < to; entry++) {
+  const step = backwards ? -1 : 1
+  for (let entry = backwards ? to - 1 : from, left = to - from; left > 0; entry += step, left--) {
     if (partitions[entry] !== partition) continue
     const high = timeHigh[entry]!
     const low = timeLow[entry]!
@@ -303,15 +320,31 @@ function considerEntry(scan: SegmentScan, index: BundleIndex, partition: Partiti
 
 /** Counts by two searches in the posting list, less what is not to be seen; then walks the list only as far as the page wants. */
 function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
-  const { fromHigh, fromLow, toHigh, toLow } = scan.plan
-  const from = index.lowerBoundPosting(partition, fromHigh, fromLow, 0)
-  const to = index.lowerBoundPosting(partition, toHigh, toLow, 0)
+  const { from, to } = postingsInRange(scan.plan, index, partition)
   const beyond = countMatching(scan, index, partition, scan.visible, index.entryCount)
   for (const span of scan.damaged) scan.quarantined += countMatching(scan, index, partition, span.from, span.to)
   scan.matched += to - from - beyond - scan.quarantined
 
+  const { minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
+  if (!scan.mayShow(minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)) return
   if (scan.plan.descending) showDescending(scan, index, partition, from, to)
   else showAscending(scan, index, partition, from, to)
+}
+
+/** Rows [from, to) of the postings of the partition that are in the time range. Reads no posting where the partition says it. */
+export function postingsInRange(
+  plan: QueryPlan,
+  index: BundleIndex,
+  partition: Partition,
+): { from: number; to: number } {
+  const { fromHigh, fromLow, toHigh, toLow } = plan
+  const { firstPosting, records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
+  const beginsBefore = isBefore(minTimeHigh, minTimeLow, fromHigh, fromLow)
+  const endsBefore = isBefore(maxTimeHigh, maxTimeLow, toHigh, toLow)
+  return {
+    from: beginsBefore ? index.lowerBoundPosting(partition, fromHigh, fromLow, 0) : firstPosting,
+    to: endsBefore ? firstPosting + records : index.lowerBoundPosting(partition, toHigh, toLow, 0),
+  }
 }
 
 function showAscending(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): void {
@@ -337,9 +370,7 @@ function showPosting(scan: SegmentScan, index: BundleIndex, row: number, looked:
 
 /** Every entry of the time range, for a search in their records. */
 function gatherBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
-  const { fromHigh, fromLow, toHigh, toLow } = scan.plan
-  const from = index.lowerBoundPosting(partition, fromHigh, fromLow, 0)
-  const to = index.lowerBoundPosting(partition, toHigh, toLow, 0)
+  const { from, to } = postingsInRange(scan.plan, index, partition)
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     index.seekPosting(row)

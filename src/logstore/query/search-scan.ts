@@ -72,8 +72,8 @@ export function searchRecords(
       if (first + count < entries.length) places.seekEntry(entries[first + count]!)
     }
     const begin = first
-    matcher.run(read(frameOffset), numbers, count, (at) =>
-      scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!),
+    matcher.run(read(frameOffset), numbers, count, (at, view) =>
+      scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
     )
     first += count
   }

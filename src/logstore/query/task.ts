@@ -9,9 +9,14 @@ export interface QueryWorkerData {
   readonly segmentsDirectory: string | null
 }
 
-export interface QueryTask {
+/** Anything that is asked of a query thread: a page, or what is there (`src/logstore/survey`). */
+export interface Question {
+  readonly deadlineMs: number
+}
+
+export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly tenant: string
-  readonly request: QueryRequest
+  readonly request: Asked
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot
@@ -51,7 +56,7 @@ interface QueryReplyBody {
 
 export interface QueryRefusal {
   readonly kind: RefusalKind &
-    ('invalid_cursor' | 'deadline_exceeded' | 'bundle_read_failed' | 'object_storage_read_failed')
+    ('invalid_query' | 'invalid_cursor' | 'deadline_exceeded' | 'bundle_read_failed' | 'object_storage_read_failed')
   readonly message: string
   /** What the main thread should look into; null when there is nothing to repair. */
   readonly incident: QueryIncident | null

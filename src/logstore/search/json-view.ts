@@ -49,8 +49,12 @@ export class JsonView implements RecordView {
   }
 
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean {
+    return testUnder(new KeyValues(this.attributes(place)), name, test)
+  }
+
+  attributes(place: AttributePlace): [name: string, value: Value][] {
     const owner = place === 'record' ? this.#record : place === 'scope' ? this.#scope : this.#resource
-    return testUnder(new KeyValues(entriesOf(owner.attributes)), name, test)
+    return entriesOf(owner.attributes)
   }
 
   hasInBody(path: string, test: ValueTest): boolean {

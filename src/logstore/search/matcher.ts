@@ -217,7 +217,7 @@ function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' |
 }
 
 /** Of a log; one that has no number is what its severity_text says, 0 when that says nothing. Null of a span. */
-function effectiveSeverity(view: RecordView): number | null {
+export function effectiveSeverity(view: RecordView): number | null {
   if (!view.isLog) return null
   const number = Number(view.field('severity_number'))
   if (number !== 0) return number

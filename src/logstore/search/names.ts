@@ -70,7 +70,8 @@ export function comparedCondition(name: string, by: Comparison, text: string): S
   return { kind: 'name', name: field, value: { kind: 'compare', by, number } }
 }
 
-const fieldOf = (name: string): string => (name === 'status' ? 'status.code' : name)
+/** The name without its short form. */
+export const fieldOf = (name: string): string => (name === 'status' ? 'status.code' : name)
 
 function severityEquals(text: string): Search {
   const range = severityOf(text) ?? wholeSeverity(text)
@@ -104,6 +105,10 @@ function numberOfName(field: string, text: string): number | null {
   const number = names?.indexOf(text) ?? -1
   return number < 0 ? null : number
 }
+
+/** As OTLP calls the number of this field, in small letters; null when it has no name. */
+export const enumName = (field: FieldName, number: number): string | null =>
+  (field === 'kind' ? KINDS : field === 'status.code' ? STATUS_CODES : [])[number] ?? null
 
 function durationOf(text: string): number | null {
   const [, digits, unit] = /^([0-9]{1,20}(?:\.[0-9]{1,20})?)(ns|us|µs|ms|s|m|h)$/.exec(text) ?? []

@@ -205,7 +205,12 @@ function readValues(bytes: Uint8Array, start: number, end: number): Value[] {
 }
 
 /** @param field number of the KeyValue field of the message in [start, end) */
-function readKeyValues(bytes: Uint8Array, start: number, end: number, field: number): [key: string, value: Value][] {
+export function readKeyValues(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  field: number,
+): [key: string, value: Value][] {
   const tag = tagOf(field, BYTES)
   const entries: [string, Value][] = []
   for (let at = nextField(bytes, start, end, tag); at >= 0;) {

@@ -12,6 +12,7 @@ import {
   lastField,
   nextField,
   readFixed64,
+  readKeyValues,
   readNumber,
   readText,
   readValueField,
@@ -89,12 +90,21 @@ export class ProtobufView implements RecordView {
   }
 
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean {
+    const [start, end, field] = this.#attributesAt(place)
+    return keyValuesPass(this.#bytes, start, end, field, this.#nameBytes(name), test)
+  }
+
+  attributes(place: AttributePlace): [name: string, value: Value][] {
+    const [start, end, field] = this.#attributesAt(place)
+    return readKeyValues(this.#bytes, start, end, field)
+  }
+
+  /** The message that has them, and the number of its field. */
+  #attributesAt(place: AttributePlace): [start: number, end: number, field: number] {
     const at = this.#place!
-    const key = this.#nameBytes(name)
-    if (place === 'resource') return keyValuesPass(this.#bytes, at.resourceStart, at.resourceEnd, 1, key, test)
-    if (place === 'scope') return keyValuesPass(this.#bytes, at.scopeStart, at.scopeEnd, 3, key, test)
-    const field = this.isLog ? LOG_ATTRIBUTES : SPAN_ATTRIBUTES
-    return keyValuesPass(this.#bytes, at.recordStart, at.recordEnd, field, key, test)
+    if (place === 'resource') return [at.resourceStart, at.resourceEnd, 1]
+    if (place === 'scope') return [at.scopeStart, at.scopeEnd, 3]
+    return [at.recordStart, at.recordEnd, this.isLog ? LOG_ATTRIBUTES : SPAN_ATTRIBUTES]
   }
 
   #nameBytes(name: string): Buffer {

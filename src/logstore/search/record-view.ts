@@ -16,6 +16,8 @@ export interface RecordView {
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean
   /** Whether what stands in the body of a log under this path passes; an empty path is the body. */
   hasInBody(path: string, test: ValueTest): boolean
+  /** In their order; a name may come again. */
+  attributes(place: AttributePlace): readonly (readonly [name: string, value: Value])[]
   /** Null when the record has none, or is not of the signal that has it. Ids in lower-case hexadecimal. */
   field(name: FieldName): Value
 }

@@ -36,6 +36,10 @@ describe('metrics of a log store', () => {
       const body = Buffer.from(JSON.stringify({ dataset: 'checkout', filter }))
       assert.equal((await server.request(QUERY, body)).status, 200)
     }
+    assert.equal((await server.request('/v1/datasets', null)).status, 200)
+    for (const path of ['/v1/query/histogram', '/v1/query/fields']) {
+      assert.equal((await server.request(path, { dataset: 'checkout' })).status, 200)
+    }
     await server.request('/nowhere', null)
 
     const shown = await scrape()
@@ -52,10 +56,10 @@ describe('metrics of a log store', () => {
       [{ tenant: 'local', dataset: 'other' }, 4, bytes[2]! + 3 * share],
       [{ tenant: 'other', dataset: 'other', summed: 'true' }, 9, bytes[3]! + bytes[4]!],
     ])
-    const kinds = ['time', 'record_id', 'trace_id']
+    const kinds = ['time', 'record_id', 'trace_id', 'datasets', 'histogram', 'fields']
     assert.deepEqual(
       kinds.map((kind) => shown.value('logstore_query_duration_seconds_count', { kind })),
-      [1, 1, 2],
+      [1, 1, 2, 1, 1, 1],
     )
     assert.equal(shown.value(`${DURATION}_count`, { route: `POST ${JSON_LOGS}`, status: '2xx' }), 6)
     assert.equal(shown.value(`${DURATION}_count`, { route: 'other', status: '4xx' }), 1)

@@ -211,6 +211,14 @@ describe('the concurrent requests of a tenant', () => {
     const ask = (tenant: string): Promise<Reply> => server.request(QUERY, query, { tenant, token: 't' })
     const queries = [await hold('free', QUERY, query), await hold('free', QUERY, query)]
     assertRefused(await ask('free'), 429, 'concurrency_exceeded', RETRYABLE)
+    for (const [path, body] of [
+      ['/v1/datasets', null],
+      ['/v1/query/histogram', query],
+      ['/v1/query/fields', query],
+    ] as const) {
+      const reply = await server.request(path, body, { tenant: 'free', token: 't' }) // they take the same places
+      assertRefused(reply, 429, 'concurrency_exceeded', RETRYABLE)
+    }
     assert.equal((await ask('two')).status, 200)
     await accept(server, JSON_LOGS, batchOf('free', 1), { tenant: 'free', token: 't' })
     for (const connection of queries) assert.equal((await finish(connection)).status, 200)

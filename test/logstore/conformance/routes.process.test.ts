@@ -5,6 +5,7 @@ import { eventually } from '../../support/waiting.ts'
 import { INGEST_ROUTES, QUERY, accept, assertRefused, find, startForTests } from './batches.ts'
 
 const server = await startForTests()
+const SURVEYS = ['/v1/datasets', '/v1/query/histogram', '/v1/query/fields']
 
 describe('the ready line', () => {
   it('is the only thing on stdout, and says service, listeners and pid', () => {
@@ -125,6 +126,9 @@ describe('what is outside the routes', () => {
     ['/metrics', 'GET, HEAD', 'DELETE'],
     ['/openapi.json', 'GET, HEAD', 'PUT'],
     [QUERY, 'POST', 'GET'],
+    ['/v1/datasets', 'GET, HEAD', 'POST'],
+    ['/v1/query/histogram', 'POST', 'GET'],
+    ['/v1/query/fields', 'POST', 'GET'],
     ...INGEST_ROUTES.map(({ path }): [string, string, string] => [path, 'POST', 'GET']),
     ...INGEST_ROUTES.map(({ path }): [string, string, string] => [path, 'POST', 'PUT']),
   ]
@@ -154,7 +158,7 @@ describe('GET /openapi.json', () => {
       components: object
     }
     assert.deepEqual(components, { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } })
-    const tenantRoutes = new Set([...INGEST_ROUTES.map(({ path }) => path), QUERY])
+    const tenantRoutes = new Set([...INGEST_ROUTES.map(({ path }) => path), QUERY, ...SURVEYS])
     for (const [path, { get, post }] of Object.entries(paths)) {
       const { security, parameters = [] } = post ?? get!
       const needed = parameters.filter(({ required }) => required).map(({ name }) => name)

@@ -7,7 +7,19 @@ const words = (...values: number[]): Uint32Array => Uint32Array.from(values)
 
 function appendPlain(index: ActiveIndex, id: number, trace: number, frameOffset: number, recordNumber: number): void {
   const partition = index.partitionOf('local', `d${id % 3}`)
-  index.append(words(id, 1, 2, 3), 0, words(trace, trace && 9, 0, 0), 0, 7, id, frameOffset, recordNumber, partition)
+  index.append(
+    words(id, 1, 2, 3),
+    0,
+    words(trace, trace && 9, 0, 0),
+    0,
+    7,
+    id,
+    frameOffset,
+    recordNumber,
+    partition,
+    1,
+    1,
+  )
 }
 
 describe('an active index', () => {

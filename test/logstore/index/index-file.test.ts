@@ -4,9 +4,21 @@ import fc from 'fast-check'
 import { StoreError } from '../../../src/errors.ts'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { IndexBuilder } from '../../../src/logstore/index/builder.ts'
-import { BLOCK_BYTES, HEADER_BYTES } from '../../../src/logstore/index/index-file.ts'
+import { BLOCK_BYTES, HEADER_BYTES, sealIndexFile } from '../../../src/logstore/index/index-file.ts'
 import type { BundleIndex } from '../../../src/logstore/index/reader.ts'
-import { BASE, activeOf, buildOf, endOf, entries, openBytes, partitionName, seek, words } from './support.ts'
+import {
+  BASE,
+  activeOf,
+  buildOf,
+  bytesOf,
+  endOf,
+  entries,
+  openBytes,
+  partitionName,
+  seek,
+  signalOf,
+  words,
+} from './support.ts'
 import type { Entry } from './support.ts'
 
 const byTime = (list: readonly Entry[], partition: number): { entry: number; time: bigint }[] =>
@@ -41,6 +53,48 @@ describe('the index of a bundle', () => {
           assert.deepEqual(seek(index, entry), { ...columns, partition: index.findPartition(tenant, dataset)?.number })
           assert.ok(index.mayContainId(...expected.id))
           assert.equal(index.findId(...expected.id)?.entry, entry)
+        }
+      }),
+    )
+  })
+
+  it('says of every partition what is in it: records, bytes, signals and the times of the first and the last', () => {
+    fc.assert(
+      fc.property(entries, (list) => {
+        const index = openBytes(buildOf(list).bytes)
+        const summaries = [...index.partitions()]
+        const used = new Set(list.map(({ partition }) => partition))
+        assert.equal(summaries.length, used.size)
+        for (const number of used) {
+          const own = list.filter(({ partition }) => partition === number)
+          const names = partitionName(number)
+          const found = summaries.find(({ tenant, dataset }) => tenant === names.tenant && dataset === names.dataset)
+          const times = own.map(({ time }) => time).sort((a, b) => (a < b ? -1 : 1))
+          const bytes = own.reduce((sum, { id }) => sum + bytesOf(id), 0)
+          const signals = own.reduce((bits, { id }) => bits | signalOf(id), 0) // of signals 1 and 2 the bit is the number
+          assert.ok(found)
+          assert.deepEqual(found.facts, { bytes, signals })
+          assert.deepEqual(found.partition, index.findPartition(names.tenant, names.dataset))
+          const { records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = found.partition
+          assert.equal(records, own.length)
+          assert.deepEqual(
+            [minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow],
+            [...words(times[0]!), ...words(times.at(-1)!)],
+          )
+        }
+      }),
+    )
+  })
+
+  it('of a version that did not count bytes and signals is read, and says that it does not know them', () => {
+    fc.assert(
+      fc.property(entries, (list) => {
+        const { bytes, header } = buildOf(list)
+        sealIndexFile(bytes, { ...header, factBytes: 0 })
+        const index = openBytes(bytes)
+        for (const { partition, tenant, dataset, facts } of index.partitions()) {
+          assert.equal(facts, null)
+          assert.deepEqual(index.findPartition(tenant, dataset), partition)
         }
       }),
     )
@@ -137,7 +191,19 @@ describe('the index of a bundle', () => {
       id[0] = Math.imul(i, 0x9e3779b1)
       id[3] = i
       trace[3] = 1 + (i % 7)
-      active.append(id, 0, trace, 0, 1, (i * 7919) % 5000, 64 + 8 * (i >> 4), i & 15, i % 3 === 0 ? other : partition)
+      active.append(
+        id,
+        0,
+        trace,
+        0,
+        1,
+        (i * 7919) % 5000,
+        64 + 8 * (i >> 4),
+        i & 15,
+        i % 3 === 0 ? other : partition,
+        1,
+        1,
+      )
     }
     active.publish(0, 0)
     const { bytes } = new IndexBuilder().build(active, count, 0, 64 + 8 * count)

@@ -46,6 +46,10 @@ export const partitionName = (number: number): { tenant: string; dataset: string
   dataset: `service-${number}`,
 })
 
+/** Of the record with this id, in the index. */
+export const bytesOf = (id: Entry['id']): number => 0xffff_ff00 + (id[3] & 0xff)
+export const signalOf = (id: Entry['id']): number => 1 + (id[3] % 5 === 0 ? 1 : 0)
+
 export function activeOf(list: readonly Entry[], capacity = 512): ActiveIndex {
   const active = ActiveIndex.create(capacity)
   for (const { id, trace, time, partition, frameOffset, recordNumber } of list) {
@@ -53,7 +57,19 @@ export function activeOf(list: readonly Entry[], capacity = 512): ActiveIndex {
     const number = active.partitionOf(tenant, dataset)
     const high = Number(time >> 32n)
     const low = Number(time & 0xffff_ffffn)
-    active.append(Uint32Array.from(id), 0, Uint32Array.from(trace), 0, high, low, frameOffset, recordNumber, number)
+    active.append(
+      Uint32Array.from(id),
+      0,
+      Uint32Array.from(trace),
+      0,
+      high,
+      low,
+      frameOffset,
+      recordNumber,
+      number,
+      bytesOf(id),
+      signalOf(id),
+    )
   }
   active.publish(0, 0)
   return active

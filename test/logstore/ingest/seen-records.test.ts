@@ -26,6 +26,8 @@ function indexOf(entries: readonly { id: number; time: number }[]): ActiveIndex 
       64 * i,
       0,
       index.partitionOf('t', 'd'),
+      1,
+      1,
     ),
   )
   index.publish(0, 0)
@@ -108,7 +110,7 @@ describe('the batches seen before', () => {
     for (const [frame, ids] of frames.entries()) {
       for (const record of ids.keys()) {
         const partition = index.partitionOf('t', 'd')
-        index.append(wordsOf(ids), 4 * record, new Uint32Array(4), 0, 0, 10, 64 * frame, record, partition)
+        index.append(wordsOf(ids), 4 * record, new Uint32Array(4), 0, 0, 10, 64 * frame, record, partition, 1, 1)
       }
     }
     return index

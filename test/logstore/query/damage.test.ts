@@ -51,6 +51,38 @@ describe('damage that a query comes upon', () => {
     })
   }
 
+  for (const sealed of [false, true]) {
+    it(`in a frame of a${sealed ? ' bundle' : 'n unsealed segment'} ends the search that reads it, and once it is quarantined the search says how many it could not read`, (context) => {
+      const store = TestStore.open(context)
+      const [, second] = filled(store)
+      if (sealed) {
+        store.seal()
+        store.publish()
+      }
+      damage(store, 'records.log', second! + 200)
+      for (const order of ['asc', 'desc']) {
+        for (const search of ['b', 'a', '-nothing', { text: 'c' }]) {
+          // Whatever is looked for, it may have stood in the damaged frame.
+          const answer = store.ask('acme', { dataset: 'orders', filter: { search }, order })
+          assert.equal(answer.kind, 'bundle_read_failed')
+          assert.deepEqual('incident' in answer && answer.incident, { kind: 'frame', base: 0, position: second })
+        }
+      }
+      const before = { start_time_unix_nano: 0, end_time_unix_nano: 2, search: 'a' }
+      assert.deepEqual(textsOf(store.query('acme', { dataset: 'orders', filter: before })), ['a'])
+
+      store.quarantined = [{ from: second!, to: second! + 8 }]
+      for (const [search, found] of [
+        ['b', []],
+        ['a', ['a']],
+        ['-nothing', ['a', 'c']],
+      ] as const) {
+        const reply = store.query('acme', { dataset: 'orders', filter: { search } })
+        assert.deepEqual([textsOf(reply), reply.matched_records, reply.quarantined_records], [found, found.length, 1])
+      }
+    })
+  }
+
   it('in the index is a rejection that names the bundle, and a rebuilt index answers again', (context) => {
     const store = TestStore.open(context)
     filled(store)

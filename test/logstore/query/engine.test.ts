@@ -152,7 +152,8 @@ describe('a query', () => {
         time,
         fc.integer({ min: 1, max: 5 }),
         fc.option(fc.nat(), { nil: null }),
-        (batches, from, to, limit, damaged) =>
+        fc.constantFrom('asc', 'desc'),
+        (batches, from, to, limit, damaged, order) =>
           withStore((store) => {
             const stored = batches.map(({ time, spread, records }, batch) => {
               const times = Array.from({ length: records }, (_, i) => time + (i % (spread + 1)))
@@ -172,7 +173,7 @@ describe('a query', () => {
               store.quarantined = [{ from: position, to: position + 8 }]
             }
             const filter = { start_time_unix_nano: `${from + 1}`, end_time_unix_nano: `${to + 1}` }
-            const reply = store.query('acme', { dataset: 'orders', filter, page: { limit } })
+            const reply = store.query('acme', { dataset: 'orders', filter, order, page: { limit } })
             const matching = (at: number): number[] => stored[at]!.times.filter((time) => time >= from && time < to)
             const counts = stored.map((_, at) => matching(at).length)
             const lost = damaged === null ? 0 : counts[damaged % stored.length]!
@@ -181,7 +182,7 @@ describe('a query', () => {
             assert.equal(reply.results.length, Math.min(limit, all - lost))
             const cursor = reply.page.next_cursor
             if (cursor === null) return
-            const next = store.query('acme', { dataset: 'orders', filter, page: { limit, cursor } })
+            const next = store.query('acme', { dataset: 'orders', filter, order, page: { limit, cursor } })
             assert.deepEqual([next.matched_records, next.quarantined_records ?? 0], [all - lost, lost])
             assert.equal(next.results.length, Math.min(limit, all - lost - limit))
           }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { askThread } from '../../../src/logstore/query/query-front.ts'
 import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
-import type { QueryAnswer, QueryIncident, QueryTask } from '../../../src/logstore/query/task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask, Question } from '../../../src/logstore/query/task.ts'
 import { isRefusal } from '../../../src/logstore/tenants/caller.ts'
 
 const request = parseQueryRequest(Buffer.from('{"dataset":"app"}'))
@@ -22,7 +22,7 @@ const BODY = new Uint8Array(1)
 /** A query thread that gives one answer after the other; retention drops a segment before the first when told so. */
 async function ask(answers: QueryAnswer[], isDropped: boolean) {
   assert(!('kind' in request))
-  const seen = { tasks: [] as QueryTask[], incidents: [] as QueryIncident[], noted: [] as string[], held: 0 }
+  const seen = { tasks: [] as QueryTask<Question>[], incidents: [] as QueryIncident[], noted: [] as string[], held: 0 }
   let segments = [{ base: 0 }, { base: 4096 }]
   const answer = await askThread(
     {

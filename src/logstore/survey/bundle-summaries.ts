@@ -1,0 +1,61 @@
+/**
+ * What each bundle holds of each dataset, of one thread: read from the bundle's index once, and kept. This is the one place that knows how a
+ * bundle says it.
+ *
+ * B1  a summary belongs to one index file: it is kept under the identity of the file, and a bundle that was built again is read again
+ * B2  what is kept is bounded by the number of datasets in it, of all bundles together; the bundles asked for longest ago are given up
+ */
+import type { BundleSource, SegmentReader } from '../query/segment-reader.ts'
+import type { PartitionSummary } from '../index/reader.ts'
+
+/** Some 300 bytes each. */
+const KEPT_MAX = 65_536
+
+interface Kept {
+  readonly identity: number
+  readonly byTenant: ReadonlyMap<string, readonly PartitionSummary[]>
+  readonly size: number
+}
+
+export class BundleSummaries {
+  /** By position. A Map iterates in order of insertion: what was used last is inserted again. */
+  readonly #kept = new Map<number, Kept>()
+  readonly #keptMax: number
+  #size = 0
+
+  constructor(keptMax = KEPT_MAX) {
+    this.#keptMax = keptMax
+  }
+
+  /** @throws what reading the index throws */
+  of(reader: SegmentReader, source: BundleSource, tenant: string): readonly PartitionSummary[] {
+    const { base, expected } = source
+    const known = this.#kept.get(base)
+    const kept = known?.identity === expected.identity ? known : read(reader, source)
+    this.#forget(base)
+    this.#kept.set(base, kept)
+    this.#size += kept.size
+    for (const oldest of this.#kept.keys()) {
+      if (this.#size <= this.#keptMax) break
+      this.#forget(oldest)
+    }
+    return kept.byTenant.get(tenant) ?? []
+  }
+
+  /** Gives up bundles that are gone. */
+  keepOnly(bases: ReadonlySet<number>): void {
+    for (const base of this.#kept.keys()) if (!bases.has(base)) this.#forget(base)
+  }
+
+  #forget(base: number): void {
+    this.#size -= this.#kept.get(base)?.size ?? 0
+    this.#kept.delete(base)
+  }
+}
+
+const read = (reader: SegmentReader, source: BundleSource): Kept =>
+  reader.inBundle(source, (index) => {
+    const summaries = [...index.partitions()]
+    const byTenant = Map.groupBy(summaries, ({ tenant }) => tenant)
+    return { identity: source.expected.identity, byTenant, size: summaries.length }
+  })

@@ -1,0 +1,236 @@
+/**
+ * Which attributes and fields the records have that match, how many of them, and their most frequent values.
+ *
+ * F1  `matched_records` is exact; counts are of the records that were looked at, which the answer tells
+ * F2  where the filter is but a time range, indexes say how many match, and only what is looked at is read: runs of neighbours, evenly
+ *     spread, as neighbours stand in one frame
+ * F3  with a search every record is read anyway, and every n-th match is looked at
+ */
+import type { Deadline } from '../query/deadline.ts'
+import type { ActiveIndex } from '../index/active-index.ts'
+import type { BundleIndex } from '../index/reader.ts'
+import { isInRange } from '../query/plan.ts'
+import { ENTRIES_PER_CHECK, postingsInRange } from '../query/scan.ts'
+import type { SegmentIndex } from '../query/scan.ts'
+import { placesOf, usedIndexes } from '../query/segment-reader.ts'
+import type { SegmentReader } from '../query/segment-reader.ts'
+import type { QueryAnswer } from '../query/task.ts'
+import { SearchMatcher } from '../search/matcher.ts'
+import type { AttributePlace, FieldName } from '../search/names.ts'
+import type { RecordView } from '../search/record-view.ts'
+import { answerBody } from './answer-body.ts'
+import { KEPT_SAMPLE_CHARACTERS_MAX, KEYS_MAX } from './question.ts'
+import type { FieldsQuestion, SurveyTask } from './question.ts'
+import { Sample } from './sample.ts'
+import { SurveyScan, surveyPlan } from './survey-scan.ts'
+import { TimeBuckets } from './time-buckets.ts'
+import { countByIndex } from './time-counts.ts'
+import type { Counts, SurveyWalk } from './time-counts.ts'
+import { fieldText, keyOfText, severityName, textOfValue, toldValue } from './value-text.ts'
+
+/** Neighbours that are looked at together. */
+const RUN = 16
+/** Attributes of one record that are told, and characters of a name. */
+const ATTRIBUTES_MAX = 128
+const NAME_LENGTH_MAX = 256
+
+/** Those that have few values, or that people look for. */
+const FIELDS: readonly FieldName[] = [
+  'severity_text',
+  'event_name',
+  'name',
+  'kind',
+  'status.code',
+  'status.message',
+  'scope.name',
+  'scope.version',
+]
+
+type Place = AttributePlace | 'field'
+const ATTRIBUTE_PLACES: readonly AttributePlace[] = ['resource', 'scope', 'record']
+const PREFIXES: Readonly<Record<Place, string>> = {
+  record: 'attributes.',
+  scope: 'scope.attributes.',
+  resource: 'resource.attributes.',
+  field: '',
+}
+
+/** Name and value in turn. */
+type Seen = readonly string[]
+
+type Totals = Pick<Counts, 'matched' | 'quarantined' | 'scanned'>
+
+/** One bucket for everything. */
+const ALL_TIME = new TimeBuckets(0n, 1n << 64n, 1)
+
+export function answerFields(reader: SegmentReader, task: SurveyTask<FieldsQuestion>, deadline: Deadline): QueryAnswer {
+  const { tenant, request, snapshot } = task
+  const { dataset, filter, sampleMax } = request
+  const plan = surveyPlan(tenant, dataset, filter, snapshot, true)
+  const sources = reader.sourcesOf(snapshot, plan)
+  reader.bundles.expectIndexes(sources)
+  const matcher = new SearchMatcher(plan.search!, () => deadline.check()) // surveyPlan sets it
+  const sample = new Sample<Seen>(sampleMax, KEPT_SAMPLE_CHARACTERS_MAX)
+  const look = (view: RecordView): void => {
+    if (!sample.isNext()) return
+    const seen = seenOf(view)
+    sample.add(
+      seen,
+      seen.reduce((sum, { length }) => sum + length, 0),
+    )
+  }
+  const walk = { reader, task, deadline, plan, sources, matcher, look }
+  const isOfTimeOnly = filter.recordId === null && filter.traceId === null && filter.search === null
+  const totals = isOfTimeOnly ? lookAtRuns(walk) : lookAtMatches(walk)
+  const looked = sample.items
+  const keys = countKeys(looked)
+  return answerBody(task, dataset, totals, usedIndexes(filter), {
+    sampled: looked.length < totals.matched,
+    sampled_records: looked.length,
+    fields: keys.slice(0, KEYS_MAX).map((key) => toldKey(key, request.valuesMax)),
+    ...(keys.length > KEYS_MAX && { left_out_fields: keys.length - KEYS_MAX }),
+  })
+}
+
+interface Walk extends SurveyWalk<FieldsQuestion> {
+  readonly matcher: SearchMatcher
+  readonly look: (view: RecordView) => void
+}
+
+/** F3 */
+function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }: Walk): Totals {
+  const totals: Totals = { matched: 0, quarantined: 0, scanned: 0 }
+  const { snapshot } = task
+  for (const source of sources) {
+    deadline.check()
+    const scan = reader.scan(
+      source,
+      (places) => new SurveyScan(plan, deadline, source.base, places, snapshot, (_high, _low, view) => look(view!)),
+    )
+    if (scan === null) continue
+    reader.search(scan, source, matcher, snapshot.logId)
+    totals.matched += scan.matched
+    totals.quarantined += scan.quarantined
+    totals.scanned++
+  }
+  return totals
+}
+
+/** F2 */
+function lookAtRuns(walk: Walk): Totals {
+  const { reader, task, deadline, plan, sources, matcher, look } = walk
+  const counts = countByIndex({ ...walk, plan: { ...plan, search: null } }, ALL_TIME)
+  // Of every `stride` records a run is looked at.
+  const stride = Math.max(RUN, Math.ceil((counts.matched * RUN) / task.request.sampleMax))
+  let before = 0
+  const isInRun = (ordinal: number): boolean => ordinal % stride < RUN
+  for (const source of sources) {
+    deadline.check()
+    const { base } = source
+    const scanOf = (places: SegmentIndex) =>
+      new SurveyScan(plan, deadline, base, places, task.snapshot, (_high, _low, view) => look(view!)) // the matcher shows each
+    let scan: SurveyScan
+    if (source.kind === 'active') {
+      scan = scanOf(placesOf(source.index))
+      before += chooseActive(scan, source.index, before, isInRun)
+    } else {
+      scan = reader.inBundle(source, (index) => {
+        const scan = scanOf(index)
+        before += chooseBundle(scan, index, before, stride)
+        return scan
+      })
+    }
+    reader.search(scan, source, matcher, task.snapshot.logId)
+  }
+  return counts
+}
+
+/** Makes those entries candidates that `isInRun` says. @returns how many are in the range */
+function chooseActive(
+  scan: SurveyScan,
+  active: ActiveIndex,
+  before: number,
+  isInRun: (ordinal: number) => boolean,
+): number {
+  const { plan, visible } = scan
+  const partition = active.findPartition(plan.tenant, plan.dataset)
+  let count = 0
+  for (let entry = 0; entry < visible; entry++) {
+    if (entry % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    if (active.partition[entry] !== partition) continue
+    const high = active.timeHigh[entry]!
+    const low = active.timeLow[entry]!
+    if (!isInRange(plan, high, low)) continue
+    if (isInRun(before + count)) scan.consider(entry, high, low)
+    count++
+  }
+  return count
+}
+
+/** Likewise, by the time of the records; only the postings of runs are read. */
+function chooseBundle(scan: SurveyScan, index: BundleIndex, before: number, stride: number): number {
+  const { plan } = scan
+  const partition = index.findPartition(plan.tenant, plan.dataset)
+  if (partition === null) return 0
+  const { from, to } = postingsInRange(plan, index, partition)
+  for (let run = from - (before % stride); run < to; run += stride) {
+    scan.deadline.check()
+    for (let row = Math.max(from, run); row < Math.min(to, run + RUN); row++) {
+      index.seekPosting(row)
+      scan.consider(index.postingEntry, index.postingTimeHigh, index.postingTimeLow)
+    }
+  }
+  return Math.max(0, to - from)
+}
+
+/** What a record has: name and value in turn, each name once. */
+function seenOf(view: RecordView): Seen {
+  const seen: string[] = []
+  const names = new Set<string>()
+  const add = (place: Place, key: string, text: string | null): void => {
+    const name = `${PREFIXES[place]}${key}`
+    if (text === null || names.has(name) || names.size >= ATTRIBUTES_MAX || key.length > NAME_LENGTH_MAX) return
+    names.add(name)
+    seen.push(name, keyOfText(text))
+  }
+  add('field', 'signal', view.isLog ? 'log' : 'trace')
+  add('field', 'severity', severityName(view))
+  for (const field of FIELDS) add('field', field, fieldText(view, field))
+  for (const place of ATTRIBUTE_PLACES) {
+    for (const [key, value] of view.attributes(place)) add(place, key, textOfValue(value))
+  }
+  return seen
+}
+
+interface CountedKey {
+  readonly name: string
+  records: number
+  readonly values: Map<string, number>
+}
+
+/** Those that most records have first. */
+function countKeys(looked: readonly Seen[]): CountedKey[] {
+  const keys = new Map<string, CountedKey>()
+  for (const seen of looked) {
+    for (let at = 0; at < seen.length; at += 2) {
+      const name = seen[at]!
+      const value = seen[at + 1]!
+      let key = keys.get(name)
+      if (key === undefined) keys.set(name, (key = { name, records: 0, values: new Map() }))
+      key.records++
+      key.values.set(value, (key.values.get(value) ?? 0) + 1)
+    }
+  }
+  return [...keys.values()].sort((a, b) => b.records - a.records || (a.name < b.name ? -1 : 1))
+}
+
+function toldKey({ name, records, values }: CountedKey, valuesMax: number): object {
+  const ranked = [...values].sort(([a, countA], [b, countB]) => countB - countA || (a < b ? -1 : 1))
+  return {
+    name,
+    of: ATTRIBUTE_PLACES.find((place) => name.startsWith(PREFIXES[place])) ?? 'field',
+    records,
+    distinct_values: values.size,
+    values: ranked.slice(0, valuesMax).map(([key, count]) => ({ ...toldValue(key), records: count })),
+  }
+}

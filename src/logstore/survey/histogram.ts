@@ -1,0 +1,174 @@
+/**
+ * How many records match in each bucket of time, of each of the most frequent values when it is split.
+ *
+ * H1  counts are exact: those of one snapshot, what is damaged counted apart
+ * H2  where the filter is but a time range and nothing is split, indexes alone are read
+ * H3  with a split, records are walked once while their values are few, else twice: the first walk finds the most frequent values, the
+ *     second one counts them. The memory of both is bounded by value-counts.ts
+ */
+import type { Deadline } from '../query/deadline.ts'
+import { placesOf, refused, usedIndexes } from '../query/segment-reader.ts'
+import type { SegmentReader, Source } from '../query/segment-reader.ts'
+import type { QueryAnswer } from '../query/task.ts'
+import { SearchMatcher } from '../search/matcher.ts'
+import { BUCKETS_MAX } from './question.ts'
+import type { HistogramQuestion, SurveyTask } from './question.ts'
+import { answerBody } from './answer-body.ts'
+import { SurveyScan, isOfTimeOnly, surveyPlan } from './survey-scan.ts'
+import { TimeBuckets, rangeUnion } from './time-buckets.ts'
+import type { TimeRange } from './time-buckets.ts'
+import { addScan, countByIndex, noCounts, timesOfActive, timesOfPartition } from './time-counts.ts'
+import type { Counts, SurveyWalk } from './time-counts.ts'
+import { ValueCounts } from './value-counts.ts'
+import { keyOfText, readerOf, toldValue } from './value-text.ts'
+
+type Walk = SurveyWalk<HistogramQuestion>
+
+/** What one walk over the records counted. */
+interface RecordCounts extends Counts {
+  readonly ofNone: Float64Array
+  readonly values: ValueCounts
+}
+
+export function answerHistogram(
+  reader: SegmentReader,
+  task: SurveyTask<HistogramQuestion>,
+  deadline: Deadline,
+): QueryAnswer {
+  const { tenant, request, snapshot } = task
+  const { dataset, filter, splitBy } = request
+  const plan = surveyPlan(tenant, dataset, filter, snapshot, splitBy !== null || filter.search !== null)
+  const sources = reader.sourcesOf(snapshot, plan)
+  reader.bundles.expectIndexes(sources)
+  const walk: Walk = { reader, task, deadline, plan, sources }
+  const range = rangeOf(walk)
+  const buckets = bucketsOf(request, range)
+  if ('problem' in buckets) return refused('invalid_query', buckets.problem)
+  const { counts, series, isTopCertain } = countAll(walk, buckets)
+  return answerBody(task, dataset, counts, usedIndexes(filter), {
+    interval_nano: String(buckets.width),
+    buckets: Array.from(counts.ofAll, (records, bucket) => ({
+      start_time_unix_nano: String(buckets.beginOf(bucket)),
+      records,
+    })),
+    ...(splitBy !== null && { split_by: splitBy, series }),
+    ...(!isTopCertain && { top_is_certain: false }),
+  })
+}
+
+/** As the filter says it; where it leaves an end open, as far as there are records of the dataset. Null: there is none. */
+function rangeOf({ reader, task, deadline, plan, sources }: Walk): TimeRange | null {
+  const { startTime, endTime } = task.request.filter
+  if (startTime !== null && endTime !== null) return startTime < endTime ? { from: startTime, to: endTime } : null
+  let found: TimeRange | null = null
+  for (const source of sources) {
+    deadline.check()
+    found = rangeUnion(found, timesOf({ reader, task, deadline, plan }, source))
+  }
+  if (found === null) return null
+  const range = { from: startTime ?? found.from, to: endTime ?? found.to }
+  return range.from < range.to ? range : null
+}
+
+function timesOf({ reader, task, deadline, plan }: Omit<Walk, 'sources'>, source: Source): TimeRange | null {
+  const { tenant, dataset } = plan
+  if (source.kind === 'bundle') {
+    return reader.inBundle(source, (index) => {
+      const partition = index.findPartition(tenant, dataset)
+      return partition === null ? null : timesOfPartition(partition)
+    })
+  }
+  const { index, base } = source
+  const partition = index.findPartition(tenant, dataset)
+  if (partition < 0) return null
+  return timesOfActive(new SurveyScan(plan, deadline, base, placesOf(index), task.snapshot, () => {}), index, partition)
+}
+
+/** None when there is no range. An interval has its buckets begin at its multiples, so that those of two requests fit together. */
+function bucketsOf({ width }: HistogramQuestion, range: TimeRange | null): TimeBuckets | { readonly problem: string } {
+  if (range === null) return new TimeBuckets(0n, 'interval' in width ? width.interval : 1n, 0)
+  const { from, to } = range
+  if ('buckets' in width) {
+    const equal = dividedUp(to - from, BigInt(width.buckets))
+    return new TimeBuckets(from, equal, Number(dividedUp(to - from, equal)))
+  }
+  const origin = from - (from % width.interval)
+  const count = dividedUp(to - origin, width.interval)
+  if (count <= BUCKETS_MAX) return new TimeBuckets(origin, width.interval, Number(count))
+  const problem = `interval_nano makes ${count} buckets of the time range, and ${BUCKETS_MAX} are allowed: raise it or narrow the range`
+  return { problem }
+}
+
+const dividedUp = (a: bigint, b: bigint): bigint => (a + b - 1n) / b
+
+interface Series {
+  readonly kind: 'value' | 'other' | 'none'
+  readonly value?: string
+  readonly records: number
+  readonly counts: readonly number[]
+}
+
+function countAll(
+  walk: Walk,
+  buckets: TimeBuckets,
+): { readonly counts: Counts; readonly series: readonly Series[]; readonly isTopCertain: boolean } {
+  const { plan, task, deadline } = walk
+  const { splitBy, top } = task.request
+  if (isOfTimeOnly(plan)) return { counts: countByIndex(walk, buckets), series: [], isTopCertain: true }
+  const matcher = plan.search === null ? null : new SearchMatcher(plan.search, () => deadline.check())
+  const readValue = splitBy === null ? null : readerOf(splitBy)
+  const first = countRecords(walk, buckets, matcher, readValue, ValueCounts.ofAll(buckets.count))
+  const keys = first.values.top(top)
+  const isTopCertain = first.values.isTopCertain(top)
+  let counted = first.values.counted(keys)
+  if (counted === null) {
+    const second = countRecords(walk, buckets, matcher, readValue, ValueCounts.onlyOf(keys, buckets.count))
+    counted = second.values.counted(keys)!
+  }
+  const series: Series[] = counted
+    .toSorted((a, b) => b.records - a.records || (a.key < b.key ? -1 : 1))
+    .map(({ key, records, counts }) => ({ kind: 'value', ...toldValue(key), records, counts: [...counts] }))
+  const rest = first.ofAll.map((all, bucket) =>
+    counted.reduce((left, { counts }) => left - counts[bucket]!, all - first.ofNone[bucket]!),
+  )
+  for (const [kind, counts] of [
+    ['other', rest],
+    ['none', first.ofNone],
+  ] as const) {
+    const records = counts.reduce((sum, count) => sum + count, 0)
+    if (records > 0) series.push({ kind, records, counts: [...counts] })
+  }
+  return { counts: first, series, isTopCertain }
+}
+
+/** Finds records as a query does, by id, trace or what they say. */
+function countRecords(
+  { reader, task, deadline, plan, sources }: Walk,
+  buckets: TimeBuckets,
+  matcher: SearchMatcher | null,
+  readValue: ReturnType<typeof readerOf> | null,
+  values: ValueCounts,
+): RecordCounts {
+  const counts = { ...noCounts(buckets), ofNone: new Float64Array(buckets.count), values }
+  const { ofAll, ofNone } = counts
+  const { snapshot } = task
+  for (const source of buckets.count === 0 ? [] : sources) {
+    deadline.check()
+    const scan = reader.scan(
+      source,
+      (places) =>
+        new SurveyScan(plan, deadline, source.base, places, snapshot, (timeHigh, timeLow, view) => {
+          const bucket = buckets.of(timeHigh, timeLow)
+          ofAll[bucket]! += 1
+          if (readValue === null) return
+          const text = readValue(view!) // a split reads records, see surveyPlan
+          if (text === null) ofNone[bucket]! += 1
+          else values.add(keyOfText(text), bucket)
+        }),
+    )
+    if (scan === null) continue
+    if (matcher !== null) reader.search(scan, source, matcher, snapshot.logId)
+    addScan(counts, scan)
+  }
+  return counts
+}

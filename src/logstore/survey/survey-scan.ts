@@ -1,0 +1,52 @@
+/** One segment's part of a survey: everything that matches is told, nothing comes onto a page. */
+import type { Deadline } from '../query/deadline.ts'
+import { PageSelection } from '../query/page-selection.ts'
+import { planQuery } from '../query/plan.ts'
+import type { QueryPlan } from '../query/plan.ts'
+import { SegmentScan } from '../query/scan.ts'
+import type { SegmentIndex } from '../query/scan.ts'
+import type { QueryFilter } from '../query/cursor.ts'
+import type { QuerySnapshot } from '../query/task.ts'
+import type { RecordView } from '../search/record-view.ts'
+
+/** One record that matches. The view is there when the survey reads records, and valid during the call. */
+export type Found = (timeHigh: number, timeLow: number, view: RecordView | null) => void
+
+const NO_PAGE = new PageSelection(1, false)
+
+export class SurveyScan extends SegmentScan {
+  readonly #found: Found
+
+  constructor(
+    plan: QueryPlan,
+    deadline: Deadline,
+    base: number,
+    places: SegmentIndex,
+    { quarantined }: Pick<QuerySnapshot, 'quarantined'>,
+    found: Found,
+  ) {
+    super(plan, NO_PAGE, deadline, 0, base, places, quarantined)
+    this.#found = found
+  }
+
+  override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {
+    this.matched++
+    this.#found(timeHigh, timeLow, view)
+  }
+}
+
+/** Everything in the snapshot that the filter lets through. @param readsRecords the records are looked at, whether there is a search or not */
+export function surveyPlan(
+  tenant: string,
+  dataset: string,
+  filter: QueryFilter,
+  { committed }: Pick<QuerySnapshot, 'committed'>,
+  readsRecords: boolean,
+): QueryPlan {
+  const plan = planQuery(tenant, dataset, filter, 'asc', null, committed)
+  return readsRecords ? { ...plan, search: plan.search ?? { kind: 'all' } } : plan
+}
+
+/** Whether the index alone says what matches, by time. */
+export const isOfTimeOnly = ({ id, trace, search }: QueryPlan): boolean =>
+  id === null && trace === null && search === null

@@ -1,0 +1,92 @@
+/** Values as surveys tell them: texts, equal when the values are, and not longer than a person reads. */
+import { hash } from 'node:crypto'
+import { effectiveSeverity } from '../search/matcher.ts'
+import { enumName, fieldOf, resolveName } from '../search/names.ts'
+import type { AttributePlace, FieldName } from '../search/names.ts'
+import type { RecordView } from '../search/record-view.ts'
+import { KeyValues } from '../search/values.ts'
+import type { Value } from '../search/values.ts'
+
+/** Characters of a value that are told. */
+const TOLD_LENGTH_MAX = 256
+
+/** A text, a number or a boolean as it is written, bytes in Base64, a list or a map as JSON; null when there is no value. */
+export function textOfValue(value: Value): string | null {
+  if (value === null) return null
+  if (typeof value === 'string') return value
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  return typeof value === 'object' ? JSON.stringify(plain(value)) : String(value)
+}
+
+function plain(value: Value): unknown {
+  if (value instanceof KeyValues) return Object.fromEntries(value.entries.map(([key, inner]) => [key, plain(inner)]))
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  if (Array.isArray(value)) return value.map(plain)
+  return typeof value === 'bigint' ? String(value) : value
+}
+
+/** Stands for a text, as short as it may be: texts are equal when their keys are. */
+export const keyOfText = (text: string): string =>
+  text.length <= TOLD_LENGTH_MAX ? text : `${text.slice(0, TOLD_LENGTH_MAX)}${hash('sha256', text)}`
+
+/** How the text of a key is told. */
+export const toldValue = (key: string): { readonly value: string; readonly value_is_cut?: true } =>
+  key.length <= TOLD_LENGTH_MAX ? { value: key } : { value: key.slice(0, TOLD_LENGTH_MAX), value_is_cut: true }
+
+const SEVERITIES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal']
+const NUMBERS_PER_SEVERITY = 4
+
+/** Null of a span. */
+export function severityName(view: RecordView): string | null {
+  const severity = effectiveSeverity(view)
+  if (severity === null) return null
+  return SEVERITIES[Math.floor((severity - 1) / NUMBERS_PER_SEVERITY)] ?? 'unspecified'
+}
+
+/** The value of a field, enums by their names; null when the record has none. */
+export function fieldText(view: RecordView, field: FieldName): string | null {
+  const value = view.field(field)
+  return (typeof value === 'number' ? enumName(field, value) : null) ?? textOfValue(value)
+}
+
+/** Reads what a name of the search grammar stands for. An attribute is that of the record, else of its scope, else of its resource. */
+export function readerOf(name: string): (view: RecordView) => string | null {
+  if (name === 'severity') return severityName
+  if (name === 'signal') return (view) => (view.isLog ? 'log' : 'trace')
+  const named = resolveName(fieldOf(name))
+  switch (named.kind) {
+    case 'field':
+      return (view) => fieldText(view, named.field)
+    case 'body':
+      return (view) => firstText((take) => view.hasInBody(named.path, take))
+    case 'attribute':
+      return attributeReader(named.of, named.key)
+  }
+}
+
+/** What a resource and a scope say is read once for the records in a row that belong to them. */
+function attributeReader(places: readonly AttributePlace[], key: string): (view: RecordView) => string | null {
+  const inRecord = places.includes('record')
+  const shared = places.filter((place) => place !== 'record')
+  let group = -1
+  let ofGroup: string | null = null
+  const read = (view: RecordView, place: AttributePlace): string | null =>
+    firstText((take) => view.hasAttribute(place, key, take))
+  return (view) => {
+    const own = inRecord ? read(view, 'record') : null
+    if (own !== null || shared.length === 0) return own
+    if (view.group !== group) {
+      group = view.group
+      ofGroup = null
+      for (const place of shared) ofGroup ??= read(view, place)
+    }
+    return ofGroup
+  }
+}
+
+/** The first value that a view shows to `take` and that is one. */
+function firstText(show: (take: (value: Value) => boolean) => boolean): string | null {
+  let text: string | null = null
+  show((value) => (text = textOfValue(value)) !== null)
+  return text
+}
