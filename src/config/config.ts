@@ -20,6 +20,8 @@ export interface Config {
   readonly logLevel: LogLevel
   /** Of each service, for what users bring into being. */
   readonly metricsSeriesMax: number
+  /** How long everything is served after SIGTERM. */
+  readonly drainSeconds: number
   /** The chosen services with their settings; null: not started. */
   readonly services: {
     readonly logstore: LogStoreConfig | null
@@ -66,6 +68,7 @@ const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Confi
   Object.freeze({
     logLevel: ofProcess.TRILOG_LOG_LEVEL,
     metricsSeriesMax: ofProcess.TRILOG_METRICS_SERIES_MAX,
+    drainSeconds: ofProcess.TRILOG_DRAIN_SECONDS,
     services: Object.freeze(services),
   })
 

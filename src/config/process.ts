@@ -24,6 +24,13 @@ export const processSettings = {
     description:
       'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are believed',
   }),
+  TRILOG_DRAIN_SECONDS: integer({
+    default: '0',
+    min: 0,
+    max: 3600,
+    description:
+      'How long everything is still served after SIGTERM while `/readyz` answers 503, so that load balancers send their requests elsewhere',
+  }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',
     description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,

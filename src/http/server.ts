@@ -87,6 +87,11 @@ export interface HttpServer extends TlsListener {
   readonly isSecure: boolean
   /** Requests begun and not ended. */
   readonly inFlight: number
+  /**
+   * From now on requests go to this service, which has the same front as the one before. Routes whose path is served already stay as they
+   * are.
+   */
+  serve(service: HttpService): void
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
   close(options: { readonly withinMs: number }): Promise<void>
 }
@@ -149,8 +154,8 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
   readonly #uws = loadUws()
   readonly #bind: HttpBind
   readonly #tls: TlsFiles | null
-  readonly #service: HttpService
-  readonly #paths: readonly CompiledPath[]
+  #service: HttpService
+  #paths: readonly CompiledPath[]
   /** The last one listens; those before it have connections still. */
   #apps: ServingApp[] = []
   #listener: UwsListener | null = null
@@ -221,7 +226,21 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       serving.connections += change
       if (change > 0) acceptGate?.opened()
     })
-    for (const { path, endpoints, allow } of this.#paths) {
+    this.#register(app, this.#paths)
+    app.any('/*', this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+    return serving
+  }
+
+  serve(service: HttpService): void {
+    const served = new Set(this.#paths.map(({ path }) => path))
+    const added = compileRoutes(service.routes).filter(({ path }) => !served.has(path))
+    for (const { app } of this.#apps) this.#register(app, added)
+    this.#paths = [...this.#paths, ...added]
+    this.#service = service
+  }
+
+  #register(app: UwsApp, paths: readonly CompiledPath[]): void {
+    for (const { path, endpoints, allow } of paths) {
       for (const [method, endpoint] of endpoints) {
         const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
         if (method === 'GET' && endpoint.webSocket) serveWebSockets(app, { path, route }, endpoint.webSocket, this)
@@ -232,8 +251,6 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       }
       app.any(path, this.#handler(OTHER_ROUTE, notAllowed))
     }
-    app.any('/*', this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }))
-    return serving
   }
 
   close({ withinMs }: { readonly withinMs: number }): Promise<void> {
@@ -325,8 +342,9 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
 
   #handler(route: string, endpoint: Endpoint, isHead?: boolean): UwsHandler {
     const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
+    const { isPublic = false } = endpoint
     return (response: UwsResponse, request: UwsRequest) =>
-      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin)
+      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin, isPublic)
   }
 
   #begin(
@@ -335,13 +353,14 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     request: UwsRequest,
     isHead: boolean,
     begin: (head: UwsRequestHead, exchange: UwsExchange) => void,
+    isPublic = false,
   ): void {
     this.inFlight++
     const head = this.#head
     head.open(request)
     const exchange = new UwsExchange(this, response, head, isHead, route)
     const { problem } = head.framing
-    const withoutCertificate = this.#asksForCertificate ? this.#service.withoutCertificate : undefined
+    const withoutCertificate = this.#asksForCertificate && !isPublic ? this.#service.withoutCertificate : undefined
     try {
       if (problem !== null) this.#refuseMalformed(exchange, problem)
       else if (withoutCertificate !== undefined && exchange.clientCertificate === '') withoutCertificate(head, exchange)

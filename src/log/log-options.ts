@@ -1,6 +1,7 @@
 /** How a log is opened, and the states it can be in. */
 import type { LogEnvironment } from './environment.ts'
 import type { QuarantineIncident } from './quarantine.ts'
+import type { Pace } from '../steps.ts'
 
 export const SEGMENT_BYTES_DEFAULT = 128 << 20
 export const RING_BYTES_DEFAULT = 8 << 20
@@ -25,6 +26,8 @@ export interface LogOptions {
   /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
   readonly replicaStallMs?: number
   readonly environment?: LogEnvironment
+  /** Of what is read before it is open. Default: at once. */
+  readonly pace?: Pace
   onIncident?(incident: QuarantineIncident): void
   /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */
   onRemade?(directory: string): void

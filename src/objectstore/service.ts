@@ -1,8 +1,8 @@
 /**
  * The object store, put together: one log, the state that its frames say, digest lanes, reader threads, the HTTP front.
  *
- * It opens in the order of dependence (log, threads, state, front) and closes in the reverse one: the front first, so that what was
- * admitted is answered, then the log, which syncs.
+ * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, threads, state, front) and closes in the
+ * reverse one: the front first, so that what was admitted is answered, then the log, which syncs.
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
@@ -18,10 +18,13 @@ import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { listen } from '../http/server.ts'
-import type { HttpClock } from '../http/server.ts'
+import type { HttpClock, HttpServer } from '../http/server.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import type { Route } from '../http/routes.ts'
+import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { hostPort } from '../http/host-port.ts'
-import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
+import { LISTENING, documentEndpoint, metricsEndpoint, serviceBeingOpened } from '../http/standing-endpoints.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard, guardedRoutes } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
@@ -38,23 +41,26 @@ import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
+import { Startup } from '../observability/startup.ts'
+import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
 import { localAuthenticator, signedAuthenticator } from './s3/auth/authenticator.ts'
 import type { Authenticator } from './s3/auth/authenticator.ts'
+import type { SignedRequest } from './s3/auth/canonical-request.ts'
 import { parseCredentials } from './s3/auth/credentials.ts'
 import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './bodies/digest-lanes.ts'
-import { openEngine } from './engine/engine.ts'
+import { openEngine, recoverEngine } from './engine/engine.ts'
 import type { StoreEngine, EngineParts } from './engine/engine.ts'
 import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
-import { objectStoreGateway } from './s3/gateway.ts'
+import { objectStoreFront, objectStoreGateway, refuseUnopened } from './s3/gateway.ts'
 import { handlers } from './s3/handlers.ts'
-import { managementRoutes } from './s3/management.ts'
+import { managementRoutes, objectStoreStandingRoutes } from './s3/management.ts'
 import { openApiOf } from './s3/openapi.ts'
 import {
   ARENA_BYTES,
@@ -90,6 +96,8 @@ export interface ObjectStoreDependencies {
   readonly processMetrics: ProcessMetrics
   /** Buckets with series of their own. */
   readonly metricsSeriesMax: number
+  /** Resolves when the event loop had its turn; tests hold a start with it. */
+  readonly turn?: () => Promise<void>
 }
 
 export interface ObjectStoreServer {
@@ -99,6 +107,8 @@ export interface ObjectStoreServer {
   readonly isSecure: boolean
   /** Reads the credentials file again, and which incidents are acknowledged. */
   reload(): void
+  /** Says that it is not ready, and serves on. */
+  drain(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -108,6 +118,7 @@ interface Context extends ObjectStoreDependencies {
   readonly counters: StoreCounters
   readonly segmentBytes: number
   readonly readErrors: ReadErrors
+  readonly startup: Startup
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
@@ -127,8 +138,10 @@ export async function openObjectStore(
     counters: new StoreCounters(),
     segmentBytes,
     readErrors: new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger),
+    startup: new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies }),
     ...dependencies,
   }
+  const front = await openPort(context, authentication)
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
   const log = await openLog(context, arena)
   reportLogState(log, context.logger)
@@ -141,7 +154,7 @@ export async function openObjectStore(
     written: () => engine.checkpoints.idle(),
     everyMs: CLEAN_EVERY_MS,
   })
-  return openFront(context, engine, authentication)
+  return openFront(context, engine, authentication, front)
 }
 
 function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): number {
@@ -149,7 +162,7 @@ function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): num
   return Math.min(segmentBytes, Math.max(SMALL_SEGMENT_BYTES, shareBytes))
 }
 
-function openLog({ config, running, logger, segmentBytes }: Context, arena: Arena): Promise<Log> {
+function openLog({ config, running, logger, segmentBytes, startup }: Context, arena: Arena): Promise<Log> {
   const options = {
     directory: config.dataDirectory,
     segmentsName: SEGMENTS_NAME,
@@ -157,8 +170,38 @@ function openLog({ config, running, logger, segmentBytes }: Context, arena: Aren
     reserveBytes: Math.max(RESERVE_BYTES_DEFAULT, RESERVED_SEGMENTS * segmentBytes),
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
+    pace: startup.pace,
   }
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
+}
+
+interface Front {
+  readonly health: Health
+  readonly requests: RequestMetrics
+  readonly standing: readonly Route[]
+  readonly server: HttpServer
+}
+
+/** From here on the port is open: until the store is, it says how far that is. */
+async function openPort(context: Context, authentication: Authentication): Promise<Front> {
+  const { config, running, logger, clock, random, acceptGate, startup, counters } = context
+  const health = new Health(() => clock.wallMs())
+  health.add('start', () => startup.problem)
+  const requests = new RequestMetrics()
+  const isKnown = (head: RequestHead): boolean => {
+    const { method, path, query } = head
+    return authentication.isKnown({ method, path, query, headers: head.headers(), bucketInHost: null }, clock.wallMs())
+  }
+  const standing = objectStoreStandingRoutes({ health, startup, isKnown })
+  const server = await running.open(() =>
+    listen(
+      serviceBeingOpened(objectStoreFront({ counters }), standing, refuseUnopened),
+      { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
+      { logger, clock, random, acceptGate, requests },
+    ),
+  )
+  logger.debug({ http: hostPort(server) }, LISTENING)
+  return { health, requests, standing, server }
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
@@ -215,14 +258,14 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     readCacheBytes: config.readCacheBytes ?? Math.min(READ_CACHE_BYTES_MAX, memoryBytes() * READ_CACHE_SHARE_OF_MEMORY),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   }
-  const engine = openOrSayWhere(parts)
+  const engine = await openOrSayWhere(parts, context.startup.pace)
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
   return engine
 }
 
-function openOrSayWhere(parts: EngineParts): StoreEngine {
+async function openOrSayWhere(parts: EngineParts, pace: Pace): Promise<StoreEngine> {
   try {
-    return openEngine(parts)
+    return openEngine(parts, await pace(recoverEngine(parts)))
   } catch (error) {
     throw openFailure(`OBJSTORE_DATA_DIR: ${parts.directory}`, error)
   }
@@ -286,6 +329,16 @@ class Authentication implements Authenticator {
 
   authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
 
+  /** Whether a request is of somebody: anybody's is where no credentials are asked for. */
+  isKnown(request: SignedRequest, nowMs: number): boolean {
+    if (this.#config.auth.mode === 'local') return true
+    try {
+      return this.authenticate(request, nowMs).principal !== null
+    } catch {
+      return false
+    }
+  }
+
   reload(): void {
     if (this.#config.auth.mode === 'local') {
       this.#logger.warn(
@@ -319,22 +372,21 @@ async function openFront(
   context: Context,
   engine: StoreEngine,
   authentication: Authentication,
+  { health, requests, standing, server }: Front,
 ): Promise<ObjectStoreServer> {
-  const { config, running, logger, clock, random, counters, readErrors, version } = context
+  const { config, running, logger, clock, counters, readErrors, startup, version } = context
   const { acceptGate, processMetrics, metricsSeriesMax } = context
   const { core, store } = engine
   const { log, arena } = core
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
-  const health = new Health(() => clock.wallMs())
   health.add('log', () => logProblem(log))
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
   const disk = probeDisk(config.dataDirectory)
-  const requests = new RequestMetrics()
   const metrics = storeMetrics({
     counters,
     gauges: {
@@ -385,7 +437,7 @@ async function openFront(
       ...disk,
     }),
     helper,
-    health,
+    standing,
     logger,
   })
   const service = objectStoreGateway({
@@ -415,13 +467,9 @@ async function openFront(
     nextTurn: setImmediate,
     logger,
   })
-  const server = await running.open(() =>
-    listen(
-      service,
-      { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
-    ),
-  )
+  await running.open(() => server) // closes before what it stands on
+  server.serve(service)
+  startup.opened()
   return {
     http: hostPort(server),
     isSecure: server.isSecure,
@@ -432,6 +480,7 @@ async function openFront(
       rereadAcknowledged(log, logger)
       helper.rereadAcknowledged()
     },
+    drain: () => startup.drain(),
     close: (options) => running.close(options),
   }
 }

@@ -10,7 +10,7 @@
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { WITHOUT_CERTIFICATE } from '../../http/routes.ts'
-import type { HttpService, Route } from '../../http/routes.ts'
+import type { HttpService, Route, ServiceFront } from '../../http/routes.ts'
 import { answerText } from '../../http/text-answer.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
@@ -24,10 +24,11 @@ import { TAGGING_BODY_BYTES_MAX } from './document-limits.ts'
 import { readTagging } from './objects/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
-import { headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
+import { RETRY_AFTER_SECONDS, headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
 import type { Asked } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body/request-body.ts'
@@ -75,20 +76,37 @@ const NO_BODY = { isPresent: false, wasTaken: false }
 export function objectStoreGateway(parts: GatewayParts): HttpService {
   const gateway = new Gateway(parts)
   return {
-    name: 'objectstore',
-    requestIdHeader: 'x-obj-request-id',
-    requestIdAlias: 'x-amz-request-id',
-    ownRequestIds: 'printable',
-    requestIdPrefix: 'objreq-',
+    ...objectStoreFront(parts),
     routes: parts.management,
     // The gateway takes every path and every method that no management route has.
     notFound: (head, exchange) => gateway.begin(head, exchange),
     methodNotAllowed: (_head, exchange, allow) =>
       answerText(exchange, 405, 'Method not allowed', [['allow', allow.join(', ')]]),
-    withoutCertificate: (head, exchange) => gateway.refuseStranger(head, exchange),
-    malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
+  }
+}
+
+export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): ServiceFront {
+  const send = (exchange: Exchange, asked: Asked, refused: S3Error): void => {
+    counters.refused(refused.code)
+    sendRefusal(exchange, asked, refused)
+  }
+  return {
+    name: 'objectstore',
+    requestIdHeader: 'x-obj-request-id',
+    requestIdAlias: 'x-amz-request-id',
+    ownRequestIds: 'printable',
+    requestIdPrefix: 'objreq-',
+    withoutCertificate: (head, exchange) =>
+      send(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE)),
+    malformed: (exchange, message) => send(exchange, UNKNOWN, refuse('BadRequest', message)),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
+}
+
+/** Before the store is open. */
+export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
+  const headers = [['Retry-After', RETRY_AFTER_SECONDS]] as const
+  sendRefusal(exchange, { ...UNKNOWN, method: head.method }, refuse('ServiceUnavailable', message, { headers }))
 }
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
@@ -195,14 +213,6 @@ class Gateway {
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
     if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
-  }
-
-  refuseStranger(head: RequestHead, exchange: Exchange): void {
-    this.#fail(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE))
-  }
-
-  refuseMalformed(exchange: Exchange, message: string): void {
-    this.#fail(exchange, UNKNOWN, refuse('BadRequest', message))
   }
 
   /** Its address counts as far as it can be read: a browser is to see this refusal, too. */

@@ -9,7 +9,8 @@ import { localAuthenticator } from '../../../src/objectstore/s3/auth/authenticat
 import { objectStoreGateway } from '../../../src/objectstore/s3/gateway.ts'
 import type { GatewayParts } from '../../../src/objectstore/s3/gateway.ts'
 import { handlers } from '../../../src/objectstore/s3/handlers.ts'
-import { managementRoutes } from '../../../src/objectstore/s3/management.ts'
+import { managementRoutes, objectStoreStandingRoutes } from '../../../src/objectstore/s3/management.ts'
+import { OPEN } from '../../support/health.ts'
 import type { ManagementParts } from '../../../src/objectstore/s3/management.ts'
 import { RawClient, TestClock } from '../../support/http-server.ts'
 import { MemoryStore } from '../../support/memory-store.ts'
@@ -67,7 +68,10 @@ export class TestGateway {
         guard,
         capabilities: () => CAPABILITIES,
         helper: gateway.#helper(),
-        health: { problems: () => gateway.problems, degradations: () => gateway.degradations },
+        standing: objectStoreStandingRoutes({
+          ...OPEN,
+          health: { problems: () => gateway.problems, degradations: () => gateway.degradations },
+        }),
         logger,
       }),
       nowMs: () => gateway.store.nowMs,
