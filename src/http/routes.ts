@@ -31,6 +31,9 @@ export interface Endpoint {
 /** An OpenAPI operation, as far as an endpoint knows it itself. */
 export interface OperationDocument {
   readonly summary: string
+  /** What the summary leaves out. */
+  readonly description?: string
+  readonly deprecated?: true
   readonly query?: readonly { readonly name: string; readonly schema: object }[]
   readonly headers?: readonly { readonly name: string; readonly required: boolean; readonly schema: object }[]
   /** Names of security schemes of the service; all of them are needed. */

@@ -24,6 +24,7 @@ export interface ServiceHealth {
 /** Problems are in the body, what the service is degraded by in a header. */
 export const healthEndpoint = (health: ServiceHealth): Endpoint => ({
   document: {
+    security: [],
     summary: 'Whether the service takes and answers requests',
     replies: [
       { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
@@ -54,6 +55,7 @@ const LiveReply = Type.Object({ status: Type.Literal('alive') })
 const liveEndpoint: Endpoint = {
   isPublic: true,
   document: {
+    security: [],
     summary: 'Whether the process lives',
     replies: [{ status: 200, description: 'it does', mediaType: JSON_TYPE, schema: LiveReply }],
   },
@@ -104,6 +106,7 @@ type ReadyReply = Type.Static<typeof ReadyReply>
 const readyEndpoint = (parts: ReadinessParts): Endpoint => ({
   isPublic: true,
   document: {
+    security: [],
     summary: 'Whether the service is ready, and everything that a person should look after',
     replies: [
       { status: 200, description: 'it is, though it may be degraded', mediaType: JSON_TYPE, schema: ReadyReply },
@@ -176,7 +179,15 @@ export const metricsEndpoint = (metrics: { readonly contentType: string; text():
   },
 })
 
-export const documentEndpoint = (document: object): Endpoint => {
-  const text = JSON.stringify(document)
-  return { begin: (_head, exchange) => answerLine(exchange, 200, text) }
+/** @param document is made when it is first asked for */
+export const documentEndpoint = (document: () => object): Endpoint => {
+  let text: string | null = null
+  return { begin: (_head, exchange) => answerLine(exchange, 200, (text ??= JSON.stringify(document()))) }
 }
+
+/** Of the standing routes, for the OpenAPI document. */
+export const STANDING_OPERATIONS = {
+  'GET /livez': { id: 'getLiveness', tag: 'node' },
+  'GET /readyz': { id: 'getReadiness', tag: 'node' },
+  'GET /health': { id: 'getHealth', tag: 'node' },
+} as const

@@ -1,9 +1,7 @@
 /** The HTTP surface of the log store. */
-import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { WITHOUT_CERTIFICATE } from '../http/routes.ts'
 import type { HttpService, OperationDocument, Route, ServiceFront } from '../http/routes.ts'
-import { openApiDocument } from '../http/openapi.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint, standingRoutes } from '../http/standing-endpoints.ts'
 import type { ReadinessParts } from '../http/standing-endpoints.ts'
 import { JSON_TYPE } from '../http/text-answer.ts'
@@ -17,6 +15,7 @@ import { ENCODINGS } from './ingest/messages.ts'
 import type { QueryFront } from './query/query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
+import { jsonBatch, logStoreDocument } from './openapi.ts'
 import { permanentRefusal, refusal } from './refusals.ts'
 
 export interface LogStoreRouteParts {
@@ -99,14 +98,12 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
     ]),
   ]
-  const info = { title: 'trilog log store', version: parts.version }
-  const document = openApiDocument(info, routes, { securitySchemes, pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS })
-  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, documentEndpoint(document)) }]
+  const document = documentEndpoint(() => logStoreDocument(parts.version, routes))
+  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, document) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const
 
-const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } }
 const tenantHeader = { name: TENANT_HEADER, required: true, schema: { type: 'string', minLength: 1 } }
 const encodingHeader = {
   name: 'content-encoding',
@@ -116,10 +113,10 @@ const encodingHeader = {
 const forTenants = { security: ['bearer'], headers: [tenantHeader] }
 const forIngest = { security: ['bearer'], headers: [tenantHeader, encodingHeader] }
 
-const jsonIngest = (what: string): OperationDocument => ({
+const jsonIngest = (what: 'logs' | 'traces'): OperationDocument => ({
   ...forIngest,
   summary: `Ingest OTLP JSON ${what}; answered when they are durable`,
-  requestBody: { mediaTypes: [JSON_TYPE] },
+  requestBody: { mediaTypes: [JSON_TYPE], schema: jsonBatch(what) },
   replies: [{ status: 200, description: 'stored', mediaType: JSON_TYPE, schema: IngestReply }, rejected],
 })
 

@@ -459,7 +459,7 @@ async function openFront(
         {
           method: 'GET',
           path: '/v1/openapi.json',
-          endpoint: documentEndpoint(openApiOf(version, management, config.extensions)),
+          endpoint: documentEndpoint(() => openApiOf(version, management, config.extensions)),
         },
       ]),
     ],

@@ -170,7 +170,7 @@ describe('npm start', () => {
     const all = start(process.execPath, [START], { env: FREE_PORTS })
     const lines = await ready(all, 3)
     assert.deepEqual(
-      lines.map(({ service, pid }) => [service, pid]).sort(),
+      lines.map(({ service, pid }) => [service, pid]).sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
       [
         ['broker', all.pid],
         ['logstore', all.pid],

@@ -9,7 +9,6 @@
  */
 import assert from 'node:assert/strict'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
-import { openApiDocument } from '../../http/openapi.ts'
 import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
@@ -38,9 +37,9 @@ import {
 import { health, metrics } from './node.ts'
 import type { BrokerHttpParts, RouteParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
+import { brokerDocument } from './openapi.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
 import { applyReplica, pauseWorker, pollWorkers, replicationStatus, resumeWorker } from './replication.ts'
-import { PATH_PARAMETERS } from './request.ts'
 import { acknowledgeQuarantine, archiveManifest, quarantine, retentionDryRun, tieringReadiness } from './storage.ts'
 import {
   createStream,
@@ -183,10 +182,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   const streaming = connection(parts, (head, exchange) => identify(parts, head, exchange))
   routes.push({ method: 'GET', path: CONNECTION_PATH, endpoint: kept(streaming) })
   routes.push(...parts.standing)
-  const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
-    pathParameters: PATH_PARAMETERS,
-  })
-  const openApi = kept(identified(documentEndpoint(document)))
+  const openApi = kept(identified(documentEndpoint(() => brokerDocument(parts.node.version, routes))))
   return {
     ...brokerFront(parts),
     routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: openApi }],
