@@ -8,9 +8,12 @@ import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
+import { watchOf } from './http/request-watch.ts'
 import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Closable } from './lifecycle.ts'
+import { AccessLog } from './observability/access-log.ts'
+import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
@@ -34,6 +37,18 @@ export async function run(config: Config): Promise<void> {
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
     }
+    /** What each service gets of its own. */
+    const worldOf = (service: string) => {
+      const ownLogger = loggerOf(logger, service)
+      const { accessLogShare: share } = config
+      const accessLog = share === 0 ? [] : [new AccessLog({ share, random: randomFraction, logger: ownLogger })]
+      return {
+        ...world,
+        logger: ownLogger,
+        audit: config.hasAuditLog ? loggerOf(logger, service, 'info') : NO_AUDIT_LOG,
+        watch: watchOf(accessLog),
+      }
+    }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
@@ -49,17 +64,17 @@ export async function run(config: Config): Promise<void> {
     const starts: (() => Promise<void>)[] = []
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
-      const opener = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
+      const opener = () => openLogStore(logstore, worldOf('logstore'))
       starts.push(() => start('logstore', opener))
     }
     if (objectstore) {
       const { openObjectStore } = await import('./objectstore/service.ts')
-      const opener = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
+      const opener = () => openObjectStore(objectstore, worldOf('objectstore'))
       starts.push(() => start('objectstore', opener))
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')
-      const opener = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
+      const opener = () => openBroker(broker, worldOf('broker'))
       starts.push(() => start('broker', opener))
     }
 
@@ -84,6 +99,10 @@ interface Service extends Closable {
   reload(): void
   drain(): void
 }
+
+const randomWord = new Uint32Array(1)
+/** From 0 to below 1. */
+const randomFraction = (): number => randomFillSync(randomWord)[0]! / 2 ** 32
 
 /** SIGINT ends it early: a person waits. */
 async function drain(services: readonly Service[], forMs: number): Promise<void> {

@@ -13,6 +13,7 @@ import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { Route } from '../http/routes.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import { LISTENING, serviceBeingOpened, standingRoutes } from '../http/standing-endpoints.ts'
 import { nextTurn } from '../http/turns.ts'
@@ -56,6 +57,8 @@ export interface BrokerDependencies extends HeadlessDependencies {
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
 }
 
 export interface BrokerServer {
@@ -96,7 +99,8 @@ interface Front {
 }
 
 /** From here on the port is open: until the broker is, it says how far that is. */
-async function openPort({ config, running, logger, clock, random, acceptGate, startup }: Context): Promise<Front> {
+async function openPort(context: Context): Promise<Front> {
+  const { config, running, logger, clock, random, acceptGate, startup, watch = null } = context
   const health = new Health(() => clock.wallMs())
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
@@ -107,7 +111,7 @@ async function openPort({ config, running, logger, clock, random, acceptGate, st
     listen(
       serviceBeingOpened(brokerFront(uncounted), standing, refuseUnopened(uncounted)),
       { ...config.http, setting: config.names.MQ_HTTP_BIND, tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
+      { logger, clock, random, acceptGate, requests, watch },
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)

@@ -1,6 +1,6 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
-import { addressBlocks, flag, hosts, integer, oneOf, optional, path } from './settings.ts'
+import { addressBlocks, flag, hosts, integer, oneOf, optional, path, share } from './settings.ts'
 
 export const processSettings = {
   TRILOG_CONFIG: optional(
@@ -30,6 +30,16 @@ export const processSettings = {
     max: 3600,
     description:
       'How long everything is still served after SIGTERM while `/readyz` answers 503, so that load balancers send their requests elsewhere',
+  }),
+  TRILOG_ACCESS_LOG: share({
+    default: 'off',
+    description:
+      'Requests that get a line in the log: `off`, `all`, or a share as in `0.01`. It says who asked for what, and how that ended',
+  }),
+  TRILOG_AUDIT_LOG: flag({
+    default: '1',
+    description:
+      '1: log who deleted what of the object store or changed access to it, and changes of tenants and keys, whatever TRILOG_LOG_LEVEL says',
   }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',

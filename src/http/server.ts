@@ -27,6 +27,7 @@ import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { UwsRequestHead } from './request-head.ts'
 import { RequestIds } from './request-ids.ts'
+import type { BegunRequest, RequestWatch } from './request-watch.ts'
 import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
 import { ServedTime, WaitedClients } from './slow-clients.ts'
@@ -65,6 +66,8 @@ export interface HttpDependencies {
   /** Of the process. */
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
+  /** Null: nobody follows single requests. */
+  readonly watch?: RequestWatch | null
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number
 }
@@ -134,6 +137,14 @@ const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'patch' | 'del'
   OPTIONS: 'options',
 }
 
+const begunRequest = (head: UwsRequestHead, { id, remoteAddress }: UwsExchange): BegunRequest => ({
+  id,
+  method: head.method,
+  path: head.path,
+  remoteAddress,
+  header: (name) => head.header(name),
+})
+
 /** With how many connections there are. */
 interface ServingApp {
   readonly app: UwsApp
@@ -161,6 +172,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
   #listener: UwsListener | null = null
   #leaveGate: (() => void) | undefined
   readonly #dependencies: HttpDependencies
+  readonly #watch: RequestWatch | null
   readonly #head = new UwsRequestHead()
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
@@ -187,6 +199,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#served = new ServedTime(dependencies.clock)
     this.#service = service
     this.#dependencies = dependencies
+    this.#watch = dependencies.watch ?? null
     this.#ids = new RequestIds(service.requestIdPrefix, service.ownRequestIds, dependencies.random)
   }
 
@@ -308,8 +321,10 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#watched.hold(bytes)
   }
 
-  ended({ route, status, startedMs, receivedBytes, sentBytes }: UwsExchange): void {
-    this.#dependencies.requests?.ended(route, status, (this.nowMs() - startedMs) / 1000, receivedBytes, sentBytes)
+  ended({ route, status, startedMs, receivedBytes, sentBytes, tenant, principal, watched }: UwsExchange): void {
+    const seconds = (this.nowMs() - startedMs) / 1000
+    this.#dependencies.requests?.ended(route, status, seconds, receivedBytes, sentBytes)
+    watched?.ended({ route, status, seconds, receivedBytes, sentBytes, tenant, principal })
     this.inFlight--
     assert(this.inFlight >= 0)
     if (this.#isIdle) this.#idle?.()
@@ -359,12 +374,14 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     const head = this.#head
     head.open(request)
     const exchange = new UwsExchange(this, response, head, isHead, route)
+    if (this.#watch !== null) exchange.watched = this.#watch.begun(begunRequest(head, exchange))
     const { problem } = head.framing
     const withoutCertificate = this.#asksForCertificate && !isPublic ? this.#service.withoutCertificate : undefined
     try {
       if (problem !== null) this.#refuseMalformed(exchange, problem)
       else if (withoutCertificate !== undefined && exchange.clientCertificate === '') withoutCertificate(head, exchange)
-      else begin(head, exchange)
+      else if (exchange.watched === null) begin(head, exchange)
+      else exchange.watched.within(() => begin(head, exchange))
     } catch (error) {
       this.failed(exchange, error)
     }

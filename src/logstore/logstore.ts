@@ -14,6 +14,7 @@ import { Lifecycle } from '../lifecycle.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Route } from '../http/routes.ts'
@@ -25,6 +26,7 @@ import type { Log } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -89,6 +91,10 @@ export interface LogStoreDependencies {
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
+  /** Absent: there is none. */
+  readonly audit?: AuditLog
 }
 
 export interface LogStore {
@@ -107,7 +113,7 @@ export interface LogStore {
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
-  const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
+  const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger, dependencies.audit)
   const running = new Lifecycle()
   const readErrors = new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger)
   const startup = new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies })
@@ -128,7 +134,7 @@ interface Front {
 
 /** From here on the port is open: until the store is, it says how far that is. */
 async function openPort(context: Context): Promise<Front> {
-  const { config, running, policies, logger, clock, random, acceptGate, startup } = context
+  const { config, running, policies, logger, clock, random, acceptGate, startup, watch = null } = context
   const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
@@ -141,7 +147,7 @@ async function openPort(context: Context): Promise<Front> {
     listen(
       serviceBeingOpened(LOG_STORE_FRONT, standing, refuseUnopened),
       { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
+      { logger, clock, random, acceptGate, requests, watch },
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
@@ -347,7 +353,7 @@ async function openFronts(
   { health, requests, standing, server }: Front,
 ): Promise<LogStore> {
   const { config, running, policies, readErrors, startup, logger, clock, random } = context
-  const { version, acceptGate, processMetrics } = context
+  const { version, acceptGate, processMetrics, watch = null } = context
   const { tls } = config
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
@@ -399,6 +405,7 @@ async function openFronts(
     logger,
     acceptGate,
     requests,
+    watch,
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)

@@ -13,11 +13,10 @@ import { readTls } from '../config/tls.ts'
 import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
-import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
-import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { listen } from '../http/server.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Route } from '../http/routes.ts'
@@ -35,6 +34,8 @@ import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
 import { segmentName } from '../log/segment-format.ts'
+import { NO_AUDIT_LOG } from '../observability/audit-log.ts'
+import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -46,10 +47,7 @@ import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
-import { localAuthenticator, signedAuthenticator } from './s3/auth/authenticator.ts'
-import type { Authenticator } from './s3/auth/authenticator.ts'
-import type { SignedRequest } from './s3/auth/canonical-request.ts'
-import { parseCredentials } from './s3/auth/credentials.ts'
+import { Authentication } from './authentication.ts'
 import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './bodies/digest-lanes.ts'
@@ -98,6 +96,10 @@ export interface ObjectStoreDependencies {
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
+  /** Absent: there is none. */
+  readonly audit?: AuditLog
 }
 
 export interface ObjectStoreServer {
@@ -130,7 +132,7 @@ export async function openObjectStore(
   // old memory, too: collecting it took a quarter of the time of small reads.
   setFlagsFromString('--no-allocation-site-pretenuring')
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
-  const authentication = new Authentication(config, dependencies.logger)
+  const authentication = new Authentication(config, dependencies.logger, dependencies.audit)
   const segmentBytes = segmentBytesOf(config)
   const context: Context = {
     config,
@@ -184,7 +186,7 @@ interface Front {
 
 /** From here on the port is open: until the store is, it says how far that is. */
 async function openPort(context: Context, authentication: Authentication): Promise<Front> {
-  const { config, running, logger, clock, random, acceptGate, startup, counters } = context
+  const { config, running, logger, clock, random, acceptGate, startup, counters, watch = null } = context
   const health = new Health(() => clock.wallMs())
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
@@ -197,7 +199,7 @@ async function openPort(context: Context, authentication: Authentication): Promi
     listen(
       serviceBeingOpened(objectStoreFront({ counters }), standing, refuseUnopened),
       { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
+      { logger, clock, random, acceptGate, requests, watch },
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
@@ -310,64 +312,6 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
       }),
   )
 
-const CREDENTIALS_SETTING = 'OBJSTORE_CREDENTIALS_FILE'
-
-/** Who may ask. The credentials file is read at start and when told to. */
-class Authentication implements Authenticator {
-  readonly #config: ObjectStoreConfig
-  readonly #logger: Logger
-  #current: Authenticator
-
-  /** @throws StoreError that names the setting when the file cannot be used */
-  constructor(config: ObjectStoreConfig, logger: Logger) {
-    this.#config = config
-    this.#logger = logger
-    this.#current = this.#read()
-  }
-
-  authenticate: Authenticator['authenticate'] = (...call) => this.#current.authenticate(...call)
-
-  authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
-
-  /** Whether a request is of somebody: anybody's is where no credentials are asked for. */
-  isKnown(request: SignedRequest, nowMs: number): boolean {
-    if (this.#config.auth.mode === 'local') return true
-    try {
-      return this.authenticate(request, nowMs).principal !== null
-    } catch {
-      return false
-    }
-  }
-
-  reload(): void {
-    if (this.#config.auth.mode === 'local') {
-      this.#logger.warn(
-        { setting: CREDENTIALS_SETTING },
-        'no credentials file is set: requests are of whom they say, as before',
-      )
-      return
-    }
-    try {
-      this.#current = this.#read()
-      this.#logger.info({}, 'credentials read again')
-    } catch (error) {
-      const reason = messageOf(error)
-      this.#logger.error({ reason }, 'the credentials stay as they are')
-    }
-  }
-
-  #read(): Authenticator {
-    const { auth, region } = this.#config
-    if (auth.mode === 'local') return localAuthenticator
-    try {
-      return signedAuthenticator({ credentials: parseCredentials(readSettingFile(auth.credentialsFile)), region })
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error
-      throw new StoreError(error.kind, error.code, `${CREDENTIALS_SETTING} ${error.message}`, { cause: error })
-    }
-  }
-}
-
 async function openFront(
   context: Context,
   engine: StoreEngine,
@@ -466,6 +410,7 @@ async function openFront(
     nowMs: () => clock.wallMs(),
     nextTurn: setImmediate,
     logger,
+    audit: context.audit ?? NO_AUDIT_LOG,
   })
   await running.open(() => server) // closes before what it stands on
   server.serve(service)

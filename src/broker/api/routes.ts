@@ -134,6 +134,8 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
     admit(head, exchange) {
       assert(permission !== 'public', 'a public route has no caller')
       const identity = identify(parts, head, exchange)
+      exchange.tenant = identity.tenant
+      exchange.principal = identity.principal
       demanded(identity, permission, isOfStream ? streamAsked(head) : null)
       return identity
     },

@@ -73,6 +73,7 @@ export class QueryFront {
   #begin(head: RequestHead, exchange: Exchange): void {
     const caller = this.#admit(head)
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    exchange.tenant = caller.tenant.id
     this.#places.arriving(caller.tenant.id, exchange)
     exchange.onEnd(() => {
       this.#places.arrived(exchange)

@@ -40,6 +40,7 @@ export const CAPABILITIES = {
 export class TestGateway {
   readonly store = new MemoryStore()
   readonly clock = new TestClock()
+  readonly audited: object[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
   /** Of the endpoint helper. */
   readonly stored = new Map<string, string[]>()
@@ -78,6 +79,7 @@ export class TestGateway {
       nextTurn: setImmediate,
       logger,
       counters: new StoreCounters(),
+      audit: { info: (details) => void gateway.audited.push(details) },
       ...overrides,
     })
     gateway.#server = await listen(
