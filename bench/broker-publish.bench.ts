@@ -48,6 +48,8 @@ const stringify = fastJsonStringify({ ...PublishReply })
 class InstantExchange implements Exchange {
   readonly id = 'bench'
   readonly route = ''
+  readonly tenant = null
+  readonly principal = null
   readonly ended = false
   readonly remoteAddress = '127.0.0.1'
   readonly isSecure = false

@@ -8,8 +8,12 @@ import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
+import { watchOf } from './http/request-watch.ts'
 import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
+import type { Closable } from './lifecycle.ts'
+import { AccessLog } from './observability/access-log.ts'
+import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
@@ -33,36 +37,52 @@ export async function run(config: Config): Promise<void> {
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
     }
+    /** What each service gets of its own. */
+    const worldOf = (service: string) => {
+      const ownLogger = loggerOf(logger, service)
+      const { accessLogShare: share } = config
+      const accessLog = share === 0 ? [] : [new AccessLog({ share, random: randomFraction, logger: ownLogger })]
+      return {
+        ...world,
+        logger: ownLogger,
+        audit: config.hasAuditLog ? loggerOf(logger, service, 'info') : NO_AUDIT_LOG,
+        watch: watchOf(accessLog),
+      }
+    }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
-    const reloadOnHangUp: (() => void)[] = []
-    process.on('SIGHUP', () => reloadOnHangUp.forEach((reload) => reload()))
+    const services: Service[] = []
+    process.on('SIGHUP', () => services.forEach((service) => service.reload()))
 
+    const start = async (name: string, opener: () => Promise<Service>): Promise<void> => {
+      const service = await running.openBeside(opener)
+      services.push(service)
+      announce(name, service)
+    }
     const { logstore, objectstore, broker } = config.services
+    const starts: (() => Promise<void>)[] = []
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
-      const open = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
-      const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reload())
-      announce('logstore', service)
+      const opener = () => openLogStore(logstore, worldOf('logstore'))
+      starts.push(() => start('logstore', opener))
     }
     if (objectstore) {
       const { openObjectStore } = await import('./objectstore/service.ts')
-      const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
-      const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reload())
-      announce('objectstore', { ...service, grpc: null })
+      const opener = () => openObjectStore(objectstore, worldOf('objectstore'))
+      starts.push(() => start('objectstore', opener))
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')
-      const open = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
-      const service = await running.openBeside(open)
-      reloadOnHangUp.push(() => service.reload())
-      announce('broker', { ...service, grpc: null })
+      const opener = () => openBroker(broker, worldOf('broker'))
+      starts.push(() => start('broker', opener))
     }
 
-    await stopped
+    // Beside each other: all ports are open while one of the services still reads what is stored.
+    const started = Promise.all(starts.map((each) => each()))
+    // A start that is told to stop is left as a crash would leave it: it has acknowledged nothing.
+    const signal = await Promise.race([stopped, started.then(() => stopped)])
+    if (signal === 'SIGTERM' && config.drainSeconds > 0) await drain(services, config.drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
     process.exit(0)
   } catch (error) {
@@ -72,14 +92,29 @@ export async function run(config: Config): Promise<void> {
   }
 }
 
-interface Announced {
+interface Service extends Closable {
   readonly http: string
-  readonly grpc: string | null
+  readonly grpc?: string | null
   readonly isSecure: boolean
+  reload(): void
+  drain(): void
+}
+
+const randomWord = new Uint32Array(1)
+/** From 0 to below 1. */
+const randomFraction = (): number => randomFillSync(randomWord)[0]! / 2 ** 32
+
+/** SIGINT ends it early: a person waits. */
+async function drain(services: readonly Service[], forMs: number): Promise<void> {
+  for (const service of services) service.drain()
+  await new Promise<void>((resolve) => {
+    systemClock.wait(forMs, resolve)
+    process.once('SIGINT', () => resolve())
+  })
 }
 
 /** The one line on stdout that scripts wait for. */
-function announce(service: string, { http, grpc, isSecure }: Announced): void {
+function announce(service: string, { http, grpc = null, isSecure }: Service): void {
   const scheme = isSecure ? { scheme: 'https' } : {}
   process.stdout.write(`ready ${JSON.stringify({ service, http, grpc, ...scheme, pid: process.pid })}\n`)
 }

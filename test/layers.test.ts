@@ -25,6 +25,7 @@ const SHARED = [
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/validation.ts',
+  'src/steps.ts', // recovery is told in steps, from the log up to the probes that ask for it
   'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it
 ]
 /** Built-in modules that compute and touch nothing outside the process. */
@@ -156,16 +157,16 @@ test('the pipeline imports nothing of src but the errors', () => {
   assert.deepEqual(violations(['src/pipeline'], allowed), [])
 })
 
-test('the log imports nothing of src but the pipeline and the errors', () => {
-  const folders = ['src/log', 'src/pipeline', 'src/errors.ts', 'src/libc.ts', 'native-free-codecs']
+test('the log imports nothing of src but the pipeline, steps and the errors', () => {
+  const folders = ['src/log', 'src/pipeline', 'src/errors.ts', 'src/libc.ts', 'src/steps.ts', 'native-free-codecs']
   assert.deepEqual(
     violations(['src/log'], ({ to }) => !isFile(to) || under(to, folders)),
     [],
   )
 })
 
-test('the engine imports nothing of src but the log and the errors', () => {
-  const folders = ['src/engine', 'src/log', 'src/errors.ts', 'native-free-codecs']
+test('the engine imports nothing of src but the log, steps and the errors', () => {
+  const folders = ['src/engine', 'src/log', 'src/errors.ts', 'src/steps.ts', 'native-free-codecs']
   assert.deepEqual(
     violations(['src/engine'], ({ to }) => !isFile(to) || under(to, folders)),
     [],

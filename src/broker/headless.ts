@@ -40,6 +40,8 @@ import { TenantQuotas } from './quotas.ts'
 import type { ReadResult, ReadTask } from './records/read-protocol.ts'
 import { RecordReads } from './records/record-reads.ts'
 import type { SidecarTask } from './records/segment-index.ts'
+import { withoutPauses } from '../steps.ts'
+import type { Pace } from '../steps.ts'
 
 export const SEGMENTS_NAME = 'segments'
 const RETENTION_EVERY_MS = 5000
@@ -65,6 +67,8 @@ export interface HeadlessDependencies {
 }
 
 interface Context extends HeadlessDependencies {
+  /** Of what is read before it is open. Default: at once. */
+  readonly pace?: Pace
   readonly config: BrokerConfig
   readonly running: Lifecycle
 }
@@ -125,13 +129,14 @@ async function openShipping({ config, running, random }: Context): Promise<Repli
   }
 }
 
-function openLog({ config, running, logger }: Context): Promise<Log> {
+function openLog({ config, running, logger, pace = withoutPauses }: Context): Promise<Log> {
   const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
   const isReplicated = replicaDirectories.length > 0
   const options = {
     directory: dataDirectory,
     segmentsName: SEGMENTS_NAME,
     segmentBytes,
+    pace,
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
     ...(isReplicated && { replicas: replicaDirectories, writeQuorum }),
   }
@@ -147,7 +152,7 @@ const settingsOf = ({ names, replicaDirectories }: BrokerConfig): readonly strin
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
 
 async function openStorage(
-  { config, running, logger, clock, random }: Context,
+  { config, running, logger, clock, random, pace = withoutPauses }: Context,
   log: Log,
   readErrors: ReadErrors,
   tenants: readonly string[],
@@ -195,6 +200,7 @@ async function openStorage(
       readErrors,
     }),
     write: (task) => writing.run(task, { transfer: task.kind === 'sidecar' ? [task.bytes.buffer] : memoryOf(task) }),
+    pace,
     clock,
     logger,
     random,

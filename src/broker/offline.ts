@@ -6,6 +6,7 @@ import { incidentIdOf } from '../log/quarantine.ts'
 import { openToRead } from '../log/read-only-log.ts'
 import type { ReadOnlyLog } from '../log/read-only-log.ts'
 import type { Logger } from '../observability/logger.ts'
+import { atOnce } from '../steps.ts'
 import { recoverState } from './engine/recovery.ts'
 import { SEGMENTS_NAME } from './headless.ts'
 import { PAGE_RECORDS_MAX, READS_WAITING_MAX } from './limits.ts'
@@ -57,7 +58,7 @@ export class OfflineBroker {
 
   private constructor(directory: string, log: ReadOnlyLog, logger: Logger) {
     this.#log = log
-    this.#state = recoverState({ log, directories: [directory], files: log.files, logger }).state
+    this.#state = atOnce(recoverState({ log, directories: [directory], files: log.files, logger })).state
     const reader = new RecordReader(log.files, {
       segmentsDirectory: `${directory}/${SEGMENTS_NAME}`,
       logId: log.id,

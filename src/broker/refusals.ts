@@ -1,6 +1,6 @@
 /**
  * Everything the broker refuses, in one table: what each code means over HTTP, and what a caller should do about it.
- * Source: specification "Errors", contract "Broker". Ours: `request_timeout`, `quarantine_storage_failed`.
+ * Source: specification "Errors", contract "Broker". Ours: `request_timeout`, `quarantine_storage_failed`, `node_recovering`.
  */
 import { StoreError } from '../errors.ts'
 import type { ErrorKind } from '../errors.ts'
@@ -52,6 +52,7 @@ export const REFUSALS = {
   quarantine_storage_failed: permanent(500, 'Inspect the incidents before trying again.'),
   tiering_manifest_failed: permanent(500, 'Try again later; the log of the node says more.'),
   replica_apply_failed: permanent(500, 'Send the batch again: what was applied before is skipped.'),
+  node_recovering: retryable(503, 'Wait as Retry-After says; GET /readyz says how far the node is.'),
   replication_unavailable: retryable(503, 'Inspect the replication status, and wait as Retry-After says.'),
 } as const satisfies Record<string, RefusalRule>
 

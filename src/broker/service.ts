@@ -1,7 +1,7 @@
 /**
  * The broker as a service: what `headless.ts` opens, and the HTTP front before it.
  *
- * The front closes first, so that what was admitted is answered.
+ * The port opens first, and says how far the rest is. The front closes first, so that what was admitted is answered.
  */
 import type { BrokerAuth, BrokerConfig } from '../config/broker.ts'
 import { brokerTlsNames } from '../config/broker.ts'
@@ -12,7 +12,11 @@ import { messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
-import type { HttpClock } from '../http/server.ts'
+import type { Route } from '../http/routes.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
+import type { HttpClock, HttpServer } from '../http/server.ts'
+import { LISTENING, serviceBeingOpened, standingRoutes } from '../http/standing-endpoints.ts'
+import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
@@ -24,6 +28,8 @@ import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
+import { Startup } from '../observability/startup.ts'
+import type { Pace } from '../steps.ts'
 import { clockProblem } from './engine/clock-watch.ts'
 import { Connections } from './connection/connections.ts'
 import type { ConnectionsParts } from './connection/connections.ts'
@@ -33,7 +39,9 @@ import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
 import { CertificateAccess, CertifiedAccess, KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
 import type { Access, FileAccess } from './api/access.ts'
 import type { ClockHealth, StorageHealth } from './api/parts.ts'
-import { brokerService } from './api/routes.ts'
+import { isKnown } from './api/node.ts'
+import { brokerFront, brokerService, refuseUnopened } from './api/routes.ts'
+import { BrokerCounters } from './counters.ts'
 import { BrokerMetrics } from './metrics.ts'
 import { AccessAudit } from './operations/access-audit.ts'
 import { GroupSeries } from './operations/group-series.ts'
@@ -47,6 +55,10 @@ export interface BrokerDependencies extends HeadlessDependencies {
   readonly processMetrics: ProcessMetrics
   /** Consumer groups of a tenant with series of their own. */
   readonly metricsSeriesMax: number
+  /** Resolves when the event loop had its turn; tests hold a start with it. */
+  readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
 }
 
 export interface BrokerServer {
@@ -55,28 +67,64 @@ export interface BrokerServer {
   readonly isSecure: boolean
   /** Reads the files of quotas and keys again. */
   reload(): void
+  /** Says that it is not ready, and serves on. */
+  drain(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
 interface Context extends BrokerDependencies {
   readonly config: BrokerConfig
   readonly running: Lifecycle
+  readonly startup: Startup
+  readonly pace: Pace
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openBroker(config: BrokerConfig, dependencies: BrokerDependencies): Promise<BrokerServer> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
-  const context: Context = { config, running: new Lifecycle(), ...dependencies }
-  return openFront(context, await openHeadlessBroker(context, tenantsOf(config.auth)))
+  const startup = new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies })
+  const context: Context = { config, running: new Lifecycle(), startup, pace: startup.pace, ...dependencies }
+  const front = await openPort(context)
+  return openFront(context, await openHeadlessBroker(context, tenantsOf(config.auth)), front)
+}
+
+interface Front {
+  readonly access: Access
+  /** What the credentials of the file are for; null where there is none. */
+  readonly fromFile: FileAccess | null
+  readonly health: Health
+  readonly requests: RequestMetrics
+  readonly standing: readonly Route[]
+  readonly server: HttpServer
+}
+
+/** From here on the port is open: until the broker is, it says how far that is. */
+async function openPort(context: Context): Promise<Front> {
+  const { config, running, logger, clock, random, acceptGate, startup, watch = null } = context
+  const health = new Health(() => clock.wallMs())
+  health.add('start', () => startup.problem)
+  const requests = new RequestMetrics()
+  const { access, fromFile } = accessOf(config)
+  const standing = standingRoutes({ health, startup, isKnown: (head, exchange) => isKnown(access, head, exchange) })
+  const uncounted = { counters: new BrokerCounters() } // those of the broker come with its state
+  const server = await running.open(() =>
+    listen(
+      serviceBeingOpened(brokerFront(uncounted), standing, refuseUnopened(uncounted)),
+      { ...config.http, setting: config.names.MQ_HTTP_BIND, tls: config.tls },
+      { logger, clock, random, acceptGate, requests, watch },
+    ),
+  )
+  logger.debug({ http: hostPort(server) }, LISTENING)
+  return { access, fromFile, health, requests, standing, server }
 }
 
 async function openFront(
   context: Context,
   { core, broker, quotas, readErrors, defer }: HeadlessBroker,
+  { access, fromFile, health, requests, standing, server }: Front,
 ): Promise<BrokerServer> {
-  const { config, running, logger, clock, random, version, acceptGate, processMetrics, metricsSeriesMax } = context
+  const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
-  const health = new Health(() => clock.wallMs())
   health.add('log', () => logProblem(log))
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
@@ -122,11 +170,9 @@ async function openFront(
       return broker.replicationGauges
     },
   }
-  const requests = new RequestMetrics()
   const groups = new GroupSeries(core, metricsSeriesMax)
   const metrics = new BrokerMetrics({ counters, gauges, log, groups, requests, process: processMetrics })
-  let http = ''
-  const { access, fromFile } = accessOf(config)
+  const http = hostPort(server)
   const audit = new AccessAudit(core, () => clock.nowMs())
   const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
   const connections = new Connections({
@@ -142,6 +188,7 @@ async function openFront(
     connections,
     storage: () => storageHealth(core, health),
     health,
+    standing,
     clock: () => clockHealth(core),
     node: {
       nodeId: config.nodeId,
@@ -164,14 +211,9 @@ async function openFront(
     turn: core.turn,
     logger,
   })
-  const server = await running.open(() =>
-    listen(
-      service,
-      { ...config.http, setting: config.names.MQ_HTTP_BIND, tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
-    ),
-  )
-  http = hostPort(server)
+  await running.open(() => server) // closes before what it stands on
+  server.serve(service)
+  startup.opened()
   return {
     http,
     isSecure: server.isSecure,
@@ -183,6 +225,7 @@ async function openFront(
         audit.certificatesRead(tenantsOf(config.auth))
       }
     },
+    drain: () => startup.drain(),
     close: (options) => {
       connections.stop()
       broker.close() // or claims that wait would hold the front open

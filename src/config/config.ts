@@ -20,6 +20,11 @@ export interface Config {
   readonly logLevel: LogLevel
   /** Of each service, for what users bring into being. */
   readonly metricsSeriesMax: number
+  /** How long everything is served after SIGTERM. */
+  readonly drainSeconds: number
+  /** Of requests that are logged, from 0 to 1. */
+  readonly accessLogShare: number
+  readonly hasAuditLog: boolean
   /** The chosen services with their settings; null: not started. */
   readonly services: {
     readonly logstore: LogStoreConfig | null
@@ -66,6 +71,9 @@ const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Confi
   Object.freeze({
     logLevel: ofProcess.TRILOG_LOG_LEVEL,
     metricsSeriesMax: ofProcess.TRILOG_METRICS_SERIES_MAX,
+    drainSeconds: ofProcess.TRILOG_DRAIN_SECONDS,
+    accessLogShare: ofProcess.TRILOG_ACCESS_LOG,
+    hasAuditLog: ofProcess.TRILOG_AUDIT_LOG,
     services: Object.freeze(services),
   })
 

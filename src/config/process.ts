@@ -1,6 +1,6 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
-import { addressBlocks, flag, hosts, integer, oneOf, optional, path } from './settings.ts'
+import { addressBlocks, flag, hosts, integer, oneOf, optional, path, share } from './settings.ts'
 
 export const processSettings = {
   TRILOG_CONFIG: optional(
@@ -23,6 +23,22 @@ export const processSettings = {
     default: '',
     description:
       'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are believed',
+  }),
+  TRILOG_DRAIN_SECONDS: integer({
+    default: '0',
+    min: 0,
+    max: 3600,
+    description: 'How long everything is still served after SIGTERM while `/readyz` answers 503, for load balancers',
+  }),
+  TRILOG_ACCESS_LOG: share({
+    default: 'off',
+    description:
+      'Requests that get a line in the log, with who asked for what and how it ended: `off`, `all`, or a share as in `0.01`',
+  }),
+  TRILOG_AUDIT_LOG: flag({
+    default: '1',
+    description:
+      '1: log deletes and changes of access in the object store, and changes of tenants and keys, whatever TRILOG_LOG_LEVEL says',
   }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',

@@ -262,6 +262,15 @@ const DOMAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0
 /** Underscores are no part of domain names, but of the names that containers have. */
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/
 
+/** A part of all: `off` is 0, `all` is 1. */
+export function share(given: WithDefault | Described): Setting<number> {
+  return setting(given, (value) => {
+    const number = value === 'off' ? 0 : value === 'all' ? 1 : /^[01]?\.?[0-9]{1,9}$/.test(value) ? Number(value) : NaN
+    if (number >= 0 && number <= 1) return number
+    throw new BadSetting('must be off, all, or a share from 0 to 1, as in 0.01')
+  })
+}
+
 type Bounds = { readonly min: number; readonly max: number }
 
 export function integer(given: (WithDefault | Described) & Bounds): Setting<number> {

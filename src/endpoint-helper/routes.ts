@@ -21,6 +21,12 @@ const ACTIVATION_ID = /^[A-Za-z0-9._-]{1,128}$/
 /** Of these routes, for the OpenAPI document. */
 export const ENDPOINT_HELPER_PATH_PARAMETERS = { activation_id: { type: 'string', pattern: ACTIVATION_ID.source } }
 
+/** Names of the routes whose path is the same in every service, likewise. */
+export const ENDPOINT_HELPER_OPERATIONS = {
+  [`POST ${ACTIVATION_PATH}`]: { id: 'storeObject', tag: 'endpoints' },
+  [`GET ${ACTIVATION_PATH}/recent_100`]: { id: 'listNewestObjects', tag: 'endpoints' },
+}
+
 const StoredObject = Type.Object(
   {
     url: Type.String(),

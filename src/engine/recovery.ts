@@ -1,9 +1,11 @@
 /** Where a start begins: at the newest checkpoint that reads. What is behind it is applied frame by frame. */
 import { StoreError } from '../errors.ts'
-import { readNewestCheckpoint } from '../log/checkpoint.ts'
+import { newestCheckpoint } from '../log/checkpoint.ts'
+import type { Checkpoint } from '../log/checkpoint.ts'
 import type { Files } from '../log/files.ts'
 import type { ReadableLog } from '../log/read-only-log.ts'
 import { SEGMENT_FOOTER_BYTES, segmentName } from '../log/segment-format.ts'
+import type { Steps } from '../steps.ts'
 
 export interface RecoveryParts {
   readonly log: ReadableLog
@@ -15,7 +17,7 @@ export interface RecoveryParts {
 
 export interface StartingPoint {
   /** Null: the log is read from its beginning. */
-  readonly checkpoint: ReturnType<typeof readNewestCheckpoint>
+  readonly checkpoint: Checkpoint | null
   /** Of it; 0 without one. Checkpoints are of the ends of segments. */
   readonly position: number
   /** Of the checkpoint before it; 0: there is none. */
@@ -26,10 +28,13 @@ export interface StartingPoint {
  * @param service begins the code of the refusal
  * @throws StoreError when segments are gone that no checkpoint stands for, and what the file system throws
  */
-export function startingPoint(service: string, { log, directories, files, logger }: RecoveryParts): StartingPoint {
+export function* startingPoint(
+  service: string,
+  { log, directories, files, logger }: RecoveryParts,
+): Steps<StartingPoint> {
   const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
   const usable = directories.filter((directory) => !lost.has(directory))
-  const checkpoint = readNewestCheckpoint(files, usable, log.committed, (name) =>
+  const checkpoint = yield* newestCheckpoint(files, usable, log.committed, (name) =>
     logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
   )
   const position = checkpoint?.position ?? 0
@@ -42,4 +47,13 @@ export function startingPoint(service: string, { log, directories, files, logger
     )
   }
   return { checkpoint, position, positionBefore: checkpoint?.positionBefore ?? 0 }
+}
+
+/** The phase in which the frames behind the checkpoint are applied. */
+export const APPLYING = 'applying the frames of the log'
+
+/** How much of the log that phase reads. */
+export function bytesBehind(position: number, { log }: Pick<RecoveryParts, 'log'>): number {
+  const behind = log.segments.filter(({ end }) => end > position)
+  return behind.reduce((sum, { base, end }) => sum + Math.max(0, Math.min(end, log.committed) - base), 0)
 }

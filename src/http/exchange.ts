@@ -73,6 +73,9 @@ export interface Exchange extends WaitedClient {
   onEnd(listener: (how: 'answered' | 'aborted') => void): void
   /** What is asked for, for metrics: a pattern or an operation, never a path. A service may say it better than its table of routes. */
   route: string
+  /** Who asks, as far as it was found out: for the access log and traces. */
+  tenant: string | null
+  principal: string | null
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
   readBody(limitBytes: number, sink: BodySink): void
   /**

@@ -1,10 +1,16 @@
-/** The OpenAPI 3.1 document of a service, from its route table: routes that say nothing about themselves are left out. */
+/**
+ * The OpenAPI 3.1 document of a service, from its route table: routes that say nothing about themselves are left out.
+ *
+ * D1  operations have the names that the service gives them; each has one, and no two have the same
+ * D2  a schema that has a name stands once, among the components, and is referred to everywhere else. So are bodies of requests and
+ *     replies, under the name of their operation: generators make a type of each
+ */
 import type { OperationDocument } from './routes.ts'
 
 export interface OpenApiInfo {
   readonly title: string
   readonly version: string
-  readonly description?: string
+  readonly description: string
 }
 
 /** A route, as far as it is documented. */
@@ -14,62 +20,175 @@ export interface DocumentedRoute {
   readonly endpoint: { readonly document?: OperationDocument }
 }
 
+interface OperationName {
+  /** In lower camel case: `publishRecord`. */
+  readonly id: string
+  readonly tag: string
+}
+
+/** Values that show what a request or a reply looks like. */
+export interface OperationExample {
+  readonly request?: unknown
+  readonly reply?: unknown
+}
+
 export interface OpenApiParts {
+  /** Where the service listens unless it is told otherwise. */
+  readonly defaultUrl: string
+  /** By method and path as the route table has them: `GET /v1/streams/:stream`. */
+  readonly operations: Readonly<Record<string, OperationName>>
+  /** What each is about, by its name. */
+  readonly tags: Readonly<Record<string, string>>
+  /** Parts of bodies that deserve a name of their own. */
+  readonly schemas?: Readonly<Record<string, object>>
+  /** By operation. */
+  readonly examples?: Readonly<Record<string, OperationExample>>
   /** As OpenAPI has them, by the names that operations use. */
   readonly securitySchemes?: Readonly<Record<string, object>>
+  /** What operations ask for that do not say it. Default: nothing. */
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
   /** Schemas of parameters in paths by their names; one without is any string. */
   readonly pathParameters?: Readonly<Record<string, object>>
 }
 
+const LICENSE = { name: 'Apache-2.0', identifier: 'Apache-2.0' }
+
 export function openApiDocument(
   info: OpenApiInfo,
   routes: readonly DocumentedRoute[],
-  { securitySchemes, pathParameters = {} }: OpenApiParts = {},
+  { defaultUrl, operations, tags, schemas = {}, examples = {}, securitySchemes, ...parts }: OpenApiParts,
 ): object {
+  const components = new Components(schemas)
   const paths: Record<string, Record<string, object>> = {}
   for (const { method, path, endpoint } of routes) {
     if (!endpoint.document) continue
-    const operations = (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ??= {})
-    operations[method.toLowerCase()] = operationOf(method, path, endpoint.document, pathParameters)
+    const name = operations[`${method} ${path}`]
+    if (name === undefined) throw new Error(`${method} ${path} has no name in the OpenAPI document`) // D1
+    const { security = [], pathParameters = {} } = parts
+    const place = { path, name, example: examples[name.id] ?? {}, security, pathParameters, components }
+    const ofPath = (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ??= {})
+    ofPath[method.toLowerCase()] = operationOf(endpoint.document, place)
   }
-  return { openapi: '3.1.0', info, paths, ...(securitySchemes && { components: { securitySchemes } }) }
+  return {
+    openapi: '3.1.0',
+    info: { ...info, license: LICENSE },
+    servers: [{ url: '/' }, { url: defaultUrl, description: 'where it listens by default' }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+    paths,
+    components: { ...(securitySchemes && { securitySchemes }), schemas: components.all() },
+  }
 }
 
-function operationOf(
-  method: string,
-  path: string,
-  document: OperationDocument,
-  pathParameters: Readonly<Record<string, object>>,
-): object {
-  const { summary, query = [], headers = [], security, requestBody, replies } = document
+interface OperationPlace {
+  readonly path: string
+  readonly name: OperationName
+  readonly example: OperationExample
+  readonly security: NonNullable<OpenApiParts['security']>
+  readonly pathParameters: Readonly<Record<string, object>>
+  readonly components: Components
+}
+
+function operationOf(document: OperationDocument, place: OperationPlace): object {
+  const { summary, description, deprecated, query = [], headers = [], security, requestBody, replies } = document
+  const { path, name, example, pathParameters, components } = place
+  const type = name.id.charAt(0).toUpperCase() + name.id.slice(1)
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
-    schema: pathParameters[name] ?? { type: 'string' },
+    schema: components.refer(pathParameters[name] ?? { type: 'string' }),
   }))
   const parameters = [
     ...inPath,
-    ...query.map(({ name, schema }) => ({ name, in: 'query', schema })),
-    ...headers.map(({ name, required, schema }) => ({ name, in: 'header', required, schema })),
+    ...query.map(({ name, schema }) => ({ name, in: 'query', schema: components.refer(schema) })),
+    ...headers.map(({ name, required, schema }) => ({
+      name,
+      in: 'header',
+      required,
+      schema: components.refer(schema),
+    })),
   ]
+  const content = (mediaTypes: readonly string[], schema: object | undefined, type: string, example: unknown): object =>
+    Object.fromEntries(
+      mediaTypes.map((mediaType) => [
+        mediaType,
+        {
+          ...(schema && { schema: components.referTo(type, schema) }),
+          ...(example !== undefined && { example }),
+        },
+      ]),
+    )
   return {
-    operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    operationId: name.id,
+    tags: [name.tag],
     summary,
-    ...(security && { security: [Object.fromEntries(security.map((scheme) => [scheme, []]))] }),
+    ...(description && { description }),
+    ...(deprecated && { deprecated }),
+    security: security ? alternatives(security) : place.security,
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && {
-      requestBody: { required: !requestBody.optional, content: contentOf(requestBody.mediaTypes, requestBody.schema) },
+      requestBody: {
+        required: !requestBody.optional,
+        content: content(requestBody.mediaTypes, requestBody.schema, `${type}Request`, example.request),
+      },
     }),
     responses: Object.fromEntries(
-      replies.map(({ status, description, mediaType, schema }) => [
-        String(status),
-        { description, ...(mediaType && { content: contentOf([mediaType], schema) }) },
-      ]),
+      replies.map(({ status, description, mediaType, schema }) => {
+        const isSuccess = typeof status === 'number' && status < 300
+        const shown = isSuccess ? example.reply : undefined
+        const own = isSuccess ? `${type}Reply` : `${type}Reply${status}`
+        return [
+          String(status),
+          { description, ...(mediaType && { content: content([mediaType], schema, own, shown) }) },
+        ]
+      }),
     ),
   }
 }
 
-function contentOf(mediaTypes: readonly string[], schema?: object): object {
-  return Object.fromEntries(mediaTypes.map((type) => [type, schema ? { schema } : {}]))
+/** Of schemes of which all are needed; none: anybody may ask. */
+const alternatives = (schemes: readonly string[]): object[] =>
+  schemes.length === 0 ? [] : [Object.fromEntries(schemes.map((scheme) => [scheme, []]))]
+
+/** D2 */
+class Components {
+  /** By their text: builders of schemas copy them. */
+  readonly #names = new Map<string, string>()
+  readonly #schemas = new Map<string, object>()
+
+  constructor(schemas: Readonly<Record<string, object>>) {
+    for (const [name, schema] of Object.entries(schemas)) this.#names.set(JSON.stringify(schema), name)
+    for (const [name, schema] of Object.entries(schemas)) this.#schemas.set(name, this.#inside(schema))
+  }
+
+  all(): object {
+    return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** The schema of a body, under a name; one that is no object stands where it is used. */
+  referTo(name: string, schema: object): object {
+    const isObject = 'properties' in schema
+    const text = JSON.stringify(schema)
+    if (isObject && !this.#names.has(text)) {
+      this.#names.set(text, name)
+      this.#schemas.set(name, this.#inside(schema))
+    }
+    return this.refer(schema)
+  }
+
+  refer(schema: object): object {
+    const name = this.#names.get(JSON.stringify(schema))
+    return name === undefined ? this.#inside(schema) : { $ref: `#/components/schemas/${name}` }
+  }
+
+  /** As JSON, without what the builder of schemas keeps for itself. */
+  #inside(schema: object): object {
+    const members = Object.entries(schema).filter(([key]) => !key.startsWith('~'))
+    return Object.fromEntries(members.map(([key, value]: [string, unknown]) => [key, this.#value(value)]))
+  }
+
+  #value(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((each) => this.#value(each))
+    return typeof value === 'object' && value !== null ? this.refer(value) : value
+  }
 }

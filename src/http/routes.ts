@@ -20,6 +20,8 @@ export interface Endpoint {
    * when this returns, and `exchange.readBody` must be called before that.
    */
   begin(head: RequestHead, exchange: Exchange): void
+  /** It answers connections that show no certificate, too, where the service asks for one. */
+  readonly isPublic?: true
   /** Of a GET route that takes WebSockets, too: they do not come to `begin`. */
   readonly webSocket?: WebSocketEndpoint
   /** For the OpenAPI document; routes without one are left out. */
@@ -29,6 +31,9 @@ export interface Endpoint {
 /** An OpenAPI operation, as far as an endpoint knows it itself. */
 export interface OperationDocument {
   readonly summary: string
+  /** What the summary leaves out. */
+  readonly description?: string
+  readonly deprecated?: true
   readonly query?: readonly { readonly name: string; readonly schema: object }[]
   readonly headers?: readonly { readonly name: string; readonly required: boolean; readonly schema: object }[]
   /** Names of security schemes of the service; all of them are needed. */
@@ -49,10 +54,10 @@ export interface OperationDocument {
 /** Of `withoutCertificate`. */
 export const WITHOUT_CERTIFICATE = 'the connection shows no certificate of an authority of this service'
 
-export interface HttpService {
+/** What there is of a service before it is open. */
+export interface ServiceFront {
   /** For logs: 'logstore'. */
   readonly name: string
-  readonly routes: readonly Route[]
   /** Lower case; the client's own id is read from it, and every response carries it. */
   readonly requestIdHeader: string
   /** Lower case; where the client's own id may stand as well. */
@@ -61,9 +66,6 @@ export interface HttpService {
   readonly ownRequestIds: OwnIds
   /** Generated ids begin with it. */
   readonly requestIdPrefix: string
-  notFound(head: RequestHead, exchange: Exchange): void
-  /** @param allow for the Allow header, sorted */
-  methodNotAllowed(head: RequestHead, exchange: Exchange, allow: readonly string[]): void
   /**
    * The service asks every client for a certificate, and there is none: 401 or 403. Without it the service looks at `clientCertificate`
    * itself.
@@ -73,6 +75,13 @@ export interface HttpService {
   malformed(exchange: Exchange, message: string): void
   /** An endpoint threw: our own bug, already logged. */
   internalError(exchange: Exchange): void
+}
+
+export interface HttpService extends ServiceFront {
+  readonly routes: readonly Route[]
+  notFound(head: RequestHead, exchange: Exchange): void
+  /** @param allow for the Allow header, sorted */
+  methodNotAllowed(head: RequestHead, exchange: Exchange, allow: readonly string[]): void
 }
 
 /** A route table compiled to one entry per path: the endpoint of each method, HEAD included wherever there is a GET. */

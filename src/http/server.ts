@@ -27,6 +27,7 @@ import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
 import { UwsRequestHead } from './request-head.ts'
 import { RequestIds } from './request-ids.ts'
+import type { BegunRequest, RequestWatch } from './request-watch.ts'
 import { compileRoutes } from './routes.ts'
 import type { CompiledPath, Endpoint, HttpService, Method } from './routes.ts'
 import { ServedTime, WaitedClients } from './slow-clients.ts'
@@ -65,6 +66,8 @@ export interface HttpDependencies {
   /** Of the process. */
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
+  /** Null: nobody follows single requests. */
+  readonly watch?: RequestWatch | null
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number
 }
@@ -87,6 +90,11 @@ export interface HttpServer extends TlsListener {
   readonly isSecure: boolean
   /** Requests begun and not ended. */
   readonly inFlight: number
+  /**
+   * From now on requests go to this service, which has the same front as the one before. Routes whose path is served already stay as they
+   * are.
+   */
+  serve(service: HttpService): void
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
   close(options: { readonly withinMs: number }): Promise<void>
 }
@@ -129,6 +137,14 @@ const REGISTER: Record<Method, 'get' | 'head' | 'post' | 'put' | 'patch' | 'del'
   OPTIONS: 'options',
 }
 
+const begunRequest = (head: UwsRequestHead, { id, remoteAddress }: UwsExchange): BegunRequest => ({
+  id,
+  method: head.method,
+  path: head.path,
+  remoteAddress,
+  header: (name) => head.header(name),
+})
+
 /** With how many connections there are. */
 interface ServingApp {
   readonly app: UwsApp
@@ -149,13 +165,14 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
   readonly #uws = loadUws()
   readonly #bind: HttpBind
   readonly #tls: TlsFiles | null
-  readonly #service: HttpService
-  readonly #paths: readonly CompiledPath[]
+  #service: HttpService
+  #paths: readonly CompiledPath[]
   /** The last one listens; those before it have connections still. */
   #apps: ServingApp[] = []
   #listener: UwsListener | null = null
   #leaveGate: (() => void) | undefined
   readonly #dependencies: HttpDependencies
+  readonly #watch: RequestWatch | null
   readonly #head = new UwsRequestHead()
   readonly #ids: RequestIds
   readonly #watched: WaitedClients<UwsExchange>
@@ -182,6 +199,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#served = new ServedTime(dependencies.clock)
     this.#service = service
     this.#dependencies = dependencies
+    this.#watch = dependencies.watch ?? null
     this.#ids = new RequestIds(service.requestIdPrefix, service.ownRequestIds, dependencies.random)
   }
 
@@ -221,7 +239,21 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       serving.connections += change
       if (change > 0) acceptGate?.opened()
     })
-    for (const { path, endpoints, allow } of this.#paths) {
+    this.#register(app, this.#paths)
+    app.any('/*', this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }))
+    return serving
+  }
+
+  serve(service: HttpService): void {
+    const served = new Set(this.#paths.map(({ path }) => path))
+    const added = compileRoutes(service.routes).filter(({ path }) => !served.has(path))
+    for (const { app } of this.#apps) this.#register(app, added)
+    this.#paths = [...this.#paths, ...added]
+    this.#service = service
+  }
+
+  #register(app: UwsApp, paths: readonly CompiledPath[]): void {
+    for (const { path, endpoints, allow } of paths) {
       for (const [method, endpoint] of endpoints) {
         const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
         if (method === 'GET' && endpoint.webSocket) serveWebSockets(app, { path, route }, endpoint.webSocket, this)
@@ -232,8 +264,6 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       }
       app.any(path, this.#handler(OTHER_ROUTE, notAllowed))
     }
-    app.any('/*', this.#handler(OTHER_ROUTE, { begin: (head, exchange) => this.#service.notFound(head, exchange) }))
-    return serving
   }
 
   close({ withinMs }: { readonly withinMs: number }): Promise<void> {
@@ -291,8 +321,10 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#watched.hold(bytes)
   }
 
-  ended({ route, status, startedMs, receivedBytes, sentBytes }: UwsExchange): void {
-    this.#dependencies.requests?.ended(route, status, (this.nowMs() - startedMs) / 1000, receivedBytes, sentBytes)
+  ended({ route, status, startedMs, receivedBytes, sentBytes, tenant, principal, watched }: UwsExchange): void {
+    const seconds = (this.nowMs() - startedMs) / 1000
+    this.#dependencies.requests?.ended(route, status, seconds, receivedBytes, sentBytes)
+    watched?.ended({ route, status, seconds, receivedBytes, sentBytes, tenant, principal })
     this.inFlight--
     assert(this.inFlight >= 0)
     if (this.#isIdle) this.#idle?.()
@@ -325,8 +357,9 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
 
   #handler(route: string, endpoint: Endpoint, isHead?: boolean): UwsHandler {
     const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
+    const { isPublic = false } = endpoint
     return (response: UwsResponse, request: UwsRequest) =>
-      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin)
+      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin, isPublic)
   }
 
   #begin(
@@ -335,17 +368,20 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     request: UwsRequest,
     isHead: boolean,
     begin: (head: UwsRequestHead, exchange: UwsExchange) => void,
+    isPublic = false,
   ): void {
     this.inFlight++
     const head = this.#head
     head.open(request)
     const exchange = new UwsExchange(this, response, head, isHead, route)
+    if (this.#watch !== null) exchange.watched = this.#watch.begun(begunRequest(head, exchange))
     const { problem } = head.framing
-    const withoutCertificate = this.#asksForCertificate ? this.#service.withoutCertificate : undefined
+    const withoutCertificate = this.#asksForCertificate && !isPublic ? this.#service.withoutCertificate : undefined
     try {
       if (problem !== null) this.#refuseMalformed(exchange, problem)
       else if (withoutCertificate !== undefined && exchange.clientCertificate === '') withoutCertificate(head, exchange)
-      else begin(head, exchange)
+      else if (exchange.watched === null) begin(head, exchange)
+      else exchange.watched.within(() => begin(head, exchange))
     } catch (error) {
       this.failed(exchange, error)
     }

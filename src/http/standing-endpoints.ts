@@ -1,7 +1,11 @@
-/** Endpoints that services have in common: health in a word, readiness with its reasons, metrics, the OpenAPI document. */
+/**
+ * Endpoints that services have in common: whether the process lives, health in a word, readiness with its reasons, metrics, the OpenAPI
+ * document. And what a service answers before it is open.
+ */
 import { Type } from 'typebox'
-import type { HeaderLines } from './exchange.ts'
-import type { Endpoint } from './routes.ts'
+import type { Step } from '../steps.ts'
+import type { Exchange, HeaderLines, RequestHead } from './exchange.ts'
+import type { Endpoint, HttpService, Route, ServiceFront } from './routes.ts'
 import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
 
 export interface ServiceHealth {
@@ -20,6 +24,7 @@ export interface ServiceHealth {
 /** Problems are in the body, what the service is degraded by in a header. */
 export const healthEndpoint = (health: ServiceHealth): Endpoint => ({
   document: {
+    security: [],
     summary: 'Whether the service takes and answers requests',
     replies: [
       { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
@@ -44,40 +49,129 @@ export function degradedHeader(health: ServiceHealth): HeaderLines {
   return [['x-trilog-degraded', text.length > HEADER_BYTES_MAX ? `${text.slice(0, HEADER_BYTES_MAX - 3)}...` : text]]
 }
 
+const LiveReply = Type.Object({ status: Type.Literal('alive') })
+
+/** Of the process: it answers as long as the process serves anything at all. */
+const liveEndpoint: Endpoint = {
+  isPublic: true,
+  document: {
+    security: [],
+    summary: 'Whether the process lives',
+    replies: [{ status: 200, description: 'it does', mediaType: JSON_TYPE, schema: LiveReply }],
+  },
+  begin: (_head, exchange) => answerLine(exchange, 200, '{"status":"alive"}'),
+}
+
+/** Where a service is between its start and its end. */
+type ServicePhase = { readonly kind: 'recovering'; readonly step: Step } | { readonly kind: 'open' | 'draining' }
+
+export interface ReadinessParts {
+  readonly health: ServiceHealth
+  readonly startup: { readonly phase: ServicePhase }
+  /** Whether who asks may hear of more than the status: anybody where no credentials are asked for. */
+  readonly isKnown: (head: RequestHead, exchange: Exchange) => boolean
+}
+
 const ReadyReply = Type.Object({
-  status: Type.String({ description: 'ok, degraded: it answers, and somebody has to act; unavailable: it does not' }),
+  status: Type.String({
+    description:
+      'ok; degraded: it answers, and somebody has to act; unavailable: it does not; recovering: it reads what is stored; draining: it stops soon',
+  }),
   reasons: Type.Array(
     Type.Object({
       kind: Type.String({
-        description: 'replica_lost, damage, read_errors, query_store or, of what is unavailable, problem',
+        description:
+          'replica_lost, damage, read_errors, query_store or, of what is not ready, problem, recovering or draining',
       }),
       reason: Type.String(),
       action: Type.Optional(Type.String({ description: 'what to do about it' })),
       since: Type.Optional(Type.String({ description: 'when it was first seen, RFC 3339' })),
     }),
+    { description: 'empty for strangers, where the service asks for credentials' },
+  ),
+  progress: Type.Optional(
+    Type.Object(
+      {
+        phase: Type.String(),
+        done: Type.Integer(),
+        total: Type.Integer({ description: '0: not known' }),
+        unit: Type.String({ description: 'bytes or segments' }),
+      },
+      { description: 'while it is recovering' },
+    ),
   ),
 })
+type ReadyReply = Type.Static<typeof ReadyReply>
 
-export const readyEndpoint = (health: ServiceHealth): Endpoint => ({
+const readyEndpoint = (parts: ReadinessParts): Endpoint => ({
+  isPublic: true,
   document: {
+    security: [],
     summary: 'Whether the service is ready, and everything that a person should look after',
     replies: [
       { status: 200, description: 'it is, though it may be degraded', mediaType: JSON_TYPE, schema: ReadyReply },
       { status: 503, description: 'it is not', mediaType: JSON_TYPE, schema: ReadyReply },
     ],
   },
-  begin(_head, exchange) {
-    const problems = health.problems().map((reason) => ({ kind: 'problem', reason }))
-    const degradations = health.degradations().map(({ sinceMs, ...degradation }) => ({
-      ...degradation,
-      since: new Date(sinceMs).toISOString(),
-    }))
-    const isReady = problems.length === 0
-    const status = !isReady ? 'unavailable' : degradations.length === 0 ? 'ok' : 'degraded'
-    const reply: Type.Static<typeof ReadyReply> = { status, reasons: [...problems, ...degradations] }
-    answerLine(exchange, isReady ? 200 : 503, JSON.stringify(reply), degradedHeader(health))
+  begin(head, exchange) {
+    const reply = readinessOf(parts)
+    const status = reply.status === 'ok' || reply.status === 'degraded' ? 200 : 503
+    if (!parts.isKnown(head, exchange)) {
+      return answerLine(exchange, status, JSON.stringify({ status: reply.status, reasons: [] }))
+    }
+    answerLine(exchange, status, JSON.stringify(reply), degradedHeader(parts.health))
   },
 })
+
+function readinessOf({ health, startup: { phase } }: ReadinessParts): ReadyReply {
+  if (phase.kind === 'recovering') {
+    const reasons = [{ kind: phase.kind, reason: recoveryText(phase.step) }]
+    return { status: phase.kind, reasons, progress: { ...phase.step } }
+  }
+  const problems = health.problems().map((reason) => ({ kind: 'problem', reason }))
+  const degradations = health.degradations().map(({ sinceMs, ...degradation }) => ({
+    ...degradation,
+    since: new Date(sinceMs).toISOString(),
+  }))
+  const reasons = [...problems, ...degradations]
+  if (phase.kind === 'draining') return { status: phase.kind, reasons: [DRAINING, ...reasons] }
+  const status = problems.length > 0 ? 'unavailable' : degradations.length === 0 ? 'ok' : 'degraded'
+  return { status, reasons }
+}
+
+const DRAINING = { kind: 'draining', reason: 'the process was asked to stop: it serves what still comes for a while' }
+
+/** For people: 'checking the end of the log, 10 of 40 bytes'. */
+const recoveryText = ({ phase, done, total, unit }: Step): string =>
+  total === 0 ? phase : `${phase}, ${done} of ${total} ${unit}`
+
+/** Logged with the address, before what is stored is read. */
+export const LISTENING = 'listening; requests are refused until what is stored is read'
+
+/** Routes that answer before the service is open. */
+export const standingRoutes = (parts: ReadinessParts): readonly Route[] => [
+  { method: 'GET', path: '/livez', endpoint: liveEndpoint },
+  { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts) },
+]
+
+/**
+ * A service that is not open yet: its standing routes answer, everything else is refused.
+ *
+ * @param refuse with a 503 of the service's own that clients repeat
+ */
+export function serviceBeingOpened(
+  front: ServiceFront,
+  routes: readonly Route[],
+  refuse: (head: RequestHead, exchange: Exchange, message: string) => void,
+): HttpService {
+  const notOpen = (head: RequestHead, exchange: Exchange): void =>
+    refuse(
+      head,
+      exchange,
+      'the service reads what is stored, and takes requests when it has: /readyz says how far it is',
+    )
+  return { ...front, routes, notFound: notOpen, methodNotAllowed: notOpen }
+}
 
 export const metricsEndpoint = (metrics: { readonly contentType: string; text(): string }): Endpoint => ({
   begin(_head, exchange) {
@@ -85,7 +179,15 @@ export const metricsEndpoint = (metrics: { readonly contentType: string; text():
   },
 })
 
-export const documentEndpoint = (document: object): Endpoint => {
-  const text = JSON.stringify(document)
-  return { begin: (_head, exchange) => answerLine(exchange, 200, text) }
+/** @param document is made when it is first asked for */
+export const documentEndpoint = (document: () => object): Endpoint => {
+  let text: string | null = null
+  return { begin: (_head, exchange) => answerLine(exchange, 200, (text ??= JSON.stringify(document()))) }
 }
+
+/** Of the standing routes, for the OpenAPI document. */
+export const STANDING_OPERATIONS = {
+  'GET /livez': { id: 'getLiveness', tag: 'node' },
+  'GET /readyz': { id: 'getReadiness', tag: 'node' },
+  'GET /health': { id: 'getHealth', tag: 'node' },
+} as const

@@ -16,6 +16,7 @@ import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './e
 import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import type { UwsRequestHead } from './request-head.ts'
+import type { WatchedRequest } from './request-watch.ts'
 import { Pace } from './slow-clients.ts'
 import { statusLine } from './status.ts'
 import type { UwsResponse } from './uws.ts'
@@ -29,6 +30,9 @@ export class UwsExchange implements Exchange {
   /** Of the answer, and bytes of its body; 0 until there is one, and when the client was gone before it had all of it. */
   status = 0
   sentBytes = 0
+  tenant: string | null = null
+  principal: string | null = null
+  watched: WatchedRequest | null = null
 
   readonly #host: ExchangeHost<UwsExchange>
   readonly #response: UwsResponse
@@ -116,7 +120,11 @@ export class UwsExchange implements Exchange {
     if (this.#declaredBytes > limitBytes) return sink.tooLarge()
     this.#isHeld = Number.isFinite(limitBytes)
     this.#awaitBody(limitBytes, sink)
-    if (!this.#mustReadOn) this.#response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+    if (this.#mustReadOn) return
+    const { watched } = this
+    const receive = (chunk: ArrayBuffer, isLast: boolean): void => this.#receive(chunk, isLast)
+    if (watched === null) this.#response.onData(receive)
+    else this.#response.onData((chunk, isLast) => watched.within(() => receive(chunk, isLast)))
   }
 
   answer(

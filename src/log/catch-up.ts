@@ -13,9 +13,10 @@ import { TEMPORARY_SUFFIX, makeDurableDirectory } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
-import { readFooter, scanFrames } from './read.ts'
+import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
-import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
+import { atOnce } from '../steps.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentName } from './segment-format.ts'
 
 const PIECE_BYTES = 1 << 20
 
@@ -34,7 +35,7 @@ export function catchUp(files: Files, task: CatchUpTask, rest: () => void): numb
     if (end <= syncedUpTo && isSame(files, task, base)) continue
     copied += copySegment(files, task, base, end, rest)
   }
-  recoverDirectory({ files, directory: replica, segmentsName, logId, dryRun: true }) // throws where the restart in place would
+  atOnce(recoverDirectory({ files, directory: replica, segmentsName, logId, dryRun: true })) // throws where the restart in place would
   return copied
 }
 
@@ -51,8 +52,8 @@ function copySegment(files: Files, task: CatchUpTask, base: number, end: number,
   const name = `${task.segmentsName}/${segmentName(base)}`
   const source = `${task.primary}/${name}/${RECORDS_NAME}`
   if (!files.exists(source)) return 0 // it was dropped meanwhile
+  if (!isWhole(files, source, task.logId, base, end)) return 0 // C3
   return opened(files, source, (from) => {
-    if (!isWhole(from, task.logId, base, end)) return 0 // C3
     const directory = `${task.replica}/${name}`
     makeDurableDirectory(files, directory)
     const temporary = `${directory}/${RECORDS_NAME}${TEMPORARY_SUFFIX}`
@@ -82,14 +83,12 @@ function copyBytesOf(from: OpenFile, to: OpenFile, bytes: number, rest: () => vo
   }
 }
 
-function isWhole(file: OpenFile, logId: number, base: number, end: number): boolean {
+function isWhole(files: Files, recordsPath: string, logId: number, base: number, to: number): boolean {
   let whole = true
-  scanFrames(file, logId, base, SEGMENT_HEADER_BYTES, end - base, {
-    frame() {},
-    bad() {
-      whole = false
-    },
-  })
+  const onDamage = (): void => {
+    whole = false
+  }
+  replaySegment(files, { base, recordsPath }, { logId, to, onFrame() {}, onDamage })
   return whole
 }
 

@@ -19,6 +19,7 @@ import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/f
 import { crcOf } from './crc-of.ts'
 import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
+import type { Steps } from '../steps.ts'
 
 const CHECKPOINT_VERSION = 1
 const MAGIC = Buffer.from('TLCHECKP')
@@ -28,29 +29,33 @@ const CRC_AT = 12
 const CRC_FROM = 16
 const POSITION_DIGITS = 16
 const PIECE_BYTES = 1 << 20
+const READING = 'reading the checkpoint'
 
 /** A checkpoint that was found whole. Its content is read when it is asked for, so that nobody has it in memory without need. */
 export class Checkpoint {
   readonly position: number
   /** Of the one before it, on which a start falls back (K2); 0: there is none. */
   readonly positionBefore: number
+  readonly contentBytes: number
   readonly #files: Files
   readonly #path: string
-  readonly #contentBytes: number
 
   constructor(files: Files, path: string, position: number, positionBefore: number, contentBytes: number) {
     this.position = position
     this.positionBefore = positionBefore
     this.#files = files
     this.#path = path
-    this.#contentBytes = contentBytes
+    this.contentBytes = contentBytes
   }
 
   /** The content, from a multiple of 8 of its memory on. @throws what the file system throws */
-  whole(): Buffer {
-    const content = Buffer.alloc(this.#contentBytes)
+  *whole(): Steps<Buffer> {
+    const content = Buffer.alloc(this.contentBytes)
     let at = 0
-    for (const piece of this.pieces()) at += piece.copy(content, at)
+    for (const piece of this.pieces()) {
+      at += piece.copy(content, at)
+      yield { phase: READING, done: at, total: this.contentBytes, unit: 'bytes' }
+    }
     return content
   }
 
@@ -148,26 +153,26 @@ function removeOthers(files: Files, directory: string, newest: number): void {
  * @param onDamaged   called for each that is passed over, with its name
  * @throws what the file system throws
  */
-export function readNewestCheckpoint(
+export function* newestCheckpoint(
   files: Files,
   directories: readonly string[],
   atMostPosition: number,
   onDamaged: (name: string) => void = () => {},
-): Checkpoint | null {
+): Steps<Checkpoint | null> {
   let newest: Checkpoint | null = null
   for (const directory of directories) {
-    const found = newestIn(files, directory, atMostPosition, onDamaged)
+    const found = yield* newestIn(files, directory, atMostPosition, onDamaged)
     if (found !== null && found.position > (newest?.position ?? -1)) newest = found
   }
   return newest
 }
 
-function newestIn(
+function* newestIn(
   files: Files,
   directory: string,
   atMostPosition: number,
   onDamaged: (name: string) => void,
-): Checkpoint | null {
+): Steps<Checkpoint | null> {
   for (const name of files.list(directory) ?? []) {
     const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
     if (isLeftover) files.removeFile(`${directory}/${name}`)
@@ -175,7 +180,7 @@ function newestIn(
   const positions = positionsIn(files, directory).filter((position) => position <= atMostPosition)
   for (const position of positions) {
     const path = `${directory}/${nameOf(position)}`
-    const contentBytes = verify(files, path, position)
+    const contentBytes = yield* verify(files, path, position)
     if (contentBytes !== null) {
       const before = positions.find((other) => other < position && isPublished(files, directory, other)) ?? 0
       return new Checkpoint(files, path, position, before, contentBytes)
@@ -222,19 +227,30 @@ function positionsIn(files: Files, directory: string): number[] {
 }
 
 /** How long its content is; null when it is not whole. */
-function verify(files: Files, path: string, position: number): number | null {
+function* verify(files: Files, path: string, position: number): Steps<number | null> {
   let header: Buffer | null = null
   let bytes = 0
   let crc = 0
+  const totalBytes = sizeOf(files, path)
   for (const piece of piecesOf(files, path, 0)) {
     if (header === null && piece.byteLength < HEADER_BYTES) return null
     header ??= Buffer.from(piece.subarray(0, HEADER_BYTES))
     crc = crcOf([bytes === 0 ? piece.subarray(CRC_FROM) : piece], crc)
     bytes += piece.byteLength
+    yield { phase: 'checking the checkpoint', done: bytes, total: totalBytes, unit: 'bytes' }
   }
   if (header === null || readU32(header, CRC_AT) !== crc) return null
   const contentBytes = bytes - HEADER_BYTES
   return contentBytesOf(header, position) === contentBytes ? contentBytes : null
+}
+
+function sizeOf(files: Files, path: string): number {
+  const file = files.open(path, 'read')
+  try {
+    return file.size()
+  } finally {
+    file.close()
+  }
 }
 
 /** A file from a byte on, in memory that is used again. */

@@ -2,6 +2,7 @@
 import type { LogEnvironment } from './environment.ts'
 import type { PageCache } from './files.ts'
 import type { QuarantineIncident } from './quarantine.ts'
+import type { Pace } from '../steps.ts'
 
 export const SEGMENT_BYTES_DEFAULT = 128 << 20
 export const RING_BYTES_DEFAULT = 8 << 20
@@ -28,6 +29,8 @@ export interface LogOptions {
   /** Default: 'all-writes'. */
   readonly pageCache?: PageCache
   readonly environment?: LogEnvironment
+  /** Of what is read before it is open. Default: at once. */
+  readonly pace?: Pace
   onIncident?(incident: QuarantineIncident): void
   /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */
   onRemade?(directory: string): void

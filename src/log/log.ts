@@ -15,6 +15,7 @@
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'
+import { atOnce, withoutPauses } from '../steps.ts'
 import type { Histogram } from '../pipeline/histogram.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
@@ -99,7 +100,7 @@ export class Log {
     const directories = [options.directory, ...(options.replicas ?? [])]
     const { locks, unusable } = await takeDirectories(environment, directories)
     try {
-      const recovered = recoverDirectories({
+      const recovering = recoverDirectories({
         files: environment.files,
         directories,
         segmentsName: options.segmentsName ?? 'segments',
@@ -107,6 +108,7 @@ export class Log {
         randomUint32: environment.randomUint32,
         unusable,
       })
+      const recovered = await (options.pace ?? withoutPauses)(recovering)
       return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
       await giveBack(locks)
@@ -477,17 +479,16 @@ export class Log {
 
     const keepUpTo = this.written
     this.#keptUpTo.set(this.generation, keepUpTo)
-    this.#begin(
-      recoverDirectories({
-        files: this.#environment.files,
-        directories: this.#directories,
-        segmentsName: this.#segmentsName,
-        writeQuorum: this.#shared.writeQuorum,
-        randomUint32: this.#environment.randomUint32,
-        keepUpTo,
-        leftOut: this.#lost.failed,
-      }),
-    )
+    const recovering = recoverDirectories({
+      files: this.#environment.files,
+      directories: this.#directories,
+      segmentsName: this.#segmentsName,
+      writeQuorum: this.#shared.writeQuorum,
+      randomUint32: this.#environment.randomUint32,
+      keepUpTo,
+      leftOut: this.#lost.failed,
+    })
+    this.#begin(atOnce(recovering))
     this.#progressed()
   }
 

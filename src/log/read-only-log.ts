@@ -13,6 +13,7 @@ import { lockToRead } from './lock.ts'
 import type { Log, SegmentInfo } from './log.ts'
 import { nodeFiles } from './node-files.ts'
 import { readIncidents } from './quarantine.ts'
+import { atOnce } from '../steps.ts'
 import { recoverDirectory } from './recovery.ts'
 import { SegmentList } from './segment-list.ts'
 
@@ -45,7 +46,7 @@ export async function openToRead(directory: string, segmentsName: string): Promi
 function read(directory: string, segmentsName: string, lock: DirectoryLock): ReadOnlyLog {
   const id = readFormat(files, directory, segmentsName)
   if (id === null) throw nothingIn(directory)
-  const recovered = recoverDirectory({ files, directory, segmentsName, logId: id, dryRun: true })
+  const recovered = atOnce(recoverDirectory({ files, directory, segmentsName, logId: id, dryRun: true }))
   const list = new SegmentList(`${directory}/${segmentsName}`)
   list.reset(recovered.segments)
   const segments: readonly SegmentInfo[] = list.all

@@ -78,24 +78,29 @@ export interface ScanVisitor {
 }
 
 /**
- * Visits everything between two offsets of a segment file (S1, S2, S3).
+ * Visits everything between two offsets of a segment file (S1, S2, S3). Yields now and then how many bytes it has visited.
  *
  * @param to where to stop: the end of the frames, or of the file when that is not known
  */
-export function scanFrames(
+export function* scanInSteps(
   file: OpenFile,
   logId: number,
   base: number,
   from: number,
   to: number,
   visitor: ScanVisitor,
-): void {
+): Generator<number, void, undefined> {
   const window = new Window(file, to)
   const view: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
   let offset = from
   let chain = -1
   let epoch = 0
+  let yieldedAt = from
   while (offset < to) {
+    if (offset - yieldedAt >= WINDOW_BYTES) {
+      yieldedAt = offset
+      yield offset - from
+    }
     const reason = frameAt(window, logId, base, offset, view)
     const follows = chain < 0 || (view.previousHeaderCrc === chain && view.epoch >= epoch)
     const wholeBytes = frameBytes(view.payloadBytes)
@@ -201,17 +206,23 @@ export interface ReplayOptions {
  *
  * @throws what the file system throws
  */
-export function replaySegment(
+export function replaySegment(...replay: Parameters<typeof replayInSteps>): void {
+  const steps = replayInSteps(...replay)
+  while (steps.next().done !== true);
+}
+
+/** `replaySegment`, which yields now and then how many bytes it has visited. */
+export function* replayInSteps(
   files: Files,
   segment: { readonly base: number; readonly recordsPath: string },
   options: ReplayOptions,
-): void {
+): Generator<number, void, undefined> {
   const file = files.open(segment.recordsPath, 'read')
   try {
     const { base } = segment
     const from = Math.max(SEGMENT_HEADER_BYTES, (options.from ?? base) - base)
     const to = (options.to ?? readFooter(file)?.end ?? base + file.size()) - base
-    scanFrames(file, options.logId, base, from, to, {
+    yield* scanInSteps(file, options.logId, base, from, to, {
       frame: (view) => options.onFrame(view),
       bad: (badFrom, badTo, reason) => options.onDamage({ from: base + badFrom, to: base + badTo, reason }),
     })

@@ -18,10 +18,12 @@ import { readMark } from './durable-mark.ts'
 import type { Mark } from './durable-mark.ts'
 import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
+import { stepsOf } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 import type { JournalTail } from './environment.ts'
 import { readQuarantine, writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
-import { readFooter, readHeader, scanFrames } from './read.ts'
+import { readFooter, readHeader, scanInSteps } from './read.ts'
 import type { DamagedRange } from './read.ts'
 import {
   DROPPED_PREFIX,
@@ -78,9 +80,7 @@ export function producerStateOf({ tail, nextBase }: RecoveredLog) {
   return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }
 }
 
-export function recoverDirectory(options: RecoverOptions): RecoveredLog {
-  return new Recovery(options).run()
-}
+export const recoverDirectory = (options: RecoverOptions): Steps<RecoveredLog> => new Recovery(options).run()
 
 class Recovery {
   readonly #options: RecoverOptions
@@ -98,13 +98,13 @@ class Recovery {
     this.#dryRun = options.dryRun ?? false
   }
 
-  run(): RecoveredLog {
+  *run(): Steps<RecoveredLog> {
     const { files, directory, logId } = this.#options
     const marked = readMark(files, directory, logId)
     const known = Math.max(marked.position, newestCheckpointPosition(files, directory))
     const durable = Math.min(known, this.#options.keepUpTo ?? Infinity)
 
-    const bases = this.#withoutStrays(this.#listBases(), durable)
+    const bases = yield* this.#withoutStrays(this.#listBases(), durable)
     const first = bases[0] ?? 0
     if (marked.begin !== null && marked.begin < first) {
       this.#report(marked.begin, { from: marked.begin, to: first, reason: MISSING })
@@ -114,7 +114,7 @@ class Recovery {
       const nextBase = bases[index + 1]
       const previous = opened.at(-1)
       if (previous) this.#checkGap(previous, base)
-      const segment = this.#openSegment(base, nextBase, durable, previous?.chain ?? 0)
+      const segment = yield* this.#openSegment(base, nextBase, durable, previous?.chain ?? 0)
       if (segment) opened.push(segment)
     }
     return this.#result(opened, durable, marked)
@@ -162,11 +162,12 @@ class Recovery {
   }
 
   /** V6 */
-  #withoutStrays(bases: readonly number[], durable: number): number[] {
+  *#withoutStrays(bases: readonly number[], durable: number): Steps<number[]> {
     const kept = [...bases]
-    const isStray = (base: number): boolean =>
-      base >= durable && !this.#isBehind(kept.at(-2), base) && !this.#isOurs(base)
-    while (kept.length > 0 && isStray(kept.at(-1)!)) kept.pop()
+    for (let last = kept.at(-1); last !== undefined; last = kept.at(-1)) {
+      if (last < durable || this.#isBehind(kept.at(-2), last) || (yield* this.#isOurs(last))) break
+      kept.pop()
+    }
     for (const base of bases.slice(kept.length)) {
       const reason = `${this.#directoryOf(base)} is no segment of this log: move it away`
       this.#report(base, { from: base, to: base, reason })
@@ -179,24 +180,25 @@ class Recovery {
     if (previous === undefined) return true
     const path = `${this.#directoryOf(previous)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) return false
-    return this.#read(path, (file) => previous + file.size() === base)
+    const file = this.#files.open(path, 'read')
+    try {
+      return previous + file.size() === base
+    } finally {
+      file.close()
+    }
   }
 
-  #isOurs(base: number): boolean {
+  *#isOurs(base: number): Steps<boolean> {
     const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) return false
     const { logId } = this.#options
-    return this.#read(path, (file) => {
-      const footer = readFooter(file)
-      const hasFooter = footer !== null && footer.base === base && footer.logId === logId
-      return hasFooter || hasHeader(file, base, logId) || this.#scan(file, base, base + file.size()).frameCount > 0
-    })
-  }
-
-  #read<Result>(path: string, look: (file: OpenFile) => Result): Result {
     const file = this.#files.open(path, 'read')
     try {
-      return look(file)
+      const footer = readFooter(file)
+      const hasFooter = footer !== null && footer.base === base && footer.logId === logId
+      if (hasFooter || hasHeader(file, base, logId)) return true
+      const { frameCount } = yield* this.#scan(file, base, base + file.size())
+      return frameCount > 0
     } finally {
       file.close()
     }
@@ -216,7 +218,12 @@ class Recovery {
   }
 
   /** Null when nothing of the segment had come into being. */
-  #openSegment(base: number, nextBase: number | undefined, durable: number, chain: number): RecoveredSegment | null {
+  *#openSegment(
+    base: number,
+    nextBase: number | undefined,
+    durable: number,
+    chain: number,
+  ): Steps<RecoveredSegment | null> {
     const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) {
       if (nextBase === undefined && durable <= base + SEGMENT_HEADER_BYTES) return this.#remove(base)
@@ -227,8 +234,8 @@ class Recovery {
     const file = this.#files.open(path, 'write')
     try {
       return (
-        this.#openSealed(file, base, nextBase === undefined ? durable : Infinity) ??
-        this.#openUnsealed(file, base, nextBase, durable, chain)
+        (yield* this.#openSealed(file, base, nextBase === undefined ? durable : Infinity)) ??
+        (yield* this.#openUnsealed(file, base, nextBase, durable, chain))
       )
     } finally {
       file.close()
@@ -236,17 +243,18 @@ class Recovery {
   }
 
   /** V1; null when there is no footer that fits, or a crash tore what is before it. */
-  #openSealed(file: OpenFile, base: number, durable: number): RecoveredSegment | null {
+  *#openSealed(file: OpenFile, base: number, durable: number): Steps<RecoveredSegment | null> {
     const footer = readFooter(file)
     const { logId, keepUpTo = Infinity } = this.#options
     if (footer === null || footer.base !== base || footer.logId !== logId || footer.end > keepUpTo) return null
     if (footer.end - base + SEGMENT_FOOTER_BYTES !== file.size()) return null
     if (durable < footer.end) {
-      if (this.#scan(file, base, footer.end).bad.length > 0) return null
-      if (!this.#dryRun) this.#makeDurable(file, base, Math.max(0, durable - base))
+      const { bad } = yield* this.#scan(file, base, footer.end)
+      if (bad.length > 0) return null
+      if (!this.#dryRun) yield* this.#makeDurable(file, base, Math.max(0, durable - base))
     }
     const known = readQuarantine(this.#files, this.#directoryOf(base))
-    const ranges = known === 'unreadable' ? this.#reread(file, base, footer.end) : known
+    const ranges = known === 'unreadable' ? yield* this.#reread(file, base, footer.end) : known
     for (const range of ranges) this.#report(base, range)
     if (!hasHeader(file, base, logId) && !ranges.some((range) => range.from === base))
       this.#report(base, headerRange(base))
@@ -255,25 +263,25 @@ class Recovery {
     return { base, end, sealed: true, frameCount, epoch, chain: lastHeaderCrc }
   }
 
-  #reread(file: OpenFile, base: number, end: number): DamagedRange[] {
-    const damaged = this.#scan(file, base, end).bad
+  *#reread(file: OpenFile, base: number, end: number): Steps<DamagedRange[]> {
+    const { bad: damaged } = yield* this.#scan(file, base, end)
     if (!this.#dryRun) writeQuarantine(this.#files, this.#directoryOf(base), damaged)
     return damaged
   }
 
-  #openUnsealed(
+  *#openUnsealed(
     file: OpenFile,
     base: number,
     nextBase: number | undefined,
     markedDurable: number,
     chain: number,
-  ): RecoveredSegment | null {
+  ): Steps<RecoveredSegment | null> {
     const { keepUpTo = Infinity, logId } = this.#options
     // Before a later segment came into being this one was whole and synced (V2), and ended right before it.
     const sealedEnd =
       nextBase !== undefined && nextBase - base <= SEGMENT_BYTES_MAX ? nextBase - SEGMENT_FOOTER_BYTES : undefined
     const scanTo = sealedEnd ?? Math.min(base + file.size(), keepUpTo)
-    const scan = this.#scan(file, base, scanTo)
+    const scan = yield* this.#scan(file, base, scanTo)
     const durable = nextBase === undefined ? Math.max(markedDurable, scan.durable) : (sealedEnd ?? scanTo)
 
     const withHeader = hasHeader(file, base, logId)
@@ -297,23 +305,25 @@ class Recovery {
     const sealed = nextBase !== undefined || endsDamaged // V5
     const chainNow = frameCount === 0 ? chain : scannedChain
     const segment = { base, end: sealed ? aligned(end) : end, sealed, frameCount, epoch, chain: chainNow }
-    if (!this.#dryRun) this.#settle(file, segment, damaged, durable)
+    if (!this.#dryRun) yield* this.#settle(file, segment, damaged, durable)
     return segment
   }
 
   /** Cuts or seals. */
-  #settle(file: OpenFile, segment: RecoveredSegment, damaged: readonly DamagedRange[], durable: number): void {
+  *#settle(file: OpenFile, segment: RecoveredSegment, damaged: readonly DamagedRange[], durable: number): Steps<void> {
     const { base, end } = segment
     if (damaged.length > 0) writeQuarantine(this.#files, this.#directoryOf(base), damaged)
     if (segment.sealed) this.#writeFooter(file, segment)
     else if (file.size() > end - base) file.truncate(end - base)
-    this.#makeDurable(file, base, durable > base + SEGMENT_HEADER_BYTES ? durable - base : 0)
+    yield* this.#makeDurable(file, base, durable > base + SEGMENT_HEADER_BYTES ? durable - base : 0)
   }
 
   /** V4 */
-  #makeDurable(file: OpenFile, base: number, from: number): void {
+  *#makeDurable(file: OpenFile, base: number, from: number): Steps<void> {
     const bytes = Buffer.allocUnsafe(1 << 20)
+    const total = file.size() - from
     for (let at = from; ; at += bytes.byteLength) {
+      yield { phase: 'writing the end of the log once more', done: at - from, total, unit: 'bytes' }
       const have = file.read(bytes, at)
       if (have > 0) file.writev([bytes.subarray(0, have)], at)
       if (have < bytes.byteLength) break
@@ -337,9 +347,9 @@ class Recovery {
     file.writev([footer], end - base)
   }
 
-  #scan(file: OpenFile, base: number, to: number): Scan {
+  *#scan(file: OpenFile, base: number, to: number): Steps<Scan> {
     const scan: Scan = { frameCount: 0, epoch: 0, chain: 0, framesEnd: 0, durable: 0, lastHeader: -1, bad: [] }
-    scanFrames(file, this.#options.logId, base, SEGMENT_HEADER_BYTES, to - base, {
+    const parts = scanInSteps(file, this.#options.logId, base, SEGMENT_HEADER_BYTES, to - base, {
       frame(view) {
         scan.frameCount += 1
         scan.epoch = view.epoch
@@ -357,6 +367,7 @@ class Recovery {
         scan.bad.push({ from: base + from, to: base + badTo, reason, before: { frameCount, epoch, chain, framesEnd } })
       },
     })
+    yield* stepsOf(parts, { phase: 'checking the end of the log', done: 0, total: to - base })
     return scan
   }
 

@@ -11,11 +11,13 @@
  * R3  then all others are made equal to it, before the log opens a new epoch
  */
 import { StoreError, messageOf } from '../errors.ts'
+import { atOnce, stepsOf } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 import { makeDurableDirectory, publishFile } from './files.ts'
 import type { Files } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
-import { readFrame, readHeader, scanFrames } from './read.ts'
+import { readFrame, readHeader, scanInSteps } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import type { RecoveredLog, RecoveredSegment } from './recovery.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
@@ -53,9 +55,8 @@ export interface RecoveredDirectories {
   readonly remade: readonly string[]
 }
 
-export function recoverDirectories(options: RecoverDirectoriesOptions): RecoveredDirectories {
-  return new Replicas(options).run()
-}
+export const recoverDirectories = (options: RecoverDirectoriesOptions): Steps<RecoveredDirectories> =>
+  new Replicas(options).run()
 
 class Replicas {
   readonly #options: RecoverDirectoriesOptions
@@ -73,10 +74,12 @@ class Replicas {
       this.#giveUp(replica, new Error(reason))
   }
 
-  run(): RecoveredDirectories {
+  *run(): Steps<RecoveredDirectories> {
     this.#settleFormat()
-    if (this.#usable.length > 1) this.#makeEqual()
-    const recovered = this.#each((directory) => recoverDirectory({ ...this.#options, directory, logId: this.#logId }))
+    if (this.#usable.length > 1) yield* this.#makeEqual()
+    const recovered = yield* this.#each((directory) =>
+      recoverDirectory({ ...this.#options, directory, logId: this.#logId }),
+    )
     const primary = recovered[0]!
     for (const [replica, other] of recovered.entries()) {
       if (other === null || (other.tail.end === primary.tail.end && other.tail.chain === primary.tail.chain)) continue
@@ -91,7 +94,7 @@ class Replicas {
   #settleFormat(): void {
     const { directories, segmentsName, randomUint32 } = this.#options
     const unreadable: StoreError[] = []
-    const ids = this.#each((directory) => {
+    const ids = this.#eachAtOnce((directory) => {
       try {
         return readFormat(this.#files, directory, segmentsName)
       } catch (error) {
@@ -112,15 +115,15 @@ class Replicas {
     if (id === undefined && unreadable[0]) throw unreadable[0]
     this.#logId = id ?? randomUint32()
     this.#requireQuorum()
-    this.#each((directory, replica) => {
+    this.#eachAtOnce((directory, replica) => {
       if (ids[replica] !== null) return
       writeFormat(this.#files, directory, this.#logId)
       if (id !== undefined) this.#remade.push(directory)
     })
   }
 
-  #makeEqual(): void {
-    const surveys = this.#each((directory) => this.#surveyOne(directory))
+  *#makeEqual(): Steps<void> {
+    const surveys = yield* this.#each((directory) => this.#surveyOne(directory))
     this.#requireQuorum()
     let source = 0
     for (const [replica, survey] of surveys.entries()) {
@@ -129,17 +132,17 @@ class Replicas {
     const { epoch } = surveys[source]!
     for (const [replica, survey] of surveys.entries()) {
       if (replica === source || survey?.epoch !== epoch) continue
-      this.#complete(source, surveys[source]!, replica, survey)
-      surveys[source] = this.#surveyOne(this.#options.directories[source]!)
+      yield* this.#complete(source, surveys[source]!, replica, survey)
+      surveys[source] = yield* this.#surveyOne(this.#options.directories[source]!)
     }
     for (const [replica, survey] of surveys.entries()) {
       if (survey === null || replica === source) continue
-      this.#attempt(replica, () => this.#copyAll(surveys, source, replica))
+      yield* this.#attempt(replica, () => this.#copyAll(surveys, source, replica))
     }
   }
 
   /** R2: what `from` has and `to` lacks. */
-  #complete(to: number, target: RecoveredLog, from: number, other: RecoveredLog): void {
+  *#complete(to: number, target: RecoveredLog, from: number, other: RecoveredLog): Steps<void> {
     const missing = missingSegments(target, other)
     for (const segment of other.segments) {
       const own = target.segments.find(({ base }) => base === segment.base)
@@ -147,7 +150,7 @@ class Replicas {
         ? isDamaged(target, own.base) && (segment.sealed || segment.end >= own.end)
         : missing.includes(segment)
       if (isWanted) {
-        if (this.#isWhole(from, segment)) this.#copySegment(from, to, segment)
+        if (yield* this.#isWhole(from, segment)) this.#copySegment(from, to, segment)
       } else if (own && !own.sealed && own.end < segment.end && !isDamaged(other, segment.base)) {
         if (this.#links(from, segment, own)) this.#copyFrom(from, to, segment, own.end)
       }
@@ -155,7 +158,7 @@ class Replicas {
   }
 
   /** R3 */
-  #copyAll(surveys: readonly (RecoveredLog | null)[], source: number, to: number): void {
+  *#copyAll(surveys: readonly (RecoveredLog | null)[], source: number, to: number): Steps<void> {
     const { segments } = surveys[source]!
     const target = surveys[to]!
     const first = segments[0]?.base ?? 0
@@ -163,7 +166,13 @@ class Replicas {
       const isKept = base < first || segments.some((segment) => segment.base === base)
       if (!isKept) this.#files.removeDirectory(this.#directoryOf(to, base))
     }
-    for (const segment of segments) {
+    for (const [done, segment] of segments.entries()) {
+      yield {
+        phase: 'making a directory of the log equal to the others',
+        done,
+        total: segments.length,
+        unit: 'segments',
+      }
       const own = target.segments.find(({ base }) => base === segment.base)
       const isDamagedHere = own !== undefined && isDamaged(target, own.base)
       if (own && !isDamagedHere && isSame(own, segment)) continue
@@ -171,36 +180,43 @@ class Replicas {
         this.#copyFrom(source, to, segment, own.end)
         continue
       }
-      const from = this.#wholeAt(surveys, segment, source)
+      const from = yield* this.#wholeAt(surveys, segment, source)
       if (from !== null) this.#copySegment(from, to, segment)
       else if (!isDamagedHere) this.#copySegment(source, to, segment) // all copies are damaged: one of them
     }
   }
 
   /** A directory whose copy of the segment has no damage at all; null when there is none. */
-  #wholeAt(surveys: readonly (RecoveredLog | null)[], segment: RecoveredSegment, source: number): number | null {
-    if (this.#isWhole(source, segment)) return source
+  *#wholeAt(
+    surveys: readonly (RecoveredLog | null)[],
+    segment: RecoveredSegment,
+    source: number,
+  ): Steps<number | null> {
+    if (yield* this.#isWhole(source, segment)) return source
     for (const [replica, survey] of surveys.entries()) {
       const copy = survey?.segments.find(({ base }) => base === segment.base)
-      if (copy && replica !== source && isSame(copy, segment) && this.#isWhole(replica, copy)) return replica
+      if (!copy || replica === source || !isSame(copy, segment)) continue
+      if (yield* this.#isWhole(replica, copy)) return replica
     }
     return null
   }
 
   /** Reads every frame: a sealed segment is not read otherwise. */
-  #isWhole(replica: number, segment: RecoveredSegment): boolean {
+  *#isWhole(replica: number, segment: RecoveredSegment): Steps<boolean> {
     const path = `${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) return false
     const file = this.#files.open(path, 'read')
     try {
       const header = readHeader(file)
       let isWhole = header !== null && header.base === segment.base && header.logId === this.#logId
-      scanFrames(file, this.#logId, segment.base, SEGMENT_HEADER_BYTES, segment.end - segment.base, {
+      const to = segment.end - segment.base
+      const parts = scanInSteps(file, this.#logId, segment.base, SEGMENT_HEADER_BYTES, to, {
         frame() {},
         bad() {
           isWhole = false
         },
       })
+      yield* stepsOf(parts, { phase: 'comparing the directories of the log', done: 0, total: to })
       return isWhole
     } finally {
       file.close()
@@ -252,22 +268,34 @@ class Replicas {
     }
   }
 
-  #surveyOne(directory: string): RecoveredLog {
+  #surveyOne(directory: string): Steps<RecoveredLog> {
     return recoverDirectory({ ...this.#options, directory, logId: this.#logId, dryRun: true })
   }
 
   /** For every usable directory; null where it is not, or fails now. */
-  #each<Result>(run: (directory: string, replica: number) => Result): (Result | null)[] {
-    return this.#options.directories.map((directory, replica) =>
-      this.#usable[replica] ? this.#attempt(replica, () => run(directory, replica)) : null,
+  *#each<Result>(run: (directory: string, replica: number) => Steps<Result>): Steps<(Result | null)[]> {
+    const results: (Result | null)[] = []
+    for (const [replica, directory] of this.#options.directories.entries()) {
+      const isUsable = this.#usable[replica]
+      results.push(isUsable ? yield* this.#attempt(replica, () => run(directory, replica)) : null)
+    }
+    return results
+  }
+
+  #eachAtOnce<Result>(run: (directory: string, replica: number) => Result): (Result | null)[] {
+    return atOnce(
+      // oxlint-disable-next-line require-yield
+      this.#each(function* (directory, replica) {
+        return run(directory, replica)
+      }),
     )
   }
 
   /** The log can do without a replica directory that fails, not without the primary one. */
-  #attempt<Result>(replica: number, run: () => Result): Result | null {
-    if (replica === 0) return run()
+  *#attempt<Result>(replica: number, run: () => Steps<Result>): Steps<Result | null> {
+    if (replica === 0) return yield* run()
     try {
-      return run()
+      return yield* run()
     } catch (error) {
       if (error instanceof StoreError) throw error
       this.#giveUp(replica, error)

@@ -1,7 +1,7 @@
 /**
  * The log store, put together: one log, a decode lane in front of it, bundles behind it, and the HTTP and gRPC fronts.
  *
- * It opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
+ * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
@@ -14,19 +14,26 @@ import { Lifecycle } from '../lifecycle.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
-import type { HttpClock } from '../http/server.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
+import type { HttpClock, HttpServer } from '../http/server.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import type { Route } from '../http/routes.ts'
+import { LISTENING, serviceBeingOpened } from '../http/standing-endpoints.ts'
+import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import type { Log } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
+import { Startup } from '../observability/startup.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
@@ -52,13 +59,13 @@ import {
   SEGMENT_ENTRIES_MAX,
 } from './limits.ts'
 import { logStoreMetrics } from './metrics.ts'
-import { TENANT_HEADER } from './tenants/caller.ts'
+import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
-import { logStoreService } from './routes.ts'
+import { LOG_STORE_FRONT, logStoreService, logStoreStandingRoutes, refuseUnopened } from './routes.ts'
 import { placeOf } from './index/sidecars.ts'
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
@@ -82,6 +89,12 @@ export interface LogStoreDependencies {
   readonly processMetrics: ProcessMetrics
   /** Datasets with series of their own. */
   readonly metricsSeriesMax: number
+  /** Resolves when the event loop had its turn; tests hold a start with it. */
+  readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
+  /** Absent: there is none. */
+  readonly audit?: AuditLog
 }
 
 export interface LogStore {
@@ -92,20 +105,53 @@ export interface LogStore {
   readonly grpc: string | null
   /** Reads the tenant policy file again, and which incidents are acknowledged. */
   reload(): void
+  /** Says that it is not ready, and serves on. */
+  drain(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
-  const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger)
+  const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger, dependencies.audit)
   const running = new Lifecycle()
   const readErrors = new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger)
-  const context: Context = { config, running, policies, readErrors, ...dependencies }
+  const startup = new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies })
+  const context: Context = { config, running, policies, readErrors, startup, ...dependencies }
+  const front = await openPort(context)
   const storage = await openStorage(context)
   const ingest = await openIngest(context, storage)
   const queries = await openQueries(context, storage)
-  return openFronts(context, storage, ingest, queries)
+  return openFronts(context, storage, ingest, queries, front)
+}
+
+interface Front {
+  readonly health: Health
+  readonly requests: RequestMetrics
+  readonly standing: readonly Route[]
+  readonly server: HttpServer
+}
+
+/** From here on the port is open: until the store is, it says how far that is. */
+async function openPort(context: Context): Promise<Front> {
+  const { config, running, policies, logger, clock, random, acceptGate, startup, watch = null } = context
+  const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
+  health.add('start', () => startup.problem)
+  const requests = new RequestMetrics()
+  // The development token is known to everybody.
+  const isKnown = (head: RequestHead): boolean =>
+    config.tenantPolicyFile === null ||
+    !isRefusal(identifyCaller(policies.policy, head.header(TENANT_HEADER), head.header('authorization')))
+  const standing = logStoreStandingRoutes({ health, startup, isKnown })
+  const server = await running.open(() =>
+    listen(
+      serviceBeingOpened(LOG_STORE_FRONT, standing, refuseUnopened),
+      { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls: config.tls },
+      { logger, clock, random, acceptGate, requests, watch },
+    ),
+  )
+  logger.debug({ http: hostPort(server) }, LISTENING)
+  return { health, requests, standing, server }
 }
 
 interface Context extends LogStoreDependencies {
@@ -113,6 +159,7 @@ interface Context extends LogStoreDependencies {
   readonly running: Lifecycle
   readonly policies: PolicyHolder
   readonly readErrors: ReadErrors
+  readonly startup: Startup
 }
 
 interface Storage extends Bundles {
@@ -121,7 +168,7 @@ interface Storage extends Bundles {
   readonly indexes: SegmentIndexes
 }
 
-async function openStorage({ config, running, logger, clock, readErrors }: Context): Promise<Storage> {
+async function openStorage({ config, running, logger, clock, readErrors, startup }: Context): Promise<Storage> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
   const options = {
@@ -129,6 +176,7 @@ async function openStorage({ config, running, logger, clock, readErrors }: Conte
     segmentsName: SEGMENTS_NAME,
     segmentBytes,
     arena: arena.shared,
+    pace: startup.pace,
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
     ...(durability.mode === 'replicated-local' && {
       replicas: durability.replicaDirectories,
@@ -157,6 +205,7 @@ async function openStorage({ config, running, logger, clock, readErrors }: Conte
     logger,
     readErrors,
     after: (delayMs, run) => clock.after(delayMs, run),
+    onStep: (step) => startup.at(step),
   })
   return { log, arena, indexes, ...bundles }
 }
@@ -241,6 +290,9 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     })
   const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
   await running.open(() => ({ close: async () => stopRetaining() }))
+  const active = log.segments.at(-1)
+  const total = active === undefined || active.sealed ? 0 : log.written - active.base
+  context.startup.at({ phase: 'indexing the newest segment', done: 0, total, unit: 'bytes' })
   await running.open(async () => {
     await supervisor.start()
     return supervisor
@@ -298,22 +350,22 @@ async function openFronts(
   storage: Storage,
   ingestSide: IngestSide,
   querySide: QuerySide,
+  { health, requests, standing, server }: Front,
 ): Promise<LogStore> {
-  const { config, running, policies, readErrors, logger, clock, random, version, acceptGate, processMetrics } = context
+  const { config, running, policies, readErrors, startup, logger, clock, random } = context
+  const { version, acceptGate, processMetrics, watch = null } = context
   const { tls } = config
   const { log } = storage
   const { ingest, supervisor, counters } = ingestSide
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
-  const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
   health.add('log', () => logProblem(log))
   health.add('decode lane', () => supervisor.problem)
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
-  const requests = new RequestMetrics()
   const { bucket } = querySide
   health.addDegradations(() => bucket?.degradations() ?? [])
   const metrics = logStoreMetrics({
@@ -338,17 +390,11 @@ async function openFronts(
     ingest,
     queries: querySide.queries,
     endpointHelper: helperRoutes,
-    health,
+    standing,
     metrics,
     version,
   })
-  const server = await running.open(() =>
-    listen(
-      service,
-      { ...config.http, setting: 'LOGSTORE_BIND_ADDRESS', tls },
-      { logger, clock, random, acceptGate, requests },
-    ),
-  )
+  await running.open(() => server) // closes before what it stands on
   const grpcParts = {
     ingest,
     policy: () => policies.policy,
@@ -359,6 +405,7 @@ async function openFronts(
     logger,
     acceptGate,
     requests,
+    watch,
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
@@ -369,6 +416,8 @@ async function openFronts(
         return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts, material)
       })
     : null
+  server.serve(service)
+  startup.opened()
   logger.info({ tenants: policies.policy.tenants.length }, WHAT_EXPORTERS_SEND)
   return {
     http: hostPort(server),
@@ -382,6 +431,7 @@ async function openFronts(
       rereadAcknowledged(log, logger)
       helper.rereadAcknowledged()
     },
+    drain: () => startup.drain(),
     close: (options) => running.close(options),
   }
 }

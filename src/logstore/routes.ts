@@ -1,10 +1,9 @@
 /** The HTTP surface of the log store. */
-import { ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
+import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { WITHOUT_CERTIFICATE } from '../http/routes.ts'
-import type { HttpService, OperationDocument, Route } from '../http/routes.ts'
-import { openApiDocument } from '../http/openapi.ts'
-import { documentEndpoint, healthEndpoint, metricsEndpoint, readyEndpoint } from '../http/standing-endpoints.ts'
-import type { ServiceHealth } from '../http/standing-endpoints.ts'
+import type { HttpService, OperationDocument, Route, ServiceFront } from '../http/routes.ts'
+import { documentEndpoint, healthEndpoint, metricsEndpoint, standingRoutes } from '../http/standing-endpoints.ts'
+import type { ReadinessParts } from '../http/standing-endpoints.ts'
 import { JSON_TYPE } from '../http/text-answer.ts'
 import { guarded, guardedRoutes } from '../http/web-guard.ts'
 import type { WebGuard } from '../http/web-guard.ts'
@@ -17,6 +16,7 @@ import type { QueryFront } from './query/query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
 import { surveyRoutes } from './survey/routes.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
+import { jsonBatch, logStoreDocument } from './openapi.ts'
 import { permanentRefusal, refusal } from './refusals.ts'
 
 export interface LogStoreRouteParts {
@@ -25,18 +25,44 @@ export interface LogStoreRouteParts {
   readonly endpointHelper: readonly Route[]
   /** Of the routes that need no credentials. */
   readonly guard: WebGuard
-  readonly health: ServiceHealth
+  /** Those of `logStoreStandingRoutes`. */
+  readonly standing: readonly Route[]
   readonly metrics: Metrics
   readonly version: string
 }
 
+export const LOG_STORE_FRONT: ServiceFront = {
+  name: 'logstore',
+  requestIdHeader: REQUEST_ID_HEADER,
+  ownRequestIds: 'visible',
+  requestIdPrefix: REQUEST_ID_PREFIX,
+  withoutCertificate: (_head, exchange) =>
+    answerRefusal(exchange, refusal('missing_credentials', WITHOUT_CERTIFICATE), 'json'),
+  malformed: (exchange, message) => answerRefusal(exchange, permanentRefusal('malformed_batch', message), 'json'),
+  internalError: (exchange) =>
+    answerRefusal(
+      exchange,
+      refusal('internal_error', 'the service failed to handle the request; its log says more'),
+      'json',
+    ),
+}
+
+/** Of what is sent in protobuf, as that client reads it. */
+export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
+  const isProtobuf = head.header('content-type').startsWith(PROTOBUF_TYPE)
+  answerRefusal(exchange, refusal('wal_unavailable', message), isProtobuf ? 'protobuf' : 'json')
+}
+
+/** Routes that answer before the store is open. */
+export const logStoreStandingRoutes = (parts: ReadinessParts): readonly Route[] => [
+  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
+  ...standingRoutes(parts),
+]
+
 export function logStoreService(parts: LogStoreRouteParts): HttpService {
   const routes = logStoreRoutes(parts)
   return {
-    name: 'logstore',
-    requestIdHeader: REQUEST_ID_HEADER,
-    ownRequestIds: 'visible',
-    requestIdPrefix: REQUEST_ID_PREFIX,
+    ...LOG_STORE_FRONT,
     routes,
     notFound: (_head, exchange) =>
       answerRefusal(exchange, permanentRefusal('not_found', 'there is no such route'), 'json'),
@@ -44,23 +70,13 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
       const refused = permanentRefusal('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(exchange, refused, 'json', [['allow', allow.join(', ')]])
     },
-    withoutCertificate: (_head, exchange) =>
-      answerRefusal(exchange, refusal('missing_credentials', WITHOUT_CERTIFICATE), 'json'),
-    malformed: (exchange, message) => answerRefusal(exchange, permanentRefusal('malformed_batch', message), 'json'),
-    internalError: (exchange) =>
-      answerRefusal(
-        exchange,
-        refusal('internal_error', 'the service failed to handle the request; its log says more'),
-        'json',
-      ),
   }
 }
 
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
   const { ingest, queries, endpointHelper, guard } = parts
   const routes: Route[] = [
-    { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
-    { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) },
+    ...parts.standing,
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
     {
       method: 'POST',
@@ -84,14 +100,12 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
     ]),
   ]
-  const info = { title: 'trilog log store', version: parts.version }
-  const document = openApiDocument(info, routes, { securitySchemes, pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS })
-  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, documentEndpoint(document)) }]
+  const document = documentEndpoint(() => logStoreDocument(parts.version, routes))
+  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, document) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const
 
-const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } }
 const tenantHeader = { name: TENANT_HEADER, required: true, schema: { type: 'string', minLength: 1 } }
 const encodingHeader = {
   name: 'content-encoding',
@@ -101,10 +115,10 @@ const encodingHeader = {
 const forTenants = { security: ['bearer'], headers: [tenantHeader] }
 const forIngest = { security: ['bearer'], headers: [tenantHeader, encodingHeader] }
 
-const jsonIngest = (what: string): OperationDocument => ({
+const jsonIngest = (what: 'logs' | 'traces'): OperationDocument => ({
   ...forIngest,
   summary: `Ingest OTLP JSON ${what}; answered when they are durable`,
-  requestBody: { mediaTypes: [JSON_TYPE] },
+  requestBody: { mediaTypes: [JSON_TYPE], schema: jsonBatch(what) },
   replies: [{ status: 200, description: 'stored', mediaType: JSON_TYPE, schema: IngestReply }, rejected],
 })
 

@@ -1,8 +1,8 @@
 /**
  * The object store, put together: one log, the state that its frames say, digest lanes, reader threads, the HTTP front.
  *
- * It opens in the order of dependence (log, threads, state, front) and closes in the reverse one: the front first, so that what was
- * admitted is answered, then the log, which syncs.
+ * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, threads, state, front) and closes in the
+ * reverse one: the front first, so that what was admitted is answered, then the log, which syncs.
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
@@ -13,15 +13,17 @@ import { readTls } from '../config/tls.ts'
 import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
-import { readSettingFile } from '../config/setting-file.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
-import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { listen } from '../http/server.ts'
-import type { HttpClock } from '../http/server.ts'
+import type { RequestWatch } from '../http/request-watch.ts'
+import type { HttpClock, HttpServer } from '../http/server.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import type { Route } from '../http/routes.ts'
+import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { hostPort } from '../http/host-port.ts'
-import { documentEndpoint, metricsEndpoint } from '../http/standing-endpoints.ts'
+import { LISTENING, documentEndpoint, metricsEndpoint, serviceBeingOpened } from '../http/standing-endpoints.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard, guardedRoutes } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
@@ -32,29 +34,31 @@ import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
 import { segmentName } from '../log/segment-format.ts'
+import { NO_AUDIT_LOG } from '../observability/audit-log.ts'
+import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
+import { Startup } from '../observability/startup.ts'
+import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
-import { localAuthenticator, signedAuthenticator } from './s3/auth/authenticator.ts'
-import type { Authenticator } from './s3/auth/authenticator.ts'
-import { parseCredentials } from './s3/auth/credentials.ts'
+import { Authentication } from './authentication.ts'
 import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
 import { DigestLanes } from './bodies/digest-lanes.ts'
-import { openEngine } from './engine/engine.ts'
+import { openEngine, recoverEngine } from './engine/engine.ts'
 import type { StoreEngine, EngineParts } from './engine/engine.ts'
 import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
 import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
-import { objectStoreGateway } from './s3/gateway.ts'
+import { objectStoreFront, objectStoreGateway, refuseUnopened } from './s3/gateway.ts'
 import { handlers } from './s3/handlers.ts'
-import { managementRoutes } from './s3/management.ts'
+import { managementRoutes, objectStoreStandingRoutes } from './s3/management.ts'
 import { openApiOf } from './s3/openapi.ts'
 import {
   ARENA_BYTES,
@@ -90,6 +94,12 @@ export interface ObjectStoreDependencies {
   readonly processMetrics: ProcessMetrics
   /** Buckets with series of their own. */
   readonly metricsSeriesMax: number
+  /** Resolves when the event loop had its turn; tests hold a start with it. */
+  readonly turn?: () => Promise<void>
+  /** Follows single requests; absent or null: nobody does. */
+  readonly watch?: RequestWatch | null
+  /** Absent: there is none. */
+  readonly audit?: AuditLog
 }
 
 export interface ObjectStoreServer {
@@ -99,6 +109,8 @@ export interface ObjectStoreServer {
   readonly isSecure: boolean
   /** Reads the credentials file again, and which incidents are acknowledged. */
   reload(): void
+  /** Says that it is not ready, and serves on. */
+  drain(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -108,6 +120,7 @@ interface Context extends ObjectStoreDependencies {
   readonly counters: StoreCounters
   readonly segmentBytes: number
   readonly readErrors: ReadErrors
+  readonly startup: Startup
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
@@ -119,7 +132,7 @@ export async function openObjectStore(
   // old memory, too: collecting it took a quarter of the time of small reads.
   setFlagsFromString('--no-allocation-site-pretenuring')
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
-  const authentication = new Authentication(config, dependencies.logger)
+  const authentication = new Authentication(config, dependencies.logger, dependencies.audit)
   const segmentBytes = segmentBytesOf(config)
   const context: Context = {
     config,
@@ -127,8 +140,10 @@ export async function openObjectStore(
     counters: new StoreCounters(),
     segmentBytes,
     readErrors: new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger),
+    startup: new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies }),
     ...dependencies,
   }
+  const front = await openPort(context, authentication)
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
   const log = await openLog(context, arena)
   reportLogState(log, context.logger)
@@ -141,7 +156,7 @@ export async function openObjectStore(
     written: () => engine.checkpoints.idle(),
     everyMs: CLEAN_EVERY_MS,
   })
-  return openFront(context, engine, authentication)
+  return openFront(context, engine, authentication, front)
 }
 
 function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): number {
@@ -149,7 +164,7 @@ function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): num
   return Math.min(segmentBytes, Math.max(SMALL_SEGMENT_BYTES, shareBytes))
 }
 
-function openLog({ config, running, logger, segmentBytes }: Context, arena: Arena): Promise<Log> {
+function openLog({ config, running, logger, segmentBytes, startup }: Context, arena: Arena): Promise<Log> {
   const options = {
     directory: config.dataDirectory,
     segmentsName: SEGMENTS_NAME,
@@ -157,9 +172,39 @@ function openLog({ config, running, logger, segmentBytes }: Context, arena: Aren
     reserveBytes: Math.max(RESERVE_BYTES_DEFAULT, RESERVED_SEGMENTS * segmentBytes),
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
+    pace: startup.pace,
     pageCache: 'small-writes',
   } as const
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
+}
+
+interface Front {
+  readonly health: Health
+  readonly requests: RequestMetrics
+  readonly standing: readonly Route[]
+  readonly server: HttpServer
+}
+
+/** From here on the port is open: until the store is, it says how far that is. */
+async function openPort(context: Context, authentication: Authentication): Promise<Front> {
+  const { config, running, logger, clock, random, acceptGate, startup, counters, watch = null } = context
+  const health = new Health(() => clock.wallMs())
+  health.add('start', () => startup.problem)
+  const requests = new RequestMetrics()
+  const isKnown = (head: RequestHead): boolean => {
+    const { method, path, query } = head
+    return authentication.isKnown({ method, path, query, headers: head.headers(), bucketInHost: null }, clock.wallMs())
+  }
+  const standing = objectStoreStandingRoutes({ health, startup, isKnown })
+  const server = await running.open(() =>
+    listen(
+      serviceBeingOpened(objectStoreFront({ counters }), standing, refuseUnopened),
+      { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
+      { logger, clock, random, acceptGate, requests, watch },
+    ),
+  )
+  logger.debug({ http: hostPort(server) }, LISTENING)
+  return { health, requests, standing, server }
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
@@ -216,14 +261,14 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     readCacheBytes: config.readCacheBytes ?? Math.min(READ_CACHE_BYTES_MAX, memoryBytes() * READ_CACHE_SHARE_OF_MEMORY),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
   }
-  const engine = openOrSayWhere(parts)
+  const engine = await openOrSayWhere(parts, context.startup.pace)
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))
   return engine
 }
 
-function openOrSayWhere(parts: EngineParts): StoreEngine {
+async function openOrSayWhere(parts: EngineParts, pace: Pace): Promise<StoreEngine> {
   try {
-    return openEngine(parts)
+    return openEngine(parts, await pace(recoverEngine(parts)))
   } catch (error) {
     throw openFailure(`OBJSTORE_DATA_DIR: ${parts.directory}`, error)
   }
@@ -268,74 +313,25 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
       }),
   )
 
-const CREDENTIALS_SETTING = 'OBJSTORE_CREDENTIALS_FILE'
-
-/** Who may ask. The credentials file is read at start and when told to. */
-class Authentication implements Authenticator {
-  readonly #config: ObjectStoreConfig
-  readonly #logger: Logger
-  #current: Authenticator
-
-  /** @throws StoreError that names the setting when the file cannot be used */
-  constructor(config: ObjectStoreConfig, logger: Logger) {
-    this.#config = config
-    this.#logger = logger
-    this.#current = this.#read()
-  }
-
-  authenticate: Authenticator['authenticate'] = (...call) => this.#current.authenticate(...call)
-
-  authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
-
-  reload(): void {
-    if (this.#config.auth.mode === 'local') {
-      this.#logger.warn(
-        { setting: CREDENTIALS_SETTING },
-        'no credentials file is set: requests are of whom they say, as before',
-      )
-      return
-    }
-    try {
-      this.#current = this.#read()
-      this.#logger.info({}, 'credentials read again')
-    } catch (error) {
-      const reason = messageOf(error)
-      this.#logger.error({ reason }, 'the credentials stay as they are')
-    }
-  }
-
-  #read(): Authenticator {
-    const { auth, region } = this.#config
-    if (auth.mode === 'local') return localAuthenticator
-    try {
-      return signedAuthenticator({ credentials: parseCredentials(readSettingFile(auth.credentialsFile)), region })
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error
-      throw new StoreError(error.kind, error.code, `${CREDENTIALS_SETTING} ${error.message}`, { cause: error })
-    }
-  }
-}
-
 async function openFront(
   context: Context,
   engine: StoreEngine,
   authentication: Authentication,
+  { health, requests, standing, server }: Front,
 ): Promise<ObjectStoreServer> {
-  const { config, running, logger, clock, random, counters, readErrors, version } = context
+  const { config, running, logger, clock, counters, readErrors, startup, version } = context
   const { acceptGate, processMetrics, metricsSeriesMax } = context
   const { core, store } = engine
   const { log, arena } = core
   const helper = await running.open(() =>
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
-  const health = new Health(() => clock.wallMs())
   health.add('log', () => logProblem(log))
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
   health.addDegradations(() => readErrors.degradations())
   const disk = probeDisk(config.dataDirectory)
-  const requests = new RequestMetrics()
   const metrics = storeMetrics({
     counters,
     gauges: {
@@ -386,7 +382,7 @@ async function openFront(
       ...disk,
     }),
     helper,
-    health,
+    standing,
     logger,
   })
   const service = objectStoreGateway({
@@ -408,21 +404,18 @@ async function openFront(
         {
           method: 'GET',
           path: '/v1/openapi.json',
-          endpoint: documentEndpoint(openApiOf(version, management, config.extensions)),
+          endpoint: documentEndpoint(() => openApiOf(version, management, config.extensions)),
         },
       ]),
     ],
     nowMs: () => clock.wallMs(),
     nextTurn: setImmediate,
     logger,
+    audit: context.audit ?? NO_AUDIT_LOG,
   })
-  const server = await running.open(() =>
-    listen(
-      service,
-      { ...config.http, setting: 'OBJSTORE_BIND_ADDRESS', tls: config.tls },
-      { logger, clock, random, acceptGate, requests },
-    ),
-  )
+  await running.open(() => server) // closes before what it stands on
+  server.serve(service)
+  startup.opened()
   return {
     http: hostPort(server),
     isSecure: server.isSecure,
@@ -433,6 +426,7 @@ async function openFront(
       rereadAcknowledged(log, logger)
       helper.rereadAcknowledged()
     },
+    drain: () => startup.drain(),
     close: (options) => running.close(options),
   }
 }

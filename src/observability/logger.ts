@@ -43,7 +43,7 @@ function stderr(): DestinationStream {
   return { write: (line) => void destination.write(line) }
 }
 
-/** A logger whose lines all name their service. */
-export function loggerOf(logger: PinoLogger, service: string): Logger {
-  return logger.child({ service })
+/** A logger whose lines all name their service. @param level instead of that of the process */
+export function loggerOf(logger: PinoLogger, service: string, level?: LogLevel): Logger {
+  return logger.child({ service }, level === undefined ? {} : { level })
 }

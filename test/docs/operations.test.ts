@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { WebGuard } from '../../src/http/web-guard.ts'
 import { OPERATIONS } from '../../src/objectstore/s3/operations-table.ts'
 import type { Operation, OperationTarget } from '../../src/objectstore/s3/operations-table.ts'
-import { managementRoutes } from '../../src/objectstore/s3/management.ts'
+import { managementRoutes, objectStoreStandingRoutes } from '../../src/objectstore/s3/management.ts'
 import { codeOf, handbook, tableOf } from './markdown.ts'
-import { WELL } from '../support/health.ts'
+import { OPEN } from '../support/health.ts'
 
 const pages = handbook()
 
@@ -52,7 +52,7 @@ test("the table of the object store's other routes is that of the code", () => {
   const routes = managementRoutes({
     capabilities: () => assert.fail('no request is made'),
     helper: { store: async () => {}, newest: () => null, newestFirst: () => [] },
-    health: WELL,
+    standing: objectStoreStandingRoutes(OPEN),
     guard: new WebGuard({ bindHost: 'localhost', allowedHosts: [] }),
     logger: { error() {} },
   })

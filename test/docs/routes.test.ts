@@ -6,7 +6,8 @@ import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import type { BrokerOperations } from '../../src/broker/operations.ts'
 import { codeOf, handbook, tableOf } from './markdown.ts'
 import { noConnections } from '../support/connections.ts'
-import { WELL } from '../support/health.ts'
+import { OPEN, WELL } from '../support/health.ts'
+import { standingRoutes } from '../../src/http/standing-endpoints.ts'
 
 /** No request is made. */
 const parts: BrokerHttpParts = {
@@ -15,6 +16,7 @@ const parts: BrokerHttpParts = {
   node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
   storage: () => ({ status: 'ok' }),
   health: WELL,
+  standing: standingRoutes(OPEN),
   metrics: null,
   counters: { refused() {} },
   maxBodyBytes: 1,

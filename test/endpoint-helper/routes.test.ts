@@ -7,7 +7,11 @@ import { Type } from 'typebox'
 import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 import type { StoredObject } from '../../src/endpoint-helper/frames.ts'
 import { BODY_BYTES_MAX } from '../../src/endpoint-helper/limits.ts'
-import { ENDPOINT_HELPER_PATH_PARAMETERS, endpointHelperRoutes } from '../../src/endpoint-helper/routes.ts'
+import {
+  ENDPOINT_HELPER_OPERATIONS,
+  ENDPOINT_HELPER_PATH_PARAMETERS,
+  endpointHelperRoutes,
+} from '../../src/endpoint-helper/routes.ts'
 import { StoreError } from '../../src/errors.ts'
 import type { EndpointService } from '../../src/http/endpoint.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
@@ -199,9 +203,17 @@ describe('the endpoint helper over HTTP', () => {
 
   describe('the routes', () => {
     it('are in the OpenAPI document, with their parameters', () => {
-      const info = { title: 't', version: '1' }
-      const pathParameters = ENDPOINT_HELPER_PATH_PARAMETERS
-      assert.partialDeepStrictEqual(openApiDocument(info, routes, { pathParameters }), {
+      const parts = {
+        operations: {
+          ...ENDPOINT_HELPER_OPERATIONS,
+          'GET /v1/endpoint/:activation_id': { id: 'getNewestObject', tag: 'endpoints' },
+        },
+        tags: { endpoints: 'e' },
+        defaultUrl: 'http://x',
+        pathParameters: ENDPOINT_HELPER_PATH_PARAMETERS,
+      }
+      const info = { title: 't', version: '1', description: 'd' }
+      assert.partialDeepStrictEqual(openApiDocument(info, routes, parts), {
         paths: {
           '/v1/endpoint/{activation_id}': {
             post: {

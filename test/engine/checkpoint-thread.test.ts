@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CheckpointThread } from '../../src/engine/checkpoint-thread.ts'
-import { readNewestCheckpoint } from '../../src/log/checkpoint.ts'
+import { readNewestCheckpoint } from '../support/checkpoints.ts'
 import { SimFiles } from '../support/sim-files.ts'
 
 const DIRECTORIES = ['/primary', '/one', '/two'] as const

@@ -246,15 +246,21 @@ describe('the OpenAPI document', () => {
       { method: 'GET', path: '/streams', endpoint: list },
       { method: 'GET', path: '/hidden', endpoint: { begin: () => {} } },
     ]
-    const document = openApiDocument({ title: 'test', version: '1' }, routes, { pathParameters: { group } })
-    const { paths, openapi } = JSON.parse(JSON.stringify(document)) as {
+    const operations = {
+      'POST /streams/:stream/:group/claims': { id: 'claimRecords', tag: 'queue' },
+      'GET /streams': { id: 'listStreams', tag: 'streams' },
+    }
+    const parts = { operations, tags: { queue: 'q', streams: 's' }, defaultUrl: 'http://x', pathParameters: { group } }
+    const document = openApiDocument({ title: 'test', version: '1', description: 'd' }, routes, parts)
+    const { paths, openapi, components } = JSON.parse(JSON.stringify(document)) as {
       openapi: string
+      components: object
       paths: Record<string, Record<string, Record<string, unknown>>>
     }
     assert.equal(openapi, '3.1.0')
     assert.deepEqual(Object.keys(paths), ['/streams/{stream}/{group}/claims', '/streams'])
     const operation = paths['/streams/{stream}/{group}/claims']!['post']!
-    assert.equal(operation['operationId'], 'postStreamsStreamGroupClaims')
+    assert.equal(operation['operationId'], 'claimRecords')
     assert.deepEqual(operation['parameters'], [
       { name: 'stream', in: 'path', required: true, schema: { type: 'string' } },
       { name: 'group', in: 'path', required: true, schema: group },
@@ -262,9 +268,14 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(Object.keys(operation['responses'] as object), ['200', 'default'])
     assert.match(
       JSON.stringify(operation['requestBody']),
-      /"application\/json":\{"schema":\{"type":"object","required":\["count"\]/,
+      /"application\/json":\{"schema":\{"\$ref":"#\/components\/schemas\/ClaimRecordsRequest"\}/,
     )
+    assert.match(JSON.stringify(components), /"ClaimRecordsRequest":\{"type":"object","required":\["count"\]/)
     assert.equal(paths['/streams']!['get']!['requestBody'], undefined)
+    assert.throws(
+      () => openApiDocument({ title: 't', version: '1', description: 'd' }, routes, { ...parts, operations: {} }),
+      /has no name/,
+    )
   })
 })
 
@@ -279,7 +290,9 @@ describe('a document with security schemes', () => {
     }
     const routes = [{ method: 'GET', path: '/mine', endpoint: { document } }]
     const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } }
-    assert.partialDeepStrictEqual(openApiDocument({ title: 'test', version: '1' }, routes, { securitySchemes }), {
+    const operations = { 'GET /mine': { id: 'getMine', tag: 't' } }
+    const parts = { operations, tags: { t: 't' }, defaultUrl: 'http://x', securitySchemes }
+    assert.partialDeepStrictEqual(openApiDocument({ title: 'test', version: '1', description: 'd' }, routes, parts), {
       components: { securitySchemes },
       paths: {
         '/mine': {

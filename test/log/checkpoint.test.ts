@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { readNewestCheckpoint } from '../../src/log/checkpoint.ts'
-import { writeCheckpoint } from './write-checkpoint.ts'
+import { contentOf as bytesOf, readNewestCheckpoint, writeCheckpoint } from '../support/checkpoints.ts'
 import type { Checkpoint } from '../../src/log/checkpoint.ts'
 import { SimFiles } from '../support/sim-files.ts'
 
@@ -19,7 +18,7 @@ describe('checkpoints', () => {
     }
     return files
   }
-  const shown = (read: Checkpoint | null) => read && { position: read.position, content: read.whole().toString() }
+  const shown = (read: Checkpoint | null) => read && { position: read.position, content: bytesOf(read).toString() }
   const checkpointPaths = (files: SimFiles): string[] => files.paths().filter((path) => path.includes('checkpoint'))
 
   it('keep the newest two', () => {
@@ -31,13 +30,13 @@ describe('checkpoints', () => {
     files.crash()
     const newest = readNewestCheckpoint(files, [DIRECTORY], 1 << 20)
     assert.deepEqual(shown(newest), { position: 65_536, content: 'state at 65536' })
-    assert.equal(newest!.whole().byteOffset % 8, 0)
+    assert.equal(bytesOf(newest!).byteOffset % 8, 0)
   })
 
   it('may have parts of no bytes, in memory of no bytes', () => {
     const files = withCheckpoints()
     writeCheckpoint(files, DIRECTORY, 64, [contentOf(64), new Uint8Array(new ArrayBuffer(0)), contentOf(1)])
-    assert.equal(readNewestCheckpoint(files, [DIRECTORY], 64)?.whole().toString(), 'state at 64state at 1')
+    assert.equal(bytesOf(readNewestCheckpoint(files, [DIRECTORY], 64)!).toString(), 'state at 64state at 1')
   })
 
   it('are found in whichever directory has the newest', () => {

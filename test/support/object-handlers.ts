@@ -129,6 +129,7 @@ export class TestGateway {
       ignoresAcls: false,
       nowMs: () => store.nowMs,
       pace: new Pace(setImmediate),
+      deleted: () => {},
       authorize: async (request, action, bucketName, key) => {
         this.asked.push(`${action} ${bucketName}/${key ?? ''} ${request.caller.principal?.id ?? 'nobody'}`)
         const found = store.bucket(bucketName)

@@ -9,6 +9,7 @@ import { degradedHeader } from '../../http/standing-endpoints.ts'
 import { refuse } from '../refusals.ts'
 import { HealthReply, StrangerHealthReply } from '../wire/node-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
+import type { Access } from './access.ts'
 import type { RouteParts } from './parts.ts'
 import { noPath } from './request.ts'
 
@@ -19,6 +20,7 @@ const stringifyForStrangers = serializer(StrangerHealthReply)
 /** Public, and never refused: what is wrong is in the answer. Where credentials are asked for, who has none is told no more than that. */
 export const health = (parts: RouteParts): Endpoint => ({
   document: {
+    security: [],
     summary: 'State of the node',
     replies: [{ status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply }],
   },
@@ -27,7 +29,7 @@ export const health = (parts: RouteParts): Endpoint => ({
     const { nodeId, version } = node
     const storage = parts.storage()
     const { status } = storage
-    if (!isKnown(parts, head, exchange)) {
+    if (!isKnown(parts.access, head, exchange)) {
       return answerLine(exchange, 200, stringifyForStrangers({ status, service: 'mq', version }))
     }
     const reply: HealthReply = {
@@ -47,7 +49,8 @@ export const health = (parts: RouteParts): Endpoint => ({
   },
 })
 
-function isKnown({ access }: RouteParts, head: RequestHead, exchange: Exchange): boolean {
+/** Whether who asks has credentials of this node, where it asks for any. */
+export function isKnown(access: Access, head: RequestHead, exchange: Exchange): boolean {
   try {
     access.identify(head, exchange)
     return true

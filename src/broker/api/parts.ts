@@ -1,6 +1,7 @@
 /** What the routes are made of. */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { ServiceHealth } from '../../http/standing-endpoints.ts'
+import type { Route } from '../../http/routes.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
@@ -16,6 +17,8 @@ export interface BrokerHttpParts {
   readonly node: NodeIdentity
   readonly storage: () => StorageHealth
   readonly health: ServiceHealth
+  /** Routes that answer before the broker is open. */
+  readonly standing: readonly Route[]
   readonly clock: () => ClockHealth
   /** Null: not exposed. */
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
@@ -46,7 +49,6 @@ export interface RouteParts extends BrokerHttpParts {
 interface NodeIdentity {
   readonly nodeId: string
   readonly version: string
-  /** Known when the listener is open. */
   readonly httpBind: () => string
   readonly authMode: string
   readonly metricsExposure: 'http' | 'disabled'

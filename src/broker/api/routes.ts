@@ -3,14 +3,14 @@
  *
  * R1  the permission of a row is what a caller needs; a row's endpoint has no other way to its caller. In `insecure-local` everybody has all of
  *     them, and web pages are kept away from everything that is not public
- * R2  where credentials are asked for, everything but the health asks for them first, routes that there are not included. What is asked on the
+ * R2  where credentials are asked for, everything but the health and the standing routes asks for them first, routes that there are not
+ *     included. What is asked on the
  *     streaming connection needs the permission of its route, message by message (../connection/session.ts C2)
  */
 import assert from 'node:assert/strict'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
-import { openApiDocument } from '../../http/openapi.ts'
-import { documentEndpoint, readyEndpoint } from '../../http/standing-endpoints.ts'
-import type { Endpoint, HttpService, Method, Route } from '../../http/routes.ts'
+import { documentEndpoint } from '../../http/standing-endpoints.ts'
+import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, refuse } from '../refusals.ts'
@@ -37,9 +37,9 @@ import {
 import { health, metrics } from './node.ts'
 import type { BrokerHttpParts, RouteParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
+import { brokerDocument } from './openapi.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
 import { applyReplica, pauseWorker, pollWorkers, replicationStatus, resumeWorker } from './replication.ts'
-import { PATH_PARAMETERS } from './request.ts'
 import { acknowledgeQuarantine, archiveManifest, quarantine, retentionDryRun, tieringReadiness } from './storage.ts'
 import {
   createStream,
@@ -134,6 +134,8 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
     admit(head, exchange) {
       assert(permission !== 'public', 'a public route has no caller')
       const identity = identify(parts, head, exchange)
+      exchange.tenant = identity.tenant
+      exchange.principal = identity.principal
       demanded(identity, permission, isOfStream ? streamAsked(head) : null)
       return identity
     },
@@ -181,16 +183,10 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   }))
   const streaming = connection(parts, (head, exchange) => identify(parts, head, exchange))
   routes.push({ method: 'GET', path: CONNECTION_PATH, endpoint: kept(streaming) })
-  routes.push({ method: 'GET', path: '/readyz', endpoint: identified(readyEndpoint(parts.health)) })
-  const document = openApiDocument({ title: 'trilog broker', version: parts.node.version }, routes, {
-    pathParameters: PATH_PARAMETERS,
-  })
-  const openApi = kept(identified(documentEndpoint(document)))
+  routes.push(...parts.standing)
+  const openApi = kept(identified(documentEndpoint(() => brokerDocument(parts.node.version, routes))))
   return {
-    name: 'broker',
-    requestIdHeader: 'x-request-id',
-    ownRequestIds: 'visible',
-    requestIdPrefix: 'req-',
+    ...brokerFront(parts),
     routes: [...routes, { method: 'GET', path: '/openapi.json', endpoint: openApi }],
     notFound(head, exchange) {
       if (isIdentified(head, exchange)) answerRefusal(parts, exchange, refuse('not_found', 'there is no such route'))
@@ -200,10 +196,23 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(parts, exchange, refused, [['allow', allow.join(', ')]])
     },
-    malformed: (exchange, message) => answerRefusal(parts, exchange, refuse('invalid_request', message)),
-    internalError: (exchange) => answerRefusal(parts, exchange, internalError()),
   }
 }
+
+export const brokerFront = (parts: Pick<BrokerHttpParts, 'counters'>): ServiceFront => ({
+  name: 'broker',
+  requestIdHeader: 'x-request-id',
+  ownRequestIds: 'visible',
+  requestIdPrefix: 'req-',
+  malformed: (exchange, message) => answerRefusal(parts, exchange, refuse('invalid_request', message)),
+  internalError: (exchange) => answerRefusal(parts, exchange, internalError()),
+})
+
+/** Before the broker is open. */
+export const refuseUnopened =
+  (parts: Pick<BrokerHttpParts, 'counters'>) =>
+  (_head: RequestHead, exchange: Exchange, message: string): void =>
+    answerRefusal(parts, exchange, refuse('node_recovering', message))
 
 const foreignPage = (problem: string): BrokerError =>
   refuse('authorization_denied', problem, { action: 'Use the address of the node, or change TRILOG_ALLOWED_HOSTS.' })

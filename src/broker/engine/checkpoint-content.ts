@@ -12,6 +12,7 @@
  *     turn is copied first. So a state of many groups holds main no longer than its largest group does
  */
 import { StoreError } from '../../errors.ts'
+import type { Steps } from '../../steps.ts'
 import type { ClaimWithId } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
@@ -207,7 +208,7 @@ function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, 
  * @param bytes begin at a multiple of 8 of their memory
  * @throws StoreError corrupt: the checksum held, so another version wrote it
  */
-export function decodeCheckpoint(bytes: Buffer): BrokerState {
+export function* decodeCheckpoint(bytes: Buffer): Steps<BrokerState> {
   const jsonBytes = bytes.readUInt32LE(0)
   let content: Content
   try {
@@ -230,7 +231,12 @@ export function decodeCheckpoint(bytes: Buffer): BrokerState {
     if (each.replicated) stream.replicated = StreamReplication.decode(each.replicated)
   }
   let at = HEAD_BYTES + aligned(jsonBytes)
+  let yieldedAt = at
   for (const each of content.groups) {
+    if (at - yieldedAt >= SLICE_BYTES) {
+      yieldedAt = at
+      yield { phase: 'restoring consumer groups', done: at, total: bytes.byteLength, unit: 'bytes' }
+    }
     const groupBytes = bytes.readUInt32LE(at)
     at += HEAD_BYTES
     const stream = state.streams[each.stream_number]!

@@ -30,6 +30,8 @@ import { Sidecars } from './sidecars.ts'
 import { applyChange } from '../state/apply-change.ts'
 import { applyFrame } from '../state/apply-frames.ts'
 import type { BrokerState } from '../state/state.ts'
+import { atOnce, withoutPauses } from '../../steps.ts'
+import type { Pace } from '../../steps.ts'
 
 export interface EngineParts {
   readonly log: Log
@@ -44,6 +46,8 @@ export interface EngineParts {
   readonly random: (bytes: Uint8Array) => void
   /** Resolves when others had their turn of main. */
   readonly turn: () => Promise<void>
+  /** Of what is read before it is open. Default: at once. */
+  readonly pace?: Pace
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly localDisk: 'sync' | 'append'
@@ -72,8 +76,8 @@ export interface BrokerEngine {
 export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const { log, directories, files, logger, clock } = parts
   const recovery = { log, directories, files, logger }
-  const recovered = recoverState(recovery)
-  const { write } = parts
+  const { write, pace = withoutPauses } = parts
+  const recovered = await pace(recoverState(recovery))
   const sidecars = new Sidecars({ log, write, logger })
   const copy = (): CheckpointCopy => copyOf(core.state, parts.turn)
   const checkpoints = new Checkpoints({ ...recovery, write, isWorthwhile: null, copy }, recovered)
@@ -89,7 +93,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     onLost() {
       sidecars.forget()
       checkpoints.forget()
-      const recovered = recoverState(recovery)
+      const recovered = atOnce(recoverState(recovery))
       sidecars.complete(recovered)
       core.replaceState(recovered.state)
     },

@@ -13,16 +13,18 @@ import {
   emptyFrameHeader,
   frameBytes,
 } from '../../../native-free-codecs/frame.ts'
-import { startingPoint } from '../../engine/recovery.ts'
+import { APPLYING, bytesBehind, startingPoint } from '../../engine/recovery.ts'
 import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'
 import { StoreError } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { SegmentInfo } from '../../log/log.ts'
-import { replaySegment } from '../../log/read.ts'
+import { replayInSteps } from '../../log/read.ts'
 import type { FrameView } from '../../log/read.ts'
 import type { ReadableLog } from '../../log/read-only-log.ts'
 import { segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
+import { stepsOf } from '../../steps.ts'
+import type { Steps } from '../../steps.ts'
 import { readSegmentIndex } from '../records/segment-index.ts'
 import { applyFrame, indexFrame } from '../state/apply-frames.ts'
 import { decodeCheckpoint } from './checkpoint-content.ts'
@@ -36,13 +38,15 @@ export interface Recovered extends StartingPoint {
   readonly unindexed: readonly SegmentInfo[]
 }
 
+export type BrokerRecovery = RecoveryParts & { readonly logger: Logger }
+
 /** @throws StoreError and what the file system throws */
-export function recoverState(parts: RecoveryParts & { readonly logger: Logger }): Recovered {
+export function* recoverState(parts: BrokerRecovery): Steps<Recovered> {
   const { log, files, logger } = parts
   const { committed } = log
-  const start = startingPoint('broker', parts)
+  const start = yield* startingPoint('broker', parts)
   const { checkpoint, position: from } = start
-  const state = checkpoint ? decodeCheckpoint(checkpoint.whole()) : new BrokerState()
+  const state = checkpoint ? yield* decodeCheckpoint(yield* checkpoint.whole()) : new BrokerState()
   const lostFrames = new LostFrames(state)
   const unindexed: SegmentInfo[] = []
   const incidents = log.incidents.toSorted((a, b) => a.from - b.from)
@@ -52,16 +56,21 @@ export function recoverState(parts: RecoveryParts & { readonly logger: Logger })
       if (to > appliedTo && from < position) lostFrames.range(to - Math.max(from, appliedTo))
     }
   }
-  for (const segment of log.segments) {
+  const total = bytesBehind(from, parts)
+  let done = 0
+  for (const [number, segment] of log.segments.entries()) {
+    yield { phase: 'reading the indexes of segments', done: number, total: log.segments.length, unit: 'segments' }
     const before = segment.end <= from // the whole segment, as checkpoints are of the ends of segments
     if (before && adoptSidecar(state, files, segment, logger)) continue
     if (segment.sealed && files.exists(segment.recordsPath)) unindexed.push(segment) // it may be brought back
     if (before) {
-      index(state, log, files, segment)
+      yield* index(state, log, files, segment)
     } else {
       loseUpTo(segment.base)
-      apply(state, lostFrames, log, files, segment, committed)
+      const frames = apply(state, lostFrames, log, files, segment, committed)
+      yield* stepsOf(frames, { phase: APPLYING, done, total })
       appliedTo = segment.end
+      done += appliedTo - segment.base
     }
   }
   loseUpTo(Infinity)
@@ -87,28 +96,30 @@ function adoptSidecar(state: BrokerState, files: Files, segment: SegmentInfo, lo
 }
 
 /** R3 */
-function index(state: BrokerState, log: ReadableLog, files: Files, segment: SegmentInfo): void {
+function* index(state: BrokerState, log: ReadableLog, files: Files, segment: SegmentInfo): Steps<void> {
   if (!files.exists(segment.recordsPath)) return // an incident of the log already
-  replaySegment(files, segment, {
+  const frames = replayInSteps(files, segment, {
     logId: log.id,
     to: segment.end,
     onFrame: (frame) => indexFrame(state, frame, placeOf(segment, frame)),
     onDamage: (range) => log.reportDamage(segment, range),
   })
+  const phase = `reading segment ${segmentName(segment.base)}, which has no index`
+  yield* stepsOf(frames, { phase, done: 0, total: segment.end - segment.base })
 }
 
-function apply(
+function* apply(
   state: BrokerState,
   lost: LostFrames,
   log: ReadableLog,
   files: Files,
   segment: SegmentInfo,
   committed: number,
-): void {
+): Generator<number, void, undefined> {
   const to = Math.min(segment.end, committed)
   if (to <= segment.base) return
   if (!files.exists(segment.recordsPath)) return lost.range(to - segment.base) // an incident of the log already
-  replaySegment(files, segment, {
+  yield* replayInSteps(files, segment, {
     logId: log.id,
     to,
     onFrame(frame) {

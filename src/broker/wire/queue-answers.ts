@@ -11,25 +11,24 @@ const deliveryFields = {
   subscription_id: Type.String(),
   delivery_id: Type.String(),
 }
-/** Assembled from rendered records; the schema is for the document. */
+/** Assembled from rendered records; this schema and the next are for the document. */
+export const DeliveryReply = Type.Object({
+  delivery_id: Type.String(),
+  subscription_id: Type.String(),
+  offset: Type.Integer(),
+  attempt: Type.Integer(),
+  leased_at_ms: Type.Integer(),
+  lease_expires_at_ms: Type.Integer(),
+  lease_remaining_millis: LeaseRemaining,
+  fencing_token: Type.Integer({ description: 'extension: grows over the whole group, with each claim' }),
+  record: RecordReply,
+})
 export const ClaimReply = Type.Object({
   api_version: ApiVersion,
   stream: Type.String(),
   consumer_group: Type.String(),
   subscription_id: Type.String(),
-  deliveries: Type.Array(
-    Type.Object({
-      delivery_id: Type.String(),
-      subscription_id: Type.String(),
-      offset: Type.Integer(),
-      attempt: Type.Integer(),
-      leased_at_ms: Type.Integer(),
-      lease_expires_at_ms: Type.Integer(),
-      lease_remaining_millis: LeaseRemaining,
-      fencing_token: Type.Integer({ description: 'extension: grows over the whole group, with each claim' }),
-      record: RecordReply,
-    }),
-  ),
+  deliveries: Type.Array(DeliveryReply),
   next_offset: Type.Integer({ description: 'behind the last offset that was given out' }),
   delivery_count: Type.Integer(),
 })

@@ -30,6 +30,7 @@ import { Pace, ServedTime, WaitedClients } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
 import { StoreError } from '../../errors.ts'
 import { RequestIds } from '../../http/request-ids.ts'
+import type { RequestWatch, WatchedRequest } from '../../http/request-watch.ts'
 import type { HttpBind, HttpClock, HttpDependencies, RequestObserver } from '../../http/server.ts'
 import type { TlsListener } from '../../http/tls.ts'
 import type { TlsMaterial } from '../../tls-files.ts'
@@ -54,6 +55,8 @@ export interface GrpcParts {
   readonly clock: HttpClock
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
+  /** Absent or null: nobody follows single requests. */
+  readonly watch?: RequestWatch | null
   readonly random: HttpDependencies['random']
   readonly logger: HttpDependencies['logger']
 }
@@ -221,28 +224,34 @@ class Exports {
 
   begin(call: ExportCall, answer: Reply): void {
     const { policy, ingest } = this.#parts
-    const observed = this.#observe(call, answer)
-    const { reply } = observed
     const requestId = this.#ids.of(textOf(call.metadata, REQUEST_ID_HEADER))
+    const observed = this.#observe(call, answer, requestId)
+    const { reply } = observed
     const caller = identifyCaller(
       policy(),
       textOf(call.metadata, TENANT_HEADER),
       textOf(call.metadata, 'authorization'),
     )
     if (isRefusal(caller)) return this.#refuse(reply, requestId, caller)
+    observed.tenant = caller.tenant.id
     const full = ingest.takePlace(caller)
     if (full) return this.#refuse(reply, requestId, full)
     this.#receive(call, observed, requestId, caller)
   }
 
   /** A call that goes away before its answer counts as aborted; afterwards 'cancelled' says nothing. */
-  #observe(call: ExportCall, answer: Reply): ObservedCall {
+  #observe(call: ExportCall, answer: Reply, id: string): ObservedCall {
     const { clock, requests, counters } = this.#parts
+    const watched = this.#watched(call, id)
     const startedMs = clock.nowMs()
     let isOver = false
     const ended = (status: number): void => {
-      if (!isOver) requests?.ended(this.#route, status, (clock.nowMs() - startedMs) / 1000, observed.receivedBytes, 0)
+      if (isOver) return
       isOver = true
+      const seconds = (clock.nowMs() - startedMs) / 1000
+      const { receivedBytes, tenant } = observed
+      requests?.ended(this.#route, status, seconds, receivedBytes, 0)
+      watched?.ended({ route: this.#route, status, seconds, receivedBytes, sentBytes: 0, tenant, principal: null })
     }
     const answering = onLibraryStatus(call, (code) => {
       const kind = LIBRARY_REFUSALS.get(code)
@@ -252,6 +261,7 @@ class Exports {
     })
     const observed: ObservedCall = {
       receivedBytes: 0,
+      tenant: null,
       reply: (error, response) => {
         answering()
         ended(error ? httpStatusOf(error.code) : 200)
@@ -260,6 +270,18 @@ class Exports {
     }
     call.on('cancelled', () => ended(0))
     return observed
+  }
+
+  #watched(call: ExportCall, id: string): WatchedRequest | null {
+    return (
+      this.#parts.watch?.begun({
+        id,
+        method: 'POST',
+        path: this.#route,
+        remoteAddress: call.getPeer().replace(/:\d+$/, ''),
+        header: (name) => textOf(call.metadata, name),
+      }) ?? null
+    )
   }
 
   /** Reads the one message of a call that holds a place. */
@@ -359,6 +381,8 @@ class Exports {
 interface ObservedCall {
   /** Bytes of its message, as it was sent. */
   receivedBytes: number
+  /** Who calls, once it is known. */
+  tenant: string | null
   readonly reply: Reply
 }
 

@@ -14,6 +14,7 @@ import { openFailure } from '../../log/service-log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
+import type { Step } from '../../steps.ts'
 import { readBundleManifest } from './manifest.ts'
 import type { Bundle } from './manifest.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './publish.ts'
@@ -33,6 +34,8 @@ export interface SidecarParts {
   readonly readErrors: Pick<ReadErrors, 'noteFailed'>
   /** Calls once after a while; does not keep the process alive. */
   readonly after: (delayMs: number, run: () => void) => void
+  /** Hears how far `recover` is. */
+  readonly onStep?: (step: Step) => void
 }
 
 export class Sidecars {
@@ -52,8 +55,10 @@ export class Sidecars {
 
   /** Opens the bundles of all sealed segments, building what is missing (B1). */
   async recover(): Promise<void> {
-    const { log, files, registry, logger } = this.#parts
-    for (const segment of log.segments) {
+    const { log, files, registry, logger, onStep = () => {} } = this.#parts
+    const { segments } = log
+    for (const [done, segment] of segments.entries()) {
+      onStep({ phase: 'opening the indexes of segments', done, total: segments.length, unit: 'segments' })
       if (!segment.sealed || !files.exists(segment.recordsPath)) continue // B3
       const known = readBundleManifest(files, segment)
       if (known) registry.publish(known)

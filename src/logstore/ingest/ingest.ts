@@ -292,6 +292,7 @@ export class Ingest {
       answerRefusal(exchange, admitted, shape)
       return
     }
+    exchange.tenant = admitted.caller.tenant.id
     const client = httpClient(exchange, signal, format, shape)
     this.#readBody(exchange, client, admitted.caller, admitted.encoding, this.gatherer(head.contentLength))
   }

@@ -109,6 +109,7 @@ export class QueryFront {
   ): void {
     const caller = this.#admitBody(head)
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    exchange.tenant = caller.tenant.id
     this.#places.arriving(caller.tenant.id, exchange)
     exchange.onEnd(() => {
       this.#places.arrived(exchange)

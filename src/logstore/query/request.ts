@@ -77,13 +77,38 @@ export const QueryRequestBody = Type.Object(
 )
 const requestBody = Compile(QueryRequestBody)
 
+const OtlpObject = (description: string) => Type.Object({}, { additionalProperties: true, description })
+const Id = (digits: number) => Type.Union([Type.String({ pattern: `^[0-9a-f]{${digits}}$` }), Type.Null()])
+/** As `renderRecord` writes it: this schema is for the document. */
+export const StoredRecordReply = Type.Object({
+  record_id: Type.String({ pattern: '^logstore_[0-9a-f]{32}$' }),
+  source: Type.String({ description: 'how it came: v1.otlp_http, v1.otlp_http_protobuf or v1.otlp_grpc' }),
+  signal: Type.Union([Type.Literal('log'), Type.Literal('trace')]),
+  tenant_id: Type.String(),
+  dataset: Type.String(),
+  time_unix_nano: Type.String({ pattern: '^[0-9]+$', description: 'nanoseconds since the Unix epoch' }),
+  trace_id: Id(32),
+  span_id: Id(16),
+  severity_number: Type.Optional(Type.Integer({ description: 'of a log; 0: the sender gave none' })),
+  raw_payload: Type.Object(
+    {
+      resource: OtlpObject('Resource'),
+      resourceSchemaUrl: Type.Optional(Type.String()),
+      scope: OtlpObject('InstrumentationScope'),
+      scopeSchemaUrl: Type.Optional(Type.String()),
+      record: OtlpObject('LogRecord or Span'),
+    },
+    { description: 'what was sent, in OTLP JSON' },
+  ),
+})
+
 export const QueryReply = Type.Object({
   status: Type.Literal('ok'),
   api_version: Type.Literal('v1'),
   tenant_id: Type.String(),
   dataset: Type.String(),
   matched_records: Type.Integer({ description: 'of all pages' }),
-  results: Type.Array(Type.Object({ record: Type.Object({}, { additionalProperties: true }) })),
+  results: Type.Array(Type.Object({ record: StoredRecordReply })),
   page: Type.Object({
     limit: Type.Integer(),
     cursor: Type.Union([Type.String(), Type.Null()]),

@@ -1,15 +1,19 @@
 /** The tenant policy in force, and its reload. */
+import { isDeepStrictEqual } from 'node:util'
 import { StoreError, messageOf } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import { readWhole } from '../../log/files.ts'
+import { AUDIT, NO_AUDIT_LOG, changesBetween } from '../../observability/audit-log.ts'
+import type { AuditLog } from '../../observability/audit-log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { developmentPolicy, parseTenantPolicy } from './tenant-policy-file.ts'
-import type { TenantPolicy } from './tenant-policy.ts'
+import type { Tenant, TenantPolicy } from './tenant-policy.ts'
 
 export class PolicyHolder {
   readonly #files: Files
   readonly #path: string | null
   readonly #logger: Logger
+  readonly #audit: AuditLog
   readonly #listeners: ((policy: TenantPolicy) => void)[] = []
   #policy: TenantPolicy
 
@@ -17,12 +21,13 @@ export class PolicyHolder {
    * @param path  of the policy file; null: the development policy
    * @throws StoreError when the file cannot be read or is not a policy
    */
-  static load(files: Files, path: string | null, logger: Logger): PolicyHolder {
+  static load(files: Files, path: string | null, logger: Logger, audit = NO_AUDIT_LOG): PolicyHolder {
     const policy = path === null ? developmentPolicy() : readTenantPolicy(files, path, 1)
-    return new PolicyHolder(files, path, logger, policy)
+    return new PolicyHolder(files, path, logger, audit, policy)
   }
 
-  private constructor(files: Files, path: string | null, logger: Logger, policy: TenantPolicy) {
+  private constructor(files: Files, path: string | null, logger: Logger, audit: AuditLog, policy: TenantPolicy) {
+    this.#audit = audit
     this.#files = files
     this.#path = path
     this.#logger = logger
@@ -46,6 +51,7 @@ export class PolicyHolder {
       )
       return
     }
+    const before = this.#policy
     try {
       this.#policy = readTenantPolicy(this.#files, this.#path, this.#policy.generation + 1)
     } catch (error) {
@@ -58,9 +64,14 @@ export class PolicyHolder {
     }
     const { generation, tenants } = this.#policy
     this.#logger.info({ generation, tenants: tenants.length }, 'tenant policy reloaded')
+    const changes = changesBetween(byId(before), byId(this.#policy), isDeepStrictEqual)
+    if (changes !== null) this.#audit.info({ operation: 'ChangeTenants', principal: 'operator', ...changes }, AUDIT)
     for (const listener of this.#listeners) listener(this.#policy)
   }
 }
+
+const byId = ({ tenants }: TenantPolicy): ReadonlyMap<string, Tenant> =>
+  new Map(tenants.map((tenant) => [tenant.id, tenant]))
 
 const POLICY_SETTING = 'LOGSTORE_TENANT_POLICY_FILE'
 

@@ -9,6 +9,8 @@
  *
  * K1  it is a copy: the state goes on while it is written. The part of the index is made bit by bit, see CheckpointWriter
  */
+import type { Steps } from '../../steps.ts'
+import { CheckpointReader } from '../index/checkpoint.ts'
 import type { CheckpointWriter } from '../index/checkpoint.ts'
 import { KeyIndex } from '../index/key-index.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
@@ -80,9 +82,16 @@ export function copyState(state: StoreState): CheckpointCopy {
 }
 
 /** @param pieces each good until the next is asked for. @throws StoreError `corrupt` when the index is of another version */
-export function decodeState(pieces: Iterable<Buffer>): StoreState {
+export function* decodeState(pieces: Iterable<Buffer>, totalBytes = 0): Steps<StoreState> {
   let json = ''
-  const index = KeyIndex.decode(behindHead(pieces, (read) => (json = read)))
+  let done = 0
+  const reader = new CheckpointReader()
+  for (const part of behindHead(pieces, (read) => (json = read))) {
+    reader.push(part)
+    done += part.byteLength
+    yield { phase: 'reading the checkpoint', done, total: totalBytes, unit: 'bytes' }
+  }
+  const index = new KeyIndex(reader.finish())
   const content = JSON.parse(json) as Content // as `copyState` wrote it: its checksum holds
   const state = new StoreState(index)
   for (const { bytes, ...written } of content.buckets) {

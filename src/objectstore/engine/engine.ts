@@ -20,6 +20,9 @@ import type { Change } from './frames.ts'
 import { Objects } from './objects.ts'
 import { RunReads } from './run-reads.ts'
 import { recoverState } from './recovery.ts'
+import type { Recovered } from './recovery.ts'
+import { atOnce } from '../../steps.ts'
+import type { Steps } from '../../steps.ts'
 import type { ScanTask, ScannedSegment } from './scan-segment.ts'
 import type { StoreState } from './state.ts'
 import { Store } from './store.ts'
@@ -53,11 +56,16 @@ export interface StoreEngine {
   readonly cleaner: Cleaner
 }
 
-/** @throws StoreError and what the file system throws */
-export function openEngine(parts: EngineParts): StoreEngine {
+type RecoveryOf = Pick<EngineParts, 'log' | 'directory' | 'files' | 'logger'>
+
+/** What the engine opens with. @throws StoreError and what the file system throws */
+export const recoverEngine = ({ log, directory, files, logger }: RecoveryOf): Steps<Recovered> =>
+  recoverState({ log, directories: [directory], files, logger })
+
+/** @param recovered by default it is read at once, and what `recoverEngine` throws is thrown */
+export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(parts))): StoreEngine {
   const { log, directory, files, logger, write, segmentBytes, uploadTtlMs, scan } = parts
   const recovery = { log, directories: [directory], files, logger }
-  const recovered = recoverState(recovery)
   const plan: CheckpointPlan = new CheckpointPlan(() => core.state, recovered)
   const checkpoints = new Checkpoints(
     {
@@ -75,7 +83,7 @@ export function openEngine(parts: EngineParts): StoreEngine {
     },
     onLost() {
       checkpoints.forget()
-      engine.replaceState(recoverState(recovery).state)
+      engine.replaceState(atOnce(recoverState(recovery)).state)
     },
     defer: parts.defer,
   })

@@ -21,7 +21,7 @@ import type { Operation } from './operations-table.ts'
 
 /** Of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
 const HOST_ID = 'objstore'
-const RETRY_AFTER_SECONDS = '1'
+export const RETRY_AFTER_SECONDS = '1'
 const XML_TYPE = 'application/xml'
 
 /** What the gateway knows of a request when it answers. */

@@ -10,10 +10,12 @@
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { WITHOUT_CERTIFICATE } from '../../http/routes.ts'
-import type { HttpService, Route } from '../../http/routes.ts'
+import type { HttpService, Route, ServiceFront } from '../../http/routes.ts'
 import { answerText } from '../../http/text-answer.ts'
 import type { TrustedProxies } from '../../http/trusted-proxies.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
+import { AUDIT } from '../../observability/audit-log.ts'
+import type { AuditLog } from '../../observability/audit-log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Authenticator } from './auth/authenticator.ts'
 import type { SignedRequest } from './auth/canonical-request.ts'
@@ -24,10 +26,11 @@ import { TAGGING_BODY_BYTES_MAX } from './document-limits.ts'
 import { readTagging } from './objects/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
-import { headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
+import { RETRY_AFTER_SECONDS, headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
 import type { Asked } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body/request-body.ts'
@@ -40,7 +43,7 @@ import type { Answer, GatewayContext, GatewayRequest, HeaderLine, MaybePromise }
 import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
-import type { Extension, Operation } from './operations-table.ts'
+import type { Extension, OperationName } from './operations-table.ts'
 import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy/policy-values.ts'
 
@@ -66,8 +69,22 @@ export interface GatewayParts {
   /** Calls in the next turn of the event loop. */
   readonly nextTurn: (run: () => void) => void
   readonly logger: Pick<Logger, 'error'>
+  /** Hears who deleted what, and who changed access to what. */
+  readonly audit: AuditLog
   readonly counters: Pick<StoreCounters, 'refused'>
 }
+
+/** Beside DeleteObjects, which tells of its keys itself. */
+const AUDITED: ReadonlySet<OperationName> = new Set([
+  'DeleteBucket',
+  'DeleteObject',
+  'PutBucketPolicy',
+  'DeleteBucketPolicy',
+  'PutBucketCors',
+  'DeleteBucketCors',
+])
+/** In one line. */
+const AUDITED_KEYS_MAX = 100
 
 const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
 const NO_BODY = { isPresent: false, wasTaken: false }
@@ -75,20 +92,37 @@ const NO_BODY = { isPresent: false, wasTaken: false }
 export function objectStoreGateway(parts: GatewayParts): HttpService {
   const gateway = new Gateway(parts)
   return {
-    name: 'objectstore',
-    requestIdHeader: 'x-obj-request-id',
-    requestIdAlias: 'x-amz-request-id',
-    ownRequestIds: 'printable',
-    requestIdPrefix: 'objreq-',
+    ...objectStoreFront(parts),
     routes: parts.management,
     // The gateway takes every path and every method that no management route has.
     notFound: (head, exchange) => gateway.begin(head, exchange),
     methodNotAllowed: (_head, exchange, allow) =>
       answerText(exchange, 405, 'Method not allowed', [['allow', allow.join(', ')]]),
-    withoutCertificate: (head, exchange) => gateway.refuseStranger(head, exchange),
-    malformed: (exchange, message) => gateway.refuseMalformed(exchange, message),
+  }
+}
+
+export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): ServiceFront {
+  const send = (exchange: Exchange, asked: Asked, refused: S3Error): void => {
+    counters.refused(refused.code)
+    sendRefusal(exchange, asked, refused)
+  }
+  return {
+    name: 'objectstore',
+    requestIdHeader: 'x-obj-request-id',
+    requestIdAlias: 'x-amz-request-id',
+    ownRequestIds: 'printable',
+    requestIdPrefix: 'objreq-',
+    withoutCertificate: (head, exchange) =>
+      send(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE)),
+    malformed: (exchange, message) => send(exchange, UNKNOWN, refuse('BadRequest', message)),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
+}
+
+/** Before the store is open. */
+export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
+  const headers = [['Retry-After', RETRY_AFTER_SECONDS]] as const
+  sendRefusal(exchange, { ...UNKNOWN, method: head.method }, refuse('ServiceUnavailable', message, { headers }))
 }
 
 const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
@@ -119,6 +153,13 @@ class Gateway {
       ignoresAcls: extensions.has('ignore-acl-headers'),
       nowMs,
       pace,
+      deleted: ({ operation, requestId, caller }, bucket, keys) => {
+        for (let from = 0; from < keys.length; from += AUDITED_KEYS_MAX) {
+          const part = { bucket, keys: keys.slice(from, from + AUDITED_KEYS_MAX) }
+          const principal = caller.principal?.id ?? null
+          parts.audit.info({ operation, ...part, principal, request_id: requestId }, AUDIT)
+        }
+      },
       authorize: (request, action, bucketName, key) => this.#authorization.demand(request, action, bucketName, key),
       authenticateForm: (field, caller) => authenticator.authenticateForm(field, caller),
     }
@@ -170,8 +211,8 @@ class Gateway {
       asked.cors = this.#corsHeaders(request, address.bucket)
       this.#admission.enter(exchange)
       const answer = this.#perform(request, classified, body, exchange, () => void (asked.speaksS3 = true))
-      if (answer instanceof Promise || !operation.isStored) void this.#answerLater(exchange, asked, operation, answer)
-      else sendAnswer(exchange, asked, answer)
+      if (answer instanceof Promise || !operation.isStored) void this.#answerLater(exchange, asked, classified, answer)
+      else this.#send(exchange, asked, classified, answer)
     } catch (error) {
       void this.#refuse(exchange, asked, error)
     }
@@ -180,29 +221,30 @@ class Gateway {
   async #answerLater(
     exchange: Exchange,
     asked: MutableAsked,
-    { isStored }: Operation,
+    classified: Classified,
     answer: MaybePromise<Answer>,
   ): Promise<void> {
     try {
       const given = await answer
-      if (!isStored) await this.#parts.store.settled() // G1
-      sendAnswer(exchange, asked, given)
+      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
+      this.#send(exchange, asked, classified, given)
     } catch (error) {
       await this.#refuse(exchange, asked, error)
     }
   }
 
+  #send(exchange: Exchange, asked: Asked, { operation, address }: Classified, answer: Answer): void {
+    if (AUDITED.has(operation.name)) {
+      const { bucket, key } = address
+      const what = { operation: operation.name, bucket, ...(key !== null && { key }) }
+      this.#parts.audit.info({ ...what, principal: exchange.principal, request_id: exchange.id }, AUDIT)
+    }
+    sendAnswer(exchange, asked, answer)
+  }
+
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
     if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
-  }
-
-  refuseStranger(head: RequestHead, exchange: Exchange): void {
-    this.#fail(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE))
-  }
-
-  refuseMalformed(exchange: Exchange, message: string): void {
-    this.#fail(exchange, UNKNOWN, refuse('BadRequest', message))
   }
 
   /** Its address counts as far as it can be read: a browser is to see this refusal, too. */
@@ -227,6 +269,7 @@ class Gateway {
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
     const { authenticator, handlers, nowMs } = this.#parts
     const caller = isPublic ? NOBODY : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
+    exchange.principal = caller.principal?.id ?? null
     if (operation.body === 'none' && !body.isPresent) demandEmptyContent(caller.contentSha256)
     const asked: GatewayRequest = {
       operation: operation.name,

@@ -84,6 +84,12 @@ export interface GatewayContext {
   nowMs(): number
   /** Of work whose length the client decides. */
   readonly pace: Pace
+  /** For the audit log, of an operation that deletes several keys. */
+  deleted(
+    request: Pick<GatewayRequest, 'operation' | 'requestId' | 'caller'>,
+    bucket: string,
+    keys: readonly string[],
+  ): void
   /**
    * Whether the caller may do something else than what it asked for, such as read the source of a copy.
    *

@@ -3,8 +3,8 @@ import { Type } from 'typebox'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
-import { healthEndpoint, readyEndpoint } from '../../http/standing-endpoints.ts'
-import type { ServiceHealth } from '../../http/standing-endpoints.ts'
+import { healthEndpoint, standingRoutes } from '../../http/standing-endpoints.ts'
+import type { ReadinessParts } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
 import { JSON_TYPE, answerLine, answerText } from '../../http/text-answer.ts'
 import { guardedRoutes } from '../../http/web-guard.ts'
@@ -26,15 +26,21 @@ type PlatformCapabilities = Type.Static<typeof PlatformCapabilities>
 export interface ManagementParts {
   readonly capabilities: () => PlatformCapabilities
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
-  readonly health: ServiceHealth
+  /** Those of `objectStoreStandingRoutes`. */
+  readonly standing: readonly Route[]
   /** Of all but health and readiness, which load balancers ask for under any name. */
   readonly guard: WebGuard
   readonly logger: Pick<Logger, 'error'>
 }
 
-export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
+/** Routes that answer before the store is open. */
+export const objectStoreStandingRoutes = (parts: ReadinessParts): readonly Route[] => [
   { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
-  { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) },
+  ...standingRoutes(parts),
+]
+
+export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
+  ...parts.standing,
   ...guardedRoutes(parts.guard, [
     { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
     ...endpointHelperRoutes({

@@ -15,7 +15,8 @@ import { WebGuard } from '../../../src/http/web-guard.ts'
 import { TlsFilesOnDisk } from '../../support/certificates.ts'
 import type { Authority, Certified } from '../../support/certificates.ts'
 import { RawClient, TestClock, until } from '../../support/http-server.ts'
-import { WELL } from '../../support/health.ts'
+import { OPEN, WELL } from '../../support/health.ts'
+import { standingRoutes } from '../../../src/http/standing-endpoints.ts'
 import { noConnections } from '../../support/connections.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'local' }
@@ -339,6 +340,7 @@ export class TestBroker {
       },
       storage: () => ({ status: 'ok' }),
       health: WELL,
+      standing: standingRoutes(OPEN),
       clock: () => ({ offset_ms: 0 }),
       metrics: null,
       counters: broker.counters,

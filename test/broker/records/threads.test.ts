@@ -6,7 +6,7 @@ import { it } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../../../src/broker/frames.ts'
-import { readNewestCheckpoint } from '../../../src/log/checkpoint.ts'
+import { contentOf, readNewestCheckpoint } from '../../support/checkpoints.ts'
 import type { ReadResult, ReadTask } from '../../../src/broker/records/read-protocol.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
 import { RecordReads } from '../../../src/broker/records/record-reads.ts'
@@ -83,5 +83,5 @@ it('threads read records of a real log as soon as they are written, and write si
   await writers.run({ kind: 'end' })
   const read = readSegmentIndex(nodeFiles, segment)
   assert.ok(read.kind === 'runs' && read.runs[0]?.run.count === 3)
-  assert.equal(readNewestCheckpoint(nodeFiles, [directory], log.committed)?.whole().toString(), 'state')
+  assert.equal(contentOf(readNewestCheckpoint(nodeFiles, [directory], log.committed)!).toString(), 'state')
 })

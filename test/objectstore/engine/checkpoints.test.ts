@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { readNewestCheckpoint } from '../../../src/log/checkpoint.ts'
+import { readNewestCheckpoint } from '../../support/checkpoints.ts'
 import { copyState, decodeState } from '../../../src/objectstore/engine/checkpoint-content.ts'
+import { atOnce } from '../../../src/steps.ts'
 import type { StoreState } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
@@ -51,7 +52,7 @@ describe('the content of a checkpoint', () => {
     await client.delete('small')
     const parts = [copy.head]
     for (let part = copy.index.next(); part !== null; part = copy.index.next()) parts.push(part)
-    assert.deepEqual(contentOf(decodeState(parts.map((part) => Buffer.from(part)))), before)
+    assert.deepEqual(contentOf(atOnce(decodeState(parts.map((part) => Buffer.from(part))))), before)
     assert.notDeepEqual(contentOf(state), before)
   })
 
@@ -71,7 +72,7 @@ describe('the content of a checkpoint', () => {
       json.copy(older, 8)
       const parts = [older]
       for (let part = index.next(); part !== null; part = index.next()) parts.push(Buffer.from(part))
-      assert.deepEqual(contentOf(decodeState(parts)), contentOf(world.core.state))
+      assert.deepEqual(contentOf(atOnce(decodeState(parts))), contentOf(world.core.state))
     })
   }
 
@@ -101,7 +102,7 @@ describe('a checkpoint that takes longer to write than a segment takes to fill',
     await world.flush()
     const checkpoint = written(world)!
     assert.ok(checkpoint.position > before)
-    assert.ok(decodeState(checkpoint.pieces()).commitSequence > 0)
+    assert.ok(atOnce(decodeState(checkpoint.pieces())).commitSequence > 0)
     const now = contentOf(world.core.state)
     world.end('crash')
     await world.open()
@@ -128,7 +129,7 @@ describe('a checkpoint whose end was lost', () => {
       await fill(client, 100, 12)
       const now = contentOf(world.core.state)
       assert.ok(written(world) !== null)
-      decodeState(written(world)!.pieces())
+      atOnce(decodeState(written(world)!.pieces()))
       world.end('crash')
       await world.open()
       assert.deepEqual(contentOf(world.core.state), now)

@@ -9,7 +9,8 @@ import { localAuthenticator } from '../../../src/objectstore/s3/auth/authenticat
 import { objectStoreGateway } from '../../../src/objectstore/s3/gateway.ts'
 import type { GatewayParts } from '../../../src/objectstore/s3/gateway.ts'
 import { handlers } from '../../../src/objectstore/s3/handlers.ts'
-import { managementRoutes } from '../../../src/objectstore/s3/management.ts'
+import { managementRoutes, objectStoreStandingRoutes } from '../../../src/objectstore/s3/management.ts'
+import { OPEN } from '../../support/health.ts'
 import type { ManagementParts } from '../../../src/objectstore/s3/management.ts'
 import { RawClient, TestClock } from '../../support/http-server.ts'
 import { MemoryStore } from '../../support/memory-store.ts'
@@ -39,6 +40,7 @@ export const CAPABILITIES = {
 export class TestGateway {
   readonly store = new MemoryStore()
   readonly clock = new TestClock()
+  readonly audited: object[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
   /** Of the endpoint helper. */
   readonly stored = new Map<string, string[]>()
@@ -67,13 +69,17 @@ export class TestGateway {
         guard,
         capabilities: () => CAPABILITIES,
         helper: gateway.#helper(),
-        health: { problems: () => gateway.problems, degradations: () => gateway.degradations },
+        standing: objectStoreStandingRoutes({
+          ...OPEN,
+          health: { problems: () => gateway.problems, degradations: () => gateway.degradations },
+        }),
         logger,
       }),
       nowMs: () => gateway.store.nowMs,
       nextTurn: setImmediate,
       logger,
       counters: new StoreCounters(),
+      audit: { info: (details) => void gateway.audited.push(details) },
       ...overrides,
     })
     gateway.#server = await listen(

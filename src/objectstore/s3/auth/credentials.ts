@@ -67,6 +67,13 @@ export class AccessKey {
   }
 }
 
+/** Whether a request is judged alike with either. */
+export const isSameKey = (one: AccessKey, other: AccessKey): boolean =>
+  one.principal.id === other.principal.id &&
+  one.principal.permissions.size === other.principal.permissions.size &&
+  [...one.principal.permissions].every((permission) => other.principal.permissions.has(permission)) &&
+  one.hmacSha1('') === other.hmacSha1('') // K1
+
 const placeOf = ({ day, region }: Credential): string => `${day}/${region}`
 
 export type Credentials = ReadonlyMap<string, AccessKey>

@@ -27,8 +27,14 @@ export const deleteObjects: BucketHandler = async (request, bucket, context) => 
   const body = await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded')
   const { quiet, objects } = await context.pace.run(readDeleteRequest(body))
   const outcomes = await Promise.all(objects.map((item) => outcomeOf(item, request, bucket, context)))
+  const gone = outcomes.flatMap((outcome) => ('deleted' in outcome ? [outcome.deleted] : []))
+  context.deleted(
+    request,
+    bucket.name,
+    gone.map(({ key }) => key),
+  )
   demandOneAllowed(outcomes, request, bucket)
-  const deleted = outcomes.flatMap((outcome) => ('deleted' in outcome && !quiet ? [outcome.deleted] : []))
+  const deleted = quiet ? [] : gone
   const failures = outcomes.flatMap((outcome) => ('failure' in outcome ? [outcome.failure] : []))
   return {
     status: 200,

@@ -1,0 +1,52 @@
+/** Those who follow single requests from their begin to their end: the access log, traces. Without any of them, no request pays for it. */
+
+/** The request as it comes in; valid during the call. */
+export interface BegunRequest {
+  readonly id: string
+  readonly method: string
+  /** Raw, without the query. */
+  readonly path: string
+  readonly remoteAddress: string
+  /** Of a lower-case name; '' when absent. */
+  header(name: string): string
+}
+
+/** How it ended. */
+interface EndedRequest {
+  /** As in OpenAPI, or the service's word for the operation. */
+  readonly route: string
+  /** 0: the client was gone before it had the answer. */
+  readonly status: number
+  readonly seconds: number
+  readonly receivedBytes: number
+  readonly sentBytes: number
+  /** Who asked, as far as it was found out. */
+  readonly tenant: string | null
+  readonly principal: string | null
+}
+
+export interface WatchedRequest {
+  /** Does some of the work of the request. */
+  within(run: () => void): void
+  ended(end: EndedRequest): void
+}
+
+export interface RequestWatch {
+  /** @returns null: nobody follows this one */
+  begun(request: BegunRequest): WatchedRequest | null
+}
+
+/** One for all; null: there are none. */
+export function watchOf(watches: readonly RequestWatch[]): RequestWatch | null {
+  if (watches.length <= 1) return watches[0] ?? null
+  return {
+    begun(request) {
+      const watched = watches.flatMap((watch) => watch.begun(request) ?? [])
+      if (watched.length <= 1) return watched[0] ?? null
+      return {
+        within: (run) => watched.reduce<() => void>((inner, each) => () => each.within(inner), run)(),
+        ended: (end) => watched.forEach((each) => each.ended(end)),
+      }
+    },
+  }
+}

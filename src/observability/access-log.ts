@@ -1,0 +1,66 @@
+/**
+ * The access log: one line a request, or of some of them. What it says of a request is who asked, for what and how that ended; queries, which may
+ * hold signatures, bodies and headers are never in it.
+ */
+import type { Logger } from './logger.ts'
+
+/** Of a path: keys of objects are no longer. */
+const PATH_CHARACTERS_MAX = 1024
+
+interface Begun {
+  readonly id: string
+  readonly method: string
+  readonly path: string
+  readonly remoteAddress: string
+}
+
+interface Ended {
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+  readonly receivedBytes: number
+  readonly sentBytes: number
+  readonly tenant: string | null
+  readonly principal: string | null
+}
+
+export interface AccessLogParts {
+  /** Of requests that are logged, up to 1. */
+  readonly share: number
+  /** From 0 to below 1. */
+  readonly random: () => number
+  readonly logger: Pick<Logger, 'info'>
+}
+
+export class AccessLog {
+  readonly #parts: AccessLogParts
+
+  constructor(parts: AccessLogParts) {
+    this.#parts = parts
+  }
+
+  begun({ id, method, path, remoteAddress }: Begun) {
+    const { share, random, logger } = this.#parts
+    if (share < 1 && random() >= share) return null
+    return {
+      within: (run: () => void): void => run(),
+      ended: ({ route, status, seconds, receivedBytes, sentBytes, tenant, principal }: Ended): void =>
+        logger.info(
+          {
+            request_id: id,
+            client: remoteAddress,
+            ...(tenant !== null && { tenant }),
+            ...(principal !== null && { principal }),
+            operation: route,
+            method,
+            target: path.slice(0, PATH_CHARACTERS_MAX),
+            status,
+            received_bytes: receivedBytes,
+            sent_bytes: sentBytes,
+            ms: Math.round(seconds * 1e6) / 1000,
+          },
+          'access',
+        ),
+    }
+  }
+}

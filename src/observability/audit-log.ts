@@ -1,0 +1,33 @@
+/**
+ * The audit log of services that keep no audit stream: who deleted what, and who changed access to what. One line for each, in the log of the
+ * process, whatever its level. It names things and people, never a payload or a secret.
+ */
+import type { Logger } from './logger.ts'
+
+export type AuditLog = Pick<Logger, 'info'>
+
+export const NO_AUDIT_LOG: AuditLog = { info: () => {} }
+
+/** What every line of it says. */
+export const AUDIT = 'audit'
+
+export interface Changes {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly string[]
+}
+
+/** Between what there was and what there is, by name. Null: nothing. */
+export function changesBetween<Value>(
+  before: ReadonlyMap<string, Value>,
+  after: ReadonlyMap<string, Value>,
+  isSame: (one: Value, other: Value) => boolean,
+): Changes | null {
+  const added = [...after.keys()].filter((name) => !before.has(name))
+  const removed = [...before.keys()].filter((name) => !after.has(name))
+  const changed = [...after].flatMap(([name, value]) => {
+    const old = before.get(name)
+    return old === undefined || isSame(old, value) ? [] : [name]
+  })
+  return added.length + removed.length + changed.length === 0 ? null : { added, removed, changed }
+}

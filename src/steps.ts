@@ -1,0 +1,40 @@
+/**
+ * Long work in steps, written as a generator: whoever runs it may do something else in between, and learns how far it is.
+ * The same work runs at once where nobody waits for the thread (a restart in place, a tool of the command line).
+ */
+
+/** How far work is. */
+export interface Step {
+  /** For people: 'reading the checkpoint'. */
+  readonly phase: string
+  readonly done: number
+  /** 0: not known. */
+  readonly total: number
+  readonly unit: 'bytes' | 'segments'
+}
+
+export type Steps<Result> = Generator<Step, Result, undefined>
+
+/** Runs steps to their end, with pauses or without. */
+export type Pace = <Result>(steps: Steps<Result>) => Promise<Result>
+
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+export const withoutPauses: Pace = async (steps) => atOnce(steps)
+
+/** Steps of a part as those of the whole. @param parts say how many bytes of theirs are done */
+export function* stepsOf<Result>(
+  parts: Generator<number, Result, undefined>,
+  { phase, done, total }: Pick<Step, 'phase' | 'done' | 'total'>,
+): Steps<Result> {
+  for (;;) {
+    const part = parts.next()
+    if (part.done) return part.value
+    yield { phase, done: done + part.value, total, unit: 'bytes' }
+  }
+}
