@@ -64,11 +64,12 @@ function planBetween(log: StoredLog, later: readonly StoredLog[], position: numb
   const last = log.segments.at(-1)
   const segments = [...log.segments]
   if (last !== undefined && !last.sealed) segments.pop()
+  const begin = last?.base ?? log.begin // of the first segment, when there is none before it
   for (const newer of later) {
     if (newer.logId !== log.logId || !followsOn(log, newer)) return null
     for (const segment of newer.segments) {
       const previous = segments.at(-1)
-      const expected = previous === undefined ? segment.base : previous.end + SEGMENT_FOOTER_BYTES
+      const expected = previous === undefined ? begin : previous.end + SEGMENT_FOOTER_BYTES
       if (previous !== undefined && !previous.sealed && previous.base === segment.base) segments.pop()
       else if (segment.base !== expected) continue
       segments.push(segment)
