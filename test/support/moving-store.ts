@@ -12,6 +12,7 @@ import { World, append, openWriter, replay } from './log-harness.ts'
 const KEYS = 12
 const PADDING_BYTES_MAX = 1500
 const SEGMENTS_KEPT = 4
+const STORM_ROUNDS = 8
 
 interface Entry {
   readonly position: number
@@ -69,6 +70,14 @@ export class MovingStore {
     else if (choice < 0.65) this.#put(Math.floor(this.#random() * KEYS))
     else if (choice < 0.95) this.world.step()
     else for (const lane of this.world.lanes) lane.idle()
+  }
+
+  /** So much at once that segments which are being read become others. */
+  storm(): void {
+    for (let n = 0; n < STORM_ROUNDS; n += 1) {
+      for (let key = 0; key < KEYS; key += 1) this.#put(key)
+      this.#clean()
+    }
   }
 
   /** Everything that it was asked for is stored. */
