@@ -57,7 +57,7 @@ describe('a backup of a store that goes on', () => {
       store.settle()
       const target = new MemoryTarget()
       const pace = random() * 0.5
-      const storms = random() * 0.05
+      const storms = random() * 0.01
       const files = livelyFiles(store.world.files, () => {
         if (random() < pace) store.act()
         if (random() < storms) store.storm()

@@ -12,7 +12,7 @@ import { World, append, openWriter, replay } from './log-harness.ts'
 const KEYS = 12
 const PADDING_BYTES_MAX = 1500
 const SEGMENTS_KEPT = 4
-const STORM_ROUNDS = 8
+const STORM_ROUNDS = 5
 
 interface Entry {
   readonly position: number
@@ -30,6 +30,8 @@ export class MovingStore {
   readonly #writer: LogWriter
   readonly #random: () => number
   readonly #history: Entry[] = []
+  /** Of the whole history. */
+  readonly #live = new Map<number, Entry>()
   readonly #directories: readonly string[]
 
   /** Of what it does, how much is cleaning. */
@@ -100,7 +102,9 @@ export class MovingStore {
     const padding = 'x'.repeat(Math.floor(this.#random() * PADDING_BYTES_MAX))
     const written = append(this.#writer, Buffer.from(JSON.stringify([key, value, padding])))
     if (typeof written === 'string') return this.settle() // no room in the ring: nothing was written
-    this.#history.push({ position: written.position, end: written.end, key, value })
+    const entry = { position: written.position, end: written.end, key, value }
+    this.#history.push(entry)
+    this.#live.set(key, entry)
   }
 
   /** As the cleaners of the services: moved and durable, two checkpoints behind it, dropped. */
@@ -109,7 +113,7 @@ export class MovingStore {
     const sealed = this.log.segments.filter((segment) => segment.sealed)
     const oldest = sealed[0]
     if (sealed.length < SEGMENTS_KEPT || oldest === undefined) return
-    for (const [key, { position, value }] of this.stateAt(Infinity)) {
+    for (const [key, { position, value }] of [...this.#live]) {
       if (position < oldest.end) this.#append(key, value)
     }
     this.settle()
