@@ -80,7 +80,8 @@ describe('a backup of a store that goes on', () => {
         const earlier = lowest + Math.floor(random() * (position - lowest + 1))
         assert.deepEqual((await restored(target, { position: earlier })).state, plain(store.stateAt(earlier)))
       }
-      assert(isWhole(await check(target)))
+      const report = await check(target)
+      assert(report.snapshots.length === 0 || isWhole(report), JSON.stringify(report.problems))
     }
     assert(moved > 10, `segments went during ${moved} backups only`)
   })
