@@ -92,7 +92,10 @@ class S3Target implements BackupTarget {
     if (bytes > PART_BYTES) return this.#putParts(key, pieces)
     const Body = Buffer.concat(Array.from(pieces, (piece) => Buffer.from(piece)))
     const input = { ...this.#object(key), Body, ...(sequenceOf(key) !== null && { IfNoneMatch: '*' }) } // B3
-    await this.#ask(() => this.#client.send(new this.#sdk.PutObjectCommand(input)))
+    await this.#ask(
+      () => this.#client.send(new this.#sdk.PutObjectCommand(input)),
+      (error) => ((error as Error).name === 'PreconditionFailed' ? this.#beaten(error) : null),
+    )
   }
 
   async *read(key: string): AsyncIterable<Uint8Array> {
@@ -155,6 +158,12 @@ class S3Target implements BackupTarget {
     } catch (error) {
       throw known(error) ?? this.#failure(error)
     }
+  }
+
+  /** B3 */
+  #beaten(cause: unknown): StoreError {
+    const message = `${this.name}: another backup ended there meanwhile: run this one again`
+    return new StoreError('conflict', 'backup_beaten', message, { cause })
   }
 
   #failure(error: unknown): StoreError {
