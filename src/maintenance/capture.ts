@@ -17,7 +17,7 @@ import { TEMPORARY_SUFFIX } from '../log/files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
 import type { LogSource, SegmentScan } from './source.ts'
-import { Vanished, identityOfBytes, piecesOf, withFile } from './source.ts'
+import { Vanished, identityOfBytes, namesIn, piecesOf, withFile } from './source.ts'
 import { filesOf, logPrefix } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
@@ -305,7 +305,7 @@ class Capture {
     for (const name of files.list(directory) ?? []) {
       if (NOT_COPIED.has(name) || name === segmentsName || name.endsWith(TEMPORARY_SUFFIX)) continue
       if (name.startsWith(DROPPED_PREFIX) || name.startsWith('checkpoint-')) continue
-      const folders = namesIn(() => files.list(`${directory}/${name}`))
+      const folders = namesIn(files, `${directory}/${name}`)
       if (folders === null) {
         stored.push(await this.#putBytes(name, withFile(files, `${directory}/${name}`, readFile)))
       } else {
@@ -405,14 +405,5 @@ function wholeOrVanished(look: () => boolean): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Vanished('checkpoint', { cause: error })
     throw error
-  }
-}
-
-/** Null: it is no directory. */
-function namesIn(list: () => string[] | null): readonly string[] | null {
-  try {
-    return list()
-  } catch {
-    return null
   }
 }

@@ -10,6 +10,7 @@ import { TEMPORARY_SUFFIX, makeDurableDirectory, parentOf } from '../log/files.t
 import type { Files } from '../log/files.ts'
 import { lockDirectory, lockToRead } from '../log/lock.ts'
 import { MARKER_KEY } from './snapshot.ts'
+import { namesIn } from './source.ts'
 import { missingFile } from './target.ts'
 import type { BackupTarget, ListedFile, TargetAccess } from './target.ts'
 
@@ -134,7 +135,7 @@ class DirectoryTarget implements BackupTarget {
 
   /** Null: it is a directory. */
   #sizeOf(key: string): number | null {
-    if (isDirectory(this.#files, this.#pathOf(key))) return null
+    if (namesIn(this.#files, this.#pathOf(key)) !== null) return null
     const file = this.#files.open(this.#pathOf(key), 'read')
     try {
       return file.size()
@@ -144,13 +145,4 @@ class DirectoryTarget implements BackupTarget {
   }
 
   #pathOf = (key: string): string => `${this.name}/${key}`
-}
-
-/** Listing what is no directory is refused by the file system. */
-function isDirectory(files: Files, path: string): boolean {
-  try {
-    return files.list(path) !== null
-  } catch {
-    return false
-  }
 }

@@ -13,7 +13,7 @@ import type { Files } from '../log/files.ts'
 import { readIncidents, readQuarantine } from '../log/quarantine.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest, verifySidecar } from '../log/sidecar.ts'
-import { LogSource, Vanished, logFolders, withFile } from './source.ts'
+import { LogSource, Vanished, logFolders, namesIn, withFile } from './source.ts'
 import type { SegmentScan } from './source.ts'
 
 interface Problem {
@@ -251,16 +251,17 @@ class Inspection {
   #bundles(): readonly { readonly name: string; readonly files: readonly string[] }[] {
     const { files, directory, segmentsName } = this.#source
     const found: { readonly name: string; readonly files: readonly string[] }[] = []
+    const isFolder = (path: string): boolean => namesIn(files, path) !== null
     const note = (place: string): void => {
       const names = this.#manifest(place, `${directory}/${place}`)
       if (names !== null) found.push({ name: place, files: names })
     }
     for (const name of files.list(directory) ?? []) {
       if (name.endsWith(TEMPORARY_SUFFIX)) this.#leftovers.push(name)
-      if (name === segmentsName || !isFolder(files, `${directory}/${name}`)) continue
+      if (name === segmentsName || !isFolder(`${directory}/${name}`)) continue
       note(name)
       for (const inner of files.list(`${directory}/${name}`) ?? []) {
-        if (isFolder(files, `${directory}/${name}/${inner}`)) note(`${name}/${inner}`)
+        if (isFolder(`${directory}/${name}/${inner}`)) note(`${name}/${inner}`)
       }
     }
     for (const name of files.list(`${directory}/${segmentsName}`) ?? []) {
@@ -279,13 +280,5 @@ class Inspection {
 
   #problem(where: string, reason: string): void {
     this.#problems.push({ where: this.#place === '' ? where : `${this.#place}/${where}`, reason })
-  }
-}
-
-function isFolder(files: Files, path: string): boolean {
-  try {
-    return files.list(path) !== null
-  } catch {
-    return false
   }
 }

@@ -17,7 +17,7 @@ import { scanFrames } from '../log/read.ts'
 import { RECORDS_NAME, SEGMENT_HEADER_BYTES, segmentName } from '../log/segment-format.ts'
 import { planOfWhole, planTo } from './plan.ts'
 import type { RestorePlan } from './plan.ts'
-import type { Snapshot, StoredFile, StoredSegment } from './snapshot.ts'
+import type { Snapshot, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import { readSnapshots } from './snapshots.ts'
 import type { BackupTarget } from './target.ts'
 
@@ -72,17 +72,22 @@ function plansOf(
     const which = sequence === null ? 'no snapshot that can be read' : `no snapshot ${sequence} that can be read`
     throw new StoreError('notFound', 'backup_missing', `${target.name} has ${which}`)
   }
-  const logs = chosen.logs.filter((log) => place === null || log.place === place)
-  const places = chosen.logs.map((log) => log.place).join(', ')
-  if (logs.length === 0) {
+  const isInside = (log: StoredLog, outer: string): boolean => outer === '' || log.place.startsWith(`${outer}/`)
+  const outermost = chosen.logs.filter(
+    (log) => !chosen.logs.some((other) => other !== log && isInside(log, other.place)),
+  )
+  const roots = outermost.filter((log) => place === null || log.place === place)
+  const places = outermost.map((log) => log.place).join(', ')
+  if (roots.length === 0) {
     throw new StoreError('notFound', 'backup_missing', `${target.name} has no ${place} in it: there are ${places}`)
   }
-  if (position === null) return logs.map(planOfWhole)
-  if (logs.length > 1) {
+  if (position !== null && roots.length > 1) {
     const message = `a position is of one log: choose one of ${places} by --service`
     throw new StoreError('invalid', 'backup_position_ambiguous', message)
   }
-  return [planTo(snapshots, logs[0]!.place, position)]
+  return chosen.logs
+    .filter((log) => roots.some((root) => root === log || isInside(log, root.place)))
+    .map((log) => (position !== null && log === roots[0] ? planTo(snapshots, log.place, position) : planOfWhole(log)))
 }
 
 async function restoreLog(

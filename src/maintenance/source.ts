@@ -26,6 +26,9 @@ import type { Damage } from './snapshot.ts'
 /** Folders that hold the segments of a log, by service. */
 const SEGMENT_FOLDERS = ['bundles', 'segments'] as const
 
+/** A service's folder, and one in it. */
+const FOLDERS_DEPTH = 2
+
 const PIECE_BYTES = 1 << 20
 /** R3. Looks at a place behind which frames stand: it is damaged only if it never reads. */
 const LOOKS_MAX = 5
@@ -52,21 +55,38 @@ function logIn(files: Files, directory: string): LogDirectory | null {
 }
 
 /**
- * The logs of a data directory: its own, or those of its folders; of one that cannot be told, why. By place, which is the folder or empty.
+ * The logs of a data directory: its own, those of its folders, and those inside of a log's directory (the endpoint helper has one in that of its
+ * service); of one that cannot be told, why. By place, which is the folder or empty; outer ones first.
  *
  * @throws StoreError notFound data_directory_empty
  */
 export function logFolders(files: Files, dataDirectory: string): ReadonlyMap<string, LogDirectory | StoreError> {
-  const own = logOrReason(files, dataDirectory)
-  if (own !== null) return new Map([['', own]])
   const found = new Map<string, LogDirectory | StoreError>()
-  for (const name of files.list(dataDirectory) ?? []) {
-    const log = logOrReason(files, `${dataDirectory}/${name}`)
-    if (log !== null) found.set(name, log)
+  const look = (place: string, depth: number): void => {
+    const directory = place === '' ? dataDirectory : `${dataDirectory}/${place}`
+    const log = logOrReason(files, directory)
+    if (log !== null) found.set(place, log)
+    if (depth === FOLDERS_DEPTH || log instanceof StoreError) return
+    for (const name of namesIn(files, directory) ?? []) {
+      if (!isSegmentFolder(name)) look(place === '' ? name : `${place}/${name}`, depth + 1)
+    }
   }
+  look('', 0)
   if (found.size > 0) return found
   const message = `${dataDirectory} holds no data: neither it nor one of its folders is the data directory of a service`
   throw new StoreError('notFound', 'data_directory_empty', message)
+}
+
+const isSegmentFolder = (name: string): boolean => SEGMENT_FOLDERS.some((folder) => folder === name)
+
+/** Null: it is no directory, which the file system refuses to list. */
+export function namesIn(files: Files, path: string): readonly string[] | null {
+  try {
+    return files.list(path)
+  } catch (error) {
+    if (errorCode(error) === 'ENOTDIR') return null
+    throw error
+  }
 }
 
 /** As `logFolders`. @throws StoreError for the first that cannot be told */

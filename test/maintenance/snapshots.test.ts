@@ -339,11 +339,12 @@ describe('inspect', () => {
 
   it('names a directory that cannot be told', async () => {
     const store = await storeOf(42)
-    store.world.files.makeDirectory('/several/one')
-    store.world.files.rename('/data', '/several/one/two')
-    assert.throws(() => inspect(store.world.files, '/several'), hasCode('data_directory_empty'))
-    flip(store.world.files, '/several/one/two/FORMAT', 3)
-    const [found] = inspect(store.world.files, '/several/one')
+    const { files } = store.world
+    files.makeDirectory('/several/one')
+    assert.throws(() => inspect(files, '/several'), hasCode('data_directory_empty'))
+    files.rename('/data', '/several/one/two')
+    flip(files, '/several/one/two/FORMAT', 3)
+    const [found] = inspect(files, '/several/one')
     assert.equal(found!.place, 'two')
     assert.match(found!.problems[0]!.reason, /FORMAT is damaged/)
   })
