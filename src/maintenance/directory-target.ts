@@ -17,7 +17,7 @@ import type { BackupTarget, ListedFile, TargetAccess } from './target.ts'
 const PIECE_BYTES = 1 << 20
 const LOCK_NAME = 'LOCK'
 
-/** @throws StoreError backup_missing, backup_place_taken, data_directory_locked; what the file system throws */
+/** @throws StoreError backup_missing, backup_place_taken, backup_place_busy; what the file system throws */
 export async function openDirectoryTarget(
   files: Files,
   directory: string,
@@ -40,8 +40,11 @@ async function locked(directory: string, access: TargetAccess): Promise<Director
   try {
     return access === 'create' ? await lockDirectory(directory) : await lockToRead(directory)
   } catch (error) {
-    if (error instanceof StoreError && error.code === 'data_directory_unusable') return null // D2
-    throw error
+    if (!(error instanceof StoreError)) throw error
+    if (error.code === 'data_directory_unusable') return null // D2
+    if (error.code !== 'data_directory_locked') throw error
+    const message = `${directory}: a backup, a check or a restore is under way there: wait for it`
+    throw new StoreError('unavailable', 'backup_place_busy', message, { cause: error })
   }
 }
 

@@ -6,6 +6,7 @@ import { ObjectStoreServer } from '../support/objectstore.ts'
 import { trilog, trilogJson } from '../support/trilog.ts'
 import type { BackupAnswer } from '../support/trilog.ts'
 
+const JSON_BODY = { 'content-type': 'application/json' }
 const KEY = {
   access_key_id: 'backup',
   secret_access_key: 'a secret of the backup',
@@ -36,6 +37,8 @@ describe('a backup in a bucket', () => {
     const bucket = await store.newBucket()
     const bodies = new Map(Array.from({ length: 24 }, (_, n) => [`key-${n}`, Buffer.alloc(1 << 20, `body ${n} `)]))
     for (const [key, body] of bodies) await bucket.put(key, body)
+    const helped = { url: 'http://example.com', latency: 2, activation_id: 'a-1' }
+    await store.request('POST', '/v1/endpoint/a-1', { body: JSON.stringify(helped), headers: JSON_BODY })
     const to = 's3://backups/stores/one/'
     const args = ['backup', '--data-dir', store.dataDirectory, '--to', to, ...endpoint]
     const first = await trilogJson<BackupAnswer>(args, AWS)
@@ -52,6 +55,7 @@ describe('a backup in a bucket', () => {
       assert((await restored.request('GET', `/bucket-0/${key}`)).bytes.equals(body), key)
     }
     assert.equal((await restored.request('GET', '/bucket-0/last')).text, 'one more')
+    assert.deepEqual(JSON.parse((await restored.request('GET', '/v1/endpoint/a-1/recent')).text), helped)
 
     const { Contents = [] } = await client.send(
       new ListObjectsV2Command({ Bucket: 'backups', Prefix: 'stores/one/logs/' }),
