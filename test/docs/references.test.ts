@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { document, root } from './markdown.ts'
 
@@ -21,7 +22,7 @@ describe('what the documents point at', () => {
     it(`exists, of the links of ${name}`, () => {
       const targets = Array.from(text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g), ([, target]) => target!)
       assert.deepEqual(
-        targets.filter((target) => !existsSync(`${root}/${target}`)),
+        targets.filter((target) => !existsSync(join(root, dirname(name), target))),
         [],
       )
     })
