@@ -125,9 +125,9 @@ function logLines(log: InspectedLog, style: Style): readonly string[] {
   ]
 }
 
-const segmentRow = ({ name, base, end, sealed, bytes, frames, sidecars, quarantined }: InspectedSegment): string[] => [
+const segmentRow = ({ name, base, end, form, bytes, frames, sidecars, quarantined }: InspectedSegment): string[] => [
   `  ${name}`,
-  `${sealed ? 'sealed' : 'written'}${quarantined > 0 ? `, ${quarantined} ranges quarantined` : ''}`,
+  `${form}${quarantined > 0 ? `, ${quarantined} ranges quarantined` : ''}`,
   `${base} to ${end}`,
   String(frames),
   shownSize(bytes),

@@ -3,7 +3,6 @@
  *
  * Each log is copied as it is at a moment of its own: services know nothing of each other.
  */
-import { messageOf } from '../errors.ts'
 import type { Files } from '../log/files.ts'
 import { readMark } from '../log/durable-mark.ts'
 import { captureLog } from './capture.ts'
@@ -11,7 +10,7 @@ import type { CaptureCounts } from './capture.ts'
 import { LOGS_PREFIX, MARKER, MARKER_KEY, encodeSnapshot, newSnapshot, snapshotKey } from './snapshot.ts'
 import type { Snapshot, StoredLog } from './snapshot.ts'
 import { demandSameStore, leftovers, prunedKeys, readSnapshots } from './snapshots.ts'
-import { LogSource, Vanished, logsIn } from './source.ts'
+import { LogSource, logsIn } from './source.ts'
 import type { LogDirectory } from './source.ts'
 import type { BackupTarget } from './target.ts'
 
@@ -114,19 +113,7 @@ function bestFirst(files: Files, sources: readonly LogSource[]): readonly LogSou
   if (sources.length === 1) return sources
   const judged = sources.map((source) => {
     const { epoch } = readMark(files, source.directory, source.logId)
-    return { source, epoch, end: endOf(source) }
+    return { source, epoch, end: source.end() }
   })
   return judged.sort((a, b) => b.epoch - a.epoch || b.end - a.end).map(({ source }) => source)
-}
-
-function endOf(source: LogSource): number {
-  for (const base of source.bases().reverse()) {
-    try {
-      const scan = source.scan(base, null)
-      if (scan.frameCount > 0) return scan.end
-    } catch (error) {
-      if (!(error instanceof Vanished)) throw new Error(`${source.directory}: ${messageOf(error)}`, { cause: error })
-    }
-  }
-  return 0
 }

@@ -16,6 +16,8 @@ import { readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX } from '../log/files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
+import { STAND_IN_NAME } from '../log/stand-in.ts'
+import type { StandIn } from '../log/stand-in.ts'
 import type { LogSource, SegmentScan } from './source.ts'
 import { Vanished, identityOfBytes, namesIn, piecesOf, withFile } from './source.ts'
 import { filesOf, logPrefix } from './snapshot.ts'
@@ -24,6 +26,8 @@ import type { BackupTarget } from './target.ts'
 
 /** Times that the copy begins again because the log was written all over while it was copied. */
 const ATTEMPTS_MAX = 5
+/** Looks at a segment that takes another form meanwhile. */
+const LOOKS_MAX = 3
 /** Times that a set of small files is listed again because one of them was replaced. */
 const LISTINGS_MAX = 20
 /** The newest, and the one that a start falls back on. */
@@ -88,7 +92,7 @@ class Capture {
   async run(): Promise<StoredLog> {
     const source = this.#source
     const seen = source.bases()
-    const seenEnd = this.#endOf(seen)
+    const seenEnd = source.end()
     let isDropped = false
     const newestFirst: StoredSegment[] = []
     for (let index = seen.length - 2; index >= 0 && !isDropped; index -= 1) {
@@ -123,21 +127,10 @@ class Capture {
     }
   }
 
-  #endOf(bases: readonly number[]): number {
-    const last = bases.at(-1)
-    if (last === undefined) return 0
-    try {
-      return this.#source.scan(last, null).end
-    } catch (error) {
-      if (error instanceof Vanished) return last
-      throw error
-    }
-  }
-
   /** Null: the service has dropped it, and all before it. */
   async #copyOrDropped(base: number, nextBase: number): Promise<StoredSegment | null> {
     try {
-      return await this.#copySealed(base, nextBase)
+      return await this.#copyInSomeForm(base, nextBase)
     } catch (error) {
       if (error instanceof Vanished && !this.#source.hasSegment(base)) return null
       throw error
@@ -150,10 +143,51 @@ class Capture {
     const segments: StoredSegment[] = []
     for (const [index, base] of bases.entries()) {
       const nextBase = bases[index + 1]
-      const segment = nextBase === undefined ? await this.#copyLast(base) : await this.#copySealed(base, nextBase)
+      const segment = nextBase === undefined ? await this.#copyLast(base) : await this.#copyInSomeForm(base, nextBase)
       if (segment !== null) segments.push(segment)
     }
     return segments
+  }
+
+  /** The service may put a stand-in in place of the segment's file while that is copied. */
+  async #copyInSomeForm(base: number, nextBase: number): Promise<StoredSegment> {
+    for (let look = 1; ; look += 1) {
+      try {
+        const standIn = this.#source.standInOf(base)
+        return standIn === null ? await this.#copySealed(base, nextBase) : await this.#copyStandIn(base, standIn)
+      } catch (error) {
+        if (!(error instanceof Vanished) || look === LOOKS_MAX || !this.#source.hasSegment(base)) throw error
+      }
+    }
+  }
+
+  async #copyStandIn(base: number, { end, epoch, lastHeaderCrc: chain }: StandIn): Promise<StoredSegment> {
+    this.#epoch = Math.max(this.#epoch, epoch)
+    const place = this.#source.placeOf(base)
+    const path = `${place}/${STAND_IN_NAME}`
+    const copy = this.#wholestStandIn(base)
+    const key = `${this.#prefix}${place}/compact-${copy.identity}.bin`
+    const known = copy.isWhole ? this.#known(key, path) : null
+    const records = known ?? (await this.#put(copy.source, path, key, copy.bytes))
+    const damage = copy.isWhole ? [] : [{ from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }]
+    return { base, end, sealed: true, chain, records, sidecars: [], damage }
+  }
+
+  /** C4 */
+  #wholestStandIn(base: number) {
+    const copies = this.#parts.sources.flatMap((source) => {
+      const standIn = source.hasSegment(base) ? source.standInOf(base) : null
+      return standIn === null ? [] : [{ source, standIn }]
+    })
+    if (copies.length === 0) throw new Vanished()
+    for (const { source, standIn } of copies) {
+      const { isWhole, identity } = source.judgeStandIn(base, standIn)
+      if (isWhole) return { source, isWhole, identity, bytes: standIn.fileBytes }
+    }
+    const { source, standIn } = copies[0]!
+    const path = `${source.pathOf(base)}/${STAND_IN_NAME}`
+    const identity = `damaged-${this.#digestOf(source, path, standIn.fileBytes)}`
+    return { source, isWhole: false, identity, bytes: standIn.fileBytes }
   }
 
   async #copySealed(base: number, nextBase: number): Promise<StoredSegment> {
@@ -180,7 +214,8 @@ class Capture {
   #wholest(base: number, nextBase: number): { readonly source: LogSource; readonly scan: SegmentScan } {
     let best: { readonly source: LogSource; readonly scan: SegmentScan } | null = null
     for (const source of this.#parts.sources) {
-      if (source !== this.#source && !source.hasSegment(base)) continue
+      const isElsewhere = source !== this.#source && (!source.hasSegment(base) || source.standInOf(base) !== null)
+      if (isElsewhere) continue // a replica may have it in the other form
       const scan = source.scan(base, nextBase)
       if (best === null || scan.damage.length < best.scan.damage.length) best = { source, scan }
       if (scan.damage.length === 0) break
@@ -191,6 +226,8 @@ class Capture {
   /** The segment that is written, up to its last frame; null when there is none in it yet. */
   async #copyLast(base: number): Promise<StoredSegment | null> {
     const source = this.#source
+    const standIn = source.standInOf(base)
+    if (standIn !== null) return this.#copyStandIn(base, standIn)
     if (this.#isWithoutFile(base)) return null
     const scan = source.scan(base, null)
     if (scan.sealed) return this.#copySealed(base, scan.end + SEGMENT_FOOTER_BYTES)
@@ -207,7 +244,8 @@ class Capture {
   #isWithoutFile(base: number): boolean {
     const { files } = this.#source
     const path = this.#source.pathOf(base)
-    return files.exists(path) && !files.exists(`${path}/${RECORDS_NAME}`) && files.exists(path)
+    const hasNone = files.exists(path) && !files.exists(`${path}/${RECORDS_NAME}`)
+    return hasNone && !files.exists(`${path}/${STAND_IN_NAME}`) && files.exists(path)
   }
 
   #missingSegment(base: number, nextBase: number): StoredSegment {

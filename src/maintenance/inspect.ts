@@ -13,6 +13,8 @@ import type { Files } from '../log/files.ts'
 import { readIncidents, readQuarantine } from '../log/quarantine.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest, verifySidecar } from '../log/sidecar.ts'
+import { STAND_IN_NAME } from '../log/stand-in.ts'
+import type { StandIn } from '../log/stand-in.ts'
 import { LogSource, Vanished, logFolders, namesIn, withFile } from './source.ts'
 import type { SegmentScan } from './source.ts'
 
@@ -26,7 +28,8 @@ export interface InspectedSegment {
   readonly name: string
   readonly base: number
   readonly end: number
-  readonly sealed: boolean
+  /** Being written, sealed, or replaced by its stand-in. */
+  readonly form: 'written' | 'sealed' | 'compacted'
   readonly bytes: number
   readonly frames: number
   /** Files that its manifest names; null: it has none, and the service makes it. */
@@ -99,6 +102,11 @@ const unreadable = (place: string, reason: string): InspectedLog => ({
 const BROKER_TYPES = [6, 7]
 const JSON_BEGIN = 0x7b
 
+interface Looked {
+  readonly segment: InspectedSegment
+  readonly scan: Pick<SegmentScan, 'epoch' | 'frameCount' | 'types' | 'firstByteOfType1'>
+}
+
 class Inspection {
   readonly #place: string
   readonly #source: LogSource
@@ -114,7 +122,7 @@ class Inspection {
     const { files, directory, logId, segmentsName } = this.#source
     const bases = this.#source.bases()
     const mark = readMark(files, directory, logId) // behind the list of segments, before they are read: so both hold
-    const scanned: { readonly segment: InspectedSegment; readonly scan: SegmentScan }[] = []
+    const scanned: Looked[] = []
     for (const [index, base] of bases.entries()) {
       const looked = this.#lookAt(base, bases[index + 1] ?? null)
       if (looked !== null) scanned.push(looked)
@@ -147,11 +155,13 @@ class Inspection {
   }
 
   /** Null: it was dropped meanwhile (I1), or has nothing in it yet (I2). */
-  #lookAt(base: number, nextBase: number | null) {
+  #lookAt(base: number, nextBase: number | null): Looked | null {
     const { files } = this.#source
     const place = this.#source.placeOf(base)
     const path = this.#source.pathOf(base)
     try {
+      const standIn = this.#source.standInOf(base)
+      if (standIn !== null) return this.#lookAtStandIn(base, standIn)
       const scan = this.#source.scan(base, nextBase)
       const bytes = this.#source.withRecords(base, (file) => file.size())
       const ranges = readQuarantine(files, path)
@@ -163,12 +173,35 @@ class Inspection {
       if (nextBase === null && !scan.sealed && scan.frameCount === 0) return null
       const { end, sealed, frameCount: frames } = scan
       const quarantined = ranges === 'unreadable' ? 0 : ranges.length
-      return { scan, segment: { name: segmentName(base), base, end, sealed, bytes, frames, sidecars, quarantined } }
+      const form = sealed ? ('sealed' as const) : ('written' as const)
+      const segment = { name: segmentName(base), base, end, form, bytes, frames, sidecars, quarantined }
+      return { scan, segment }
     } catch (error) {
       if (!(error instanceof Vanished)) throw error
       if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
       return null
     }
+  }
+
+  #lookAtStandIn(base: number, standIn: StandIn): Looked {
+    const { end, epoch, frameCount: frames, fileBytes: bytes } = standIn
+    if (!this.#source.judgeStandIn(base, standIn).isWhole) {
+      const reason = `positions ${base} to ${end}: the checksum of its content does not hold`
+      this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
+    }
+    const ranges = readQuarantine(this.#source.files, this.#source.pathOf(base))
+    const quarantined = ranges === 'unreadable' ? 0 : ranges.length
+    const segment = {
+      name: segmentName(base),
+      base,
+      end,
+      form: 'compacted' as const,
+      bytes,
+      frames,
+      sidecars: null,
+      quarantined,
+    }
+    return { segment, scan: { epoch, frameCount: frames, types: new Map(), firstByteOfType1: null } }
   }
 
   /** What the manifest of a folder names; null when there is none. A set that is replaced meanwhile is looked at again. */
@@ -270,7 +303,7 @@ class Inspection {
     return found
   }
 
-  #service(scans: readonly SegmentScan[]): InspectedLog['service'] {
+  #service(scans: readonly Looked['scan'][]): InspectedLog['service'] {
     if (this.#source.segmentsName === 'bundles') return 'logstore'
     if (scans.some(({ types }) => BROKER_TYPES.some((type) => types.has(type)))) return 'broker'
     const first = scans.find(({ firstByteOfType1 }) => firstByteOfType1 !== null)?.firstByteOfType1

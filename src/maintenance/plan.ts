@@ -4,9 +4,11 @@
  * P1  inside the range of a snapshot its own files do (S3 of snapshot.ts)
  * P2  between two snapshots, the older one has what the state needs of the past, and the newer ones have what was written since, if they follow
  *     without a gap and none of them is of a log that went another way
+ * P3  a segment that has a stand-in is restored as a whole: a position in the middle of it needs a snapshot that has its frames
  */
 import { StoreError } from '../errors.ts'
 import { SEGMENT_FOOTER_BYTES } from '../log/segment-format.ts'
+import { isStandIn } from './snapshot.ts'
 import type { Snapshot, StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 
 export interface RestorePlan {
@@ -51,15 +53,21 @@ export function planTo(snapshots: readonly Snapshot[], place: string, position: 
   )
 }
 
-/** P1 */
-const planInside = (log: StoredLog, position: number): RestorePlan => ({
-  ...planOfWhole(log),
-  segments: log.segments.filter(({ base }) => base < position),
-  checkpoints: log.checkpoints.filter((checkpoint) => checkpoint.position <= position),
-  position,
-})
+/** P1. Null: P3. */
+function planInside(log: StoredLog, position: number): RestorePlan | null {
+  const segments = log.segments.filter(({ base }) => base < position)
+  if (cutsStandIn(segments, position)) return null
+  const checkpoints = log.checkpoints.filter((checkpoint) => checkpoint.position <= position)
+  return { ...planOfWhole(log), segments, checkpoints, position }
+}
 
-/** P2. Null: nothing leads there without a gap. */
+/** P3 */
+function cutsStandIn(segments: readonly StoredSegment[], position: number): boolean {
+  const last = segments.at(-1)
+  return last !== undefined && position < last.end && isStandIn(last)
+}
+
+/** P2. Null: nothing leads there without a gap, or P3. */
 function planBetween(log: StoredLog, later: readonly StoredLog[], position: number): RestorePlan | null {
   const last = log.segments.at(-1)
   const segments = [...log.segments]
@@ -76,6 +84,7 @@ function planBetween(log: StoredLog, later: readonly StoredLog[], position: numb
     }
     if ((segments.at(-1)?.end ?? 0) < position) continue
     const kept = segments.filter(({ base }) => base < position)
+    if (cutsStandIn(kept, position)) return null
     const passes = last === undefined ? null : { position: last.end, chain: last.chain }
     return { ...planOfWhole(log), segments: kept, position, passes }
   }
@@ -85,8 +94,8 @@ function planBetween(log: StoredLog, later: readonly StoredLog[], position: numb
 /** What both have of the past is the same. */
 function followsOn(log: StoredLog, newer: StoredLog): boolean {
   const known = new Map(log.segments.map((segment) => [segment.base, segment]))
-  return newer.segments.every(({ base, records }) => {
+  return newer.segments.every(({ base, end, chain }) => {
     const before = known.get(base)
-    return before === undefined || !before.sealed || before.records?.key === records?.key
+    return before === undefined || !before.sealed || (before.end === end && before.chain === chain)
   })
 }

@@ -5,6 +5,7 @@
  *   snapshots/<sequence>.json                one run: checked JSON (src/log/checked-json.ts), `Snapshot` is its content
  *   logs/<log id>/<segment>/records-<identity>.log
  *   logs/<log id>/<segment>/tail-<position>-<identity>.log    a segment that was being written, up to the position
+ *   logs/<log id>/<segment>/compact-<identity>.bin            a segment's stand-in (src/log/stand-in.ts)
  *   logs/<log id>/<segment>/<checksum>-<name>                 a sidecar
  *   logs/<log id>/checkpoint-<position>-<identity>.bin
  *   logs/<log id>/other/<identity>-<name>                     any other file of the directory
@@ -14,6 +15,7 @@
  * S3  a restore to any position from `from` to `position` finds every frame that the state at that position needs
  */
 import { decodeCheckedJson, encodeCheckedJson } from '../log/checked-json.ts'
+import { STAND_IN_NAME } from '../log/stand-in.ts'
 
 const SNAPSHOT_VERSION = 1
 const SEQUENCE_DIGITS = 8
@@ -47,7 +49,7 @@ export interface StoredSegment {
   readonly sealed: boolean
   /** Header checksum of the last frame, which stands for all before it. */
   readonly chain: number
-  /** Null: the file is missing in the store, too. */
+  /** Its file, or the stand-in that the service made of it (src/log/stand-in.ts). Null: the file is missing in the store, too. */
   readonly records: StoredFile | null
   readonly sidecars: readonly StoredFile[]
   /** That the backup found in every directory of the log. */
@@ -114,6 +116,9 @@ export function sequenceOf(key: string): number | null {
 export const logIdText = (logId: number): string => logId.toString(16).padStart(8, '0')
 
 export const logPrefix = (logId: number): string => `${LOGS_PREFIX}${logIdText(logId)}/`
+
+/** What a stand-in holds cannot be cut. */
+export const isStandIn = ({ records }: StoredSegment): boolean => records?.path.endsWith(`/${STAND_IN_NAME}`) === true
 
 export function filesOf(log: StoredLog): readonly StoredFile[] {
   const ofSegments = log.segments.flatMap(({ records, sidecars }) => [...(records ? [records] : []), ...sidecars])

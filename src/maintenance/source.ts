@@ -21,6 +21,8 @@ import {
   segmentName,
 } from '../log/segment-format.ts'
 import type { SegmentFooter } from '../log/segment-format.ts'
+import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, isStandInWhole, readStandIn } from '../log/stand-in.ts'
+import type { StandIn } from '../log/stand-in.ts'
 import type { Damage } from './snapshot.ts'
 
 /** Folders that hold the segments of a log, by service. */
@@ -181,6 +183,38 @@ export class LogSource {
     }
   }
 
+  /** What stands in for the file of the segment; null: nothing does. */
+  standInOf(base: number): StandIn | null {
+    return unlessGone(() => readStandIn(this.files, this.pathOf(base), this.logId, base))
+  }
+
+  /** Whether a stand-in is what was written, and names it likewise: its header has a checksum of the content. */
+  judgeStandIn(base: number, standIn: StandIn): { readonly isWhole: boolean; readonly identity: string } {
+    const path = this.pathOf(base)
+    const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn))
+    const identity = withFile(this.files, `${path}/${STAND_IN_NAME}`, (file) => {
+      const header = Buffer.alloc(STAND_IN_HEADER_BYTES)
+      file.read(header, 0)
+      return identityOfBytes(header)
+    })
+    return { isWhole, identity }
+  }
+
+  /** Position behind the last frame of the newest segment that has one; 0: there is none. */
+  end(): number {
+    for (const base of this.bases().reverse()) {
+      try {
+        const standIn = this.standInOf(base)
+        if (standIn !== null) return standIn.end
+        const scan = this.scan(base, null)
+        if (scan.frameCount > 0) return scan.end
+      } catch (error) {
+        if (!(error instanceof Vanished)) throw error
+      }
+    }
+    return 0
+  }
+
   /** Names what a sealed segment holds: the checksums in its header and footer stand for all frames. Null: it has no footer. */
   identityOf(
     base: number,
@@ -210,6 +244,16 @@ export function withFile<Result>(files: Files, path: string, read: (file: OpenFi
     return read(file)
   } finally {
     file.close()
+  }
+}
+
+/** A file that goes between two calls is gone. */
+function unlessGone<Result>(look: () => Result): Result {
+  try {
+    return look()
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') throw new Vanished('it went while it was opened', { cause: error })
+    throw error
   }
 }
 

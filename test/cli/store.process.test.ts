@@ -12,7 +12,7 @@ interface Inspected {
   readonly logs: readonly {
     readonly service: string
     readonly place: string
-    readonly segments: readonly { readonly name: string; readonly sealed: boolean }[]
+    readonly segments: readonly { readonly name: string; readonly form: string }[]
     readonly problems: readonly { readonly where: string; readonly reason: string }[]
   }[]
 }
@@ -33,7 +33,7 @@ describe('trilog inspect', () => {
     assert.match(stdout, /^objectstore in \.\n[^]*^whole\n$/m)
     assert.deepEqual(snapshot(server.dataDirectory), before)
 
-    const { name } = held.logs[0]!.segments.find((segment) => segment.sealed)!
+    const { name } = held.logs[0]!.segments.find(({ form }) => form === 'sealed')!
     const path = `${server.dataDirectory}/segments/${name}/records.log`
     const bytes = readFileSync(path)
     bytes[5000] = bytes[5000]! ^ 8
