@@ -5,7 +5,13 @@ import { StoreError } from '../../src/errors.ts'
 import { readWhole } from '../../src/log/files.ts'
 import type { SegmentInfo } from '../../src/log/log.ts'
 import { decodeSegmentFooter } from '../../src/log/segment-format.ts'
-import { STAND_IN_NAME, clearBesideStandIn, encodeStandInHeader, publishStandIn } from '../../src/log/stand-in.ts'
+import {
+  STAND_IN_NAME,
+  clearBesideStandIn,
+  decodeStandInHeader,
+  encodeStandInHeader,
+  publishStandIn,
+} from '../../src/log/stand-in.ts'
 import { backUp } from '../../src/maintenance/backup.ts'
 import { check, gapsOf, isWhole } from '../../src/maintenance/check.ts'
 import { inspect } from '../../src/maintenance/inspect.ts'
@@ -67,7 +73,9 @@ describe('a segment with a stand-in', () => {
     const copy = await restored(target)
     assert.deepEqual(filesIn(copy, first!, '/restored'), [STAND_IN_NAME])
     const path = `${first!.directory}/${STAND_IN_NAME}`
-    assert(readWhole(copy, path.replace('/data/', '/restored/'))!.equals(readWhole(files, path)!))
+    const content = readWhole(copy, path.replace('/data/', '/restored/'))!
+    assert(content.equals(readWhole(files, path)!))
+    assert.equal(decodeStandInHeader(content)!.end, first!.end)
   })
 
   it('that is damaged is found by inspect and by a backup, which takes it from a replica that is whole', async () => {

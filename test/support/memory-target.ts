@@ -7,6 +7,8 @@ export class MemoryTarget implements BackupTarget {
   readonly files = new Map<string, Buffer>()
   /** Keys, in the order in which they were put. */
   readonly puts: string[] = []
+  /** Whether the backup dies instead of putting the next file. */
+  dies: () => boolean = () => false
 
   async list(prefix: string): Promise<readonly ListedFile[]> {
     const found = [...this.files].filter(([key]) => key.startsWith(prefix))
@@ -14,6 +16,7 @@ export class MemoryTarget implements BackupTarget {
   }
 
   async put(key: string, _bytes: number, pieces: Iterable<Uint8Array>): Promise<void> {
+    if (this.dies()) throw new Error('killed')
     const copied = Array.from(pieces, (piece) => Buffer.from(piece))
     this.files.set(key, Buffer.concat(copied))
     this.puts.push(key)

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { beginCheckpoint, readNewestCheckpoint } from '../../src/log/checkpoint.ts'
 import type { Files } from '../../src/log/files.ts'
-import { Log } from '../../src/log/log.ts'
+import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
 import { World, append, openWriter, replay } from './log-harness.ts'
 
@@ -113,7 +113,7 @@ export class MovingStore {
     const sealed = this.log.segments.filter((segment) => segment.sealed)
     const oldest = sealed[0]
     if (sealed.length < SEGMENTS_KEPT || oldest === undefined) return
-    for (const [key, { position, value }] of [...this.#live]) {
+    for (const [key, { position, value }] of this.#live) {
       if (position < oldest.end) this.#append(key, value)
     }
     this.settle()
