@@ -7,7 +7,7 @@ import { backUp } from '../../src/maintenance/backup.ts'
 import { check, gapsOf, isWhole } from '../../src/maintenance/check.ts'
 import { inspect } from '../../src/maintenance/inspect.ts'
 import { restore } from '../../src/maintenance/restore.ts'
-import { World } from '../support/log-harness.ts'
+import { World, appended, openWriter } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
 import { MovingStore, recovered } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
@@ -34,7 +34,7 @@ interface Given {
   readonly isLocked?: boolean
 }
 
-const backedUp = ({ world }: MovingStore, target: MemoryTarget, given: Given = {}) =>
+const backedUp = ({ world }: Pick<MovingStore, 'world'>, target: MemoryTarget, given: Given = {}) =>
   backUp({
     files: world.files,
     dataDirectory: '/data',
@@ -343,5 +343,42 @@ describe('inspect', () => {
     const [found] = inspect(files, '/several/one')
     assert.equal(found!.place, 'two')
     assert.match(found!.problems[0]!.reason, /FORMAT is damaged/)
+  })
+})
+
+describe('a store that went back to an earlier position', () => {
+  it('is backed up into the same place as what it is now, and the snapshots of before stay', async () => {
+    const store = await storeOf(50)
+    const target = new MemoryTarget()
+    await backedUp(store, target)
+    goOn(store)
+    const second = await backedUp(store, target)
+    const position = second.snapshot.logs[0]!.position
+    const middle = store.log.segments[2]!.base + 5000
+
+    const world = new World({ seed: 2 })
+    const options = { files: world.files, target, place: null }
+    await restore({ ...options, dataDirectory: '/back', sequence: null, position: middle })
+    const log = await world.open({ directory: '/back' })
+    const writer = openWriter(log)
+    for (let n = 0; n < 40; n += 1) {
+      appended(writer, Buffer.from(JSON.stringify([n, n, 'another way'.repeat(20)])))
+      world.step()
+    }
+    await log.close()
+    const third = await backedUp({ world }, target, { dataDirectory: '/back' })
+    assert.deepEqual(gapsOf(third.snapshot.logs[0]!), [])
+    assert(isWhole(await check(target)))
+
+    const now = await recovered(await restored(target), '/restored')
+    assert.deepEqual([...now.state.keys()].length, 40)
+    const before = await recovered(await restored(target, 2), '/restored')
+    assert.equal(before.end, position)
+    assert.deepEqual([...before.state.keys()].sort(), [...store.stateAt(position).keys()].sort())
+    const other = new World({ seed: 3 })
+    const back = { ...options, files: other.files, dataDirectory: '/restored', sequence: 2, position: middle }
+    const [log2] = await restore(back)
+    assert(log2!.position <= middle)
+    assert.deepEqual((await recovered(other, '/restored')).state.size, store.stateAt(middle).size)
   })
 })
