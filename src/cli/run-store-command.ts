@@ -11,6 +11,7 @@ import { backUp } from '../maintenance/backup.ts'
 import { check, gapsOf, isWhole } from '../maintenance/check.ts'
 import { openDirectoryTarget } from '../maintenance/directory-target.ts'
 import { inspect } from '../maintenance/inspect.ts'
+import { paceOf } from '../maintenance/pace.ts'
 import { restore } from '../maintenance/restore.ts'
 import { openS3Target, s3PlaceOf } from '../maintenance/s3-target.ts'
 import type { BackupTarget, TargetAccess } from '../maintenance/target.ts'
@@ -59,7 +60,7 @@ async function answerTo(command: StoreCommand): Promise<Answer> {
 }
 
 async function backupAnswer(
-  { dataDirectory, replicas, keep, to }: StoreCommand & { readonly kind: 'backup' },
+  { dataDirectory, replicas, keep, bytesPerSecond, to }: StoreCommand & { readonly kind: 'backup' },
   target: BackupTarget,
 ): Promise<Answer> {
   const report = await backUp({
@@ -70,6 +71,7 @@ async function backupAnswer(
     keep,
     isLocked: s3PlaceOf(to.place) === null,
     nowMs: systemClock.wallMs,
+    pace: paceOf(bytesPerSecond, { nowMs: systemClock.nowMs, sleep }),
   })
   const problems = report.snapshot.logs.flatMap(gapsOf)
   const damaged = report.damagedSnapshots.map((sequence) => `snapshot ${sequence} of ${target.name} is damaged`)
@@ -79,6 +81,13 @@ async function backupAnswer(
     text: (style) => backupText(report, wrong, style),
     isWell: wrong.length === 0,
   }
+}
+
+const SLEEPING = new Int32Array(new SharedArrayBuffer(4))
+
+/** Nothing else goes on in this process. */
+function sleep(ms: number): void {
+  Atomics.wait(SLEEPING, 0, 0, ms)
 }
 
 async function restoreAnswer(

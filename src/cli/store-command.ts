@@ -21,6 +21,8 @@ export type StoreCommand = Common &
         readonly dataDirectory: string
         readonly replicas: readonly string[]
         readonly keep: number | null
+        /** Null: as fast as it goes. */
+        readonly bytesPerSecond: number | null
       }
     | { readonly kind: 'check'; readonly from: BackupPlace }
     | {
@@ -40,7 +42,15 @@ export type StoreCommandName = (typeof STORE_COMMANDS)[number]
 const FLAGS: Readonly<Record<StoreCommandName, FlagKinds>> = {
   backup: {
     switches: ['--check', '--help'],
-    withValue: ['--data-dir', '--to', '--replica-dir', '--keep', '--endpoint-url', '--output'],
+    withValue: [
+      '--data-dir',
+      '--to',
+      '--replica-dir',
+      '--keep',
+      '--max-bytes-per-second',
+      '--endpoint-url',
+      '--output',
+    ],
     repeatable: ['--replica-dir'],
   },
   restore: {
@@ -65,6 +75,7 @@ trilog backup --check --to <PLACE>                  read every backup there and 
   --to <PLACE>               a directory, or s3://bucket/prefix; the first backup wants it empty
   --replica-dir <DIRECTORY>  of the same log; may be given again and again
   --keep <COUNT>             remove all snapshots but the newest so many; without it all stay
+  --max-bytes-per-second <N> copy no faster, where the node needs the disk
   --endpoint-url <URL>       of the S3-compatible store; credentials and region are those of the AWS variables and profiles
   --output <text|json>       text without it
 
@@ -134,7 +145,15 @@ class Reading {
     const dataDirectory = this.#needed('--data-dir')
     if (this.#name === 'backup') {
       const replicas = this.#line.flags.get('--replica-dir') ?? []
-      return { ...common, kind: 'backup', to: place, dataDirectory, replicas, keep: this.#count('--keep', 1) }
+      return {
+        ...common,
+        kind: 'backup',
+        to: place,
+        dataDirectory,
+        replicas,
+        keep: this.#count('--keep', 1),
+        bytesPerSecond: this.#count('--max-bytes-per-second', 1),
+      }
     }
     return {
       ...common,

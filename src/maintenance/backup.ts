@@ -25,6 +25,8 @@ export interface BackupOptions {
   /** The place has a lock, so that a file that no snapshot names is nobody's. */
   readonly isLocked: boolean
   readonly nowMs: () => number
+  /** See `CaptureParts`. */
+  readonly pace: (bytes: number) => void
 }
 
 export interface BackupReport extends CaptureCounts {
@@ -36,7 +38,7 @@ export interface BackupReport extends CaptureCounts {
 
 /** @throws StoreError, and what the file system throws */
 export async function backUp(options: BackupOptions): Promise<BackupReport> {
-  const { files, target, keep, nowMs } = options
+  const { files, target, keep, nowMs, pace } = options
   const logs = sourcesOf(options)
   const { whole, damaged } = await readSnapshots(target)
   const before = whole.at(-1)
@@ -47,7 +49,9 @@ export async function backUp(options: BackupOptions): Promise<BackupReport> {
   const stored: StoredLog[] = []
   for (const [place, sources] of logs) {
     const previous = before?.logs.find((log) => log.place === place) ?? null
-    stored.push(await captureLog({ place, sources: bestFirst(files, sources), target, present, previous, counts }))
+    stored.push(
+      await captureLog({ place, sources: bestFirst(files, sources), target, present, previous, counts, pace }),
+    )
   }
   const sequence = 1 + Math.max(0, ...whole.map((snapshot) => snapshot.sequence), ...damaged)
   const snapshot = newSnapshot(sequence, nowMs(), stored)

@@ -52,6 +52,8 @@ export interface CaptureParts {
   /** Of the snapshot before. */
   readonly previous: StoredLog | null
   readonly counts: CaptureCounts
+  /** Called before so many bytes are handed to the target; it may wait. */
+  readonly pace: (bytes: number) => void
 }
 
 /** @throws StoreError unavailable backup_overtaken; what files and the target throw */
@@ -405,9 +407,11 @@ class Capture {
   async #put(source: LogSource, path: string, key: string, bytes: number): Promise<StoredFile> {
     const hash = createHash('sha256')
     const { files, directory } = source
+    const { pace } = this.#parts
     function* hashed(): Generator<Buffer, void, undefined> {
       for (const piece of piecesOf(files, `${directory}/${path}`, bytes)) {
         hash.update(piece)
+        pace(piece.byteLength)
         yield piece
       }
     }

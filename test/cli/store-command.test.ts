@@ -26,17 +26,29 @@ describe('trilog backup', () => {
       '--keep',
       '7',
     ]
-    assert.deepEqual(answerTo(...args, '--endpoint-url', 'https://s3.example', '--output', 'json'), {
-      kind: 'store',
-      command: {
-        kind: 'backup',
-        json: true,
-        to: { place: 's3://b/p', endpoint: 'https://s3.example' },
-        dataDirectory: 'data',
-        replicas: ['/a', '/b'],
-        keep: 7,
+    assert.deepEqual(
+      answerTo(
+        ...args,
+        '--max-bytes-per-second',
+        '5000000',
+        '--endpoint-url',
+        'https://s3.example',
+        '--output',
+        'json',
+      ),
+      {
+        kind: 'store',
+        command: {
+          kind: 'backup',
+          json: true,
+          to: { place: 's3://b/p', endpoint: 'https://s3.example' },
+          dataDirectory: 'data',
+          replicas: ['/a', '/b'],
+          keep: 7,
+          bytesPerSecond: 5000000,
+        },
       },
-    })
+    )
   })
 
   it('tells every mistake at once', () => {

@@ -27,6 +27,7 @@ const backedUp = (
     keep: null,
     isLocked: true,
     nowMs: () => 0,
+    pace: () => {},
     ...options,
   })
 

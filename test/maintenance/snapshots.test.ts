@@ -43,6 +43,7 @@ const backedUp = ({ world }: Pick<MovingStore, 'world'>, target: MemoryTarget, g
     keep: null,
     isLocked: true,
     nowMs: () => 0,
+    pace: () => {},
     ...given,
   })
 

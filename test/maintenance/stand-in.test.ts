@@ -40,7 +40,16 @@ function compact(files: SimFiles, { base, recordsPath, directory }: SegmentInfo)
 }
 
 const backedUp = (files: SimFiles, target: MemoryTarget, replicas: readonly string[] = []) =>
-  backUp({ files, dataDirectory: '/data', replicas, target, keep: null, isLocked: true, nowMs: () => 0 })
+  backUp({
+    files,
+    dataDirectory: '/data',
+    replicas,
+    target,
+    keep: null,
+    isLocked: true,
+    nowMs: () => 0,
+    pace: () => {},
+  })
 
 async function restored(target: MemoryTarget, position: number | null = null): Promise<SimFiles> {
   const { files } = new World({ seed: 1 })
@@ -134,7 +143,15 @@ describe('a segment with a stand-in', () => {
           compact(files, segment!)
         }
       })
-      const options = { dataDirectory: '/data', replicas: [], target, keep: null, isLocked: true, nowMs: () => 0 }
+      const options = {
+        dataDirectory: '/data',
+        replicas: [],
+        target,
+        keep: null,
+        isLocked: true,
+        nowMs: () => 0,
+        pace: () => {},
+      }
       const { snapshot } = await backUp({ ...options, files: lively })
       const [log] = snapshot.logs
       assert.deepEqual(gapsOf(log!), [])
