@@ -173,6 +173,14 @@ test('the engine imports nothing of src but the log, steps and the errors', () =
   )
 })
 
+test('the tools for data directories import nothing of src but the log and the errors: they know directories, no service', () => {
+  const folders = ['src/maintenance', 'src/log', 'src/errors.ts', 'native-free-codecs']
+  assert.deepEqual(
+    violations(['src/maintenance'], ({ to }) => !isFile(to) || under(to, folders)),
+    [],
+  )
+})
+
 test('the HTTP front knows no service, no log and no pipeline', () => {
   const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/http', ...SHARED, 'src/libc.ts'])
   assert.deepEqual(violations(['src/http'], allowed), [])

@@ -13,6 +13,8 @@ import { shownRelease } from './release-text.ts'
 import type { Release } from './release-text.ts'
 import { problemsOf, reportSettings, shownMistakes, shownSettings } from './settings-report.ts'
 import type { Sources } from './settings-report.ts'
+import { STORE_COMMANDS, isStoreCommand, storeCommand, storeFlags } from './store-command.ts'
+import type { StoreCommand } from './store-command.ts'
 import { trilogHelp } from './trilog-help.ts'
 
 /** For stdout. */
@@ -25,6 +27,8 @@ export type TrilogAnswer =
   | { readonly kind: 'start'; readonly config: Config }
   /** The settings are right: what they name is to be looked at. */
   | { readonly kind: 'check'; readonly config: Config; readonly answer: (problems: readonly string[]) => Said }
+  /** About a data directory or a backup. */
+  | { readonly kind: 'store'; readonly command: StoreCommand }
   | ({ readonly kind: 'say' } & Said)
 
 const COMMANDS = ['start', 'check', 'config', 'completion'] as const
@@ -46,6 +50,11 @@ const KINDS = {
  * @throws BadConfiguration that names every mistake
  */
 export function trilogCommand(args: readonly string[], env: Environment, release: Release): TrilogAnswer {
+  const [name, ...rest] = args
+  if (isStoreCommand(name)) {
+    const asked = storeCommand(name, rest)
+    return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode: 0 } : { kind: 'store', command: asked }
+  }
   const problems = new SettingProblems()
   const line = parseCommandLine(args, KINDS, problems, 'trilog')
   const command = commandOf(line, problems)
@@ -62,7 +71,8 @@ export function trilogCommand(args: readonly string[], env: Environment, release
 
 function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
   const command = COMMANDS.find((each) => each === name) ?? null
-  if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
+  if (isStoreCommand(name)) problems.add(`trilog ${name}`, 'stands before its flags')
+  else if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
   if (command !== null && command !== 'completion') {
     for (const operand of rest) problems.add(`trilog ${command}`, `takes no ${operand}: see trilog --help`)
   }
@@ -131,11 +141,12 @@ function completion(operands: readonly string[], problems: SettingProblems): Tri
   problems.throwIfAny()
   const ofStart = ['--services', ...SETTING_FLAGS]
   const words = new Map<string, readonly string[]>([
-    ['', [...COMMANDS, '--help', '--version']],
+    ['', [...COMMANDS, ...STORE_COMMANDS, '--help', '--version']],
     ['start', ofStart],
     ['check', [...ofStart, '--output']],
     ['config', [...ofStart, '--output']],
     ['completion', SHELLS],
+    ...STORE_COMMANDS.map((name) => [name, storeFlags(name)] as const),
   ])
   return { kind: 'say', text: completionScript('trilog', shell!, words).trimEnd(), exitCode: 0 }
 }

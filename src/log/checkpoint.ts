@@ -19,6 +19,7 @@ import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/f
 import { crcOf } from './crc-of.ts'
 import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
+import { atOnce } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 
 const CHECKPOINT_VERSION = 1
@@ -65,7 +66,8 @@ export class Checkpoint {
   }
 }
 
-const nameOf = (position: number): string => `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`
+export const checkpointName = (position: number): string =>
+  `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`
 
 function positionOf(name: string): number | null {
   const digits = /^checkpoint-([0-9a-f]{16})\.bin$/.exec(name)?.[1]
@@ -90,7 +92,7 @@ export class CheckpointFile {
     this.#files = files
     this.#directory = directory
     this.#position = position
-    this.#temporary = `${directory}/${nameOf(position)}${TEMPORARY_SUFFIX}`
+    this.#temporary = `${directory}/${checkpointName(position)}${TEMPORARY_SUFFIX}`
     if (files.exists(this.#temporary)) files.removeFile(this.#temporary)
     this.#file = files.create(this.#temporary)
   }
@@ -116,7 +118,7 @@ export class CheckpointFile {
       this.#file.fdatasync()
     })
     this.#file.close()
-    this.#files.rename(this.#temporary, `${this.#directory}/${nameOf(this.#position)}`)
+    this.#files.rename(this.#temporary, `${this.#directory}/${checkpointName(this.#position)}`)
     this.#files.syncDirectory(this.#directory)
     removeOthers(this.#files, this.#directory, this.#position)
   }
@@ -138,10 +140,10 @@ export class CheckpointFile {
 
 /** K2. One with a higher position is of a log that lost its end. */
 function removeOthers(files: Files, directory: string, newest: number): void {
-  const positions = positionsIn(files, directory)
+  const positions = checkpointPositions(files, directory)
   const before = positions.find((position) => position < newest)
   const others = positions.filter((position) => position !== newest && position !== before)
-  for (const position of others) files.removeFile(`${directory}/${nameOf(position)}`)
+  for (const position of others) files.removeFile(`${directory}/${checkpointName(position)}`)
   if (others.length > 0) files.syncDirectory(directory)
 }
 
@@ -177,15 +179,15 @@ function* newestIn(
     const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
     if (isLeftover) files.removeFile(`${directory}/${name}`)
   }
-  const positions = positionsIn(files, directory).filter((position) => position <= atMostPosition)
+  const positions = checkpointPositions(files, directory).filter((position) => position <= atMostPosition)
   for (const position of positions) {
-    const path = `${directory}/${nameOf(position)}`
+    const path = `${directory}/${checkpointName(position)}`
     const contentBytes = yield* verify(files, path, position)
     if (contentBytes !== null) {
       const before = positions.find((other) => other < position && isPublished(files, directory, other)) ?? 0
       return new Checkpoint(files, path, position, before, contentBytes)
     }
-    onDamaged(nameOf(position))
+    onDamaged(checkpointName(position))
     files.removeFile(path)
   }
   return null
@@ -193,7 +195,7 @@ function* newestIn(
 
 /** By its header and its length: to read it whole would cost a start as much again. */
 function isPublished(files: Files, directory: string, position: number): boolean {
-  const file = files.open(`${directory}/${nameOf(position)}`, 'read')
+  const file = files.open(`${directory}/${checkpointName(position)}`, 'read')
   try {
     const header = Buffer.alloc(HEADER_BYTES)
     const contentBytes = file.read(header, 0) < HEADER_BYTES ? null : contentBytesOf(header, position)
@@ -215,16 +217,20 @@ function contentBytesOf(header: Buffer, position: number): number | null {
  * Where the log ended at least, whatever can be read of it or of the checkpoint: K1 and K3 say it by the name alone. 0 when there is none.
  */
 export function newestCheckpointPosition(files: Files, directory: string): number {
-  return positionsIn(files, directory)[0] ?? 0
+  return checkpointPositions(files, directory)[0] ?? 0
 }
 
-/** Newest first. */
-function positionsIn(files: Files, directory: string): number[] {
+/** Of the checkpoints that have their names, newest first. */
+export function checkpointPositions(files: Files, directory: string): number[] {
   return (files.list(directory) ?? [])
     .map(positionOf)
     .filter((position) => position !== null)
     .sort((a, b) => b - a)
 }
+
+/** Whether a file is the checkpoint of the position, every byte of it. @throws what the file system throws */
+export const isWholeCheckpoint = (files: Files, path: string, position: number): boolean =>
+  atOnce(verify(files, path, position)) !== null
 
 /** How long its content is; null when it is not whole. */
 function* verify(files: Files, path: string, position: number): Steps<number | null> {

@@ -10,7 +10,7 @@ import { makeDurableDirectory, publishFile, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 import { LOG_VERSION } from './segment-format.ts'
 
-const FORMAT_NAME = 'FORMAT'
+export const FORMAT_NAME = 'FORMAT'
 
 const FORMAT = 'trilog-log'
 

@@ -77,6 +77,12 @@ export interface ScanVisitor {
   damaged?(header: FrameHeader): void
 }
 
+/** `scanInSteps`, at once. */
+export function scanFrames(...scan: Parameters<typeof scanInSteps>): void {
+  const steps = scanInSteps(...scan)
+  while (steps.next().done !== true);
+}
+
 /**
  * Visits everything between two offsets of a segment file (S1, S2, S3). Yields now and then how many bytes it has visited.
  *

@@ -24,7 +24,7 @@ function started(args: readonly string[], env: Environment = {}): Config {
 /** `check` included, as far as it goes. */
 function said(args: readonly string[], env: Environment = {}): Said {
   const answer = answerTo(args, env)
-  assert(answer.kind !== 'start')
+  assert(answer.kind === 'check' || answer.kind === 'say')
   return answer.kind === 'check' ? answer.answer(placeProblems(answer.config)) : answer
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
-import { describe, it } from 'node:test'
 import { dirname, join } from 'node:path'
+import { describe, it } from 'node:test'
 import { PAGES, document, root } from './markdown.ts'
 
 const DOCUMENTS = [...PAGES, 'docs/notes/decisions.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']

@@ -28,7 +28,7 @@ export const HASTENED: Environment = { NODE_OPTIONS: `--import ${HASTEN}` }
 
 /** What is run: `entry` is a file of the repository. */
 export interface Command {
-  readonly entry: 'src/start.js' | 'src/cli/mq.js'
+  readonly entry: 'src/start.js' | 'src/cli/mq.js' | 'src/cli/trilog.js'
   readonly args: readonly string[]
   readonly env: Environment
   /** As `ulimit -n` sets it. */

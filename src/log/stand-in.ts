@@ -1,0 +1,141 @@
+/**
+ * `compact.bin` in the directory of a sealed segment: a file of the service that holds what the segment held, in another form. Where it is
+ * whole it stands in for `records.log`, which then goes. The log knows which segment it is, and nothing of its content. Integers are
+ * little-endian.
+ *
+ *   offset  bytes  field
+ *        0      8  magic          'TLSTANDN'
+ *        8      4  version        u32, STAND_IN_VERSION
+ *       12      4  logId          u32
+ *       16      8  base           u64, of the segment
+ *       24      8  end            u64, behind its last frame
+ *       32      4  frameCount     u32
+ *       36      4  epoch          u32, of the last frame
+ *       40      4  lastHeaderCrc  u32, of the last frame
+ *       44      4  contentCrc     u32, CRC-32 of the bytes from 64 on
+ *       48      8  fileBytes      u64
+ *       56      4  unused         0
+ *       60      4  crc            u32, CRC-32 of bytes [0, 60)
+ *       64      …  content        the service's own
+ *
+ * T1  it is there whole under its name or not at all: written beside, synced, renamed. The segment's other files go when its name is
+ *     durable, never before
+ * T2  each directory of a log holds a segment in the one form or in the other, whatever the others hold: both are the same segment
+ */
+import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
+import { crcOf } from './crc-of.ts'
+import { publishFile } from './files.ts'
+import type { Files } from './files.ts'
+import { QUARANTINE_NAME } from './quarantine.ts'
+import type { SegmentFooter } from './segment-format.ts'
+
+export const STAND_IN_NAME = 'compact.bin'
+export const STAND_IN_HEADER_BYTES = 64
+
+const STAND_IN_VERSION = 1
+const MAGIC = Buffer.from('TLSTANDN')
+const CRC_AT = 60
+const PIECE_BYTES = 1 << 20
+
+/** Of which segment it is: what the footer of the segment says. */
+export interface StandIn extends SegmentFooter {
+  readonly contentCrc: number
+  readonly fileBytes: number
+}
+
+/** The header of a stand-in with this content. */
+export function encodeStandInHeader(footer: SegmentFooter, content: readonly Uint8Array[]): Buffer {
+  const bytes = Buffer.alloc(STAND_IN_HEADER_BYTES)
+  MAGIC.copy(bytes)
+  writeU32(bytes, 8, STAND_IN_VERSION)
+  writeU32(bytes, 12, footer.logId)
+  writeU64(bytes, 16, footer.base)
+  writeU64(bytes, 24, footer.end)
+  writeU32(bytes, 32, footer.frameCount)
+  writeU32(bytes, 36, footer.epoch)
+  writeU32(bytes, 40, footer.lastHeaderCrc)
+  writeU32(bytes, 44, crcOf(content))
+  const contentBytes = content.reduce((sum, part) => sum + part.byteLength, 0)
+  writeU64(bytes, 48, STAND_IN_HEADER_BYTES + contentBytes)
+  writeU32(bytes, CRC_AT, crc32(bytes, 0, CRC_AT))
+  return bytes
+}
+
+/** What the header says; null when it is none, or damaged. */
+export function decodeStandInHeader(bytes: Uint8Array): StandIn | null {
+  const isWhole =
+    bytes.byteLength >= STAND_IN_HEADER_BYTES &&
+    MAGIC.equals(bytes.subarray(0, MAGIC.byteLength)) &&
+    crc32(bytes, 0, CRC_AT) === readU32(bytes, CRC_AT) &&
+    readU32(bytes, 8) === STAND_IN_VERSION
+  if (!isWhole) return null
+  return {
+    logId: readU32(bytes, 12),
+    base: readU64(bytes, 16),
+    end: readU64(bytes, 24),
+    frameCount: readU32(bytes, 32),
+    epoch: readU32(bytes, 36),
+    lastHeaderCrc: readU32(bytes, 40),
+    contentCrc: readU32(bytes, 44),
+    fileBytes: readU64(bytes, 48),
+  }
+}
+
+/** The stand-in in a segment's directory; null when there is none, or none of this segment that has its length. Its content is not read. */
+export function readStandIn(files: Files, segmentDirectory: string, logId: number, base: number): StandIn | null {
+  const path = `${segmentDirectory}/${STAND_IN_NAME}`
+  if (!files.exists(path)) return null
+  const file = files.open(path, 'read')
+  try {
+    const bytes = Buffer.alloc(STAND_IN_HEADER_BYTES)
+    const standIn = file.read(bytes, 0) === bytes.byteLength ? decodeStandInHeader(bytes) : null
+    const fits = standIn?.logId === logId && standIn.base === base && standIn.fileBytes === file.size()
+    return fits ? standIn : null
+  } finally {
+    file.close()
+  }
+}
+
+/** Reads it through: whether its content is what was written. */
+export function isStandInWhole(files: Files, segmentDirectory: string, { contentCrc, fileBytes }: StandIn): boolean {
+  const file = files.open(`${segmentDirectory}/${STAND_IN_NAME}`, 'read')
+  try {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES)
+    let crc = 0
+    for (let at = STAND_IN_HEADER_BYTES; at < fileBytes;) {
+      const have = file.read(piece, at)
+      if (have === 0) return false
+      crc = crcOf([piece.subarray(0, have)], crc)
+      at += have
+    }
+    return crc === contentCrc
+  } finally {
+    file.close()
+  }
+}
+
+/** T1 */
+export function publishStandIn(files: Files, segmentDirectory: string, parts: readonly Uint8Array[]): void {
+  publishFile(files, segmentDirectory, STAND_IN_NAME, parts)
+}
+
+/**
+ * What a stand-in makes superfluous goes: everything else in the directory but what is known of damage. Nothing when there is no stand-in.
+ *
+ * @param remove  of a file's path; it may be of use elsewhere
+ */
+export function clearBesideStandIn(
+  files: Files,
+  segmentDirectory: string,
+  logId: number,
+  base: number,
+  remove: (path: string) => void = (path) => files.removeFile(path),
+): void {
+  if (readStandIn(files, segmentDirectory, logId, base) === null) return
+  const others = (files.list(segmentDirectory) ?? []).filter(
+    (name) => name !== STAND_IN_NAME && name !== QUARANTINE_NAME,
+  )
+  if (others.length === 0) return
+  files.syncDirectory(segmentDirectory) // T1: a process that died may have renamed it and no more
+  for (const name of others) remove(`${segmentDirectory}/${name}`)
+}

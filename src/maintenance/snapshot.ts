@@ -1,0 +1,126 @@
+/**
+ * What a backup consists of: files that never change, and one snapshot for each run that names the files it needs.
+ *
+ *   BACKUP                                   says that the place holds backups
+ *   snapshots/<sequence>.json                one run: checked JSON (src/log/checked-json.ts), `Snapshot` is its content
+ *   logs/<log id>/<segment>/records-<identity>.log
+ *   logs/<log id>/<segment>/tail-<position>-<identity>.log    a segment that was being written, up to the position
+ *   logs/<log id>/<segment>/compact-<identity>.bin            a segment's stand-in (src/log/stand-in.ts)
+ *   logs/<log id>/<segment>/<checksum>-<name>                 a sidecar
+ *   logs/<log id>/checkpoint-<position>-<identity>.bin
+ *   logs/<log id>/other/<identity>-<name>                     any other file of the directory
+ *
+ * S1  a snapshot is written last, when everything that it names is durable. So a backup that dies leaves the snapshots before it whole
+ * S2  a file is never replaced by another content: its name says which content it is
+ * S3  a restore to any position from `from` to `position` finds every frame that the state at that position needs
+ */
+import { decodeCheckedJson, encodeCheckedJson } from '../log/checked-json.ts'
+import { STAND_IN_NAME } from '../log/stand-in.ts'
+
+const SNAPSHOT_VERSION = 1
+const SEQUENCE_DIGITS = 8
+
+export const MARKER_KEY = 'BACKUP'
+export const SNAPSHOTS_PREFIX = 'snapshots/'
+export const LOGS_PREFIX = 'logs/'
+export const MARKER = Buffer.from('{"format":"trilog-backup","version":1}\n')
+
+/** A file of a data directory, and where the backup has it. */
+export interface StoredFile {
+  /** In the directory of the log. */
+  readonly path: string
+  readonly key: string
+  readonly bytes: number
+  /** In hexadecimal digits. */
+  readonly sha256: string
+}
+
+/** A range of positions that does not read. */
+export interface Damage {
+  readonly from: number
+  readonly to: number
+  readonly reason: string
+}
+
+export interface StoredSegment {
+  readonly base: number
+  /** Position behind the last frame. */
+  readonly end: number
+  readonly sealed: boolean
+  /** Header checksum of the last frame, which stands for all before it. */
+  readonly chain: number
+  /** Its file, or the stand-in that the service made of it (src/log/stand-in.ts). Null: the file is missing in the store, too. */
+  readonly records: StoredFile | null
+  readonly sidecars: readonly StoredFile[]
+  /** That the backup found in every directory of the log. */
+  readonly damage: readonly Damage[]
+}
+
+export interface StoredCheckpoint {
+  readonly position: number
+  readonly file: StoredFile
+}
+
+/** One log, as it was when it ended at `position`. */
+export interface StoredLog {
+  /** Its directory in the data directory; empty: the data directory itself. */
+  readonly place: string
+  readonly segmentsName: string
+  readonly logId: number
+  readonly epoch: number
+  /** Where the log begins, what is missing of its beginning included. */
+  readonly begin: number
+  /** S3 */
+  readonly from: number
+  readonly position: number
+  /** Everything before it was durable in the store: behind `position`, that much is missing there. */
+  readonly durable: number
+  readonly segments: readonly StoredSegment[]
+  /** Newest first. */
+  readonly checkpoints: readonly StoredCheckpoint[]
+  readonly others: readonly StoredFile[]
+}
+
+export interface Snapshot {
+  readonly version: number
+  readonly sequence: number
+  /** Wall clock, Unix epoch. */
+  readonly createdAtMs: number
+  /** By place. */
+  readonly logs: readonly StoredLog[]
+}
+
+export const newSnapshot = (sequence: number, createdAtMs: number, logs: readonly StoredLog[]): Snapshot => ({
+  version: SNAPSHOT_VERSION,
+  sequence,
+  createdAtMs,
+  logs,
+})
+
+export const encodeSnapshot = (snapshot: Snapshot): Buffer => encodeCheckedJson(snapshot)
+
+/** Null when it is damaged or of another version. */
+export function decodeSnapshot(bytes: Buffer): Snapshot | null {
+  const snapshot = decodeCheckedJson(bytes)?.content as Snapshot | undefined // the checksum says we wrote it
+  return snapshot?.version === SNAPSHOT_VERSION ? snapshot : null
+}
+
+export const snapshotKey = (sequence: number): string =>
+  `${SNAPSHOTS_PREFIX}${String(sequence).padStart(SEQUENCE_DIGITS, '0')}.json`
+
+export function sequenceOf(key: string): number | null {
+  const digits = /^snapshots\/(\d+)\.json$/.exec(key)?.[1]
+  return digits === undefined ? null : Number(digits)
+}
+
+export const logIdText = (logId: number): string => logId.toString(16).padStart(8, '0')
+
+export const logPrefix = (logId: number): string => `${LOGS_PREFIX}${logIdText(logId)}/`
+
+/** What a stand-in holds cannot be cut. */
+export const isStandIn = ({ records }: StoredSegment): boolean => records?.path.endsWith(`/${STAND_IN_NAME}`) === true
+
+export function filesOf(log: StoredLog): readonly StoredFile[] {
+  const ofSegments = log.segments.flatMap(({ records, sidecars }) => [...(records ? [records] : []), ...sidecars])
+  return [...ofSegments, ...log.checkpoints.map(({ file }) => file), ...log.others]
+}
