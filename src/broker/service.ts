@@ -8,7 +8,7 @@ import { brokerTlsNames } from '../config/broker.ts'
 import { readBrokerCredentials } from '../config/broker-credentials.ts'
 import { readQuotas } from '../config/quotas.ts'
 import { readTls } from '../config/tls.ts'
-import { messageOf } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
@@ -53,7 +53,7 @@ export interface BrokerServer {
   /** host:port of the listener. */
   readonly http: string
   readonly isSecure: boolean
-  /** Reads the files of quotas and keys again. */
+  /** Reads the files of quotas, keys, certificates and the replication binding again. One that is wrong changes nothing. */
   reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
@@ -72,7 +72,7 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
 
 async function openFront(
   context: Context,
-  { core, broker, quotas, readErrors, defer }: HeadlessBroker,
+  { core, broker, quotas, readErrors, defer, replacePolicies }: HeadlessBroker,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, random, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
@@ -176,11 +176,13 @@ async function openFront(
     http,
     isSecure: server.isSecure,
     reload() {
-      reloadQuotas(config, quotas, logger)
+      const tenants = tenantsOf(config.auth)
+      if (reloadQuotas(config, quotas, logger)) audit.quotasRead(tenants)
+      if (reloadReplication(config, replacePolicies, logger)) audit.replicationBindingRead(tenants)
       if (reloadCredentials(config, fromFile, audit, logger)) connections.identifyAgain()
       const { tls } = config
       if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
-        audit.certificatesRead(tenantsOf(config.auth))
+        audit.certificatesRead(tenants)
       }
     },
     close: (options) => {
@@ -255,13 +257,38 @@ function reloadCredentials(
   }
 }
 
-function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {
-  if (quotasFile === null) return
+/** @returns whether there are other policies now */
+function reloadReplication(
+  { readReplication, names }: BrokerConfig,
+  replace: HeadlessBroker['replacePolicies'],
+  logger: Logger,
+): boolean {
+  if (readReplication === null) return false
+  try {
+    const policies = readReplication()
+    replace(policies)
+    logger.info({ policies: policies.length }, 'replication binding read again')
+    return true
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    logger.error(
+      { reason: `${names.MQ_REPLICATION_BINDING_FILE} ${error.message}` },
+      'the replication binding stays as it is',
+    )
+    return false
+  }
+}
+
+/** @returns whether there are other quotas now */
+function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): boolean {
+  if (quotasFile === null) return false
   try {
     quotas.replace(readQuotas(quotasFile))
     logger.info({}, 'quotas read again')
+    return true
   } catch (error) {
     const reason = messageOf(error)
     logger.error({ reason: `${names.MQ_QUOTAS_FILE} ${reason}` }, 'the quotas stay as they are')
+    return false
   }
 }

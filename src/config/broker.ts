@@ -190,7 +190,8 @@ export const brokerSettings = {
     '--replication-binding-file <PATH>',
     optional(
       path({
-        description: 'JSON file of the policies by which streams are replicated to other sites; unset: none are',
+        description:
+          'JSON file of the policies by which streams are replicated to other sites; unset: none are. SIGHUP reads it again',
       }),
     ),
   ),
@@ -253,6 +254,8 @@ export interface BrokerConfig {
   readonly quotasFile: string | null
   /** By which streams are replicated to other sites. Null: there is no binding. */
   readonly replication: readonly ReplicationPolicy[] | null
+  /** Reads the binding and what it names again; null: there is none. Throws as `readReplicationBinding` does. */
+  readonly readReplication: (() => readonly ReplicationPolicy[]) | null
   /** What the operator knows each setting by, for messages (B1). */
   readonly names: BrokerSettingNames
   /** Variables that begin with MQ_ and are no settings: worth a warning. */
@@ -295,6 +298,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   checkReplicas(settings, names, problems)
   problems.throwIfAny()
   const replicaDirectories = settings.MQ_REPLICA_DIRS
+  const bindingFile = settings.MQ_REPLICATION_BINDING_FILE
   return Object.freeze({
     http: settings.MQ_HTTP_BIND,
     tls,
@@ -313,6 +317,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     quotas,
     quotasFile: settings.MQ_QUOTAS_FILE,
     replication,
+    readReplication: bindingFile === null ? null : () => readReplicationBinding(bindingFile, env),
     names,
     unknownSettings: unknownSettings(brokerSettings, 'MQ_', env),
   })

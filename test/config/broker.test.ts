@@ -36,6 +36,7 @@ describe('the broker’s settings', () => {
       metricsExposure: 'disabled',
       replicaDirectories: [],
       replication: null,
+      readReplication: null,
       writeQuorum: 1,
       bodyBytesMax: 16_777_216,
       segmentBytes: 67_108_864,

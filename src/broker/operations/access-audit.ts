@@ -1,5 +1,5 @@
 /**
- * Audit events of access: who was refused, and keys that were read again.
+ * Audit events of access: who was refused, and files of the operator that were read again.
  *
  * U1  at most one refusal a second and principal: whoever is refused in a loop must not fill the log
  * U2  an event that the log does not take is lost, and nobody is refused or served another way for it
@@ -38,12 +38,26 @@ export class AccessAudit {
 
   /** @param tenants that have keys now */
   keysRead(tenants: Iterable<string>): void {
-    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'credentials_reloaded', null, {})
+    this.#reloaded('credentials_reloaded', tenants)
   }
 
   /** @param tenants whose clients meet the new certificate */
   certificatesRead(tenants: Iterable<string>): void {
-    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'certificates_reloaded', null, {})
+    this.#reloaded('certificates_reloaded', tenants)
+  }
+
+  /** @param tenants that the new quotas are for */
+  quotasRead(tenants: Iterable<string>): void {
+    this.#reloaded('quotas_reloaded', tenants)
+  }
+
+  /** @param tenants whose streams go by the new policies */
+  replicationBindingRead(tenants: Iterable<string>): void {
+    this.#reloaded('replication_binding_reloaded', tenants)
+  }
+
+  #reloaded(kind: string, tenants: Iterable<string>): void {
+    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, kind, null, {})
   }
 
   /** U2 */
