@@ -127,7 +127,7 @@ async function openFront(
   const metrics = new BrokerMetrics({ counters, gauges, log, groups, requests, process: processMetrics })
   let http = ''
   const { access, fromFile } = accessOf(config)
-  const audit = new AccessAudit(core, () => clock.nowMs())
+  const audit = new AccessAudit(core, () => clock.nowMs(), LOCAL_CALLER.tenant)
   const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
   const connections = new Connections({
     operations: broker,
@@ -154,8 +154,9 @@ async function openFront(
     counters,
     maxBodyBytes: config.bodyBytesMax,
     access,
-    onRefused: (identity, refused, stream) => {
-      if (identity !== null) audit.refused(identity, refused.message, stream)
+    onRefused: (identity, refused, stream) => audit.refused(identity, refused.message, stream),
+    onUnidentified(refused, remoteAddress) {
+      if (refused.code === 'authentication_failed') audit.unidentified(refused.message, remoteAddress)
     },
     guard:
       config.auth.mode === 'insecure-local'

@@ -22,6 +22,7 @@ const parts: BrokerHttpParts = {
   turn: () => Promise.resolve(),
   access: openAccess({ tenant: '', principal: '' }),
   onRefused() {},
+  onUnidentified() {},
   guard: null,
   logger: { error() {} },
 }

@@ -57,7 +57,11 @@ const refusalOf = async (call: Promise<unknown>): Promise<HttpBrokerError> => {
 
 describe('the mode mtls', () => {
   it('knows principals by the subjects of their certificates, and reads the file again', async (context) => {
-    writeKeys(subjectFor('CN=ci,O=acme', 'acme'), subjectFor('O=globex, CN=ci', 'globex'))
+    writeKeys(
+      subjectFor('CN=ci,O=acme', 'acme'),
+      subjectFor('O=globex, CN=ci', 'globex'),
+      subjectFor('CN=operator', 'local'),
+    )
     const server = await BrokerServer.start({ flags: [...MTLS_FLAGS, '--credentials-file', file] })
     context.after(() => server.kill())
     const ofAcme = await clientOf(server, acme)
@@ -75,6 +79,11 @@ describe('the mode mtls', () => {
       assert.equal(refused.status, 401)
       words.add(refused.message)
     }
+    const operator = await clientOf(server, clients.certify([['CN', 'operator']]))
+    await eventually(async () => {
+      const { events } = await operator.auditEvents()
+      return events.some(({ kind, principal }) => kind === 'authentication_failed' && principal === 'unknown')
+    })
     writeKeys(subjectFor('CN=ci,O=initech', 'initech'))
     server.signal('SIGHUP')
     await eventually(() => server.stderr.includes('keys read again'))
