@@ -102,7 +102,7 @@ export function createBroker(
     describeStream: changing((...call) => streams.describe(...call)),
     updateStream: changing((...call) => lifeCycle.update(...call)),
     deleteStream: changing((...call) => lifeCycle.delete(...call)),
-    purgeStream: changing((...call) => lifeCycle.purge(...call)),
+    purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
     redrive: changing((...call) => redriving.redrive(...call)),
     publish: once((...call) => streams.publish(...call)),
     publishBatch: once((...call) => streams.publishBatch(...call)),

@@ -457,24 +457,23 @@ export class Log {
     if (this.#shared.producerState === PRODUCER_CLOSED) return
     if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
     const nowMs = this.#environment.nowMs()
-    if (cause === 'death') {
-      this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
-      if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)
-    }
-
+    if (cause === 'death') this.#restartsMs = [...this.#restartsMs.slice(-RESTARTS_MAX), nowMs]
     const keepUpTo = this.written
+    const recovered = recoverDirectories({
+      files: this.#environment.files,
+      directories: this.#directories,
+      segmentsName: this.#segmentsName,
+      writeQuorum: this.#shared.writeQuorum,
+      randomUint32: this.#environment.randomUint32,
+      keepUpTo,
+      leftOut: this.#lost.failed,
+    })
+    if (this.#restartsMs.length > RESTARTS_MAX && nowMs - this.#restartsMs[0]! < RESTART_WINDOW_MS) {
+      this.#segments.reset(recovered.primary.segments) // with those that the journal did not get to name
+      throw new Error(`restarting does not help: ${reason}`)
+    }
     this.#keptUpTo.set(this.generation, keepUpTo)
-    this.#begin(
-      recoverDirectories({
-        files: this.#environment.files,
-        directories: this.#directories,
-        segmentsName: this.#segmentsName,
-        writeQuorum: this.#shared.writeQuorum,
-        randomUint32: this.#environment.randomUint32,
-        keepUpTo,
-        leftOut: this.#lost.failed,
-      }),
-    )
+    this.#begin(recovered)
     this.#progressed()
   }
 
@@ -493,6 +492,7 @@ export class Log {
 
   #setState(state: LogState): void {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
+    this.#updateActive() // whoever finds the state anew finds all that is stored
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }
