@@ -125,7 +125,8 @@ export class Log {
     this.#directories = directories
     this.#segmentsName = options.segmentsName ?? 'segments'
     this.#locks = locks
-    this.#lost = new LostDirectories(directories, options.writeQuorum ?? directories.length, unusable)
+    const writeQuorum = options.writeQuorum ?? directories.length
+    this.#lost = new LostDirectories(directories, writeQuorum, unusable)
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
     this.#incidents = new IncidentList(environment.files, options.directory, (incident) =>
@@ -135,11 +136,7 @@ export class Log {
     this.id = recovered.logId
     this.tornTail = recovered.primary.tornTail
     this.#rings = directories.map(() => SpscRing.create(ringBytes))
-    this.#shared = LogShared.create({
-      replicaCount: directories.length,
-      writeQuorum: options.writeQuorum ?? directories.length,
-      logId: recovered.logId,
-    })
+    this.#shared = LogShared.create({ replicaCount: directories.length, writeQuorum, logId: this.id })
     this.syncSeconds = this.#shared.syncSeconds
     this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
     this.#begin(recovered)
@@ -177,6 +174,11 @@ export class Log {
   /** External parts of frames that end at or below it were taken: their space may be freed. */
   get released(): Position {
     return this.#shared.released()
+  }
+
+  /** Journals still write what they were given, in a log that is read-only too: they read external parts until `released` says so. */
+  get isWriting(): boolean {
+    return this.#lanes.some((lane, replica) => lane !== null && this.#shared.isLive(replica))
   }
 
   /** The current life of the log: +1 with each restart in place. */
@@ -442,9 +444,7 @@ export class Log {
           void this.#restart(reason, 'full')
         })
       })
-      .finally(() => {
-        this.#restarting = null
-      })
+      .finally(() => void (this.#restarting = null))
     return this.#restarting
   }
 
