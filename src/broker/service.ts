@@ -135,6 +135,7 @@ async function openFront(
     onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
     counters,
     bodyBytesMax: config.bodyBytesMax,
+    limits: config.connection,
     defer,
   })
   const service = brokerService({

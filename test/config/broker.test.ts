@@ -39,6 +39,13 @@ describe('the broker’s settings', () => {
       readReplication: null,
       writeQuorum: 1,
       bodyBytesMax: 16_777_216,
+      connection: {
+        connectionsMax: 10_000,
+        tenantConnectionsMax: 5000,
+        inFlightMax: 10_000,
+        creditMax: 100_000,
+        messageBytesMax: 16_777_216,
+      },
       segmentBytes: 67_108_864,
       clock: 'slew',
       auditRetentionDays: null,
