@@ -104,9 +104,9 @@ describe(`${STRANGERS} clients with wrong keys at once`, () => {
     assert.equal((await node.request('PUT', '/v1/streams/orders', null, authorization)).status, 201)
     const good = await RawWebSocket.open(node.readyLine.http, bearer('acme'))
     let published = 0
-    let isOver = false
+    const over = new AbortController()
     const working = (async () => {
-      for (; !isOver || published < 10; published += 1) {
+      for (; !over.signal.aborted || published < 10; published += 1) {
         good.text(publishing(published, 'orders'))
         assert.equal((await good.answer(published))['error'], undefined)
         good.messages.splice(0)
@@ -124,7 +124,7 @@ describe(`${STRANGERS} clients with wrong keys at once`, () => {
               .then(({ status }) => status),
       ),
     )
-    isOver = true
+    over.abort()
     await working
     assert.deepEqual([...new Set(strangers)], [401])
     good.destroy()
