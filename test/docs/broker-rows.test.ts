@@ -10,7 +10,8 @@ import { codeOf, document, root, tableOf } from './markdown.ts'
 const NOTE = document('docs/notes/broker-rows.md')
 const SECTIONS = Array.from(NOTE.matchAll(/^## (.+)$/gm), ([, name]) => name!)
 /** Routes and refusals of our own: README says so. */
-const OWN_ROUTES = /batch|\/purge$|\/redrive$|\/seek$|^DELETE |^PATCH |^GET \/v1\/streams\/\{\}\/consumer-groups$/
+const OWN_ROUTES =
+  /batch|\/livez$|\/readyz$|\/purge$|\/redrive$|\/seek$|^DELETE |^PATCH |^GET \/v1\/streams\/\{\}\/consumer-groups$/
 const OWN_REFUSALS: ReadonlySet<string> = new Set([
   'method_not_allowed',
   'payload_too_large',
