@@ -40,6 +40,7 @@ export class ReplicationWorkers {
   readonly #queued = new Set<ReplicationWorker>()
   readonly #polls = new Set<Poll>()
   #underWay = 0
+  #gauges: ReplicationGauges | null = null
 
   constructor(core: Core, takeEgress: WorkerParts['takeEgress'], options: ReplicationOptions) {
     const { transport, random, batchRecordsMax = REPLICA_APPLY_RECORDS_MAX } = options
@@ -97,7 +98,16 @@ export class ReplicationWorkers {
     return this.of(stream).find((each) => each.policy === policy)! // of the policies of the stream
   }
 
+  /** Summed once for all metrics of a scrape, which reads them in one turn. */
   get gauges(): ReplicationGauges {
+    if (this.#gauges === null) {
+      this.#gauges = this.#summed()
+      queueMicrotask(() => (this.#gauges = null))
+    }
+    return this.#gauges
+  }
+
+  #summed(): ReplicationGauges {
     const sums = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
     for (const worker of this.#each()) {
       sums.workers += 1

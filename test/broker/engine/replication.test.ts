@@ -335,6 +335,29 @@ describe('a worker', () => {
     assert.equal(sites.way.length, 0)
   })
 
+  it('is looked at once for all the metrics of a scrape', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(3)
+    await sites.source.flush()
+    const { operations, core } = sites.source
+    let looks = 0
+    const lagOf = core.policies.lagOf.bind(core.policies)
+    core.policies.lagOf = (...asked) => {
+      looks += 1
+      return lagOf(...asked)
+    }
+    const read = (): number => operations.replicationGauges.lagRecords
+    assert.equal(read(), 3)
+    const once = looks
+    assert.ok(once > 0)
+    for (let metric = 0; metric < 5; metric += 1) assert.equal(read(), 3)
+    assert.equal(looks, once)
+    await turn()
+    sites.publish(1)
+    await sites.source.flush()
+    assert.equal(read(), 4)
+  })
+
   it('that failed on records that were purged is there again for publishes that wait for it', async () => {
     const sites = await Sites.open(1)
     sites.publish(2)
