@@ -5,6 +5,7 @@
  * Whatever an operation decides is told when it is stored (engine.ts, E2). Only pages of records and events are told at once: they show what
  * is visible, and that is stored in its class.
  */
+import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'
 import { refused, replied } from '../engine/decision.ts'
 import type { Decision } from '../engine/decision.ts'
@@ -32,6 +33,8 @@ import type { TenantQuotas } from './quotas.ts'
 export interface Broker extends BrokerOperations, StreamingOperations {
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
+  /** Replication goes by these from now on, where the node has a binding. */
+  replacePolicies(policies: readonly ReplicationPolicy[]): void
   /** Claims that wait are answered; nothing is done on its own from here on. */
   close(): void
 }
@@ -87,6 +90,7 @@ export function createBroker(
     get replicationGauges() {
       return replication.gauges
     },
+    replacePolicies: (policies) => replication.replacePolicies(policies),
     close() {
       replication.close()
       queue.close()
@@ -98,7 +102,7 @@ export function createBroker(
     describeStream: changing((...call) => streams.describe(...call)),
     updateStream: changing((...call) => lifeCycle.update(...call)),
     deleteStream: changing((...call) => lifeCycle.delete(...call)),
-    purgeStream: changing((...call) => lifeCycle.purge(...call)),
+    purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
     redrive: changing((...call) => redriving.redrive(...call)),
     publish: once((...call) => streams.publish(...call)),
     publishBatch: once((...call) => streams.publishBatch(...call)),

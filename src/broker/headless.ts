@@ -5,10 +5,12 @@
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
 import type { BrokerConfig } from '../config/broker.ts'
+import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { Poster } from '../http/poster.ts'
+import type { PostTls } from '../http/poster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
@@ -78,6 +80,8 @@ export interface HeadlessBroker {
   readonly broker: Broker
   readonly quotas: TenantQuotas
   readonly readErrors: ReadErrors
+  /** Replication goes by these from now on. No connection is closed that something is under way on. */
+  readonly replacePolicies: (policies: readonly ReplicationPolicy[]) => void
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
 }
@@ -98,28 +102,46 @@ export async function openHeadlessBroker(
   const engine = await openStorage(context, log, readErrors, tenants)
   const { core, checkpoints } = engine
   const quotas = new TenantQuotas(config.quotas, () => clock.nowMs())
-  const broker = createBroker(core, quotas, config.nodeId, await openShipping(context))
+  const poster = await openPoster(context)
+  const broker = createBroker(core, quotas, config.nodeId, poster && shippingBy(poster, context))
   const stopWatching = watchClock(core)
   await running.open(() => ({ close: async () => stopWatching() }))
   await running.open(() => ({ close: async () => broker.close() }))
   const retainer = new Retainer(core, checkpoints, config.segmentBytes)
   await keepUp(retainer, { running, clock, log, written: () => engine.idle(), everyMs: RETENTION_EVERY_MS })
-  return { core, broker, quotas, readErrors, defer: setImmediate }
+  return {
+    core,
+    broker,
+    quotas,
+    readErrors,
+    defer: setImmediate,
+    replacePolicies(policies) {
+      broker.replacePolicies(policies)
+      poster?.askOnlyWith(policies.map(tlsOf))
+    },
+  }
 }
 
 /** Null: the node has no replication binding. */
-async function openShipping({ config, running, random }: Context): Promise<ReplicationOptions | null> {
+async function openPoster({ config, running }: Context): Promise<Poster | null> {
   if (config.replication === null) return null
   const poster = new Poster()
   await running.open(() => ({ close: async () => poster.close() }))
+  return poster
+}
+
+const tlsOf = ({ targetCa: ca, targetCertificate: certificate }: ReplicationPolicy): PostTls => ({ ca, certificate })
+
+function shippingBy(poster: Poster, { random }: Context): ReplicationOptions {
   const timeoutMs = REPLICATION_REQUEST_MS_MAX
   return {
-    transport: ({ applyUrl: url, targetCa: ca, apiKey }, body, signal) => {
+    transport: (policy, body, signal) => {
+      const { applyUrl: url, apiKey } = policy
       const headers = {
         'content-type': 'application/json',
         ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
       }
-      return poster.post({ url, ca, headers, body, timeoutMs, signal })
+      return poster.post({ url, tls: tlsOf(policy), headers, body, timeoutMs, signal })
     },
     random() {
       const word = new Uint32Array(1)

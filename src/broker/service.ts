@@ -8,7 +8,7 @@ import { brokerTlsNames } from '../config/broker.ts'
 import { readBrokerCredentials } from '../config/broker-credentials.ts'
 import { readQuotas } from '../config/quotas.ts'
 import { readTls } from '../config/tls.ts'
-import { messageOf } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
@@ -65,7 +65,7 @@ export interface BrokerServer {
   /** host:port of the listener. */
   readonly http: string
   readonly isSecure: boolean
-  /** Reads the files of quotas and keys again. */
+  /** Reads the files of quotas, keys, certificates and the replication binding again. One that is wrong changes nothing. */
   reload(): void
   /** Says that it is not ready, and serves on. */
   drain(): void
@@ -120,7 +120,7 @@ async function openPort(context: Context): Promise<Front> {
 
 async function openFront(
   context: Context,
-  { core, broker, quotas, readErrors, defer }: HeadlessBroker,
+  { core, broker, quotas, readErrors, defer, replacePolicies }: HeadlessBroker,
   { access, fromFile, health, requests, standing, server }: Front,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
@@ -173,7 +173,7 @@ async function openFront(
   const groups = new GroupSeries(core, metricsSeriesMax)
   const metrics = new BrokerMetrics({ counters, gauges, log, groups, requests, process: processMetrics })
   const http = hostPort(server)
-  const audit = new AccessAudit(core, () => clock.nowMs())
+  const audit = new AccessAudit(core, () => clock.nowMs(), LOCAL_CALLER.tenant)
   const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
   const connections = new Connections({
     operations: broker,
@@ -181,6 +181,7 @@ async function openFront(
     onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
     counters,
     bodyBytesMax: config.bodyBytesMax,
+    limits: config.connection,
     defer,
   })
   const service = brokerService({
@@ -201,8 +202,9 @@ async function openFront(
     counters,
     maxBodyBytes: config.bodyBytesMax,
     access,
-    onRefused: (identity, refused, stream) => {
-      if (identity !== null) audit.refused(identity, refused.message, stream)
+    onRefused: (identity, refused, stream) => audit.refused(identity, refused.message, stream),
+    onUnidentified(refused, remoteAddress) {
+      if (refused.code === 'authentication_failed') audit.unidentified(refused.message, remoteAddress)
     },
     guard:
       config.auth.mode === 'insecure-local'
@@ -218,11 +220,13 @@ async function openFront(
     http,
     isSecure: server.isSecure,
     reload() {
-      reloadQuotas(config, quotas, logger)
+      const tenants = tenantsOf(config.auth)
+      if (reloadQuotas(config, quotas, logger)) audit.quotasRead(tenants)
+      if (reloadReplication(config, replacePolicies, logger)) audit.replicationBindingRead(tenants)
       if (reloadCredentials(config, fromFile, audit, logger)) connections.identifyAgain()
       const { tls } = config
       if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
-        audit.certificatesRead(tenantsOf(config.auth))
+        audit.certificatesRead(tenants)
       }
     },
     drain: () => startup.drain(),
@@ -298,13 +302,38 @@ function reloadCredentials(
   }
 }
 
-function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): void {
-  if (quotasFile === null) return
+/** @returns whether there are other policies now */
+function reloadReplication(
+  { readReplication, names }: BrokerConfig,
+  replace: HeadlessBroker['replacePolicies'],
+  logger: Logger,
+): boolean {
+  if (readReplication === null) return false
+  try {
+    const policies = readReplication()
+    replace(policies)
+    logger.info({ policies: policies.length }, 'replication binding read again')
+    return true
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    logger.error(
+      { reason: `${names.MQ_REPLICATION_BINDING_FILE} ${error.message}` },
+      'the replication binding stays as it is',
+    )
+    return false
+  }
+}
+
+/** @returns whether there are other quotas now */
+function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): boolean {
+  if (quotasFile === null) return false
   try {
     quotas.replace(readQuotas(quotasFile))
     logger.info({}, 'quotas read again')
+    return true
   } catch (error) {
     const reason = messageOf(error)
     logger.error({ reason: `${names.MQ_QUOTAS_FILE} ${reason}` }, 'the quotas stay as they are')
+    return false
   }
 }

@@ -33,6 +33,8 @@ export interface Command {
 }
 
 export interface Answer {
+  /** 1: the answer was given, and says that something is wrong. Default: 0. */
+  readonly exitCode?: 0 | 1
   /** With `--output json`; undefined: everything was written as it came. */
   readonly json?: unknown
   /** For people. */
@@ -143,6 +145,6 @@ export function unsigned(name: string, text: string): number {
 }
 
 /** As commander names an option. */
-const camelCase = (flag: string): string => flag.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+export const camelCase = (flag: string): string => flag.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 
 export const isFailure = (error: unknown): error is CliFailure => error instanceof CliFailure

@@ -9,19 +9,31 @@ export const COMMON = {
     flags: '--data-dir <PATH>',
     description: `a data directory that no node holds; default ${DATA_DIRECTORY}`,
   },
-  target: { flags: '--target <URL>', description: 'a node: http://host:port' },
+  target: { flags: '--target <URL>', description: 'a node: http://host:port; with --tls-ca https://host:port, too' },
   'api-key': {
     flags: '--api-key <API_KEY>',
     description: 'sent as Authorization: Bearer; default: the variable MQ_API_KEY',
   },
+  'tls-ca': {
+    flags: '--tls-ca <PATH>',
+    description: 'authorities in PEM that sign for the node, for a target with https',
+  },
+  'tls-cert': {
+    flags: '--tls-cert <PATH>',
+    description: 'certificate in PEM that this command shows, for a node that asks for one',
+  },
+  'tls-key': { flags: '--tls-key <PATH>', description: 'private key of that certificate in PEM, without a passphrase' },
   output: { flags: '--output <FORMAT>', description: 'text for people (default), or json' },
 } as const
 type CommonName = keyof typeof COMMON
 
+/** Options that say which node is asked, and how; they go with `--target`. */
+export const REMOTE_NAMES = ['target', 'api-key', 'tls-ca', 'tls-cert', 'tls-key'] as const
+
 export const commonOf = ({ places, options }: Command): readonly CommonName[] => {
   const names: CommonName[] = []
   if (places.includes('local')) names.push('data-dir')
-  if (places.includes('remote')) names.push('target', 'api-key')
+  if (places.includes('remote')) names.push(...REMOTE_NAMES)
   return options.some(({ flags }) => flags.startsWith('--output ')) ? names : [...names, 'output']
 }
 

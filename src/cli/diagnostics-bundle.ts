@@ -61,7 +61,7 @@ export type BundleFacts = Pick<
 export const NO_PAYLOADS = { field: 'payload, key and headers of records', reason: 'never read' }
 
 /** Kinds of audit events that tell of something that went wrong. */
-const TROUBLE = new Set(['authorization_denied', 'delivery_stopped', 'delivery_dead_lettered'])
+const TROUBLE = new Set(['authentication_failed', 'authorization_denied', 'delivery_stopped', 'delivery_dead_lettered'])
 
 interface EventSeen {
   readonly kind: string

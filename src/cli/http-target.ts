@@ -1,11 +1,15 @@
 /**
  * A node that a command asks over HTTP. Source: specification "Command-line tool mq", row "Remote".
  *
- * T1  plain http only, and no redirect is followed: the key goes to the address that was named, and nowhere else
+ * T1  no redirect is followed: the key goes to the address that was named, and nowhere else. With TLS the node must show a certificate of the
+ *     authorities that were named; without, only plain http is spoken
  * T2  the key is in no message: whatever repeats it is scrubbed
  */
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { nodeTransport } from '../client/http/node-transport.ts'
+import type { TlsSettings } from '../client/http/node-transport.ts'
+import type { HttpTransport } from '../client/http/transport.ts'
 import * as wire from '../client/http/wire.ts'
 import { CliFailure, EXIT_REFUSED, refusal, usageFailure } from './failure.ts'
 import type { FailureDetail } from './failure.ts'
@@ -27,13 +31,20 @@ export interface AskOptions {
 }
 
 export class Target {
-  /** `http://host:port`. */
+  /** `http://host:port`, or with https. */
   readonly url: string
   readonly #key: string | null
+  readonly #isTls: boolean
+  readonly #transport: HttpTransport
 
-  /** @throws CliFailure without the key, and without what a URL may hold of secrets */
-  constructor(url: string, key: string | null) {
-    this.url = originOf(url)
+  /**
+   * @param tls null: only plain http is accepted
+   * @throws CliFailure without the key, and without what a URL may hold of secrets
+   */
+  constructor(url: string, key: string | null, tls: TlsSettings | null) {
+    this.url = originOf(url, tls !== null)
+    this.#isTls = this.url.startsWith('https:')
+    this.#transport = nodeTransport(tls ?? {})
     if (key !== null && !/^[\x21-\x7e]+$/.test(key)) {
       throw usageFailure('--api-key must be visible ASCII characters without spaces')
     }
@@ -62,18 +73,19 @@ export class Target {
   ): Promise<TargetAnswer> {
     const late = AbortSignal.timeout(TIMEOUT_MS + waitMs)
     try {
-      const response = await fetch(this.url + path, {
+      const { status, text } = await this.#transport.send({
+        origin: this.url,
         method,
-        redirect: 'manual', // T1
+        path,
         headers: {
           accept: 'application/json, text/plain',
           ...(body !== null && { 'content-type': 'application/json' }),
           ...(this.#key !== null && { authorization: `Bearer ${this.#key}` }),
         },
-        ...(body !== null && { body: JSON.stringify(body) }),
+        body: body === null ? null : JSON.stringify(body),
         signal: stop ? AbortSignal.any([stop, late]) : late,
       })
-      return { path, status: response.status, text: await response.text() }
+      return { path, status, text }
     } catch (error) {
       stop?.throwIfAborted()
       throw this.#unreachable(late.aborted ? 'it did not answer in time' : causeOf(error))
@@ -110,7 +122,9 @@ export class Target {
 
   #unreachable(why: string): CliFailure {
     return refusal('unreachable', this.scrub(`${this.url} cannot be reached: ${why}`), {
-      action: 'Check that the node runs, and the address of --target.',
+      action: this.#isTls
+        ? 'Check that the node runs, the address of --target, and that --tls-ca has the authority of its certificate.'
+        : 'Check that the node runs, and the address of --target.',
       retryable: true,
     })
   }
@@ -127,11 +141,14 @@ function nameInUrl(name: string): string {
   return name
 }
 
-function originOf(text: string): string {
+function originOf(text: string, isTls: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : null
-  if (url?.protocol === 'https:') throw usageFailure('--target must be a plain http address: https is not supported')
+  if (url?.protocol === 'https:' && !isTls) {
+    throw usageFailure('--target must be a plain http address: https is not supported without --tls-ca')
+  }
+  if (url?.protocol === 'http:' && isTls) throw usageFailure('--tls-ca goes with a --target that begins with https:')
   const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === ''
-  if (url?.protocol !== 'http:' || !isPlain || url.pathname !== '/') {
+  if (url === null || !/^https?:$/.test(url.protocol) || !isPlain || url.pathname !== '/') {
     throw usageFailure('--target must be http://host:port, and nothing more')
   }
   return url.origin

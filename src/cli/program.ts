@@ -7,11 +7,12 @@
  */
 import { Command as Commander, CommanderError } from 'commander'
 import type { Answer, Command, Where, World } from './command.ts'
-import { Call } from './command.ts'
+import { Call, camelCase } from './command.ts'
 import { COMMANDS } from './commands.ts'
-import { COMMON, DATA_DIRECTORY, commonOf } from './common-options.ts'
+import { COMMON, DATA_DIRECTORY, REMOTE_NAMES, commonOf } from './common-options.ts'
 import { usageFailure } from './failure.ts'
 import { Target } from './http-target.ts'
+import { readTargetTls } from './target-tls.ts'
 
 const OUTPUTS = ['text', 'json']
 
@@ -133,13 +134,13 @@ function isJson(command: Command, { own, above }: Given): boolean {
 }
 
 const valueOf = (name: string, { own, above }: Given): string | undefined => {
-  const value = own[name] ?? above[name]
+  const value = own[camelCase(name)] ?? above[camelCase(name)]
   return typeof value === 'string' ? value : undefined
 }
 
 function checkPlace({ name, places }: Command, given: Given): void {
   const isRemote = valueOf('target', given) !== undefined
-  const isLocal = valueOf('dataDir', given) !== undefined
+  const isLocal = valueOf('data-dir', given) !== undefined
   const said = name.replace(/^cli /, '')
   if (isRemote && isLocal) throw usageFailure('--target and --data-dir exclude each other')
   if (isRemote && !places.includes('remote')) {
@@ -152,16 +153,19 @@ function checkPlace({ name, places }: Command, given: Given): void {
   if (!isRemote && places.every((place) => place === 'remote')) {
     throw usageFailure(`${said} asks a node: --target http://host:port is missing`)
   }
-  if (!isRemote && valueOf('apiKey', given) !== undefined) throw usageFailure('--api-key goes with --target')
+  const lonely = isRemote ? undefined : REMOTE_NAMES.find((option) => valueOf(option, given) !== undefined)
+  if (lonely !== undefined) throw usageFailure(`--${lonely} goes with --target`)
 }
 
 function whereOf(given: Given, { env }: World): Where {
   const url = valueOf('target', given)
   if (url !== undefined) {
-    const key = valueOf('apiKey', given) ?? (env['MQ_API_KEY'] || null)
-    return { place: 'remote', target: new Target(url, key) }
+    const key = valueOf('api-key', given) ?? (env['MQ_API_KEY'] || null)
+    const file = (name: string): string | null => valueOf(name, given) ?? null
+    const tls = readTargetTls({ ca: file('tls-ca'), cert: file('tls-cert'), key: file('tls-key') })
+    return { place: 'remote', target: new Target(url, key, tls) }
   }
-  const directory = valueOf('dataDir', given) ?? (env['MQ_DATA_DIR'] || DATA_DIRECTORY)
+  const directory = valueOf('data-dir', given) ?? (env['MQ_DATA_DIR'] || DATA_DIRECTORY)
   if (directory.trim() === '') throw usageFailure('--data-dir must name a directory')
   return { place: 'local', directory }
 }

@@ -37,7 +37,7 @@ export async function runCli(args: readonly string[], env: Environment, version:
     const { json, answer } = chosen
     if (!json) for (const line of answer.text(style)) await output.write(line)
     else if (answer.json !== undefined) await output.write(JSON.stringify(answer.json))
-    return 0
+    return answer.exitCode ?? 0
   } catch (error) {
     if (error instanceof CommanderError) return EXIT_USAGE // commander has said why
     if (!(error instanceof CliFailure)) throw error

@@ -6,6 +6,7 @@ import { fetchTransport } from './http/fetch-transport.ts'
 import { httpConfigOf } from './http/settings.ts'
 import type { HttpClientSettings } from './http/settings.ts'
 import { openStream } from './streaming/open.ts'
+import { platformSockets } from './streaming/socket.ts'
 import { platformRandom, platformTimers } from './http/timers.ts'
 
 export interface HttpNativeClientSettings extends HttpClientSettings {
@@ -31,6 +32,6 @@ export class HttpNativeClient extends HttpClient {
     const config = httpConfigOf(addresses, settings, DEFAULTS, isTls)
     const transport = settings.transport ?? fetchTransport()
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
-    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config))
+    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config, platformSockets()))
   }
 }

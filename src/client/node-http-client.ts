@@ -6,7 +6,9 @@ import { nodeTransport } from './http/node-transport.ts'
 import type { TlsSettings } from './http/node-transport.ts'
 import { httpConfigOf } from './http/settings.ts'
 import type { HttpClientSettings } from './http/settings.ts'
+import { nodeSockets } from './streaming/node-socket.ts'
 import { openStream } from './streaming/open.ts'
+import { platformSockets } from './streaming/socket.ts'
 import { platformRandom, platformTimers } from './http/timers.ts'
 
 export interface HttpNativeClientSettings extends HttpClientSettings {
@@ -31,6 +33,7 @@ export class HttpNativeClient extends HttpClient {
     const config = httpConfigOf(addresses, settings, DEFAULTS, tls !== undefined)
     const transport = settings.transport ?? nodeTransport(tls)
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
-    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config))
+    const openSocket = (tls === undefined ? platformSockets() : null) ?? nodeSockets(tls)
+    return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config, openSocket))
   }
 }

@@ -9,6 +9,9 @@ import type { AddressBlock } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 import { readBrokerCredentials } from './broker-credentials.ts'
 import type { BrokerAuthByFile, BrokerCredential } from './broker-credentials.ts'
+import { connectionLimitsOf, connectionSettings } from './broker-connection.ts'
+import type { ConnectionLimits } from './broker-connection.ts'
+import { flagged } from './flagged.ts'
 import {
   AUDIT_RETENTION_DAYS_MAX,
   BROKER_BODY_BYTES_CEILING,
@@ -41,23 +44,10 @@ import {
   sourceOf,
   unknownSettings,
 } from './settings.ts'
-import type { BindAddress, Environment, Setting, SettingsOf } from './settings.ts'
+import type { BindAddress, Environment, SettingsOf } from './settings.ts'
 import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
 import type { TlsNames } from './tls.ts'
 import type { TlsFiles } from '../tls-files.ts'
-
-interface BrokerSetting<T> extends Setting<T> {
-  /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
-  readonly flag: string
-  readonly valueName: string
-  /** Whether the flag may be given several times: as the variable with all the values, separated by commas. */
-  readonly repeatable: boolean
-}
-
-function flagged<T>(shown: string, setting: Setting<T>, { repeatable = false } = {}): BrokerSetting<T> {
-  const [flag = '', valueName = ''] = shown.split(' ')
-  return { ...setting, flag, valueName, repeatable }
-}
 
 export const brokerSettings = {
   MQ_NODE_ID: flagged(
@@ -154,6 +144,7 @@ export const brokerSettings = {
       description: 'Largest request body',
     }),
   ),
+  ...connectionSettings,
   MQ_SEGMENT_BYTES: flagged(
     '--segment-bytes <N>',
     integer({
@@ -190,7 +181,8 @@ export const brokerSettings = {
     '--replication-binding-file <PATH>',
     optional(
       path({
-        description: 'JSON file of the policies by which streams are replicated to other sites; unset: none are',
+        description:
+          'JSON file of the policies by which streams are replicated to other sites; unset: none are. SIGHUP reads it again',
       }),
     ),
   ),
@@ -243,6 +235,7 @@ export interface BrokerConfig {
   /** Of all directories, the data directory included. */
   readonly writeQuorum: number
   readonly bodyBytesMax: number
+  readonly connection: ConnectionLimits
   readonly segmentBytes: number
   /** What happens to broker time that is ahead of the wall clock at the start. */
   readonly clock: 'slew' | 'reset'
@@ -253,6 +246,8 @@ export interface BrokerConfig {
   readonly quotasFile: string | null
   /** By which streams are replicated to other sites. Null: there is no binding. */
   readonly replication: readonly ReplicationPolicy[] | null
+  /** Reads the binding and what it names again; null: there is none. Throws as `readReplicationBinding` does. */
+  readonly readReplication: (() => readonly ReplicationPolicy[]) | null
   /** What the operator knows each setting by, for messages (B1). */
   readonly names: BrokerSettingNames
   /** Variables that begin with MQ_ and are no settings: worth a warning. */
@@ -295,6 +290,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   checkReplicas(settings, names, problems)
   problems.throwIfAny()
   const replicaDirectories = settings.MQ_REPLICA_DIRS
+  const bindingFile = settings.MQ_REPLICATION_BINDING_FILE
   return Object.freeze({
     http: settings.MQ_HTTP_BIND,
     tls,
@@ -307,12 +303,14 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     replicaDirectories,
     writeQuorum: settings.MQ_WRITE_QUORUM ?? majorityOf(1 + replicaDirectories.length),
     bodyBytesMax: settings.MQ_MAX_BODY_BYTES,
+    connection: connectionLimitsOf(settings, settings.MQ_MAX_BODY_BYTES),
     segmentBytes: settings.MQ_SEGMENT_BYTES,
     clock: settings.MQ_CLOCK,
     auditRetentionDays: settings.MQ_AUDIT_RETENTION_DAYS,
     quotas,
     quotasFile: settings.MQ_QUOTAS_FILE,
     replication,
+    readReplication: bindingFile === null ? null : () => readReplicationBinding(bindingFile, env),
     names,
     unknownSettings: unknownSettings(brokerSettings, 'MQ_', env),
   })

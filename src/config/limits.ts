@@ -29,6 +29,20 @@ export const BROKER_BODY_BYTES_FLOOR = 1 * KIB
 export const BROKER_BODY_BYTES_DEFAULT = 16 * MIB
 export const BROKER_BODY_BYTES_CEILING = 64 * MIB
 
+/** MQ_MAX_CONNECTIONS, MQ_MAX_TENANT_CONNECTIONS: each takes a file descriptor and some 20 KiB. */
+export const BROKER_CONNECTIONS_DEFAULT = 10_000
+export const BROKER_TENANT_CONNECTIONS_DEFAULT = 5000
+export const BROKER_CONNECTIONS_CEILING = 100_000
+/** MQ_MAX_IN_FLIGHT, of one connection: each takes some 200 bytes until it is answered. */
+export const BROKER_IN_FLIGHT_DEFAULT = 10_000
+export const BROKER_IN_FLIGHT_CEILING = 1_000_000
+/** MQ_MAX_CREDIT, of one subscription: leases that a client may hold. */
+export const BROKER_CREDIT_DEFAULT = 100_000
+export const BROKER_CREDIT_CEILING = 1_000_000
+/** MQ_MAX_MESSAGE_BYTES: the client library's own messages are half as long. */
+export const BROKER_MESSAGE_BYTES_FLOOR = 1 * MIB
+export const BROKER_MESSAGE_BYTES_CEILING = 64 * MIB
+
 /** MQ_NODE_ID is repeated in answers. */
 export const NODE_ID_CHARACTERS_MAX = 128
 
@@ -63,6 +77,8 @@ assert(
     LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_BODY_BYTES_CEILING,
 )
 assert(BROKER_BODY_BYTES_FLOOR <= BROKER_BODY_BYTES_DEFAULT && BROKER_BODY_BYTES_DEFAULT <= BROKER_BODY_BYTES_CEILING)
+// Without a setting of its own, a message is as long as a body, or as the floor.
+assert(BROKER_BODY_BYTES_CEILING <= BROKER_MESSAGE_BYTES_CEILING)
 // A batch is one frame: the body and its tables, which are never larger than the body and a page.
 assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
 // With the defaults, one of the largest batches never fills the gateway alone.

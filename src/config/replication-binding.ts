@@ -1,12 +1,15 @@
 /**
  * Where the broker's streams are replicated to, as operators write it: the file of MQ_REPLICATION_BINDING_FILE. Source: contract "Broker".
  *
- * B1  a policy's key stands in an environment variable, which the file names: no key is ever in the file or in a message
+ * B1  a policy's key stands in an environment variable or in a file of its own, which the binding names: no key is ever in the binding or in a message
+ * B2  everything that a policy names is read with the binding: policies that were read can be used, and a file that changes later changes nothing
+ *     until the binding is read again
  */
 import { Type } from 'typebox'
+import type { Static } from 'typebox'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'
-import { readAuthorities } from './tls.ts'
+import { readAuthorities, readTls } from './tls.ts'
 import type { Environment } from './settings.ts'
 
 export interface ReplicationPolicy {
@@ -19,6 +22,8 @@ export interface ReplicationPolicy {
   readonly applyUrl: string
   /** Authorities in PEM that the certificate of a https target is checked against. Null: those that Node knows. */
   readonly targetCa: string | null
+  /** What a https target is shown, in PEM. Null: nothing. */
+  readonly targetCertificate: { readonly cert: string; readonly key: string } | null
   /** Null: the target asks for none. */
   readonly apiKey: string | null
   /** Records that retention waits for at most. Null: for all. */
@@ -32,6 +37,7 @@ export interface ReplicationPolicy {
 const APPLY_PATH = '/v1/replication/target/apply'
 const NAME_RULE = 'must not be blank, and has no control characters and no backslash'
 const Name = Type.String({ minLength: 1, maxLength: 256 })
+const Path = Type.String({ minLength: 1, maxLength: 4096 })
 const nullable = <T extends Parameters<typeof Type.Optional>[0]>(schema: T) =>
   Type.Optional(Type.Union([schema, Type.Null()]))
 
@@ -45,8 +51,11 @@ const BindingFile = Type.Object(
           source_site: Name,
           target_site: Name,
           target_url: Name,
-          target_ca_file: nullable(Type.String({ minLength: 1, maxLength: 4096 })),
+          target_ca_file: nullable(Path),
+          target_cert_file: nullable(Path),
+          target_key_file: nullable(Path),
           api_key_env: nullable(Name),
+          api_key_file: nullable(Path),
           max_lag_records: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
           forward: nullable(Type.Boolean()),
           tenant: nullable(Name),
@@ -59,6 +68,10 @@ const BindingFile = Type.Object(
   { additionalProperties: false },
 )
 
+type PolicyEntry = Static<typeof BindingFile>['policies'][number]
+/** A rule that a field of the entry breaks. */
+type Mistake = (field: string, rule: string) => StoreError
+
 const badBinding = (mistake: string): StoreError => new StoreError('invalid', 'invalid_replication_binding', mistake)
 const contentOf = jsonFile(BindingFile, badBinding)
 
@@ -70,7 +83,7 @@ export const readReplicationBinding = (path: string, env: Environment): readonly
 export function parseReplicationBinding(text: string, env: Environment): readonly ReplicationPolicy[] {
   const names = new Set<string>()
   return contentOf(text).policies.map((each, index) => {
-    const mistake = (field: string, rule: string): StoreError =>
+    const mistake: Mistake = (field, rule) =>
       badBinding(`names a file with a mistake: policies.${index}.${field} ${rule}`)
     const { name, streams, source_site: sourceSite, target_site: targetSite } = each
     for (const field of ['name', 'source_site', 'target_site'] as const) {
@@ -83,16 +96,6 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
       if (!isPattern(pattern))
         throw mistake(`streams.${number}`, 'must be the name of a stream, or how names begin with * at its end')
     }
-    const apiKeyEnv = each.api_key_env ?? null
-    const apiKey = apiKeyEnv === null ? null : (env[apiKeyEnv] ?? '')
-    if (apiKey === '')
-      throw mistake(
-        'api_key_env',
-        'names a variable that is not set: put the key of the target into it, or leave it out',
-      )
-    if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
-      throw mistake('api_key_env', 'names a variable that holds no key: a key has printable ASCII characters only')
-    }
     return Object.freeze({
       name,
       streams,
@@ -102,7 +105,8 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
         applyUrlOf(each.target_url) ??
         raise(mistake('target_url', 'must be http://host:port or https://host:port, without credentials and query')),
       targetCa: targetCaOf(each, mistake),
-      apiKey,
+      targetCertificate: targetCertificateOf(each, mistake),
+      apiKey: apiKeyOf(each, env, mistake),
       maxLagRecords: each.max_lag_records ?? null,
       forward: each.forward ?? false,
       tenant: each.tenant ?? null,
@@ -110,17 +114,66 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
   })
 }
 
-function targetCaOf(
-  { target_url, target_ca_file: file }: { readonly target_url: string; readonly target_ca_file?: string | null },
-  mistake: (field: string, rule: string) => StoreError,
-): string | null {
+/** B1 */
+function apiKeyOf(entry: PolicyEntry, env: Environment, mistake: Mistake): string | null {
+  const variable = entry.api_key_env ?? null
+  const file = entry.api_key_file ?? null
+  if (variable !== null && file !== null) throw mistake('api_key_file', 'excludes api_key_env: name one of them')
+  if (file !== null) {
+    const key = within('api_key_file', mistake, () => readSettingFile(file)).trim()
+    if (isKey(key)) return key
+    throw mistake('api_key_file', 'names a file that holds no key: a key has printable ASCII characters only')
+  }
+  if (variable === null) return null
+  const key = env[variable] ?? ''
+  if (key === '') {
+    const rule = 'names a variable that is not set: put the key of the target into it, or leave it out'
+    throw mistake('api_key_env', rule)
+  }
+  if (isKey(key)) return key
+  throw mistake('api_key_env', 'names a variable that holds no key: a key has printable ASCII characters only')
+}
+
+const isKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text)
+
+function targetCaOf({ target_url, target_ca_file: file }: PolicyEntry, mistake: Mistake): string | null {
   if (file === null || file === undefined) return null
-  if (!target_url.startsWith('https:')) throw mistake('target_ca_file', 'needs a target_url that begins with https:')
+  checkSecure('target_ca_file', target_url, mistake)
+  return within('target_ca_file', mistake, () => readAuthorities(file))
+}
+
+const CERTIFICATE_FIELDS = {
+  certFile: 'target_cert_file',
+  keyFile: 'target_key_file',
+  clientCaFile: 'target_ca_file',
+} as const
+
+function targetCertificateOf(entry: PolicyEntry, mistake: Mistake): ReplicationPolicy['targetCertificate'] {
+  const { target_url, target_cert_file, target_key_file } = entry
+  const certFile = target_cert_file ?? null
+  const keyFile = target_key_file ?? null
+  if (certFile === null && keyFile === null) return null
+  if (certFile === null) throw mistake('target_cert_file', 'must name a file, as target_key_file does')
+  if (keyFile === null) throw mistake('target_key_file', 'must name a file, as target_cert_file does')
+  checkSecure('target_cert_file', target_url, mistake)
+  const { cert, key } = within(null, mistake, () =>
+    readTls({ certFile, keyFile, clientCaFile: null }, CERTIFICATE_FIELDS),
+  )
+  return { cert, key }
+}
+
+function checkSecure(field: string, targetUrl: string, mistake: Mistake): void {
+  if (!targetUrl.startsWith('https:')) throw mistake(field, 'needs a target_url that begins with https:')
+}
+
+/** @param field that `read` is about; null: its message begins with the field */
+function within<T>(field: string | null, mistake: Mistake, read: () => T): T {
   try {
-    return readAuthorities(file)
+    return read()
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    throw mistake('target_ca_file', error.message)
+    const [first, ...rest] = error.message.split(' ')
+    throw field === null ? mistake(first!, rest.join(' ')) : mistake(field, error.message)
   }
 }
 

@@ -11,10 +11,17 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 const ANSWER_BYTES_MAX = 1 << 20
 const CONNECTIONS_MAX = 64
 
+/** What a server of TLS is asked with, in PEM. */
+export interface PostTls {
+  /** Authorities that sign for it; null: those that Node knows. */
+  readonly ca: string | null
+  /** What it is shown; null: nothing. */
+  readonly certificate: { readonly cert: string; readonly key: string } | null
+}
+
 export interface PostRequest {
   readonly url: string
-  /** Authorities in PEM for a server of TLS; null: those that Node knows. */
-  readonly ca: string | null
+  readonly tls: PostTls
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
   readonly timeoutMs: number
@@ -31,8 +38,8 @@ export interface PostReply {
 
 export class Poster {
   readonly #http = new HttpAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
-  /** By the authorities; a few, as policies name them. */
-  readonly #https = new Map<string | null, HttpsAgent>()
+  /** By what they ask with; a few, as policies name them. */
+  readonly #https = new Map<string, HttpsAgent>()
 
   /** @throws what the connection fails with */
   async post(request: PostRequest): Promise<PostReply> {
@@ -49,19 +56,36 @@ export class Poster {
     for (const agent of this.#https.values()) agent.destroy()
   }
 
-  #secureAgent(ca: string | null): HttpsAgent {
-    const known = this.#https.get(ca)
+  /** From now on servers are asked with these. What is under way comes to its end on the connections that it has. */
+  askOnlyWith(all: readonly PostTls[]): void {
+    const kept = new Set(all.map(nameOf))
+    for (const [name, agent] of this.#https) {
+      if (kept.has(name)) continue
+      this.#https.delete(name)
+      for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+    }
+  }
+
+  #secureAgent(tls: PostTls): HttpsAgent {
+    const name = nameOf(tls)
+    const known = this.#https.get(name)
     if (known !== undefined) return known
-    const agent = new HttpsAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX, ...(ca !== null && { ca }) })
-    this.#https.set(ca, agent)
+    const { ca, certificate } = tls
+    const agent = new HttpsAgent({
+      keepAlive: true,
+      maxSockets: CONNECTIONS_MAX,
+      ...(ca !== null && { ca }),
+      ...certificate,
+    })
+    this.#https.set(name, agent)
     return agent
   }
 
-  #try({ url, ca, headers, body }: PostRequest, signal: AbortSignal): Promise<PostReply | StaleConnection> {
+  #try({ url, tls, headers, body }: PostRequest, signal: AbortSignal): Promise<PostReply | StaleConnection> {
     const isSecure = url.startsWith('https:')
     const options = {
       method: 'POST',
-      agent: isSecure ? this.#secureAgent(ca) : this.#http,
+      agent: isSecure ? this.#secureAgent(tls) : this.#http,
       headers: { ...headers, 'content-length': body.byteLength },
       signal,
     }
@@ -77,6 +101,8 @@ export class Poster {
     })
   }
 }
+
+const nameOf = ({ ca, certificate }: PostTls): string => JSON.stringify([ca, certificate?.cert, certificate?.key])
 
 class StaleConnection {
   readonly cause: Error

@@ -11,6 +11,11 @@ export class JournalLanes {
     this.#lanes = rings.map(() => null)
   }
 
+  /** By replica. */
+  get running(): readonly number[] {
+    return [...this.#lanes.keys()].filter((replica) => this.#lanes[replica] !== null)
+  }
+
   started(replica: number, lane: JournalLane): void {
     this.#lanes[replica] = lane
   }

@@ -39,14 +39,12 @@ import type { RecoveredLog } from './recovery.ts'
 import { Readmission } from './readmission.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
+import { Restarts } from './restarts.ts'
 import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
 import { giveBack, takeDirectories } from './take-directories.ts'
 
-/** More restarts than this within the window say that restarting does not help. */
-const RESTARTS_MAX = 5
-const RESTART_WINDOW_MS = 60_000
 /** Until a restart in place is tried again that found no room on the disk. */
 const RESTART_AGAIN_MS = 5000
 
@@ -80,7 +78,7 @@ export class Log {
   #committed = 0
   /** For each generation but the current one: what of it was stored ends here. */
   #keptUpTo = new Map<number, Position>()
-  #restartsMs: number[] = []
+  readonly #restarts = new Restarts()
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
   readonly #lost: LostDirectories
@@ -132,7 +130,8 @@ export class Log {
     this.#directories = directories
     this.#segmentsName = options.segmentsName ?? 'segments'
     this.#locks = [...locks]
-    this.#lost = new LostDirectories(directories, options.writeQuorum ?? directories.length, unusable)
+    const writeQuorum = options.writeQuorum ?? directories.length
+    this.#lost = new LostDirectories(directories, writeQuorum, unusable)
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
     this.#incidents = new IncidentList(environment.files, options.directory, (incident) =>
@@ -143,11 +142,7 @@ export class Log {
     this.tornTail = recovered.primary.tornTail
     this.#rings = directories.map(() => SpscRing.create(ringBytes))
     this.#lanes = new JournalLanes(this.#rings)
-    this.#shared = LogShared.create({
-      replicaCount: directories.length,
-      writeQuorum: options.writeQuorum ?? directories.length,
-      logId: recovered.logId,
-    })
+    this.#shared = LogShared.create({ replicaCount: directories.length, writeQuorum, logId: this.id })
     this.syncSeconds = this.#shared.syncSeconds
     this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
     this.#begin(recovered)
@@ -161,9 +156,7 @@ export class Log {
       replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
       active: () => this.segments.at(-1),
       onStalled: (replica) => this.#onStalled(replica),
-      onFull: (isFull) => {
-        for (const listener of this.#fullListeners) listener(isFull)
-      },
+      onFull: (isFull) => this.#fullListeners.forEach((listener) => listener(isFull)),
     })
     this.#readmission = new Readmission({
       environment,
@@ -196,6 +189,11 @@ export class Log {
   /** External parts of frames that end at or below it were taken: their space may be freed. */
   get released(): Position {
     return this.#shared.released()
+  }
+
+  /** Journals still write what they were given, in a log that is read-only too: they read external parts until `released` says so. */
+  get isWriting(): boolean {
+    return this.#lanes.running.some((replica) => this.#shared.isLive(replica))
   }
 
   /** The current life of the log: +1 with each restart in place. */
@@ -457,9 +455,7 @@ export class Log {
           void this.#restart(reason, 'full')
         })
       })
-      .finally(() => {
-        this.#restarting = null
-      })
+      .finally(() => void (this.#restarting = null))
     return this.#restarting
   }
 
@@ -471,14 +467,8 @@ export class Log {
     await this.#lanes.stopAll()
     if (this.#shared.producerState === PRODUCER_CLOSED) return
     if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
-    const nowMs = this.#environment.nowMs()
-    if (cause === 'death') {
-      this.#restartsMs = [...this.#restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
-      if (this.#restartsMs.length > RESTARTS_MAX) throw new Error(`restarting does not help: ${reason}`)
-    }
-
+    if (cause === 'death') this.#restarts.add(this.#environment.nowMs())
     const keepUpTo = this.written
-    this.#keptUpTo.set(this.generation, keepUpTo)
     const recovering = recoverDirectories({
       files: this.#environment.files,
       directories: this.#directories,
@@ -488,12 +478,19 @@ export class Log {
       keepUpTo,
       leftOut: this.#lost.failed,
     })
-    this.#begin(atOnce(recovering))
+    const recovered = atOnce(recovering)
+    if (cause === 'death' && this.#restarts.areTooMany) {
+      this.#segments.reset(recovered.primary.segments) // with those that the journal did not get to name
+      throw new Error(`restarting does not help: ${reason}`)
+    }
+    this.#keptUpTo.set(this.generation, keepUpTo)
+    this.#begin(recovered)
     this.#progressed()
   }
 
   #setState(state: LogState): void {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
+    this.#updateActive() // whoever finds the state anew finds all that is stored
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }

@@ -12,6 +12,10 @@ const context = createContext({
   fetch,
   AbortController,
   AbortSignal,
+  MessageChannel,
+  WebSocket,
+  btoa,
+  queueMicrotask,
   TextDecoder,
   TextEncoder,
   URL,
@@ -35,20 +39,26 @@ await library.link((specifier, { identifier }) => load(join(dirname(identifier),
 await library.evaluate()
 const { HttpNativeClient, textOf } = library.namespace as typeof Library // it is built from that
 
-const client = await HttpNativeClient.connect(url!, { producerId: 'web' })
-await client.createStream('web')
-const payload = Uint8Array.from({ length: 256 }, (_, i) => i)
-await client.publish('web', { message_id: 'bytes', payload })
-await client.publish('web', { message_id: 'text', payload: 'käse', key: 'k' })
-const seen: string[] = []
-for await (const { record } of client.subscribeQueue('web', 'g', { prefetch: 4 })) {
-  if (record.message_id === 'text') seen.push(textOf(record.payload), textOf(record.key!))
-  else if (record.payload.every((byte, i) => byte === i)) seen.push(`${record.payload.byteLength} bytes`)
-  if (record.message_id === 'text') break
+async function use(streaming: boolean, stream: string): Promise<string> {
+  const client = await HttpNativeClient.connect(url!, { producerId: 'web', streaming })
+  await client.createStream(stream)
+  const payload = Uint8Array.from({ length: 256 }, (_, i) => i)
+  await client.publish(stream, { message_id: 'bytes', payload })
+  await client.publish(stream, { message_id: 'text', payload: 'käse', key: 'k' })
+  const seen: string[] = []
+  for await (const { record } of client.subscribeQueue(stream, 'g', { prefetch: 4 })) {
+    if (record.message_id === 'text') seen.push(textOf(record.payload), textOf(record.key!))
+    else if (record.payload.every((byte, i) => byte === i)) seen.push(`${record.payload.byteLength} bytes`)
+    if (record.message_id === 'text') break
+  }
+  const refused = await client.describeStream('nowhere').then(
+    () => 'found',
+    ({ code }: Library.SdkError) => code,
+  )
+  await client.close()
+  return [...seen, refused].join(', ')
 }
-const refused = await client.describeStream('nowhere').then(
-  () => 'found',
-  ({ code }: Library.SdkError) => code,
-)
-console.log([...seen, refused].join(', '))
-await client.close()
+
+console.log(await use(false, 'web'))
+console.log(`streaming: ${await use(true, 'streamed')}`)
+process.exit() // a MessageChannel, which browsers have, keeps Node going

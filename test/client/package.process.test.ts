@@ -79,8 +79,7 @@ function linkDependencies(project: string): void {
 const PROGRAM = `
 import { HttpNativeClient, openEmbeddedBroker, textOf } from 'trilog/client'
 const [url, directory] = process.argv.slice(2)
-const stream = 'on-' + process.version
-const use = async (client) => {
+const use = async (client, stream = 'on-' + process.version) => {
   await client.createStream(stream)
   await client.publish(stream, { message_id: 'm', payload: new TextEncoder().encode('käse') })
   const stop = new AbortController()
@@ -95,6 +94,9 @@ const use = async (client) => {
 const client = await HttpNativeClient.connect(url, { producerId: 'p' })
 console.log('http', await use(client))
 await client.close()
+const streaming = await HttpNativeClient.connect(url, { producerId: 'p', streaming: true })
+console.log('streaming', await use(streaming, 'streamed-on-' + process.version))
+await streaming.close()
 try {
   const broker = await openEmbeddedBroker({ dataDirectory: directory })
   console.log('embedded', await use(broker.client({ producerId: 'p' })))
@@ -138,7 +140,7 @@ describe('the packed library', () => {
         majorOf(node) >= 22
           ? 'embedded käse 0'
           : 'embedded InvalidConfig a broker in this process needs Node 22; HttpNativeClient does not'
-      assert.deepEqual([stdout, stderr], [`http käse 0\n${embedded}\n`, ''])
+      assert.deepEqual([stdout, stderr], [`http käse 0\nstreaming käse 0\n${embedded}\n`, ''])
     })
   }
 
@@ -164,7 +166,10 @@ describe('the packed library', () => {
     const program = join(root, 'test/client/in-browser.ts')
     const flags = ['--experimental-vm-modules', '--no-warnings', program, entry, server.url]
     const { stdout, stderr } = spawnSync(process.execPath, flags, { encoding: 'utf8' })
-    assert.deepEqual([stdout, stderr], ['256 bytes, käse, k, stream_not_found\n', ''])
+    assert.deepEqual(
+      [stdout, stderr],
+      ['256 bytes, käse, k, stream_not_found\nstreaming: 256 bytes, käse, k, stream_not_found\n', ''],
+    )
   })
 })
 

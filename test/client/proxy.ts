@@ -10,6 +10,8 @@ export class Proxy {
   connections = 0
   /** What of the next answers' first bytes comes through: called with them, true lets them pass, false cuts the connection. */
   passes: (answer: Buffer) => boolean = () => true
+  /** So many bytes of answers go by, from the first; the connection that brings the next one is cut right behind them. */
+  cutAfterBytes = Infinity
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #targetOf: () => string
@@ -63,7 +65,13 @@ export class Proxy {
     client.pipe(broker)
     broker.on('data', (bytes) => {
       if (!this.passes(bytes)) return void client.destroy()
+      const left = this.cutAfterBytes - this.answeredBytes
       this.answeredBytes += bytes.byteLength
+      if (left < bytes.byteLength) {
+        this.cutAfterBytes = Infinity
+        broker.destroy()
+        return void client.end(bytes.subarray(0, left))
+      }
       if (!client.write(bytes)) {
         broker.pause()
         client.once('drain', () => broker.resume())

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { temporaryDirectory } from '../support/directories.ts'
 import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { parseReplicationBinding, readReplicationBinding } from '../../src/config/replication-binding.ts'
 
@@ -35,6 +37,57 @@ describe('the authorities of a target', () => {
   })
 })
 
+describe('the certificate that a target is shown', () => {
+  const files = new TlsFilesOnDisk()
+  const certified = new Authority('clients').certify([['CN', 'site-a']])
+  files.write(certified)
+  const secure = { ...policy, target_url: 'https://b.example:7400' }
+  const both = { target_cert_file: files.cert, target_key_file: files.key }
+
+  it('is read with the file', () => {
+    assert.deepEqual(bindingOf({ ...secure, ...both })[0]?.targetCertificate, certified)
+  })
+
+  it('is refused when half of it is missing, when its key does not fit, and for a target without TLS', () => {
+    const other = new TlsFilesOnDisk()
+    other.write(new Authority('others').certify([['CN', 'x']]))
+    const rows: readonly (readonly [RegExp, object])[] = [
+      [/policies\.0\.target_key_file must name a file, as/, { ...secure, target_cert_file: files.cert }],
+      [/policies\.0\.target_cert_file must name a file, as/, { ...secure, target_key_file: files.key }],
+      [/policies\.0\.target_cert_file needs a target_url that begins with https:/, { ...policy, ...both }],
+      [
+        /policies\.0\.target_key_file names a file whose key does not fit/,
+        { ...secure, ...both, target_key_file: other.key },
+      ],
+      [/policies\.0\.target_cert_file names a file that does not/, { ...secure, ...both, target_cert_file: '/none' }],
+    ]
+    for (const [rule, of] of rows) assert.throws(() => bindingOf(of), rule)
+  })
+})
+
+describe('the key of a target in a file', () => {
+  const directory = temporaryDirectory()
+  const file = `${directory}/key`
+
+  it('is read with the binding, without the end of its line', () => {
+    writeFileSync(file, 'the-key\n')
+    assert.equal(bindingOf({ ...policy, api_key_file: file })[0]?.apiKey, 'the-key')
+  })
+
+  it('is refused beside a variable, and when it is none; no message has it', () => {
+    writeFileSync(file, 'two words\n')
+    assert.throws(() => bindingOf({ ...policy, api_key_file: file }), {
+      message: /^(?!.*two words).*policies\.0\.api_key_file names a file that holds no key/,
+    })
+    assert.throws(() => bindingOf({ ...policy, api_key_file: file, api_key_env: 'KEY' }), {
+      message: /policies\.0\.api_key_file excludes api_key_env/,
+    })
+    assert.throws(() => bindingOf({ ...policy, api_key_file: `${directory}/none` }), {
+      message: /policies\.0\.api_key_file names a file that does not exist/,
+    })
+  })
+})
+
 describe('a replication binding', () => {
   it('holds policies; what is absent or null has its default', () => {
     const plain = {
@@ -44,6 +97,7 @@ describe('a replication binding', () => {
       targetSite: 'b',
       applyUrl: 'http://b.example:7400/v1/replication/target/apply',
       targetCa: null,
+      targetCertificate: null,
       apiKey: null,
       maxLagRecords: null,
       forward: false,

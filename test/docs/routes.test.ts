@@ -24,6 +24,7 @@ const parts: BrokerHttpParts = {
   turn: () => Promise.resolve(),
   access: openAccess({ tenant: '', principal: '' }),
   onRefused() {},
+  onUnidentified() {},
   guard: null,
   logger: { error() {} },
 }

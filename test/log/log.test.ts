@@ -311,4 +311,31 @@ describe('a journal lane that dies', () => {
     }
     assert.equal(log.state.kind, 'read-only')
   })
+
+  for (const count of [1, 60]) {
+    it(`for the last time leaves a log that shows all that is stored when it says so: ${count} frames that main did not hear of`, async () => {
+      const world = new World({ seed: 1 })
+      const log = await world.open()
+      const writer = openWriter(log)
+      for (let death = 0; death < 5; death += 1) {
+        world.lanes[0]!.die()
+        await turn()
+      }
+      const frames = Array.from({ length: count }, (_, n) => appended(writer, payloadOf(n, 300)))
+      const seen: number[] = []
+      log.onStateChange(({ kind }) => {
+        if (kind === 'read-only') seen.push(replay(log, world.files).frames.length)
+      })
+      const lane = world.lanes[0]!
+      lane.stepUnheard()
+      lane.vanish()
+      lane.die()
+      await turn()
+      assert.deepEqual(
+        frames.map((frame) => log.outcome(frame.end, frame.generation)),
+        frames.map(() => 'stored'),
+      )
+      assert.deepEqual(seen, [count])
+    })
+  }
 })

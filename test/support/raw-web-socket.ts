@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { eventually } from './waiting.ts'
 
 export const TEXT = 1
@@ -14,6 +15,8 @@ export interface UpgradeOptions {
   readonly path?: string
   readonly host?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Over TLS: the authority of the server. */
+  readonly ca?: string
 }
 
 /** A frame as a client sends it: with a mask, here of zeros. */
@@ -46,7 +49,9 @@ export class RawWebSocket {
 
   static async open(address: string, options: UpgradeOptions = {}): Promise<RawWebSocket> {
     const [host, port] = address.split(':')
-    const opened = new RawWebSocket(connect(Number(port), host))
+    const { ca } = options
+    const tls = ca === undefined ? null : { host: host!, port: Number(port), ca, servername: 'localhost' }
+    const opened = new RawWebSocket(tls ? connectTls(tls) : connect(Number(port), host))
     opened.#upgrade(options, address)
     await eventually(() => opened.status !== 0 || opened.isClosed)
     return opened

@@ -7,7 +7,6 @@
 import { Type } from 'typebox'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
-import { messageBytesMax } from '../connection/limits.ts'
 import { refuse } from '../refusals.ts'
 import { ErrorReply } from '../wire/answers.ts'
 import { BEARER, PROTOCOL } from '../wire/connection-frames.ts'
@@ -70,7 +69,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
       }
     },
     webSocket: {
-      messageBytesMax: messageBytesMax(parts.maxBodyBytes),
+      messageBytesMax: connections.limits.messageBytesMax,
       accept(head, exchange) {
         try {
           const offered = protocolsOf(head)

@@ -28,8 +28,10 @@ export interface BrokerHttpParts {
   readonly maxBodyBytes: number
   readonly access: Access
   readonly connections: Connections
-  /** Hears of callers that were refused for want of a permission, and of requests whose credentials were (null). */
-  readonly onRefused: (identity: Identity | null, refused: BrokerError, stream: string | null) => void
+  /** Hears of callers that were refused for want of a permission. */
+  readonly onRefused: (identity: Identity, refused: BrokerError, stream: string | null) => void
+  /** Hears of requests whose credentials are missing or nobody's, and of the other end of their connections. */
+  readonly onUnidentified: (refused: BrokerError, remoteAddress: string) => void
   /** Where requests need no credentials; null: they do. */
   readonly guard: WebGuard | null
   /** Resolves when others had their turn of main. */

@@ -144,14 +144,14 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
 }
 
 function identify(
-  { access, onRefused }: BrokerHttpParts,
+  { access, onUnidentified }: BrokerHttpParts,
   head: CredentialHead,
   exchange: Pick<Exchange, 'remoteAddress' | 'clientCertificate'>,
 ): Identity {
   try {
     return access.identify(head, exchange)
   } catch (error) {
-    if (error instanceof BrokerError) onRefused(null, error, null)
+    if (error instanceof BrokerError) onUnidentified(error, exchange.remoteAddress)
     throw error
   }
 }

@@ -1,13 +1,13 @@
 /** All streaming connections of the node: how many there may be, and what the node says to all of them. */
+import type { ConnectionLimits } from '../../config/broker-connection.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
-import { CONNECTIONS_MAX, TENANT_CONNECTIONS_MAX } from './limits.ts'
 import { Session } from './session.ts'
 import type { SessionParts, Who } from './session.ts'
 
 export type ConnectionsParts = Pick<
   SessionParts,
-  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'defer'
+  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'limits' | 'defer'
 >
 
 export interface NewConnection {
@@ -30,11 +30,16 @@ export class Connections {
     return this.#sessions.size
   }
 
+  get limits(): ConnectionLimits {
+    return this.#parts.limits
+  }
+
   /** @throws BrokerError quota_exceeded */
   open({ who, identify, givesBack }: NewConnection): Session {
     const ofTenant = this.#byTenant.get(who.tenant) ?? 0
-    if (this.#sessions.size >= CONNECTIONS_MAX) throw tooMany('the node', CONNECTIONS_MAX)
-    if (ofTenant >= TENANT_CONNECTIONS_MAX) throw tooMany('the tenant', TENANT_CONNECTIONS_MAX)
+    const { connectionsMax, tenantConnectionsMax } = this.limits
+    if (this.#sessions.size >= connectionsMax) throw tooMany('the node', connectionsMax)
+    if (ofTenant >= tenantConnectionsMax) throw tooMany('the tenant', tenantConnectionsMax)
     const { tenant } = who
     const session = new Session({
       ...this.#parts,

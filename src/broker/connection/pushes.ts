@@ -9,7 +9,7 @@
  */
 import type { GroupPath, Pushed, PushRequest, StreamingOperations } from '../operations.ts'
 import type { Caller } from '../operations.ts'
-import { CREDIT_MAX, PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
+import { PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
 import { CLAIM_MESSAGES_MAX } from '../limits.ts'
 
 export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leaseMs' | 'form'> {
@@ -24,6 +24,8 @@ export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leas
 export interface PushesParts {
   readonly operations: Pick<StreamingOperations, 'push' | 'giveBack'>
   readonly caller: () => Caller
+  /** Deliveries that a client may be given at any time. */
+  readonly creditMax: number
   /** P2 */
   readonly isHeldBack: () => boolean
   readonly deliver: (subscription: NewSubscription, pushed: Pushed) => void
@@ -85,7 +87,7 @@ export class Pushes {
   addCredit(id: number, credit: number): number | null {
     const subscription = this.#subscriptions.get(id)
     if (subscription === undefined) return null
-    subscription.credit = Math.min(CREDIT_MAX, subscription.credit + credit)
+    subscription.credit = Math.min(this.#parts.creditMax, subscription.credit + credit)
     this.#claim(subscription)
     return subscription.credit
   }

@@ -8,6 +8,7 @@
  * C4  messages are handled in the order they come, the long ones that take several turns included
  * C5  told to stop, it takes nothing more, and ends when everything it took is answered
  */
+import type { ConnectionLimits } from '../../config/broker-connection.ts'
 import type { Answer } from '../../engine/decision.ts'
 import { JsonBoundError } from '../../../native-free-codecs/json-reader.ts'
 import { SHORT_BODY_BYTES, readJsonBody } from '../../http/json-body.ts'
@@ -24,14 +25,7 @@ import type { BrokerError } from '../refusals.ts'
 import { ANSWER, ENDED, REFUSED } from '../wire/connection-frames.ts'
 import { BinaryMessages } from './binary-messages.ts'
 import { HeldClaims } from './held-claims.ts'
-import {
-  ANSWERS_UNREAD_BYTES_MAX,
-  CREDIT_MAX,
-  HELD_BACK_BYTES,
-  IN_FLIGHT_MAX,
-  SUBSCRIPTIONS_MAX,
-  messageBytesMax,
-} from './limits.ts'
+import { ANSWERS_UNREAD_BYTES_MAX, HELD_BACK_BYTES, SUBSCRIPTIONS_MAX } from './limits.ts'
 import { Outbox } from './outbox.ts'
 import { Pushes } from './pushes.ts'
 import type { NewSubscription } from './pushes.ts'
@@ -55,6 +49,7 @@ export interface SessionParts {
   readonly givesBack: boolean
   /** The longest body that a route takes. */
   readonly bodyBytesMax: number
+  readonly limits: ConnectionLimits
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly onClosed: () => void
@@ -89,6 +84,7 @@ export class Session implements SocketListener {
     this.#pushes = new Pushes({
       operations: parts.operations,
       caller: () => this.#who,
+      creditMax: parts.limits.creditMax,
       isHeldBack: () => this.#outbox.bufferedBytes > HELD_BACK_BYTES,
       deliver: (subscription, pushed) => this.#deliver(subscription, pushed),
       ended: ({ id, form }, error) => this.#refused(id, form, error, 1, true),
@@ -204,7 +200,7 @@ export class Session implements SocketListener {
   /** C4 */
   #wait(bytes: Buffer, isBinary: boolean): void {
     this.#waitingBytes += bytes.byteLength
-    if (this.#waitingBytes > 2 * messageBytesMax(this.#parts.bodyBytesMax)) {
+    if (this.#waitingBytes > 2 * this.#parts.limits.messageBytesMax) {
       return this.#end(CLOSE.policy, 'too much was sent behind a long message')
     }
     this.#waiting!.push({ bytes: Buffer.from(bytes), isBinary })
@@ -305,7 +301,7 @@ export class Session implements SocketListener {
       id,
       form,
       path,
-      credit: integerIn(message, 'credit', 0, CREDIT_MAX, null),
+      credit: integerIn(message, 'credit', 0, this.#parts.limits.creditMax, null),
       max: integerIn(message, 'max_messages', 1, CLAIM_MESSAGES_MAX, CLAIM_MESSAGES_MAX),
       leaseMs: integerIn(message, 'lease_timeout_millis', 1, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT),
       startOffset: integerIn(message, 'start_offset', 0, OFFSET_MAX, 0),
@@ -326,7 +322,10 @@ export class Session implements SocketListener {
       if (!this.#pushes.end(subscription)) throw noSubscription()
       return this.#answered(id, form, { subscription })
     }
-    const credit = this.#pushes.addCredit(subscription, integerIn(message, 'credit', 1, CREDIT_MAX, null))
+    const credit = this.#pushes.addCredit(
+      subscription,
+      integerIn(message, 'credit', 1, this.#parts.limits.creditMax, null),
+    )
     if (credit === null) throw noSubscription()
     this.#answered(id, form, { subscription, credit })
   }
@@ -379,8 +378,9 @@ export class Session implements SocketListener {
   /** C3, C5. @throws BrokerError */
   #begin(): void {
     if (this.#isStopping) throw stopping()
-    if (this.#inFlight >= IN_FLIGHT_MAX) {
-      throw refuse('quota_exceeded', `a connection has at most ${IN_FLIGHT_MAX} operations in flight`)
+    const { inFlightMax } = this.#parts.limits
+    if (this.#inFlight >= inFlightMax) {
+      throw refuse('quota_exceeded', `a connection has at most ${inFlightMax} operations in flight`)
     }
     this.#inFlight += 1
   }

@@ -3,6 +3,7 @@
  *
  * P1  what came from another site is sent on by a policy that forwards only, and never to a site where it was before
  * P2  records that have still to go hold retention, until there are more of them than the policy waits for
+ * P3  policies are replaced all at once; a stream's list is the same object until then
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { IntervalSet } from '../interval-set.ts'
@@ -13,11 +14,17 @@ import type { StreamState } from '../state/state.ts'
 const NONE: readonly never[] = []
 
 export class ReplicationPolicies {
-  readonly #all: readonly ReplicationPolicy[]
-  readonly #ofStream = new WeakMap<StreamState, readonly ReplicationPolicy[]>()
+  #all: readonly ReplicationPolicy[]
+  #ofStream = new WeakMap<StreamState, readonly ReplicationPolicy[]>()
 
   constructor(all: readonly ReplicationPolicy[]) {
     this.#all = all
+  }
+
+  /** P3. Only these count from now on. */
+  replace(all: readonly ReplicationPolicy[]): void {
+    this.#all = all
+    this.#ofStream = new WeakMap()
   }
 
   of(stream: StreamState): readonly ReplicationPolicy[] {
@@ -83,6 +90,10 @@ export class ReplicationPolicies {
     return held
   }
 }
+
+/** Whether they ship between the same sites by the same name: how far one has come is how far the other has. */
+export const isSameLink = (a: Link, b: Link): boolean =>
+  a.policy === b.policy && a.sourceSite === b.sourceSite && a.targetSite === b.targetSite
 
 export const linkOf = ({ sourceSite, targetSite, name }: ReplicationPolicy): Link => ({
   sourceSite,

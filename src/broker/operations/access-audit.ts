@@ -1,14 +1,18 @@
 /**
- * Audit events of access: who was refused, and keys that were read again.
+ * Audit events of access: who was refused, and files of the operator that were read again.
  *
  * U1  at most one refusal a second and principal: whoever is refused in a loop must not fill the log
- * U2  an event that the log does not take is lost, and nobody is refused or served another way for it
+ * U2  credentials that are nobody's have no tenant: the event is the operator's, at most one a second for all of them together, with how many
+ *     they were. Requests that bring no credentials at all are none of it
+ * U3  an event that the log does not take is lost, and nobody is refused or served another way for it
  */
 import { FrameNotTaken } from '../../engine/appender.ts'
 import type { Core } from '../engine/core.ts'
 import type { Caller } from '../operations.ts'
 
 const REFUSALS_EVERY_MS = 1000
+/** Who shows credentials that are nobody's. */
+const UNKNOWN = 'unknown'
 /** Principals that are remembered. */
 const REMEMBERED_MAX = 10_000
 
@@ -17,11 +21,30 @@ export class AccessAudit {
   readonly #nowMs: () => number
   /** By tenant and principal: when its last event was, in order of time. */
   readonly #last = new Map<string, number>()
+  readonly #operator: string
+  /** U2 */
+  #lastUnidentifiedMs = -Infinity
+  #unidentified = 0
 
-  /** @param nowMs monotonic */
-  constructor(core: Core, nowMs: () => number) {
+  /**
+   * @param nowMs    monotonic
+   * @param operator tenant of what is no other tenant's
+   */
+  constructor(core: Core, nowMs: () => number, operator: string) {
     this.#core = core
     this.#nowMs = nowMs
+    this.#operator = operator
+  }
+
+  /** U2 */
+  unidentified(message: string, remoteAddress: string): void {
+    this.#unidentified += 1
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#lastUnidentifiedMs < REFUSALS_EVERY_MS) return
+    const detail = { message, remote_address: remoteAddress, refusals: this.#unidentified }
+    this.#lastUnidentifiedMs = nowMs
+    this.#unidentified = 0
+    this.#append({ tenant: this.#operator, principal: UNKNOWN }, 'authentication_failed', null, detail)
   }
 
   /** U1 */
@@ -38,15 +61,29 @@ export class AccessAudit {
 
   /** @param tenants that have keys now */
   keysRead(tenants: Iterable<string>): void {
-    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'credentials_reloaded', null, {})
+    this.#reloaded('credentials_reloaded', tenants)
   }
 
   /** @param tenants whose clients meet the new certificate */
   certificatesRead(tenants: Iterable<string>): void {
-    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, 'certificates_reloaded', null, {})
+    this.#reloaded('certificates_reloaded', tenants)
   }
 
-  /** U2 */
+  /** @param tenants that the new quotas are for */
+  quotasRead(tenants: Iterable<string>): void {
+    this.#reloaded('quotas_reloaded', tenants)
+  }
+
+  /** @param tenants whose streams go by the new policies */
+  replicationBindingRead(tenants: Iterable<string>): void {
+    this.#reloaded('replication_binding_reloaded', tenants)
+  }
+
+  #reloaded(kind: string, tenants: Iterable<string>): void {
+    for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, kind, null, {})
+  }
+
+  /** U3 */
   #append({ tenant, principal }: Caller, kind: string, stream: string | null, detail: Record<string, unknown>): void {
     const core = this.#core
     const { nextOffset, before } = core.auditOf(tenant)

@@ -107,10 +107,31 @@ export class LifeCycle {
     }
   }
 
-  /** Removes what is below an offset. */
-  purge(caller: Caller, name: string, body: PurgeStreamBody, force: boolean): Decision<PurgeStreamReply, Change> {
+  /** Removes what is below an offset, of the stream that has the name when it is asked for: never of one that came back under it. */
+  purging(
+    caller: Caller,
+    name: string,
+    body: PurgeStreamBody,
+    force: boolean,
+  ): () => Decision<PurgeStreamReply, Change> {
+    let number: number | null = null
+    return () => {
+      refuseAuditStream(name)
+      const stream = this.#core.stream(caller, name, 'stream_not_found')
+      number ??= stream.number
+      if (stream.number !== number) throw refuse('stream_not_found', 'the stream was deleted meanwhile')
+      return this.#purgeWhenRead(caller, stream, body, force)
+    }
+  }
+
+  #purgeWhenRead(
+    caller: Caller,
+    stream: StreamState,
+    body: PurgeStreamBody,
+    force: boolean,
+  ): Decision<PurgeStreamReply, Change> {
     const core = this.#core
-    const stream = this.#purgeable(caller, name, body.offset, force)
+    checkPurge(stream, body.offset, force)
     if (body.offset > stream.visibleNext) return LATER
     return {
       kind: 'read',
@@ -119,8 +140,9 @@ export class LifeCycle {
         const { floor } = stream
         const removedBytes = await readingNow(core.reads.payloadBytesBetween(stream.index, floor, body.offset))
         return () => {
-          const found = this.#purgeable(caller, name, body.offset, force)
-          if (found !== stream || stream.floor !== floor) return this.purge(caller, name, body, force) // another one came before
+          if (!core.isCurrent(stream)) throw refuse('stream_not_found', 'the stream was deleted meanwhile')
+          if (stream.floor !== floor) return this.#purgeWhenRead(caller, stream, body, force) // another one came before
+          checkPurge(stream, body.offset, force)
           return this.#purge(caller, stream, body, removedBytes, force)
         }
       },
@@ -166,17 +188,6 @@ export class LifeCycle {
         acknowledgement: core.acknowledgement,
       }),
     }
-  }
-
-  /** Y1 */
-  #purgeable(caller: Caller, name: string, offset: number, force: boolean): StreamState {
-    refuseAuditStream(name)
-    const stream = this.#core.stream(caller, name, 'stream_not_found')
-    if (offset > stream.nextOffset) {
-      throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
-    }
-    if (!force && offset > stream.floor) refuseIfHeld(stream, offset)
-    return stream
   }
 
   /** Y1 */
@@ -333,6 +344,14 @@ function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: 
   if (offset !== null) return { offset }
   if (event_time_ms !== null) return { by: 'event', timeMs: event_time_ms }
   return { by: 'ingest', timeMs: ingest_time_ms! } // the one that is left
+}
+
+/** @throws BrokerError */
+function checkPurge(stream: StreamState, offset: number, force: boolean): void {
+  if (offset > stream.nextOffset) {
+    throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
+  }
+  if (!force && offset > stream.floor) refuseIfHeld(stream, offset)
 }
 
 /**

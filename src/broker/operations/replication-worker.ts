@@ -76,9 +76,11 @@ interface WaitingPublish {
 type Step = 'more' | 'done' | 'sent'
 
 export class ReplicationWorker {
-  readonly policy: ReplicationPolicy
+  policy: ReplicationPolicy
   readonly link: Link
   stream: StreamState
+  /** Nothing more is shipped: its stream is gone, or its policy. */
+  isRetired = false
   /** When it goes on after a failure, or when its tenant may send again. Null: at once. */
   resumeAtMs: number | null = null
   /** It looks for a batch, or reads it. */
@@ -162,6 +164,19 @@ export class ReplicationWorker {
     this.#sentTo = null
   }
 
+  /** @param policy of the same link, which counts from now on: what failed before is tried again at once */
+  follow(policy: ReplicationPolicy): void {
+    if (policy === this.policy) return
+    this.policy = policy
+    this.resumeAtMs = null
+    this.attempts = 0
+  }
+
+  retire(reason: string): void {
+    this.isRetired = true
+    this.giveUpWaiting(null, reason)
+  }
+
   /** There may be more to ship. */
   noteVisible(): void {
     if (this.#mark === null && this.isBehind) {
@@ -199,7 +214,7 @@ export class ReplicationWorker {
   async #ship(): Promise<Step> {
     const { core, takeEgress } = this.#parts
     const { stream, policy } = this
-    if (!core.isCurrent(stream) || this.onTheirWay >= REPLICATION_WINDOW) return 'done'
+    if (!this.#mayGoOn(stream) || this.onTheirWay >= REPLICATION_WINDOW) return 'done'
     this.noteSkipped()
     await core.readable(stream)
     if (!this.#mayGoOn(stream)) return 'done'
@@ -248,7 +263,7 @@ export class ReplicationWorker {
 
   #mayGoOn(stream: StreamState): boolean {
     const { core, closing } = this.#parts
-    return !closing.aborted && core.isCurrent(stream) && !this.isPaused
+    return !closing.aborted && core.isCurrent(stream) && !this.isPaused && !this.isRetired
   }
 
   #arrived(answer: ApplyAnswer, { records, body }: Batch, from: number): void {

@@ -3,10 +3,12 @@
  *
  * S1  REPLICATION_BATCHES_MAX batches are read or on their way at once; workers take turns, a batch each
  * S2  a worker that failed, or whose tenant has sent enough, goes on when its time has come, or when it is polled
+ * S3  policies may be replaced while workers ship: a worker whose link stays goes on where it was, one whose policy is gone retires
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { ReplicationGauges } from '../counters.ts'
 import type { Core } from '../engine/core.ts'
+import { isSameLink, linkOf } from '../engine/replication-policies.ts'
 import { REPLICA_APPLY_RECORDS_MAX, REPLICATION_BATCHES_MAX } from '../limits.ts'
 import type { StreamState } from '../state/state.ts'
 import { ReplicationWorker } from './replication-worker.ts'
@@ -38,6 +40,7 @@ export class ReplicationWorkers {
   readonly #queued = new Set<ReplicationWorker>()
   readonly #polls = new Set<Poll>()
   #underWay = 0
+  #gauges: ReplicationGauges | null = null
 
   constructor(core: Core, takeEgress: WorkerParts['takeEgress'], options: ReplicationOptions) {
     const { transport, random, batchRecordsMax = REPLICA_APPLY_RECORDS_MAX } = options
@@ -53,7 +56,7 @@ export class ReplicationWorkers {
     }
     core.onVisible((stream) => this.#wake(stream))
     this.#stopTimer = core.timers.every(TICK_MS, () => this.#tick())
-    for (const stream of core.state.streams) if (stream) this.#wake(stream)
+    this.policiesReplaced()
   }
 
   get underWay(): number {
@@ -63,24 +66,48 @@ export class ReplicationWorkers {
   /** All of one stream, there or not yet. */
   of(stream: StreamState): readonly ReplicationWorker[] {
     const policies = this.#core.policies.of(stream)
-    if (policies.length === 0) return NONE
-    const known = this.#workers.get(stream.number)
-    const isSame = known?.[0]?.stream.tenant === stream.tenant && known[0].stream.createdAtMs === stream.createdAtMs
-    if (known && isSame && known[0]?.stream.name === stream.name) {
+    const known = this.#workers.get(stream.number) ?? NONE
+    if (policies.length === 0 && known.length === 0) return NONE
+    const there = known[0]?.stream
+    const isSame =
+      there?.tenant === stream.tenant && there.createdAtMs === stream.createdAtMs && there.name === stream.name
+    if (isSame && known.length === policies.length && known.every(({ policy }, index) => policy === policies[index])) {
       for (const worker of known) worker.adopt(stream)
       return known
     }
-    for (const worker of known ?? NONE) worker.giveUpWaiting(null, 'the stream is gone')
-    const workers = policies.map((policy) => new ReplicationWorker(stream, policy, this.#parts))
-    this.#workers.set(stream.number, workers)
+    const workers = policies.map((policy) => {
+      const link = linkOf(policy)
+      const kept = isSame ? known.find((worker) => isSameLink(worker.link, link)) : undefined
+      kept?.adopt(stream)
+      kept?.follow(policy)
+      return kept ?? new ReplicationWorker(stream, policy, this.#parts)
+    })
+    const reason = isSame ? 'its policy is no longer in the binding' : 'the stream is gone'
+    for (const worker of known) if (!workers.includes(worker)) worker.retire(reason)
+    if (workers.length === 0) this.#workers.delete(stream.number)
+    else this.#workers.set(stream.number, workers)
     return workers
+  }
+
+  /** S3. The policies of the core are others now. */
+  policiesReplaced(): void {
+    for (const stream of this.#core.state.streams) if (stream) this.#wake(stream)
   }
 
   worker(stream: StreamState, policy: ReplicationPolicy): ReplicationWorker {
     return this.of(stream).find((each) => each.policy === policy)! // of the policies of the stream
   }
 
+  /** Summed once for all metrics of a scrape, which reads them in one turn. */
   get gauges(): ReplicationGauges {
+    if (this.#gauges === null) {
+      this.#gauges = this.#summed()
+      queueMicrotask(() => (this.#gauges = null))
+    }
+    return this.#gauges
+  }
+
+  #summed(): ReplicationGauges {
     const sums = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
     for (const worker of this.#each()) {
       sums.workers += 1
@@ -136,7 +163,7 @@ export class ReplicationWorkers {
   }
 
   #queue(worker: ReplicationWorker): void {
-    if (this.#closing.signal.aborted || worker.isPaused || !worker.isBehind) return
+    if (this.#closing.signal.aborted || worker.isRetired || worker.isPaused || !worker.isBehind) return
     this.#queued.add(worker)
     this.#begin()
   }
@@ -175,7 +202,7 @@ export class ReplicationWorkers {
     for (const [number, workers] of this.#workers) {
       const stream = state.streams[number]
       if (stream === undefined) {
-        for (const worker of workers) worker.giveUpWaiting(null, 'the stream is gone')
+        for (const worker of workers) worker.retire('the stream is gone')
         this.#workers.delete(number)
         continue
       }

@@ -54,6 +54,13 @@ export class Replication {
     this.#workers?.close()
   }
 
+  /** Of a node that has a binding. */
+  replacePolicies(policies: readonly ReplicationPolicy[]): void {
+    if (this.#workers === null) return
+    this.#core.policies.replace(policies)
+    this.#workers.policiesReplaced()
+  }
+
   // Operators
 
   status(caller: Caller): Decision<ReplicationStatusReply, Change> {

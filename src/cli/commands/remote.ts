@@ -48,10 +48,12 @@ const health: Command = {
   operands: [],
   options: [],
   places: ['remote'],
-  description: 'Show how the node is',
+  description: 'Show how the node is; the exit code is 1 unless it is ok',
   examples: ['mq cli --target http://127.0.0.1:7400 health'],
   async run(call) {
-    return shownAs(await call.target.get('/health'), SomeHealth, healthRows)
+    const reply = await call.target.get('/health')
+    const isOk = Check(SomeHealth, reply) && reply.status === 'ok'
+    return { ...shownAs(reply, SomeHealth, healthRows), exitCode: isOk ? 0 : 1 }
   },
 }
 

@@ -31,16 +31,7 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
   const kept = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: FREE_MAX, scheduling: 'lifo' as const } // K1, K2
   const plain = new Agent(kept)
   let secure: TlsAgent | null = null
-  const secureAgent = (): TlsAgent => {
-    const { ca, cert, key } = tls
-    secure ??= new TlsAgent({
-      ...kept,
-      ...(ca !== undefined && { ca: pemOf(ca) }),
-      ...(cert !== undefined && { cert: pemOf(cert) }),
-      ...(key !== undefined && { key: pemOf(key) }),
-    })
-    return secure
-  }
+  const secureAgent = (): TlsAgent => (secure ??= new TlsAgent({ ...kept, ...tlsOptionsOf(tls) }))
   return {
     send: (request) =>
       new Promise((resolve, reject) => {
@@ -124,6 +115,13 @@ function isUnsent(sent: ClientRequest, error: unknown): boolean {
     (socket as Partial<TLSSocket> & { secureConnecting?: boolean }).secureConnecting === true
   )
 }
+
+/** As `node:https` takes them. */
+export const tlsOptionsOf = ({ ca, cert, key }: TlsSettings) => ({
+  ...(ca !== undefined && { ca: pemOf(ca) }),
+  ...(cert !== undefined && { cert: pemOf(cert) }),
+  ...(key !== undefined && { key: pemOf(key) }),
+})
 
 /** As Node's types have it: lists that can be changed, of buffers. */
 function pemOf(pem: string | Uint8Array | readonly (string | Uint8Array)[]): (string | Buffer)[] {

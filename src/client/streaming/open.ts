@@ -1,25 +1,29 @@
 /** The streaming connection of a client whose settings ask for one. */
+import { invalidConfig } from '../sdk-error.ts'
 import type { HttpConfig } from '../http/settings.ts'
 import { platformDefer, platformRandom, platformTimers } from '../http/timers.ts'
-import { platformSockets } from './socket.ts'
+import type { OpenSocket } from './socket.ts'
 import { Stream } from './stream.ts'
 
-/** Null: they do not. @throws SdkError InvalidConfig where there are no WebSockets */
-export function openStream({
-  streaming,
-  apiKey,
-  origins,
-  requestTimeoutMs,
-  maxQueuedCalls,
-}: HttpConfig): Stream | null {
+/**
+ * Null: they do not.
+ *
+ * @param openSocket null: the platform has no WebSockets
+ * @throws SdkError InvalidConfig then
+ */
+export function openStream(
+  { streaming, apiKey, origins, requestTimeoutMs, maxQueuedCalls }: HttpConfig,
+  openSocket: OpenSocket | null,
+): Stream | null {
   if (streaming === null) return null
+  if (openSocket === null) throw invalidConfig('streaming needs WebSockets, which this platform does not have')
   return new Stream({
     origins,
     apiKey,
     ...streaming,
     requestTimeoutMs,
     maxQueuedCalls,
-    openSocket: platformSockets(),
+    openSocket,
     timers: platformTimers,
     random: platformRandom,
     defer: platformDefer(),

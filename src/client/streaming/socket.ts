@@ -1,12 +1,10 @@
-/** A WebSocket as the client uses it: that of the platform, which browsers and Node from 22 on have. */
-import { invalidConfig } from '../sdk-error.ts'
-
+/** A WebSocket as the client uses it: that of the platform, which browsers and Node from 22 on have, or one of its own (node-socket.ts). */
 export interface ClientSocket {
   send(message: Uint8Array<ArrayBuffer>): void
   close(): void
 }
 
-interface SocketEvents {
+export interface SocketEvents {
   opened(): void
   message(bytes: Uint8Array): void
   /** Once; also when it never opened. */
@@ -16,7 +14,7 @@ interface SocketEvents {
 export type OpenSocket = (url: string, protocols: readonly string[], events: SocketEvents) => ClientSocket
 
 /** No `close` event comes of a socket that never opened, on some platforms; the standard's code for it. */
-const ABNORMAL = 1006
+export const ABNORMAL = 1006
 
 /** What is used of the platform's; absent on Node 20, whatever the types say. */
 interface PlatformSocket {
@@ -29,10 +27,10 @@ interface PlatformSocket {
 }
 type PlatformSocketClass = new (url: string, protocols: readonly string[]) => PlatformSocket
 
-/** @throws SdkError InvalidConfig where there are no WebSockets */
-export function platformSockets(): OpenSocket {
+/** Null: the platform has no WebSockets. */
+export function platformSockets(): OpenSocket | null {
   const { WebSocket } = globalThis as { readonly WebSocket?: PlatformSocketClass }
-  if (WebSocket === undefined) throw invalidConfig('streaming needs WebSockets: Node 22 or newer, or a browser')
+  if (WebSocket === undefined) return null
   return (url, protocols, events) => {
     let isOver = false
     const over = (code: number, reason: string): void => {
@@ -44,7 +42,7 @@ export function platformSockets(): OpenSocket {
     socket.binaryType = 'arraybuffer'
     socket.addEventListener('open', () => events.opened())
     socket.addEventListener('message', ({ data }) => {
-      if (data instanceof ArrayBuffer) events.message(new Uint8Array(data))
+      if (typeof data !== 'string') events.message(new Uint8Array(data as ArrayBuffer)) // by `binaryType`, perhaps of another realm
     })
     socket.addEventListener('close', ({ code, reason }) => over(code, reason))
     socket.addEventListener('error', () => over(ABNORMAL, ''))

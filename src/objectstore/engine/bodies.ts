@@ -183,10 +183,11 @@ export class Bodies {
     this.#stopped.delete(body)
   }
 
-  /** B1. Of a journal that ended, nobody reads any more what it had not taken. */
-  #giveBack({ released, generation, state }: Log): void {
-    const isRead = (extent: Appended): boolean =>
-      extent.end > released && extent.generation === generation && state.kind !== 'read-only'
+  /** B1. Of journals that ended, nobody reads any more what they had not taken. A log without a quorum has journals that still write. */
+  #giveBack(log: Log): void {
+    const { released, generation } = log
+    const isOver = log.state.kind === 'read-only' && !log.isWriting
+    const isRead = (extent: Appended): boolean => extent.end > released && extent.generation === generation && !isOver
     const first = this.#appended.findIndex(isRead)
     const free = first < 0 ? this.#appended : this.#appended.slice(0, first)
     this.#appended = first < 0 ? [] : this.#appended.slice(first)

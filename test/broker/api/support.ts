@@ -310,6 +310,7 @@ export class TestBroker {
   readonly counters = new BrokerCounters()
   readonly clock = new TestClock()
   readonly refused: Parameters<BrokerHttpParts['onRefused']>[] = []
+  readonly unidentified: Parameters<BrokerHttpParts['onUnidentified']>[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
   /** What the next operations do instead of answering. */
   instead: ((call: Call) => unknown) | null = null
@@ -347,6 +348,7 @@ export class TestBroker {
       maxBodyBytes: MAX_BODY_BYTES,
       access: openAccess(CALLER),
       onRefused: (...refused) => void broker.refused.push(refused),
+      onUnidentified: (...refused) => void broker.unidentified.push(refused),
       guard: new WebGuard({ bindHost: '127.0.0.1', allowedHosts: [] }),
       turn: () => Promise.resolve(),
       logger,

@@ -30,7 +30,12 @@ const file = `${temporaryDirectory()}/keys.json`
 const writeKeys = (...keys: object[]): void => writeFileSync(file, JSON.stringify({ keys }))
 const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` })
 
-writeKeys(keyFor('acme-key', 'acme'), keyFor('globex-key', 'globex'), keyFor('reader-key', 'acme', []))
+writeKeys(
+  keyFor('acme-key', 'acme'),
+  keyFor('globex-key', 'globex'),
+  keyFor('reader-key', 'acme', []),
+  keyFor('operator-key', 'local'),
+)
 const broker = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', file] })
 after(() => broker.kill())
 const ask = (key: string, method: string, path: string, body: object | null = null): Promise<BrokerReply> =>
@@ -84,6 +89,32 @@ describe('a caller without a grant', () => {
       events: { kind: string }[]
     }
     assert(others.events.every(({ kind }) => kind !== 'authorization_denied'))
+  })
+})
+
+interface Event {
+  readonly kind: string
+  readonly principal: string
+  readonly detail: { readonly message: string; readonly remote_address: string; readonly refusals: number }
+}
+
+describe('a key that is nobody’s', () => {
+  it('is told in the audit of the operator, without the key, and in no other tenant’s; a request without a key is not', async () => {
+    const eventsFor = async (key: string): Promise<readonly Event[]> => {
+      const { events } = JSON.parse((await ask(key, 'GET', '/v1/audit/events')).text) as { events: readonly Event[] }
+      return events.filter(({ kind }) => kind === 'authentication_failed')
+    }
+    assertRefused(await broker.request('GET', '/v1/streams'), 401, 'authentication_required')
+    assert.deepEqual(await eventsFor('operator-key'), [])
+    assertRefused(await ask('unknown-key', 'GET', '/v1/streams'), 401, 'authentication_failed')
+    await eventually(async () => (await eventsFor('operator-key')).length > 0)
+    const [event] = await eventsFor('operator-key')
+    assert.deepEqual(
+      [event!.principal, event!.detail],
+      ['unknown', { message: 'the key is none of this node', remote_address: '127.0.0.1', refusals: 1 }],
+    )
+    for (const key of ['acme-key', 'globex-key']) assert.deepEqual(await eventsFor(key), [])
+    assert(!JSON.stringify(event).includes('unknown-key'))
   })
 })
 

@@ -57,7 +57,11 @@ const refusalOf = async (call: Promise<unknown>): Promise<HttpBrokerError> => {
 
 describe('the mode mtls', () => {
   it('knows principals by the subjects of their certificates, and reads the file again', async (context) => {
-    writeKeys(subjectFor('CN=ci,O=acme', 'acme'), subjectFor('O=globex, CN=ci', 'globex'))
+    writeKeys(
+      subjectFor('CN=ci,O=acme', 'acme'),
+      subjectFor('O=globex, CN=ci', 'globex'),
+      subjectFor('CN=operator', 'local'),
+    )
     const server = await BrokerServer.start({ flags: [...MTLS_FLAGS, '--credentials-file', file] })
     context.after(() => server.kill())
     const ofAcme = await clientOf(server, acme)
@@ -75,11 +79,41 @@ describe('the mode mtls', () => {
       assert.equal(refused.status, 401)
       words.add(refused.message)
     }
+    const operator = await clientOf(server, clients.certify([['CN', 'operator']]))
+    await eventually(async () => {
+      const { events } = await operator.auditEvents()
+      return events.some(({ kind, principal }) => kind === 'authentication_failed' && principal === 'unknown')
+    })
     writeKeys(subjectFor('CN=ci,O=initech', 'initech'))
     server.signal('SIGHUP')
     await eventually(() => server.stderr.includes('keys read again'))
     assert.equal((await refusalOf(ofAcme.publish('orders', { message_id: 'm', payload: 'p' }))).status, 401)
     await (await clientOf(server, stranger)).createStream('orders')
+  })
+
+  it('serves the streaming connection of a client that shows its certificate, and ends it when the subject is none any more', async (context) => {
+    writeKeys(subjectFor('CN=ci,O=acme', 'acme'))
+    const server = await BrokerServer.start({ flags: [...MTLS_FLAGS, '--credentials-file', file] })
+    context.after(() => server.kill())
+    const streaming = { producerId: 't', streaming: true, requestTimeoutMs: 60_000 } as const
+    const known = await HttpNativeClient.connect(server.url, { ...streaming, tls: { ca: servers.cert, ...acme } })
+    const unknown = await HttpNativeClient.connect(server.url, { ...streaming, tls: { ca: servers.cert, ...stranger } })
+    const distrusting = await HttpNativeClient.connect(server.url, { ...streaming, tls: { ca: clients.cert, ...acme } })
+    opened.push(known, unknown, distrusting)
+    await known.createStream('orders')
+    const records = Array.from({ length: 100 }, (_, i) => ({ message_id: `m-${i}`, payload: 'p' }))
+    const offsets = await Promise.all(records.map((record) => known.publish('orders', record)))
+    assert.deepEqual(
+      offsets.map(({ offset }) => offset),
+      records.map((_, i) => i),
+    )
+    for (const client of [unknown, distrusting]) {
+      await assert.rejects(client.publish('orders', { message_id: 'm', payload: 'p' }), { code: 'connection_failed' })
+    }
+    writeKeys(subjectFor('CN=ci,O=initech', 'initech'))
+    server.signal('SIGHUP')
+    await eventually(() => server.stderr.includes('keys read again'))
+    await assert.rejects(known.publish('orders', { message_id: 'm', payload: 'p' }), { kind: 'Transport' })
   })
 
   it('needs authorities, and credentials with subjects', async () => {

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Grants } from '../../../src/broker/grants.ts'
-import { CREDIT_MAX, IN_FLIGHT_MAX, SUBSCRIPTIONS_MAX } from '../../../src/broker/connection/limits.ts'
+import { SUBSCRIPTIONS_MAX } from '../../../src/broker/connection/limits.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import { turn } from '../../support/turn.ts'
 import { Talk } from './talk.ts'
 import type { Said } from './talk.ts'
@@ -325,17 +326,19 @@ describe('a connection that ends', () => {
 describe('the bounds of a connection', () => {
   it('are kept: operations in flight, subscriptions, credit, answers that nobody takes', async () => {
     const world = await opened()
-    const talk = new Talk(world, { operations: { ...world.operations, publishRecords() {} } })
-    for (let id = 0; id < IN_FLIGHT_MAX; id++) talk.publish(id, STREAM, 'a')
+    const [inFlightMax, creditMax] = [20, 500]
+    const limits = { ...CONNECTION_LIMITS, inFlightMax, creditMax }
+    const talk = new Talk(world, { limits, operations: { ...world.operations, publishRecords() {} } })
+    for (let id = 0; id < inFlightMax; id++) talk.publish(id, STREAM, 'a')
     assert.deepEqual(talk.said, [])
-    talk.publish(IN_FLIGHT_MAX, STREAM, 'a')
-    assert.equal((errorIn(talk.answer(IN_FLIGHT_MAX)) as unknown[])[1], 'quota_exceeded')
+    talk.publish(inFlightMax, STREAM, 'a')
+    assert.equal((errorIn(talk.answer(inFlightMax)) as unknown[])[1], 'quota_exceeded')
     for (let id = 0; id <= SUBSCRIPTIONS_MAX; id++) talk.text(subscribe(100_000 + id, 1, { consumer_group: `g-${id}` }))
     assert.equal((errorIn(talk.answer(100_000 + SUBSCRIPTIONS_MAX)) as unknown[])[1], 'quota_exceeded')
-    talk.text({ id: 5, op: 'credit', subscription: 100_000, credit: CREDIT_MAX + 1 })
+    talk.text({ id: 5, op: 'credit', subscription: 100_000, credit: creditMax + 1 })
     assert.equal((errorIn(talk.answer(5)) as unknown[])[1], 'invalid_request')
-    talk.text({ id: 6, op: 'credit', subscription: 100_000, credit: CREDIT_MAX })
-    assert.deepEqual(talk.answer(6)!['ok'], { subscription: 100_000, credit: CREDIT_MAX })
+    talk.text({ id: 6, op: 'credit', subscription: 100_000, credit: creditMax })
+    assert.deepEqual(talk.answer(6)!['ok'], { subscription: 100_000, credit: creditMax })
     talk.bufferedBytes = 1 << 30
     talk.publish(7, STREAM, 'a')
     await turn()

@@ -20,6 +20,7 @@ import {
 import { deliveriesIn } from '../../../src/client/streaming/decode.ts'
 import { putId } from '../../../src/client/streaming/ids.ts'
 import { CALLER } from '../../support/broker-world.ts'
+import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export type Said = Readonly<Record<string, unknown>>
@@ -55,6 +56,7 @@ export class Talk implements MessageSocket {
       counters: { refused() {} },
       givesBack: true,
       bodyBytesMax: 1 << 16,
+      limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),
       onClosed: () => void (this.closedCount += 1),
       ...overrides,

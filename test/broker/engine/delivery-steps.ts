@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { FRAME_CLAIM, FRAME_DEAD_LETTER, decodeClaim, decodeDeadLetter } from '../../../src/broker/frames.ts'
 import { CALLER, PATIENT, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
+import type { GroupPath } from '../../../src/broker/operations.ts'
 import { pick } from '../../support/random-history.ts'
 import { Steps } from './asking.ts'
 import type { Asking, Expected } from './asking.ts'
@@ -11,7 +12,7 @@ import type { RefClaim, RefRecord } from './reference-streams.ts'
 import type { TracedFrame } from './trace.ts'
 
 /** A delivery that a client was given. */
-interface Held {
+export interface Held {
   readonly stream: string
   readonly group: string
   readonly subscriptionId: string
@@ -34,6 +35,13 @@ export interface ClaimAnswer {
   readonly delivery_count: number
 }
 
+/** What a claim is asked with. */
+export interface LeaseRequest {
+  readonly startOffset: number
+  readonly max: number
+  readonly timeoutMs: number
+}
+
 interface AskedClaim {
   readonly asked: RefClaim
   readonly stream: string
@@ -41,7 +49,7 @@ interface AskedClaim {
 }
 
 export class DeliverySteps extends Steps {
-  #deliveries: Held[] = []
+  protected held: Held[] = []
   readonly #claims = new Map<number, AskedClaim>()
   readonly #waitingClaims = new Map<number, AskedClaim>()
 
@@ -53,7 +61,7 @@ export class DeliverySteps extends Steps {
   /** The process has ended. @param areLost claims may be gone that were answered */
   forget(areLost: boolean): void {
     this.#waitingClaims.clear()
-    if (areLost) this.#deliveries = []
+    if (areLost) this.held = []
   }
 
   /** While everything else is at rest. */
@@ -65,33 +73,52 @@ export class DeliverySteps extends Steps {
   }
 
   claim(name: string, groupName: string, c: number, fromOffset: boolean): void {
-    const stream = this.stream(name)
-    const next = stream?.nextOffset ?? 0
+    const waitMs = c % 5 === 0 ? 40 : 0
+    const { broker } = this.world
+    this.lease(name, groupName, c, fromOffset, waitMs > 0, async (path, { startOffset, max, timeoutMs }) => {
+      const body = {
+        start_offset: startOffset,
+        max_messages: max,
+        lease_timeout_millis: timeoutMs,
+        wait_millis: waitMs,
+      }
+      return jsonOf<ClaimAnswer>(await broker.claim(CALLER, path, body, PATIENT))
+    })
+  }
+
+  /** A claim, however it is asked for. */
+  protected lease(
+    name: string,
+    groupName: string,
+    c: number,
+    fromOffset: boolean,
+    waits: boolean,
+    run: (path: GroupPath, request: LeaseRequest) => Promise<ClaimAnswer>,
+  ): void {
+    const next = this.stream(name)?.nextOffset ?? 0
     const { losses } = this.trace
     const startOffset = fromOffset ? c % (next + 2) : 0
     const max = 1 + (c % 3)
-    const waitMs = c % 5 === 0 ? 40 : 0
     const timeoutMs = pick([0, 0, 10_000], c) + this.operations + 1 // different for each claim
     const asked = { startOffset, max }
     const claim = { asked, stream: name, group: groupName }
     this.#claims.set(timeoutMs, claim)
     const number = this.operations
-    if (waitMs > 0) this.#waitingClaims.set(number, claim)
-    const body = { start_offset: startOffset, max_messages: max, lease_timeout_millis: timeoutMs, wait_millis: waitMs }
+    if (waits) this.#waitingClaims.set(number, claim)
     this.ask({
-      name: `${waitMs > 0 ? 'waiting ' : ''}claim ${name}`,
+      name: `${waits ? 'waiting ' : ''}claim ${name}`,
       failure: 'queue_state_persistence_failed',
       run: () =>
-        this.world.broker
-          .claim(CALLER, { stream: name, group: groupName }, body, PATIENT)
-          .finally(() => this.#waitingClaims.delete(number)),
+        run({ stream: name, group: groupName }, { ...asked, timeoutMs }).finally(() =>
+          this.#waitingClaims.delete(number),
+        ),
       expected: () => {
         const nextNow = this.stream(name)?.nextOffset
         if (nextNow === undefined) return { code: 'missing_stream' }
         // Looked at once: after a loss nothing is there to be given, which says as much.
         return startOffset > nextNow && losses === this.trace.losses ? { code: 'invalid_request' } : 'either'
       },
-      check: (reply) => this.#checkClaim(jsonOf<ClaimAnswer>(reply), claim, timeoutMs),
+      check: (reply) => this.#checkClaim(reply, claim, timeoutMs),
       checkRefused: () => assert.equal(this.#claimFrame(timeoutMs), undefined, 'a refused claim leaves no lease'),
     })
   }
@@ -126,7 +153,7 @@ export class DeliverySteps extends Steps {
     for (const { delivery_id, offset, attempt } of answer.deliveries) {
       const { groupNumber, claimNumber } = claim
       const ids = { subscriptionId: answer.subscription_id, deliveryId: delivery_id, groupNumber, claimNumber }
-      this.#deliveries.push({ stream, group, ...ids, offset, attempt })
+      this.held.push({ stream, group, ...ids, offset, attempt })
     }
   }
 
@@ -144,7 +171,7 @@ export class DeliverySteps extends Steps {
   }
 
   /** What the broker is to say to a client that names a delivery. */
-  #standing({ stream, group: name, offset, attempt, groupNumber, claimNumber }: Held): Expected {
+  protected standing({ stream, group: name, offset, attempt, groupNumber, claimNumber }: Held): Expected {
     const group = this.group(stream, name)
     if (group?.number !== groupNumber) return { code: 'delivery_not_found' } // it is another one now
     const found = group.queue.find(offset, attempt, this.world.nowMs)
@@ -161,15 +188,15 @@ export class DeliverySteps extends Steps {
   }
 
   resolve(verb: 'ack' | 'nack' | 'renew' | 'retry' | 'deadLetter', a: number, b: number, yes: boolean): void {
-    if (this.#deliveries.length === 0) return
-    const held = this.#deliveries[Math.max(0, this.#deliveries.length - 1 - (a % 12))]!
+    if (this.held.length === 0) return
+    const held = this.held[Math.max(0, this.held.length - 1 - (a % 12))]!
     const { broker } = this.world
     const elsewhere = a % 17 === 0 // another stream than the delivery's
     const path = { stream: held.stream, subscriptionId: held.subscriptionId, deliveryId: held.deliveryId }
     if (elsewhere) path.stream = held.stream === 'dead' ? 'orders' : 'dead'
     const standing = (): Expected => {
       if (this.stream(path.stream) === undefined) return { code: 'missing_stream' }
-      return elsewhere ? { code: 'delivery_not_found' } : this.#standing(held)
+      return elsewhere ? { code: 'delivery_not_found' } : this.standing(held)
     }
     const reason = `reason ${this.operations}`
     const common = { name: `${verb} ${held.offset}`, failure: 'queue_state_persistence_failed' } as const
@@ -268,10 +295,10 @@ export class DeliverySteps extends Steps {
   }
 
   batchAck(a: number, b: number): void {
-    const last = this.#deliveries.at(-1 - (a % 12))
+    const last = this.held.at(-1 - (a % 12))
     if (last === undefined) return
-    const ofSubscription = this.#deliveries.filter(({ subscriptionId }) => subscriptionId === last.subscriptionId)
-    const other = pick(this.#deliveries, b)
+    const ofSubscription = this.held.filter(({ subscriptionId }) => subscriptionId === last.subscriptionId)
+    const other = pick(this.held, b)
     const named = [...ofSubscription, ofSubscription[0]!, other]
     const judged = (): Expected[] => {
       const seen = new Set<string>()
@@ -280,7 +307,7 @@ export class DeliverySteps extends Steps {
         if (seen.has(deliveryId)) return { code: 'lease_not_active' }
         seen.add(deliveryId)
         if (held.stream !== last.stream || held.groupNumber !== last.groupNumber) return { code: 'delivery_not_found' }
-        const standing = this.#standing(held)
+        const standing = this.standing(held)
         // The subscription is looked at last: what is over is said to be over whoever asks.
         if (standing === 'effect' && held.subscriptionId !== last.subscriptionId) return { code: 'delivery_not_found' }
         return standing

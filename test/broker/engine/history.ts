@@ -11,7 +11,7 @@ import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/bro
 import { RandomHistory, pick } from '../../support/random-history.ts'
 import type { Step, WorldKind } from '../../support/random-history.ts'
 import { Asking, GROUPS } from './asking.ts'
-import { DeliverySteps } from './delivery-steps.ts'
+import { StreamingSteps } from './streaming-steps.ts'
 import type { ClaimAnswer } from './delivery-steps.ts'
 import { assertTotals, dumpOf, expectedDump, replayAll } from './dump.ts'
 import type { Dump } from './dump.ts'
@@ -24,9 +24,14 @@ import { UpkeepSteps } from './upkeep-steps.ts'
 export const STEP_KINDS = [
   ['publish', 10],
   ['publishBatch', 8],
+  ['publishRecords', 6],
   ['fill', 5],
   ['createStream', 1],
   ['claim', 20],
+  ['push', 6],
+  ['abandon', 2],
+  ['giveBack', 3],
+  ['ackPairs', 4],
   ['ack', 6],
   ['batchAck', 2],
   ['nack', 10],
@@ -83,7 +88,7 @@ export class History extends RandomHistory<StepKind> {
   protected readonly timeSteps = [1, 10, 25, 60, 200, 1000, 11_000, 25, 60]
   readonly #asking: Asking
   readonly #records: RecordSteps
-  readonly #deliveries: DeliverySteps
+  readonly #deliveries: StreamingSteps
   readonly #upkeep: UpkeepSteps
   readonly #lifeCycle: LifeCycleSteps
   /** The disk was made to fail since the start: what was written may be lost. */
@@ -100,7 +105,7 @@ export class History extends RandomHistory<StepKind> {
     this.trace = new Trace(this.world)
     this.#asking = new Asking(this.world, this.trace)
     this.#records = new RecordSteps(this.#asking)
-    this.#deliveries = new DeliverySteps(this.#asking)
+    this.#deliveries = new StreamingSteps(this.#asking)
     this.#upkeep = new UpkeepSteps(this.#asking)
     this.#lifeCycle = new LifeCycleSteps(this.#asking)
   }
@@ -220,6 +225,8 @@ export class History extends RandomHistory<StepKind> {
         return this.#records.publish(pick([...BUSY, ...BUSY, 'nowhere', AUDIT_STREAM], a), b, c)
       case 'publishBatch':
         return this.#records.publishBatch(pick(BUSY, a), b, c)
+      case 'publishRecords':
+        return this.#records.publishRecords(pick([...BUSY, 'nowhere', AUDIT_STREAM], a), b, c)
       case 'fill':
         for (let i = 0; i < 1 + (a % 5); i += 1) this.#records.publish('passing', 3, 1)
         return world.step()
@@ -227,6 +234,14 @@ export class History extends RandomHistory<StepKind> {
         return this.#records.replay(pick(BUSY, a), b, c, yes)
       case 'claim':
         return this.#deliveries.claim(pick(BUSY, a), pick(['g1', 'g1', 'g1', 'g2'], b), c, yes && c % 3 === 0)
+      case 'push':
+        return this.#deliveries.push(pick(BUSY, a), pick(['g1', 'g1', 'g1', 'g2'], b), c, yes && c % 3 === 0)
+      case 'abandon':
+        return this.#deliveries.abandon(a)
+      case 'giveBack':
+        return this.#deliveries.giveBack(a, b)
+      case 'ackPairs':
+        return this.#deliveries.ackPairs(a, b, c)
       case 'ack':
       case 'nack':
       case 'renew':

@@ -196,6 +196,24 @@ describe('a stream that is changed', () => {
 })
 
 describe('a purge', () => {
+  it('that waits leaves a stream alone that came back under the name meanwhile', async () => {
+    const { world, client } = await opened()
+    await client.now(client.create('orders'))
+    await publishAll(client, 'orders', 3, 'old')
+    world.holdsReads = true
+    const reading = new Pending(world.broker.purgeStream(CALLER, 'orders', { offset: 2 }, NO_FORCE))
+    client.publish('orders', 'on its way')
+    const waiting = new Pending(world.broker.purgeStream(CALLER, 'orders', { offset: 4 }, NO_FORCE))
+    const deleted = new Pending(world.broker.deleteStream(CALLER, 'orders', NO_FORCE))
+    client.create('orders')
+    for (let i = 0; i < 4; i += 1) client.publish('orders', `new-${i}`)
+    await world.flush()
+    assert.equal(deleted.value.deleted, true)
+    assert.deepEqual([reading.code, waiting.code], ['stream_not_found', 'stream_not_found'])
+    const described = await done(world, world.broker.describeStream(CALLER, 'orders'))
+    assert.deepEqual([described.first_offset, described.next_offset], [0, 4])
+  })
+
   it('removes what is below its offset, and never gives an offset back', async () => {
     const { world, client } = await opened()
     await client.now(client.create('orders'))

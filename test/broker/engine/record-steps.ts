@@ -1,11 +1,12 @@
 /** Streams and their records: created, published to, read from. */
 import assert from 'node:assert/strict'
-import type { ReplayRequest } from '../../../src/broker/operations.ts'
+import type { PublishedRecords, ReplayRequest } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import { refuse } from '../../../src/broker/refusals.ts'
 import type { ReplayDiagnostics } from '../../../src/broker/wire/record-answers.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import { decodeChange } from '../../../src/broker/frames/change.ts'
+import { FrameReader, FrameWriter, PUBLISH } from '../../../src/broker/wire/connection-frames.ts'
 import { CALLER, jsonOf } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
 import { GROUPS, Steps } from './asking.ts'
@@ -100,6 +101,36 @@ export class RecordSteps extends Steps {
         )
         if (frames.some(({ state }) => state === 'lost')) return
         for (const [i, input] of good.entries()) this.#checkRecord(stream!, first + i, input, reply.ingest_time_ms)
+      },
+    })
+  }
+
+  /** As the streaming connection does: records that are encoded already. */
+  publishRecords(name: string, b: number, c: number): void {
+    const stream = this.stream(name)
+    const inputs = Array.from({ length: 1 + (b % 4) }, (_, i) => this.#input(b + i, c + i))
+    const durability = pick([null, null, 'volatile', 'local-append', 'local-sync'] as const, c)
+    const isMemory = durability === null && stream?.config.default_durability === 'memory'
+    const first = stream?.nextOffset ?? 0
+    const count = inputs.length
+    this.ask<PublishedRecords>({
+      name: `publish records ${name}`,
+      failure: 'internal_error',
+      run: () =>
+        new Promise((answered, refused) => {
+          const records = { bytes: encoded(inputs), count, payloadBytes: 0, durability }
+          this.world.operations.publishRecords({ answered, refused }, CALLER, name, records)
+        }),
+      expected: () =>
+        this.#publishable(
+          name,
+          inputs.map((input) => ({ ...input, durability })),
+        ),
+      unconfirmed: durability === 'volatile' || isMemory,
+      check: ({ offset, ingestTimeMs }, frames) => {
+        assert.equal(offset, first)
+        if (frames.some(({ state }) => state === 'lost')) return // volatile
+        for (const [i, input] of inputs.entries()) this.#checkRecord(stream!, first + i, input, ingestTimeMs)
       },
     })
   }
@@ -275,6 +306,20 @@ export class RecordSteps extends Steps {
       ingest_time_ms: ingestTimeMs,
     })
   }
+}
+
+/** As the body of a PUBLISH has them. */
+function encoded(inputs: readonly PublishInput[]): Buffer {
+  const writer = new FrameWriter()
+  writer.begin(PUBLISH, 0, 0, 'any')
+  for (const { messageId, payload, key, headers, eventTimeMs } of inputs) {
+    writer.record({ messageId, payload: contentBytes(payload), key: key && contentBytes(key), headers, eventTimeMs })
+  }
+  writer.end(inputs.length)
+  const bytes = Buffer.from(writer.written)
+  const frame = new FrameReader(bytes)
+  frame.next()
+  return bytes.subarray(frame.bodyAt, frame.end)
 }
 
 const contentBytes = (content: PublishInput['payload']): Buffer =>

@@ -10,6 +10,7 @@ import { REPLICATION_WAIT_MS } from '../../../src/broker/limits.ts'
 import type { ApplyAnswer } from '../../../src/broker/operations/replication-worker.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { parseReplicationBinding } from '../../../src/config/replication-binding.ts'
+import type { ReplicationPolicy } from '../../../src/config/replication-binding.ts'
 import { parseQuotas } from '../../../src/config/quotas.ts'
 import { BrokerWorld, CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
@@ -21,6 +22,7 @@ const ROUNDS_MAX = 2000
 const BATCH_RECORDS = 4
 
 interface Sent {
+  readonly url: string
   readonly body: Uint8Array
   /** Null: the process that sent it is gone, or has its answer. */
   settle: { readonly answer: (answer: ApplyAnswer) => void; readonly fail: (error: Error) => void } | null
@@ -31,24 +33,28 @@ class Sites {
   readonly source: BrokerWorld
   readonly way: Sent[]
   published = 0
+  readonly #policies: PoliciesWith
 
   static async open(seed: number, policy: object = {}, options: BrokerWorldOptions = {}): Promise<Sites> {
     const way: Sent[] = []
     const binding = { name: 'dr', streams: ['orders'], source_site: 'a', target_site: 'b', target_url: 'http://b:1' }
-    const policies = parseReplicationBinding(JSON.stringify({ policies: [{ ...binding, ...policy }] }), {})
+    const policiesWith: PoliciesWith = (more) =>
+      parseReplicationBinding(JSON.stringify({ policies: [{ ...binding, ...policy, ...more }] }), {})
+    const policies = policiesWith({})
     const shipping = {
-      transport: (_policy: unknown, body: Uint8Array): Promise<ApplyAnswer> =>
-        new Promise((answer, fail) => way.push({ body, settle: { answer, fail } })),
+      transport: ({ applyUrl: url }: ReplicationPolicy, body: Uint8Array): Promise<ApplyAnswer> =>
+        new Promise((answer, fail) => way.push({ url, body, settle: { answer, fail } })),
       random: mulberry32(seed),
       batchRecordsMax: BATCH_RECORDS,
     }
     const source = await BrokerWorld.open({ seed, policies, shipping, ...options })
     const target = await BrokerWorld.open({ seed: seed + 1 })
     await new Client(source).now(new Client(source).create('orders'))
-    return new Sites(source, target, way)
+    return new Sites(source, target, way, policiesWith)
   }
 
-  private constructor(source: BrokerWorld, target: BrokerWorld, way: Sent[]) {
+  private constructor(source: BrokerWorld, target: BrokerWorld, way: Sent[], policies: PoliciesWith) {
+    this.#policies = policies
     this.source = source
     this.target = target
     this.way = way
@@ -85,8 +91,14 @@ class Sites {
     await world.open()
   }
 
+  /** The binding is read again, with other values of its policy. */
+  bind(more: object): void {
+    this.source.operations.replacePolicies(this.#policies(more))
+  }
+
   /** The way is good again, and time passes until nothing has to go. */
   async settle(): Promise<void> {
+    this.bind({})
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       await this.source.flush()
       await this.source.advance(1000)
@@ -137,6 +149,9 @@ class Sites {
   }
 }
 
+/** The binding, with these values of its policy. */
+type PoliciesWith = (more: object) => readonly ReplicationPolicy[]
+
 type Step = (sites: Sites) => Promise<void>
 
 const step = (name: string, run: (sites: Sites) => Promise<void> | void): Step =>
@@ -162,6 +177,12 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
       ),
   },
   { weight: 2, arbitrary: fc.nat(9).map((number) => step(`lose ${number}`, (sites) => sites.lose(number))) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom({}, { target_url: 'http://c:1' }, { streams: ['others'] }, { name: 'other', streams: ['others'] })
+      .map((more) => step(`bind ${JSON.stringify(more)}`, (sites) => sites.bind(more))),
+  },
   { weight: 3, arbitrary: fc.nat(40_000).map((ms) => step(`advance ${ms}`, (sites) => sites.source.advance(ms))) },
   {
     weight: 1,
@@ -268,6 +289,73 @@ describe('a worker', () => {
     }
     await sites.settle()
     assert.equal((await sites.ids(sites.target)).length, 80)
+  })
+
+  it('whose policy has another address goes there at once, from where it was, whatever it waited for', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(2)
+    await sites.source.flush()
+    for (let failure = 0; failure < 6; failure += 1) {
+      await sites.lose(0)
+      while (sites.way.length === 0) await sites.source.advance(50).then(() => sites.source.flush())
+    }
+    await sites.lose(0)
+    assert.equal(sites.way.length, 0)
+    sites.bind({ target_url: 'http://c:1' })
+    await sites.source.flush()
+    assert.deepEqual(
+      sites.way.map(({ url }) => url),
+      ['http://c:1/v1/replication/target/apply'],
+    )
+    await sites.deliver(0, true, true)
+    sites.publish(1)
+    await sites.source.flush()
+    const [sent] = sites.way
+    assert.equal((JSON.parse(Buffer.from(sent!.body).toString()) as { records: unknown[] }).records.length, 1)
+  })
+
+  it('whose policy is gone ships nothing more, and publishes that waited for it are refused', async () => {
+    const sites = await Sites.open(1)
+    const durable = new Client(sites.source)
+    const body = { default_durability: 'replication-policy:dr' } as const
+    const updated = new Pending(sites.source.broker.updateStream(CALLER, 'orders', body, false))
+    await sites.source.flush()
+    assert.notEqual(updated.value, null)
+    const waiting = durable.publish('orders', '0', null)
+    await sites.source.flush()
+    assert.equal(waiting.outcome.kind, 'pending')
+    sites.bind({ streams: ['others'] })
+    await sites.source.flush()
+    assert.equal(waiting.code, 'replication_unavailable')
+    await sites.deliver(0, true, true)
+    const status = new Pending(sites.source.broker.replicationStatus(CALLER))
+    await sites.source.flush()
+    assert.deepEqual([status.value.workers, status.value.checkpoints], [[], []])
+    await sites.source.advance(60_000)
+    assert.equal(sites.way.length, 0)
+  })
+
+  it('is looked at once for all the metrics of a scrape', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(3)
+    await sites.source.flush()
+    const { operations, core } = sites.source
+    let looks = 0
+    const lagOf = core.policies.lagOf.bind(core.policies)
+    core.policies.lagOf = (...asked) => {
+      looks += 1
+      return lagOf(...asked)
+    }
+    const read = (): number => operations.replicationGauges.lagRecords
+    assert.equal(read(), 3)
+    const once = looks
+    assert.ok(once > 0)
+    for (let metric = 0; metric < 5; metric += 1) assert.equal(read(), 3)
+    assert.equal(looks, once)
+    await turn()
+    sites.publish(1)
+    await sites.source.flush()
+    assert.equal(read(), 4)
   })
 
   it('that failed on records that were purged is there again for publishes that wait for it', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
-import { payloadOf } from '../../support/log-harness.ts'
+import { payloadOf, replay } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
@@ -205,6 +205,26 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     await settled(world, put)
     assert.equal(lostBody.state, 'rejected')
     assert.ok((await client.get('waits')).equals(payloadOf(11, EXTENT_BYTES)))
+    assert.equal(world.arena.usedBytes, 0)
+  })
+
+  it('a journal that still writes when the quorum is lost writes what it was given', async () => {
+    const world = new StoreWorld({ extents: 4 })
+    await world.open({ replicas: ['/replica'], writeQuorum: 2 })
+    const client = await StoreClient.open(world)
+    const lost = client.large('lost')
+    lost.write(payloadOf(10, 2 * EXTENT_BYTES))
+    world.serveDigests() // appended, and not written
+    world.files.faults = { write: (path) => (path.startsWith('/replica/') ? 'EIO' : null) }
+    world.world.lanes[1]!.step()
+    await turn()
+    assert.equal(world.log.state.kind, 'read-only')
+    const late = client.large('late')
+    late.write(payloadOf(11, 4 * EXTENT_BYTES))
+    world.world.lanes[0]!.step()
+    const { damage } = replay(world.log, world.files)
+    assert.deepEqual(damage, [])
+    await settled(world, Promise.allSettled([lost.finish(), late.finish()]))
     assert.equal(world.arena.usedBytes, 0)
   })
 

@@ -1,0 +1,15 @@
+/** Settings of the broker are flags of `mq`, too. */
+import type { Setting } from './settings.ts'
+
+export interface BrokerSetting<T> extends Setting<T> {
+  /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
+  readonly flag: string
+  readonly valueName: string
+  /** Whether the flag may be given several times: as the variable with all the values, separated by commas. */
+  readonly repeatable: boolean
+}
+
+export function flagged<T>(shown: string, setting: Setting<T>, { repeatable = false } = {}): BrokerSetting<T> {
+  const [flag = '', valueName = ''] = shown.split(' ')
+  return { ...setting, flag, valueName, repeatable }
+}

@@ -1,0 +1,16 @@
+/** When a log was restarted in place because a lane had died: more than a few times within a minute say that restarting does not help. */
+const RESTARTS_MAX = 5
+const WINDOW_MS = 60_000
+
+export class Restarts {
+  #atMs: readonly number[] = []
+
+  add(atMs: number): void {
+    this.#atMs = [...this.#atMs.slice(-RESTARTS_MAX), atMs]
+  }
+
+  /** Counted up to the last one. */
+  get areTooMany(): boolean {
+    return this.#atMs.length > RESTARTS_MAX && this.#atMs.at(-1)! - this.#atMs[0]! < WINDOW_MS
+  }
+}
