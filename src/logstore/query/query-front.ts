@@ -39,7 +39,7 @@ const STUCK_MS = 5000
 export interface QueryParts {
   readonly log: Log
   readonly registry: SegmentRegistry
-  readonly jobs: JobPool<QueryTask, QueryAnswer>
+  readonly jobs: Pick<JobPool<QueryTask, QueryAnswer>, 'run'>
   readonly maxConcurrentQueries: number
   readonly counters: QueryCounters
   readonly logger: Logger
