@@ -16,6 +16,7 @@ import { AccessLog } from './observability/access-log.ts'
 import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
+import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
 
 /** A process is gone 10 s after its signal: what a stalled client may take of them leaves time to sync. */
@@ -37,16 +38,19 @@ export async function run(config: Config): Promise<void> {
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
     }
+    const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
     /** What each service gets of its own. */
     const worldOf = (service: string) => {
       const ownLogger = loggerOf(logger, service)
       const { accessLogShare: share } = config
+      const tracer = tracing?.tracerOf(service) ?? null
       const accessLog = share === 0 ? [] : [new AccessLog({ share, random: randomFraction, logger: ownLogger })]
       return {
         ...world,
         logger: ownLogger,
         audit: config.hasAuditLog ? loggerOf(logger, service, 'info') : NO_AUDIT_LOG,
-        watch: watchOf(accessLog),
+        watch: watchOf([...accessLog, ...(tracer === null ? [] : [tracer])]),
+        beginSpan: tracer?.beginSpan ?? null,
       }
     }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
@@ -84,6 +88,7 @@ export async function run(config: Config): Promise<void> {
     const signal = await Promise.race([stopped, started.then(() => stopped)])
     if (signal === 'SIGTERM' && config.drainSeconds > 0) await drain(services, config.drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
+    await tracing?.close()
     process.exit(0)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
@@ -98,6 +103,12 @@ interface Service extends Closable {
   readonly isSecure: boolean
   reload(): void
   drain(): void
+}
+
+/** Loaded only when it is asked for. */
+async function tracingOf(...given: ConstructorParameters<typeof Tracing>): Promise<Tracing> {
+  const { Tracing } = await import('./tracing.ts')
+  return new Tracing(...given)
 }
 
 const randomWord = new Uint32Array(1)

@@ -42,6 +42,8 @@ import { TenantQuotas } from './quotas.ts'
 import type { ReadResult, ReadTask } from './records/read-protocol.ts'
 import { RecordReads } from './records/record-reads.ts'
 import type { SidecarTask } from './records/segment-index.ts'
+import { spanned } from '../spans.ts'
+import type { BeginSpan } from '../spans.ts'
 import { withoutPauses } from '../steps.ts'
 import type { Pace } from '../steps.ts'
 
@@ -71,6 +73,8 @@ export interface HeadlessDependencies {
 interface Context extends HeadlessDependencies {
   /** Of what is read before it is open. Default: at once. */
   readonly pace?: Pace
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
   readonly config: BrokerConfig
   readonly running: Lifecycle
 }
@@ -174,7 +178,7 @@ const settingsOf = ({ names, replicaDirectories }: BrokerConfig): readonly strin
 const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))
 
 async function openStorage(
-  { config, running, logger, clock, random, pace = withoutPauses }: Context,
+  { config, running, logger, clock, random, pace = withoutPauses, beginSpan = null }: Context,
   log: Log,
   readErrors: ReadErrors,
   tenants: readonly string[],
@@ -214,7 +218,7 @@ async function openStorage(
     directories,
     files: nodeFiles,
     reads: new RecordReads({
-      jobs: reading,
+      jobs: spanned(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       waitingMax: READS_WAITING_MAX,
       readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
@@ -223,6 +227,7 @@ async function openStorage(
     }),
     write: (task) => writing.run(task, { transfer: task.kind === 'sidecar' ? [task.bytes.buffer] : memoryOf(task) }),
     pace,
+    beginSpan,
     clock,
     logger,
     random,

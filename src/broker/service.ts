@@ -29,6 +29,7 @@ import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
+import type { BeginSpan } from '../spans.ts'
 import type { Pace } from '../steps.ts'
 import { clockProblem } from './engine/clock-watch.ts'
 import { Connections } from './connection/connections.ts'
@@ -59,6 +60,8 @@ export interface BrokerDependencies extends HeadlessDependencies {
   readonly turn?: () => Promise<void>
   /** Follows single requests; absent or null: nobody does. */
   readonly watch?: RequestWatch | null
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
 }
 
 export interface BrokerServer {

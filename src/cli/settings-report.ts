@@ -41,7 +41,7 @@ export function reportSettings(
   return named.map(({ variable, flag, setting }) => {
     const source = sourceOf(variable, setting, env, flags, file)
     const given = { flag: flags, environment: env, file, default: {} as Environment }[source][variable]
-    return { variable, flag, value: withoutSecrets(textOf(setting, given)), source }
+    return { variable, flag, value: withoutSecrets(variable, textOf(setting, given)), source }
   })
 }
 
@@ -75,5 +75,8 @@ export const shownMistakes = (problems: readonly string[], warnings: readonly st
   ...problems.map((problem) => `problem: ${problem}`),
 ]
 
-/** User and password of a URL. */
-const withoutSecrets = (text: string | undefined): string | null => text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null
+/** Of a URL, its user and password. */
+const withoutSecrets = (variable: string, text: string | undefined): string | null => {
+  if (text !== undefined && variable.endsWith('_HEADERS')) return '…' // they are credentials for a collector
+  return text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null
+}

@@ -9,6 +9,8 @@ import type { ObjectStoreConfig } from './objectstore.ts'
 import { processSettings } from './process.ts'
 import { BadConfiguration, SettingProblems, readSettings } from './settings.ts'
 import type { Environment, SettingsOf } from './settings.ts'
+import { tracingOf } from './tracing.ts'
+import type { TracingConfig } from './tracing.ts'
 
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
@@ -25,6 +27,8 @@ export interface Config {
   /** Of requests that are logged, from 0 to 1. */
   readonly accessLogShare: number
   readonly hasAuditLog: boolean
+  /** Null: no traces of trilog itself. */
+  readonly tracing: TracingConfig | null
   /** The chosen services with their settings; null: not started. */
   readonly services: {
     readonly logstore: LogStoreConfig | null
@@ -74,6 +78,7 @@ const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Confi
     drainSeconds: ofProcess.TRILOG_DRAIN_SECONDS,
     accessLogShare: ofProcess.TRILOG_ACCESS_LOG,
     hasAuditLog: ofProcess.TRILOG_AUDIT_LOG,
+    tracing: tracingOf(ofProcess),
     services: Object.freeze(services),
   })
 

@@ -1,8 +1,10 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
+import { tracingSettings } from './tracing.ts'
 import { addressBlocks, flag, hosts, integer, oneOf, optional, path, share } from './settings.ts'
 
 export const processSettings = {
+  ...tracingSettings,
   TRILOG_CONFIG: optional(
     path({
       description:

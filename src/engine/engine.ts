@@ -17,6 +17,7 @@ import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { FrameLost, FrameNotTaken } from './appender.ts'
 import type { Appender, Waiter } from './appender.ts'
 import type { Log } from '../log/log.ts'
+import type { BeginSpan } from '../spans.ts'
 import { LATER, refused } from './decision.ts'
 import type { Answer, Decision, NewFrame, Waiting } from './decision.ts'
 import { Parked } from './parked.ts'
@@ -63,6 +64,8 @@ export interface EngineParts<State, Change> extends ParkedOptions {
   readonly inFlightBytesMax: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
+  /** Shows how long frames take to be stored. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
 }
 
 export class Engine<State, Change> {
@@ -72,6 +75,7 @@ export class Engine<State, Change> {
   readonly #machine: Machine<State, Change>
   readonly #room: Room | null
   readonly #defer: (run: () => void) => void
+  readonly #beginSpan: BeginSpan | null
   #state: State
   /** Who is told when the turn ends. */
   #soon: Soon[] = []
@@ -83,6 +87,7 @@ export class Engine<State, Change> {
     this.#machine = parts.machine
     this.#room = parts.inFlightBytesMax === Infinity ? null : new Room(parts.inFlightBytesMax)
     this.#defer = parts.defer
+    this.#beginSpan = parts.beginSpan ?? null
     this.#state = state
   }
 
@@ -125,7 +130,8 @@ export class Engine<State, Change> {
     const { appender } = this
     const room = this.#room
     const { type, payloadBytes, durability, purpose, change, external = null } = frame
-    const told = frame.onStored === undefined && room === null ? waiter : new OnItsWay(frame, waiter, room)
+    const waiting = this.#beginSpan === null || waiter === NOBODY ? waiter : untilStored(waiter, this.#beginSpan)
+    const told = frame.onStored === undefined && room === null ? waiting : new OnItsWay(frame, waiting, room)
     appender.append(type, payloadBytes, { durability, purpose }, frame.encode, told, external)
     room?.taken(payloadBytes)
     const { position, segmentBase, place, payload } = appender
@@ -156,6 +162,16 @@ export class Engine<State, Change> {
       throw notStored(error)
     }
     return promise
+  }
+}
+
+function untilStored(waiter: Waiter, beginSpan: BeginSpan): Waiter {
+  const end = beginSpan('commit')
+  return {
+    settled(stored) {
+      end()
+      waiter.settled(stored)
+    },
   }
 }
 

@@ -8,7 +8,7 @@ export interface BegunRequest {
   readonly path: string
   readonly remoteAddress: string
   /** Of a lower-case name; '' when absent. */
-  header(name: string): string
+  readonly header: (name: string) => string
 }
 
 /** How it ended. */

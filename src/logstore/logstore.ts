@@ -34,6 +34,8 @@ import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
+import { spanned } from '../spans.ts'
+import type { BeginSpan } from '../spans.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
@@ -93,6 +95,8 @@ export interface LogStoreDependencies {
   readonly turn?: () => Promise<void>
   /** Follows single requests; absent or null: nobody does. */
   readonly watch?: RequestWatch | null
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog
 }
@@ -235,6 +239,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     policy,
     lane: () => supervisor.lane,
     nowNs: () => clock.nowNs(),
+    beginSpan: context.beginSpan ?? null,
   })
   const progress = (): void => {
     supervisor.lane?.drain()
@@ -306,10 +311,8 @@ interface QuerySide {
   readonly counters: QueryCounters
 }
 
-async function openQueries(
-  { config, running, policies, logger, clock, readErrors }: Context,
-  storage: Storage,
-): Promise<QuerySide> {
+async function openQueries(context: Context, storage: Storage): Promise<QuerySide> {
+  const { config, running, policies, logger, clock, readErrors } = context
   const { log, registry, repair } = storage
   const { queryStore } = config
   const bucket =
@@ -333,7 +336,7 @@ async function openQueries(
   const queries = new QueryFront({
     log,
     registry,
-    jobs,
+    jobs: spanned(jobs, context.beginSpan ?? null, 'read'),
     maxConcurrentQueries: config.concurrentQueriesMax,
     counters,
     logger,

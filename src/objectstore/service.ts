@@ -43,6 +43,8 @@ import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
+import { spanned } from '../spans.ts'
+import type { BeginSpan } from '../spans.ts'
 import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -98,6 +100,8 @@ export interface ObjectStoreDependencies {
   readonly turn?: () => Promise<void>
   /** Follows single requests; absent or null: nobody does. */
   readonly watch?: RequestWatch | null
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog
 }
@@ -208,7 +212,7 @@ async function openPort(context: Context, authentication: Authentication): Promi
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
-  const { config, running, logger, clock, random, counters, segmentBytes, readErrors } = context
+  const { config, running, logger, clock, random, counters, segmentBytes, readErrors, beginSpan = null } = context
   const readerData = { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id }
   const reading = await running.open(
     () =>
@@ -231,7 +235,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     reads: new FrameReads({
       log,
       cached,
-      jobs: reading,
+      jobs: spanned(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       defer: setImmediate,
       counters,
@@ -260,6 +264,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     segmentBytes,
     readCacheBytes: config.readCacheBytes ?? Math.min(READ_CACHE_BYTES_MAX, memoryBytes() * READ_CACHE_SHARE_OF_MEMORY),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
+    beginSpan,
   }
   const engine = await openOrSayWhere(parts, context.startup.pace)
   await running.open(() => ({ close: () => engine.checkpoints.idle() }))

@@ -30,6 +30,7 @@ import { Sidecars } from './sidecars.ts'
 import { applyChange } from '../state/apply-change.ts'
 import { applyFrame } from '../state/apply-frames.ts'
 import type { BrokerState } from '../state/state.ts'
+import type { BeginSpan } from '../../spans.ts'
 import { atOnce, withoutPauses } from '../../steps.ts'
 import type { Pace } from '../../steps.ts'
 
@@ -61,6 +62,8 @@ export interface EngineParts {
   readonly inMemory: { readonly cached: CachedFrames | null } | null
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
   /** By which streams go to other sites. */
   readonly policies: readonly ReplicationPolicy[]
 }
@@ -108,6 +111,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
       nowMs: () => clock.nowMs(),
       waitingMax: WAITING_CLAIMS_MAX,
       inFlightBytesMax: Infinity,
+      beginSpan: parts.beginSpan ?? null,
       defer: parts.defer,
     },
     recovered.state,

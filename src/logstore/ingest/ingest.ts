@@ -10,6 +10,7 @@
  *     fit is shed with a retryable refusal. A slow sender gives way before that (places.ts)
  */
 import type { Log } from '../../log/log.ts'
+import type { BeginSpan } from '../../spans.ts'
 import type { Position } from '../../log/log-writer.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -53,6 +54,8 @@ export interface IngestParts {
   readonly lane: () => Pick<DecodeLane, 'trySubmit'> | null
   /** Nanoseconds since the Unix epoch. */
   readonly nowNs: () => bigint
+  /** Shows how long batches take to be stored. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
 }
 
 export interface AcceptedOutcome {
@@ -76,6 +79,8 @@ export interface IngestClient {
 }
 
 interface InFlight {
+  /** Null: nobody looks how long it takes. */
+  readonly endSpan: (() => void) | null
   readonly client: IngestClient
   readonly caller: Caller
   /** Of the body; -1: none, or freed. */
@@ -126,6 +131,7 @@ export class Ingest {
       this.#waiting.shift()
       this.#finish(next)
       if (outcome === 'stored') {
+        next.endSpan?.()
         this.#parts.counters.accepted(next.records, next.bytes, next.collapsed, next.rejected)
         next.client.accepted(next)
       } else
@@ -264,7 +270,8 @@ export class Ingest {
     const lane = this.#parts.lane()
     if (!lane) return unavailable('a worker is being replaced')
     const receivedAt = this.#parts.nowNs()
-    const request = this.#decoding.add({ client, caller, arenaOffset: gathered.offset, encoding })
+    const endSpan = this.#parts.beginSpan?.('commit') ?? null
+    const request = this.#decoding.add({ endSpan, client, caller, arenaOffset: gathered.offset, encoding })
     const submitted = lane.trySubmit({
       request,
       policyGeneration: caller.policy.generation,

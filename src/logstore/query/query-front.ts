@@ -40,7 +40,7 @@ const STUCK_MS = 5000
 export interface QueryParts {
   readonly log: Log
   readonly registry: SegmentRegistry
-  readonly jobs: JobPool<QueryTask<Question>, QueryAnswer>
+  readonly jobs: Pick<JobPool<QueryTask<Question>, QueryAnswer>, 'run'>
   readonly maxConcurrentQueries: number
   readonly counters: QueryCounters
   readonly logger: Logger

@@ -7,6 +7,7 @@ import { Checkpoints } from '../../engine/checkpoints.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
+import type { BeginSpan } from '../../spans.ts'
 import type { Arena } from '../../pipeline/arena.ts'
 import type { StoreCounters } from '../counters.ts'
 import { applyFrame } from './apply-frame.ts'
@@ -47,6 +48,8 @@ export interface EngineParts {
   /** Memory of pieces of large bodies that were read. */
   readonly readCacheBytes: number
   readonly uploadTtlMs: number
+  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  readonly beginSpan?: BeginSpan | null
 }
 
 export interface StoreEngine {
@@ -95,6 +98,7 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
       nowMs: () => parts.clock.nowMs(),
       waitingMax: 0,
       inFlightBytesMax: appender.payloadBytesMax,
+      beginSpan: parts.beginSpan ?? null,
       defer: parts.defer,
     },
     recovered.state,
