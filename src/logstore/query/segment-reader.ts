@@ -14,8 +14,8 @@ import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
 import { overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
-import { scanActive, scanBundle } from './scan.ts'
-import type { SegmentIndex, SegmentScan } from './scan.ts'
+import { boundsOf, scanActive, scanBundle } from './scan.ts'
+import type { ScanBounds, SegmentIndex, SegmentScan } from './scan.ts'
 import { ActivePlaces, searchRecords } from './search-scan.ts'
 import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 
@@ -99,13 +99,19 @@ export class SegmentReader {
    *
    * @returns null when the segment was ruled out by its filter or its partitions
    */
-  scan<Scan extends SegmentScan>(source: Source, scanOf: (places: SegmentIndex) => Scan): Scan | null {
+  scan<Scan extends SegmentScan>(
+    source: Source,
+    plan: QueryPlan,
+    { quarantined }: Pick<QuerySnapshot, 'quarantined'>,
+    scanOf: (bounds: ScanBounds) => Scan,
+  ): Scan | null {
+    const { base } = source
     if (source.kind === 'active') {
-      const scan = scanOf(placesOf(source.index))
+      const scan = scanOf(boundsOf(plan, base, placesOf(source.index), quarantined))
       return scanActive(scan, source.index) ? scan : null
     }
     return this.inBundle(source, (index) => {
-      const scan = scanOf(index)
+      const scan = scanOf(boundsOf(plan, base, index, quarantined))
       return scanBundle(scan, index) ? scan : null
     })
   }

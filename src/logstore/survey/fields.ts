@@ -10,7 +10,7 @@ import type { Deadline } from '../query/deadline.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleIndex } from '../index/reader.ts'
 import { isInRange } from '../query/plan.ts'
-import { ENTRIES_PER_CHECK, postingsInRange } from '../query/scan.ts'
+import { ENTRIES_PER_CHECK, boundsOf, postingsInRange } from '../query/scan.ts'
 import type { SegmentIndex } from '../query/scan.ts'
 import { placesOf, usedIndexes } from '../query/segment-reader.ts'
 import type { SegmentReader } from '../query/segment-reader.ts'
@@ -105,7 +105,9 @@ function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }:
     deadline.check()
     const scan = reader.scan(
       source,
-      (places) => new SurveyScan(plan, deadline, source.base, places, snapshot, (_high, _low, view) => look(view!)),
+      plan,
+      snapshot,
+      (bounds) => new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)),
     )
     if (scan === null) continue
     reader.search(scan, source, matcher, snapshot.logId)
@@ -139,8 +141,10 @@ function lookAtRuns(walk: Walk): Totals {
   for (const source of sources) {
     deadline.check()
     const { base } = source
-    const scanOf = (places: SegmentIndex) =>
-      new SurveyScan(plan, deadline, base, places, task.snapshot, (_high, _low, view) => look(view!)) // the matcher shows each
+    const scanOf = (places: SegmentIndex) => {
+      const bounds = boundsOf(plan, base, places, task.snapshot.quarantined)
+      return new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)) // the matcher shows each
+    }
     let scan: SurveyScan
     if (source.kind === 'active') {
       scan = scanOf(placesOf(source.index))
