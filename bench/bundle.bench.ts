@@ -26,7 +26,7 @@ import { Deadline } from '../src/logstore/query/deadline.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { PageSelection } from '../src/logstore/query/page-selection.ts'
 import { planQuery } from '../src/logstore/query/plan.ts'
-import { SegmentScan, scanActive, scanBundle } from '../src/logstore/query/scan.ts'
+import { SegmentScan, boundsOf, scanActive, scanBundle } from '../src/logstore/query/scan.ts'
 import { Random } from './load/random.ts'
 
 const smoke = process.argv.includes('--smoke')
@@ -110,7 +110,7 @@ function search(bundles: OpenBundles, filter: QueryFilter): number {
     const { startTime, endTime } = filter
     if ((startTime !== null && row.maxTime < startTime) || (endTime !== null && row.minTime >= endTime)) continue
     const index = bundles.index(row)
-    const scan = new SegmentScan(plan, page, NO_DEADLINE, number, row.base, index, [])
+    const scan = new SegmentScan(plan, page, NO_DEADLINE, number, boundsOf(plan, row.base, index, []))
     scanBundle(scan, index)
     matched += scan.matched
   }
@@ -121,7 +121,7 @@ function searchActive(filter: QueryFilter): number {
   const plan = planQuery('local', 'orders', filter, 'asc', null, BUNDLE_BYTES)
   const page = new PageSelection(PAGE + 1, false)
   const index = { entriesBefore: (frameOffset: number) => active.countBefore(frameOffset) }
-  const scan = new SegmentScan(plan, page, NO_DEADLINE, 0, 0, index, [])
+  const scan = new SegmentScan(plan, page, NO_DEADLINE, 0, boundsOf(plan, 0, index, []))
   scanActive(scan, active)
   return scan.matched + page.results().length
 }

@@ -32,6 +32,7 @@ import {
 } from '../../src/logstore/batch-frame.ts'
 import { BlockCache } from '../../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../../src/logstore/index/segment-files.ts'
+import type { ExpectedRead, SegmentFiles } from '../../src/logstore/index/segment-files.ts'
 import { IndexBuilder } from '../../src/logstore/index/builder.ts'
 import { indexSegment } from '../../src/logstore/index/publish.ts'
 import type { Bundle } from '../../src/logstore/index/manifest.ts'
@@ -108,6 +109,8 @@ export class TestStore {
   quarantined: QuarantinedRange[] = []
   /** Reads of files with this name fail as a broken disk does. */
   unreadable: string | null = null
+  /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
+  expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
   #engine: QueryEngine
   #surveys: SurveyEngine
   #bundles: OpenBundles
@@ -136,7 +139,7 @@ export class TestStore {
 
   constructor() {
     this.directory = mkdtempSync(join(tmpdir(), 'trilog-query-'))
-    this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
+    this.#bundles = this.#openBundles()
     this.#engine = new QueryEngine(this.#engineParts())
     this.#surveys = new SurveyEngine(this.#engineParts())
   }
@@ -144,7 +147,7 @@ export class TestStore {
   /** A query thread that was replaced: nothing cached, nothing open. */
   restart(): void {
     this.#bundles.close()
-    this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
+    this.#bundles = this.#openBundles()
     this.#engine = new QueryEngine(this.#engineParts())
     this.#surveys = new SurveyEngine(this.#engineParts())
   }
@@ -258,6 +261,20 @@ export class TestStore {
 
   frameReader(bytesMax: number): FrameReader {
     return new FrameReader(this.#bundles, bytesMax)
+  }
+
+  #openBundles(): OpenBundles {
+    const local = new LocalSegmentFiles(this.#files, this.directory)
+    const noted = (): { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null => this.expected
+    const files: SegmentFiles = {
+      failure: local.failure,
+      open: (base, name) => local.open(base, name),
+      get readsAhead() {
+        return noted() !== null
+      },
+      expect: (name, reads) => void noted()?.push({ name, reads }),
+    }
+    return new OpenBundles(files, new BlockCache(1 << 20))
   }
 
   #engineParts(): QueryEngineParts {

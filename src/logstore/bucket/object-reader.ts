@@ -201,7 +201,7 @@ class QueryReads {
     objects: BundleObjects,
     { base, file, at, bytes }: Extract<RemoteRequest, { kind: 'read' }>,
   ): Promise<Uint8Array> {
-    this.#pass(file, base)
+    this.#pass(file, base, at)
     const pieces = piecesOf(objects, file, at, bytes)
     const reading = Promise.all(pieces.map((piece) => this.#parts.get(piece, this.#over.signal)))
     this.#readSequentially(objects, base, file, pieces)
@@ -219,13 +219,14 @@ class QueryReads {
     if (file === 'index') this.#lastIndexRead = { base, to }
   }
 
-  /** The query is at this bundle: what it expected before that one is behind it. */
-  #pass(file: RemoteFileKind, base: number): void {
+  /** The query is at this bundle, or at this frame of it: what it expected before is behind it. */
+  #pass(file: RemoteFileKind, base: number, at: number): void {
     const expected = this.#expected
     if (file !== expected.file) return
-    const at = expected.places.findIndex((place, number) => number >= expected.passed && place.base === base)
-    if (at < 0) return
-    expected.passed = at + 1
+    const isHere = (place: ExpectedPlace): boolean => place.base === base && (file === 'index' || place.at === at)
+    const here = expected.places.findIndex((place, number) => number >= expected.passed && isHere(place))
+    if (here < 0) return
+    expected.passed = here + 1
     this.#readAhead()
   }
 

@@ -66,10 +66,11 @@ export class QueryEngine {
     let scanned = 0
     for (const [number, source] of walk) {
       deadline.check()
-      const { base } = source
       const scan = reader.scan(
         source,
-        (places) => new SegmentScan(plan, page, deadline, number, base, places, snapshot.quarantined),
+        plan,
+        snapshot,
+        (bounds) => new SegmentScan(plan, page, deadline, number, bounds),
       )
       if (scan === null) continue
       if (matcher !== null) reader.search(scan, source, matcher, snapshot.logId)

@@ -53,6 +53,11 @@ export class OpenBundles {
     )
   }
 
+  /** Whether it helps to say what is read next. */
+  get readsAhead(): boolean {
+    return this.#files.readsAhead
+  }
+
   /** Hint: these frames are read next, in this order. */
   expectFrames(frames: readonly { readonly base: number; readonly frameOffset: number }[]): void {
     if (!this.#files.readsAhead) return

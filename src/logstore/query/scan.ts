@@ -27,6 +27,37 @@ export interface SegmentIndex {
   entriesBefore(frameOffset: number, recordNumber: number): number
 }
 
+/** What a query may see of a segment's entries. */
+export interface ScanBounds {
+  /** Entries below it exist for this query. */
+  readonly visible: number
+  /** Ascending, disjoint, below `visible`. */
+  readonly damaged: readonly Span[]
+  /** Of the entries at the time of `plan.resume`, those from this one on come after it; in descending order those before it. */
+  readonly resumeEntry: number
+}
+
+/** Of entries that stand in the order in which they came. @param base position of the segment */
+export function boundsOf(
+  { snapshot, resume, descending }: QueryPlan,
+  base: number,
+  index: SegmentIndex,
+  quarantined: readonly QuarantinedRange[],
+): ScanBounds {
+  const visible = index.entriesBefore(snapshot - base, 0)
+  const ofResume = descending ? 0 : 1
+  return {
+    visible,
+    resumeEntry: resume === null ? 0 : index.entriesBefore(resume.position - base, resume.recordNumber + ofResume),
+    damaged: disjoint(
+      quarantined.map(({ from, to }) => ({
+        from: index.entriesBefore(from - base, 0),
+        to: Math.min(visible, index.entriesBefore(to - base, 0)),
+      })),
+    ),
+  }
+}
+
 /** How many entries are looked at between two looks at the clock. */
 export const ENTRIES_PER_CHECK = 8192
 
@@ -35,45 +66,23 @@ export class SegmentScan {
   quarantined = 0
   /** With a search: entries that may match, whose records have to be read. */
   readonly candidates = new EntryList()
-  /** Entries below it exist for this query. */
   readonly visible: number
-  /** Ascending, disjoint, below `visible`. */
   readonly damaged: readonly Span[]
   readonly plan: QueryPlan
   readonly deadline: Deadline
   readonly #page: PageSelection
   readonly #source: number
-  /** Of the entries at the time of `plan.resume`, those from this one on come after it; in descending order those before it. */
   readonly #resumeEntry: number
 
-  /**
-   * @param source  number of the segment among all, in the order of their positions
-   * @param base    position of the segment
-   */
-  constructor(
-    plan: QueryPlan,
-    page: PageSelection,
-    deadline: Deadline,
-    source: number,
-    base: number,
-    index: SegmentIndex,
-    quarantined: readonly QuarantinedRange[],
-  ) {
+  /** @param source  number of the segment among all, in the order of their positions */
+  constructor(plan: QueryPlan, page: PageSelection, deadline: Deadline, source: number, bounds: ScanBounds) {
     this.plan = plan
     this.deadline = deadline
     this.#page = page
     this.#source = source
-    this.visible = index.entriesBefore(plan.snapshot - base, 0)
-    const { resume, descending } = plan
-    const ofResume = descending ? 0 : 1
-    this.#resumeEntry =
-      resume === null ? 0 : index.entriesBefore(resume.position - base, resume.recordNumber + ofResume)
-    this.damaged = disjoint(
-      quarantined.map(({ from, to }) => ({
-        from: index.entriesBefore(from - base, 0),
-        to: Math.min(this.visible, index.entriesBefore(to - base, 0)),
-      })),
-    )
+    this.visible = bounds.visible
+    this.damaged = bounds.damaged
+    this.#resumeEntry = bounds.resumeEntry
   }
 
   /** Where a scan in order of time may begin: the place of the resumed page in this segment, or the begin of the range. */
@@ -389,8 +398,10 @@ function countMatching(scan: SegmentScan, index: BundleIndex, partition: Partiti
   return matching
 }
 
-const mayMatch = (plan: QueryPlan, { minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Partition): boolean =>
-  overlaps(plan, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
+export const mayMatch = (
+  plan: QueryPlan,
+  { minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Pick<Partition, `${'min' | 'max'}Time${'High' | 'Low'}`>,
+): boolean => overlaps(plan, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
 
 function sameWords(words: Uint32Array, at: number, key: Uint32Array): boolean {
   return words[at] === key[0] && words[at + 1] === key[1] && words[at + 2] === key[2] && words[at + 3] === key[3]

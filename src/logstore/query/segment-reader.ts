@@ -14,10 +14,13 @@ import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
 import { overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
-import { scanActive, scanBundle } from './scan.ts'
-import type { SegmentIndex, SegmentScan } from './scan.ts'
+import { boundsOf, scanActive, scanBundle } from './scan.ts'
+import type { ScanBounds, SegmentIndex, SegmentScan } from './scan.ts'
 import { ActivePlaces, searchRecords } from './search-scan.ts'
 import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
+
+/** That are told ahead of a search. */
+const EXPECTED_FRAMES_MAX = 4096
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
 export type Source = BundleSource | { readonly kind: 'active'; readonly base: number; readonly index: ActiveIndex }
@@ -96,13 +99,19 @@ export class SegmentReader {
    *
    * @returns null when the segment was ruled out by its filter or its partitions
    */
-  scan<Scan extends SegmentScan>(source: Source, scanOf: (places: SegmentIndex) => Scan): Scan | null {
+  scan<Scan extends SegmentScan>(
+    source: Source,
+    plan: QueryPlan,
+    { quarantined }: Pick<QuerySnapshot, 'quarantined'>,
+    scanOf: (bounds: ScanBounds) => Scan,
+  ): Scan | null {
+    const { base } = source
     if (source.kind === 'active') {
-      const scan = scanOf(placesOf(source.index))
+      const scan = scanOf(boundsOf(plan, base, placesOf(source.index), quarantined))
       return scanActive(scan, source.index) ? scan : null
     }
     return this.inBundle(source, (index) => {
-      const scan = scanOf(index)
+      const scan = scanOf(boundsOf(plan, base, index, quarantined))
       return scanBundle(scan, index) ? scan : null
     })
   }
@@ -111,7 +120,11 @@ export class SegmentReader {
   search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
     const read = (frameOffset: number) => this.readBatch(this.#parts.scans, logId, source.base, frameOffset)
     if (source.kind === 'active') return searchRecords(scan, new ActivePlaces(source.index), matcher, read)
-    this.inBundle(source, (index) => searchRecords(scan, index, matcher, read))
+    this.inBundle(source, (index) => {
+      const { bundles } = this.#parts
+      if (bundles.readsAhead) bundles.expectFrames(framesOf(scan, index, source.base))
+      searchRecords(scan, index, matcher, read)
+    })
   }
 
   /** @param frames `scans` for what is read once */
@@ -136,6 +149,19 @@ export class SegmentReader {
       throw new SegmentReadError(error, error.kind === 'corrupt' ? { kind: 'index', base } : null)
     }
   }
+}
+
+/** Where the frames of the candidates begin, in the order of the segment; the first ones where they are many. */
+function framesOf(scan: SegmentScan, index: BundleIndex, base: number): { base: number; frameOffset: number }[] {
+  const frames: { base: number; frameOffset: number }[] = []
+  for (const entry of scan.candidates.sorted()) {
+    index.seekEntry(entry)
+    const { frameOffset } = index
+    if (frameOffset === frames.at(-1)?.frameOffset) continue
+    if (frames.length === EXPECTED_FRAMES_MAX) break
+    frames.push({ base, frameOffset })
+  }
+  return frames
 }
 
 /** A segment could not be read. */

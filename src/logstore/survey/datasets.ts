@@ -11,7 +11,7 @@ import type { BundleIndex, Partition, PartitionSummary } from '../index/reader.t
 import { SIGNAL_LOG, SIGNAL_TRACE, signalName } from '../batch-frame.ts'
 import type { Deadline } from '../query/deadline.ts'
 import type { QueryPlan } from '../query/plan.ts'
-import { ENTRIES_PER_CHECK } from '../query/scan.ts'
+import { ENTRIES_PER_CHECK, boundsOf } from '../query/scan.ts'
 import { placesOf } from '../query/segment-reader.ts'
 import type { BundleSource, SegmentReader } from '../query/segment-reader.ts'
 import type { QueryAnswer } from '../query/task.ts'
@@ -98,7 +98,8 @@ export function answerDatasets(
     deadline.check()
     if (source.kind === 'active') {
       const { index, base } = source
-      addActive(holdings, new SurveyScan(plan, deadline, base, placesOf(index), snapshot, () => {}), index)
+      const bounds = boundsOf(plan, base, placesOf(index), snapshot.quarantined)
+      addActive(holdings, new SurveyScan(plan, deadline, bounds, () => {}), index)
       continue
     }
     const { base, expected } = source
@@ -155,7 +156,8 @@ function undamaged(
   whole: Holding,
 ): Holding {
   return reader.inBundle(source, (index) => {
-    const scan = new SurveyScan(plan, deadline, source.base, index, snapshot, () => {})
+    const bounds = boundsOf(plan, source.base, index, snapshot.quarantined)
+    const scan = new SurveyScan(plan, deadline, bounds, () => {})
     let quarantined = 0
     for (const { from, to } of scan.damaged) {
       for (let entry = from; entry < to; entry++) {

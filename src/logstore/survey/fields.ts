@@ -10,7 +10,7 @@ import type { Deadline } from '../query/deadline.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleIndex } from '../index/reader.ts'
 import { isInRange } from '../query/plan.ts'
-import { ENTRIES_PER_CHECK, postingsInRange } from '../query/scan.ts'
+import { ENTRIES_PER_CHECK, boundsOf, postingsInRange } from '../query/scan.ts'
 import type { SegmentIndex } from '../query/scan.ts'
 import { placesOf, usedIndexes } from '../query/segment-reader.ts'
 import type { SegmentReader } from '../query/segment-reader.ts'
@@ -28,8 +28,8 @@ import { countByIndex } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { fieldText, keyOfText, severityName, textOfValue, toldValue } from './value-text.ts'
 
-/** Neighbours that are looked at together. */
-const RUN = 16
+/** Neighbours that are looked at together, at most. */
+const RUN_MAX = 16
 /** Attributes of one record that are told, and characters of a name. */
 const ATTRIBUTES_MAX = 128
 const NAME_LENGTH_MAX = 256
@@ -105,7 +105,9 @@ function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }:
     deadline.check()
     const scan = reader.scan(
       source,
-      (places) => new SurveyScan(plan, deadline, source.base, places, snapshot, (_high, _low, view) => look(view!)),
+      plan,
+      snapshot,
+      (bounds) => new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)),
     )
     if (scan === null) continue
     reader.search(scan, source, matcher, snapshot.logId)
@@ -116,27 +118,41 @@ function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }:
   return totals
 }
 
+/** Of every `stride` records the first `length`, counted over all segments. */
+interface Runs {
+  readonly length: number
+  readonly stride: number
+}
+
+const isInRun = ({ length, stride }: Runs, ordinal: number): boolean => ordinal % stride < length
+
+function runsOf(matched: number, sampleMax: number): Runs {
+  const length = Math.min(RUN_MAX, sampleMax)
+  const stride = matched <= sampleMax ? length : Math.ceil(matched / Math.floor(sampleMax / length))
+  return { length, stride }
+}
+
 /** F2 */
 function lookAtRuns(walk: Walk): Totals {
   const { reader, task, deadline, plan, sources, matcher, look } = walk
   const counts = countByIndex({ ...walk, plan: { ...plan, search: null } }, ALL_TIME)
-  // Of every `stride` records a run is looked at.
-  const stride = Math.max(RUN, Math.ceil((counts.matched * RUN) / task.request.sampleMax))
+  const runs = runsOf(counts.matched, task.request.sampleMax)
   let before = 0
-  const isInRun = (ordinal: number): boolean => ordinal % stride < RUN
   for (const source of sources) {
     deadline.check()
     const { base } = source
-    const scanOf = (places: SegmentIndex) =>
-      new SurveyScan(plan, deadline, base, places, task.snapshot, (_high, _low, view) => look(view!)) // the matcher shows each
+    const scanOf = (places: SegmentIndex) => {
+      const bounds = boundsOf(plan, base, places, task.snapshot.quarantined)
+      return new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)) // the matcher shows each
+    }
     let scan: SurveyScan
     if (source.kind === 'active') {
       scan = scanOf(placesOf(source.index))
-      before += chooseActive(scan, source.index, before, isInRun)
+      before += chooseActive(scan, source.index, before, runs)
     } else {
       scan = reader.inBundle(source, (index) => {
         const scan = scanOf(index)
-        before += chooseBundle(scan, index, before, stride)
+        before += chooseBundle(scan, index, before, runs)
         return scan
       })
     }
@@ -145,13 +161,8 @@ function lookAtRuns(walk: Walk): Totals {
   return counts
 }
 
-/** Makes those entries candidates that `isInRun` says. @returns how many are in the range */
-function chooseActive(
-  scan: SurveyScan,
-  active: ActiveIndex,
-  before: number,
-  isInRun: (ordinal: number) => boolean,
-): number {
+/** Makes the entries of runs candidates. @returns how many match */
+function chooseActive(scan: SurveyScan, active: ActiveIndex, before: number, runs: Runs): number {
   const { plan, visible } = scan
   const partition = active.findPartition(plan.tenant, plan.dataset)
   let count = 0
@@ -160,27 +171,36 @@ function chooseActive(
     if (active.partition[entry] !== partition) continue
     const high = active.timeHigh[entry]!
     const low = active.timeLow[entry]!
-    if (!isInRange(plan, high, low)) continue
-    if (isInRun(before + count)) scan.consider(entry, high, low)
+    if (!isInRange(plan, high, low) || scan.isDamaged(entry)) continue
+    if (isInRun(runs, before + count)) scan.consider(entry, high, low)
     count++
   }
   return count
 }
 
-/** Likewise, by the time of the records; only the postings of runs are read. */
-function chooseBundle(scan: SurveyScan, index: BundleIndex, before: number, stride: number): number {
+/** Likewise, by the time of the records. Where nothing is damaged the postings of runs alone are read. */
+function chooseBundle(scan: SurveyScan, index: BundleIndex, before: number, runs: Runs): number {
   const { plan } = scan
   const partition = index.findPartition(plan.tenant, plan.dataset)
   if (partition === null) return 0
   const { from, to } = postingsInRange(plan, index, partition)
-  for (let run = from - (before % stride); run < to; run += stride) {
-    scan.deadline.check()
-    for (let row = Math.max(from, run); row < Math.min(to, run + RUN); row++) {
-      index.seekPosting(row)
-      scan.consider(index.postingEntry, index.postingTimeHigh, index.postingTimeLow)
+  const isWhole = scan.damaged.length === 0
+  let count = 0
+  for (let row = from; row < to; row++) {
+    if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    if (isWhole && !isInRun(runs, before + count)) {
+      // To where the next run begins.
+      const skipped = Math.min(to - row, runs.stride - ((before + count) % runs.stride))
+      row += skipped - 1
+      count += skipped
+      continue
     }
+    index.seekPosting(row)
+    if (scan.isDamaged(index.postingEntry)) continue
+    if (isInRun(runs, before + count)) scan.consider(index.postingEntry, index.postingTimeHigh, index.postingTimeLow)
+    count++
   }
-  return Math.max(0, to - from)
+  return count
 }
 
 /** What a record has: name and value in turn, each name once. */

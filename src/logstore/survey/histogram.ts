@@ -7,6 +7,7 @@
  *     second one counts them. The memory of both is bounded by value-counts.ts
  */
 import type { Deadline } from '../query/deadline.ts'
+import { boundsOf } from '../query/scan.ts'
 import { placesOf, refused, usedIndexes } from '../query/segment-reader.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import type { QueryAnswer } from '../query/task.ts'
@@ -81,7 +82,8 @@ function timesOf({ reader, task, deadline, plan }: Omit<Walk, 'sources'>, source
   const { index, base } = source
   const partition = index.findPartition(tenant, dataset)
   if (partition < 0) return null
-  return timesOfActive(new SurveyScan(plan, deadline, base, placesOf(index), task.snapshot, () => {}), index, partition)
+  const bounds = boundsOf(plan, base, placesOf(index), task.snapshot.quarantined)
+  return timesOfActive(new SurveyScan(plan, deadline, bounds, () => {}), index, partition)
 }
 
 /** None when there is no range. An interval has its buckets begin at its multiples, so that those of two requests fit together. */
@@ -156,8 +158,10 @@ function countRecords(
     deadline.check()
     const scan = reader.scan(
       source,
-      (places) =>
-        new SurveyScan(plan, deadline, source.base, places, snapshot, (timeHigh, timeLow, view) => {
+      plan,
+      snapshot,
+      (bounds) =>
+        new SurveyScan(plan, deadline, bounds, (timeHigh, timeLow, view) => {
           const bucket = buckets.of(timeHigh, timeLow)
           ofAll[bucket]! += 1
           if (readValue === null) return

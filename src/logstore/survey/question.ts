@@ -52,7 +52,8 @@ export interface FieldsQuestion {
 export type SurveyQuestion = DatasetsQuestion | HistogramQuestion | FieldsQuestion
 export type SurveyTask<Asked extends SurveyQuestion = SurveyQuestion> = QueryTask<Asked>
 
-/** Bounds of `top`, values and keys are those of answers; these are of what a thread keeps while it counts. */
+/** Values of a split that are counted at once, and counts of values by bucket, of 8 bytes. */
 export const KEPT_VALUES_MAX = 8192
-export const KEPT_CELLS_MAX = 1 << 21
+export const KEPT_CELLS_MAX = 1 << 20
+/** Names and values of a sample, in characters. */
 export const KEPT_SAMPLE_CHARACTERS_MAX = 16 * 1024 * 1024

@@ -4,7 +4,7 @@ import { PageSelection } from '../query/page-selection.ts'
 import { planQuery } from '../query/plan.ts'
 import type { QueryPlan } from '../query/plan.ts'
 import { SegmentScan } from '../query/scan.ts'
-import type { SegmentIndex } from '../query/scan.ts'
+import type { ScanBounds } from '../query/scan.ts'
 import type { QueryFilter } from '../query/cursor.ts'
 import type { QuerySnapshot } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
@@ -17,15 +17,8 @@ const NO_PAGE = new PageSelection(1, false)
 export class SurveyScan extends SegmentScan {
   readonly #found: Found
 
-  constructor(
-    plan: QueryPlan,
-    deadline: Deadline,
-    base: number,
-    places: SegmentIndex,
-    { quarantined }: Pick<QuerySnapshot, 'quarantined'>,
-    found: Found,
-  ) {
-    super(plan, NO_PAGE, deadline, 0, base, places, quarantined)
+  constructor(plan: QueryPlan, deadline: Deadline, bounds: ScanBounds, found: Found) {
+    super(plan, NO_PAGE, deadline, 0, bounds)
     this.#found = found
   }
 

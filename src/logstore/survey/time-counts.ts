@@ -4,7 +4,7 @@ import type { BundleIndex, Partition } from '../index/reader.ts'
 import type { Deadline } from '../query/deadline.ts'
 import { isInRange, overlaps } from '../query/plan.ts'
 import type { QueryPlan } from '../query/plan.ts'
-import { ENTRIES_PER_CHECK, postingsInRange } from '../query/scan.ts'
+import { ENTRIES_PER_CHECK, boundsOf, mayMatch, postingsInRange } from '../query/scan.ts'
 import { placesOf } from '../query/segment-reader.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import { isBefore } from '../time-words.ts'
@@ -72,6 +72,7 @@ export function countByIndex(
   const counts = noCounts(buckets)
   const { ofAll } = counts
   const { tenant, dataset } = plan
+  const { quarantined } = task.snapshot
   const found = (timeHigh: number, timeLow: number): void => void (ofAll[buckets.of(timeHigh, timeLow)]! += 1)
   for (const source of buckets.count === 0 ? [] : sources) {
     deadline.check()
@@ -80,13 +81,13 @@ export function countByIndex(
       const { index, base } = source
       const partition = index.findPartition(tenant, dataset)
       if (partition < 0) continue
-      scan = new SurveyScan(plan, deadline, base, placesOf(index), task.snapshot, found)
+      scan = new SurveyScan(plan, deadline, boundsOf(plan, base, placesOf(index), quarantined), found)
       countActive(scan, index, partition, buckets, ofAll)
     } else {
       scan = reader.inBundle(source, (index) => {
         const partition = index.findPartition(tenant, dataset)
-        if (partition === null) return null
-        const scan = new SurveyScan(plan, deadline, source.base, index, task.snapshot, found)
+        if (partition === null || !mayMatch(plan, partition)) return null
+        const scan = new SurveyScan(plan, deadline, boundsOf(plan, source.base, index, quarantined), found)
         countBundle(scan, index, partition, buckets, ofAll)
         return scan
       })

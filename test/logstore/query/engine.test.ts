@@ -347,6 +347,36 @@ describe('a query', () => {
   })
 })
 
+describe('a search over a network', () => {
+  it('says of each bundle which frames it reads next, each once and in their order', (context) => {
+    const store = TestStore.open(context)
+    const positions = [0, 1].map((bundle) => {
+      const frames = [5n, 3n, 4n].map((time) =>
+        store.add('acme', [
+          { dataset: 'orders', time, trace: null, text: `first ${bundle} ${time}` },
+          { dataset: 'orders', time: time + 10n, trace: null, text: `second ${bundle} ${time}` },
+        ]),
+      )
+      store.add('acme', [{ dataset: 'payments', time: 1n, trace: null, text: `payment ${bundle}` }])
+      store.seal()
+      return frames
+    })
+    store.publish()
+    store.expected = []
+    const { matched_records } = store.query('acme', {
+      dataset: 'orders',
+      filter: { search: 'first' },
+      page: { limit: 1 },
+    })
+    assert.equal(matched_records, 6)
+    const told = store.expected.filter(({ name }) => name === 'records.log').map(({ reads }) => reads)
+    const [first, second] = store.segments
+    const placesOf = (base: number, frames: readonly number[]) =>
+      frames.map((position) => ({ base, at: position - base }))
+    assert.deepEqual(told.slice(0, 2), [placesOf(first!.base, positions[0]!), placesOf(second!.base, positions[1]!)])
+  })
+})
+
 describe('a query and its deadline', () => {
   it('is rejected when the time is over before it begins', (context) => {
     const store = TestStore.open(context)

@@ -4,7 +4,7 @@ import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { Deadline } from '../../../src/logstore/query/deadline.ts'
 import { PageSelection } from '../../../src/logstore/query/page-selection.ts'
 import { planQuery } from '../../../src/logstore/query/plan.ts'
-import { SegmentScan, scanActive } from '../../../src/logstore/query/scan.ts'
+import { SegmentScan, boundsOf, scanActive } from '../../../src/logstore/query/scan.ts'
 
 const ENTRIES = 4096
 const ZONE_ENTRIES = 16
@@ -37,7 +37,7 @@ for (const order of ['asc', 'desc'] as const) {
     const plan = planQuery('acme', 'orders', filter, order, null, Infinity)
     const page = new CountedPage(LIMIT, plan.descending)
     const placed = { entriesBefore: (offset: number) => index.countBefore(offset) }
-    const scan = new SegmentScan(plan, page, new Deadline(1, () => 0), 0, 0, placed, [])
+    const scan = new SegmentScan(plan, page, new Deadline(1, () => 0), 0, boundsOf(plan, 0, placed, []))
     assert(scanActive(scan, index))
     assert.equal(scan.matched, ENTRIES)
     const first = Array.from({ length: LIMIT }, (_, i) => (order === 'asc' ? i : ENTRIES - 1 - i))

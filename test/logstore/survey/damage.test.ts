@@ -86,6 +86,23 @@ describe('damage that a survey comes upon', () => {
     })
   }
 
+  it('is not counted with the rest of its zone', (context) => {
+    const store = TestStore.open(context)
+    const positions = Array.from({ length: 6 }, (_, batch) =>
+      store.add(
+        'acme',
+        Array.from({ length: 4 }, (_, i) => {
+          const number = 4 * batch + i
+          return { dataset: 'orders', time: BigInt(1 + number), trace: null, text: `${number}` }
+        }),
+      ),
+    )
+    store.quarantined = [{ from: positions[2]!, to: positions[4]! }]
+    const asked = { histogram: { ...DATASET, buckets: 1 } }
+    const { buckets, matched_records, quarantined_records } = survey(store, 'acme', asked) as HistogramAnswer // as its route documents it
+    assert.deepEqual([buckets[0]!.records, matched_records, quarantined_records], [16, 16, 8])
+  })
+
   it('in the index never changes an answer, whichever byte it is in', (context) => {
     const store = TestStore.open(context)
     filled(store)
