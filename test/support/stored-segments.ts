@@ -217,14 +217,15 @@ export class TestStore {
     body: object,
     snapshot = this.snapshot(),
     deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS,
+    among: readonly string[] | null = null,
   ): QueryAnswer {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(body)))
     if ('kind' in request) throw new Error(request.message)
-    return this.#engine.run({ tenant, request, deadlineAtMs, snapshot })
+    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot })
   }
 
-  query(tenant: string, body: object, snapshot = this.snapshot()): QueryResponseBody {
-    const answer = this.ask(tenant, body, snapshot)
+  query(tenant: string, body: object, snapshot = this.snapshot(), among: readonly string[] | null = null): QueryResponseBody {
+    const answer = this.ask(tenant, body, snapshot, undefined, among)
     if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }

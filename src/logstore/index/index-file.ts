@@ -118,6 +118,15 @@ export function encodePartitionName(tenant: string, dataset: string): Buffer {
   return name
 }
 
+/** Reverse of `encodePartitionName`; what stands behind the names is not looked at. */
+export function decodePartitionName(name: Buffer): { readonly tenant: string; readonly dataset: string } {
+  const tenantEnd = 4 + name.readUInt16LE(0)
+  return {
+    tenant: name.toString('utf8', 4, tenantEnd),
+    dataset: name.toString('utf8', tenantEnd, tenantEnd + name.readUInt16LE(2)),
+  }
+}
+
 export interface Section {
   readonly firstBlock: number
   readonly rows: number

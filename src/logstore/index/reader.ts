@@ -12,7 +12,7 @@ import type { BlockCache } from './block-cache.ts'
 import { BlockFile } from './block-table.ts'
 import type { BlockTable } from './block-table.ts'
 import { filterBlockOf } from './filter-blocks.ts'
-import { INDEX_NAME, encodePartitionName } from './index-file.ts'
+import { BLOCK_BYTES, INDEX_NAME, decodePartitionName, encodePartitionName } from './index-file.ts'
 import type { IndexHeader } from './index-file.ts'
 import type { BundleFile, SegmentFiles } from './segment-files.ts'
 
@@ -100,6 +100,18 @@ export class BundleIndex {
       }
     }
     return null
+  }
+
+  /** The datasets of a tenant that the bundle has records of, with the numbers of their partitions. */
+  datasetsOf(tenant: string): Map<string, number> {
+    const found = new Map<string, number>()
+    const table = this.#partitions
+    for (let number = 0; number < table.rows; number++) {
+      const at = table.at(number)
+      const names = decodePartitionName(this.#nameAt(table.words[at + 1]!, BLOCK_BYTES))
+      if (names.tenant === tenant) found.set(names.dataset, number)
+    }
+    return found
   }
 
   /** False: the id is surely not here. */

@@ -27,6 +27,7 @@ import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
 import { SegmentScan, scanActive, scanBundle } from './scan.ts'
 import { ActivePlaces, searchRecords } from './search-scan.ts'
+import { scanActiveOfSeveral, scanBundleOfSeveral } from './several-scan.ts'
 import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot, QueryTask } from './task.ts'
 
 /** A page ends early after this much text, with a cursor to the rest: records may be megabytes each. */
@@ -65,7 +66,7 @@ export class QueryEngine {
     }
   }
 
-  #answer({ tenant, request, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
+  #answer({ tenant, request, among = null, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
     const { dataset, filter, order, limit } = request
     const deadline = new Deadline(deadlineAtMs, this.#parts.nowMs)
     const scope = cursorScope(tenant, dataset, filter, order)
@@ -74,7 +75,7 @@ export class QueryEngine {
     if (resume !== null && resume.snapshot > snapshot.committed) {
       return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
     }
-    const plan = planQuery(tenant, dataset, filter, order, resume, resume?.snapshot ?? snapshot.committed)
+    const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, resume?.snapshot ?? snapshot.committed)
     const catalog = new Catalog(snapshot.catalog)
     this.#parts.bundles.keepOnly(catalog, snapshot.indexed)
     const sources = sourcesOf(snapshot, catalog, plan)
@@ -144,12 +145,14 @@ export class QueryEngine {
       const { index } = source
       const placed = { entriesBefore: (offset: number, record: number) => activeEntriesBefore(index, offset, record) }
       const scan = new SegmentScan(plan, page, deadline, number, source.base, placed, quarantined)
-      return scanActive(scan, index) ? scan : null
+      const isSearched = plan.several === null ? scanActive(scan, index) : scanActiveOfSeveral(scan, index, plan.several)
+      return isSearched ? scan : null
     }
     return this.#inBundle(source.base, () => {
       const index = this.#parts.bundles.index(source.expected)
       const scan = new SegmentScan(plan, page, deadline, number, source.base, index, quarantined)
-      return scanBundle(scan, index) ? scan : null
+      const isSearched = plan.several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, plan.several)
+      return isSearched ? scan : null
     })
   }
 

@@ -108,10 +108,11 @@ export class QueryFront {
   async #run(exchange: Exchange, caller: Caller, body: Buffer, startedMs: number): Promise<void> {
     const request = parseQueryRequest(body)
     if ('kind' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
-    if (!mayUseDataset(caller.tenant.credentials[caller.credentialNumber]!, request.dataset)) {
+    const credential = caller.tenant.credentials[caller.credentialNumber]!
+    if (request.dataset !== null && !mayUseDataset(credential, request.dataset)) {
       return this.#refuse(exchange, refusal('dataset_not_authorized', 'the credential is not allowed for the dataset'))
     }
-    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs)
+    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs, credential.datasets)
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
     counters.answered(kindOf(request), processNowMs() - startedMs)
@@ -135,25 +136,28 @@ const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at m
  * of what is left, until its deadline.
  *
  * @param tenant its id
+ * @param among  of a request that names no dataset: those that may be read; null: all
  */
 export async function askThread(
   parts: AskParts,
   tenant: string,
   request: QueryRequest,
   startedMs: number,
+  among: readonly string[] | null = null,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal> {
   const { log, registry, onIncident, readErrors, bucket } = parts
-  if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs)
+  if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs, among)
   const segments = registry.snapshot()
   const { catalog, indexed } = segments
   const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
   const oldest = log.segments[0]?.base
   try {
-    const answer = await answerOf(parts, { tenant, request, deadlineAtMs: startedMs + request.deadlineMs, snapshot })
+    const deadlineAtMs = startedMs + request.deadlineMs
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot })
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     const isOfReading = answer.incident !== null || answer.kind === 'bundle_read_failed'
-    if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs)
+    if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs, among)
     if (answer.incident) onIncident(answer.incident)
     else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
     return refusal(answer.kind, answer.message)
@@ -169,6 +173,7 @@ async function askBucket(
   tenant: string,
   request: QueryRequest,
   startedMs: number,
+  among: readonly string[] | null,
 ): Promise<Uint8Array<ArrayBuffer> | Refusal> {
   const query = bucket.query()
   if (query === null) {
@@ -181,12 +186,12 @@ async function askBucket(
   const snapshot = { committed: end, logId, indexed: [], catalog, quarantined: damaged }
   const deadlineAtMs = startedMs + request.deadlineMs
   try {
-    const answer = await answerOf(parts, { tenant, request, deadlineAtMs, snapshot, remote: query.access })
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot, remote: query.access })
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     if (answer.kind === 'object_storage_read_failed') {
       // What was removed meanwhile is neither damaged nor missing.
-      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs)
+      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs, among)
       parts.logger.warn({ reason: answer.message }, 'a query could not read the bucket')
       if (answer.incident !== null) bucket.distrust(answer.incident.base) // what it holds is not ours to repair
     }

@@ -34,7 +34,13 @@ const Time = (bound: string) =>
 
 export const QueryRequestBody = Type.Object(
   {
-    dataset: Type.String({ minLength: 1, maxLength: DATASET_LENGTH_MAX }),
+    dataset: Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: DATASET_LENGTH_MAX,
+        description: 'may be left out with filter.trace_id: every dataset that the credential may read',
+      }),
+    ),
     filter: Nullable(
       Type.Object(
         {
@@ -75,7 +81,7 @@ export const QueryReply = Type.Object({
   status: Type.Literal('ok'),
   api_version: Type.Literal('v1'),
   tenant_id: Type.String(),
-  dataset: Type.String(),
+  dataset: Type.Union([Type.String(), Type.Null()], { description: 'null: the query named none' }),
   matched_records: Type.Integer({ description: 'of all pages' }),
   results: Type.Array(Type.Object({ record: Type.Object({}, { additionalProperties: true }) })),
   page: Type.Object({
@@ -92,7 +98,8 @@ export const QueryReply = Type.Object({
 })
 
 export interface QueryRequest {
-  readonly dataset: string
+  /** null: every dataset that may be read; then the filter has a trace id. */
+  readonly dataset: string | null
   readonly filter: QueryFilter
   readonly order: Order
   readonly limit: number
@@ -115,8 +122,9 @@ export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryReques
 
 function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryRequestProblem {
   const { deadline_ms } = body
-  const dataset = body.dataset.toWellFormed() // as datasets are stored, in UTF-8
+  const dataset = body.dataset?.toWellFormed() ?? null // as datasets are stored, in UTF-8
   const filter = body.filter ?? {}
+  if (dataset === null && (filter.trace_id ?? null) === null) return invalid(DATASET_RULE)
   const page = body.page ?? {}
   const startTime = timeOf(filter.start_time_unix_nano ?? null)
   const endTime = timeOf(filter.end_time_unix_nano ?? null)
@@ -170,8 +178,10 @@ function parseJson(bytes: Uint8Array): unknown {
 
 const TIME_FIELDS: ReadonlySet<string> = new Set(['start_time_unix_nano', 'end_time_unix_nano', 'min_duration_nano'])
 
+const DATASET_RULE = `dataset is required, unless filter.trace_id is given: a string of 1 to ${DATASET_LENGTH_MAX} characters`
+
 const RULES: readonly (readonly [path: string, rule: string])[] = [
-  ['/dataset', `dataset is required: a string of 1 to ${DATASET_LENGTH_MAX} characters`],
+  ['/dataset', DATASET_RULE],
   ['/filter/record_id', 'filter.record_id must be a string'],
   ['/filter/trace_id', 'filter.trace_id must be a string of 32 hexadecimal digits'],
   [
@@ -201,8 +211,7 @@ function problemOf(body: unknown): QueryRequestProblem {
   if (unknown) return invalid(describeProblem([unknown], QueryRequestBody))
   const paths = new Set(errors.map(({ instancePath }) => instancePath))
   for (const [path, rule] of RULES) {
-    const broken = paths.has(path) || (path === '/dataset' && errors.some(({ keyword }) => keyword === 'required'))
-    if (!broken) continue
+    if (!paths.has(path)) continue
     if (path === '/page/limit') return { kind: 'invalid_page_limit', message: rule }
     if (path === '/page/cursor') return { kind: 'invalid_cursor', message: rule }
     return invalid(rule)

@@ -27,7 +27,7 @@ interface SegmentIndex {
 }
 
 /** How many entries are looked at between two looks at the clock. */
-const ENTRIES_PER_CHECK = 8192
+export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
   matched = 0

@@ -12,6 +12,8 @@ export interface QueryWorkerData {
 export interface QueryTask {
   readonly tenant: string
   readonly request: QueryRequest
+  /** Of a request that names no dataset: those that may be read; null or absent: every one of the tenant. */
+  readonly among?: readonly string[] | null
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot

@@ -68,6 +68,7 @@ describe('a query request', () => {
     ['invalid_query', {}, /dataset/],
     ['invalid_query', { dataset: null }, /dataset/],
     ['invalid_query', { dataset: '' }, /dataset/],
+    ['invalid_query', { dataset: null, filter: { record_id: 'logstore_1' } }, /dataset .*trace_id/],
     ['invalid_query', { dataset: 'a', order: 'up' }, /order/],
     ['invalid_query', { dataset: 'a', filter: { search: 7 } }, /filter\.search/],
     ['invalid_query', { dataset: 'a', filter: { search: 'a (b' } }, /filter\.search.*column 3/],
