@@ -72,6 +72,8 @@ class InstantExchange implements Exchange {
 
   answerFrom(): void {}
 
+  answerStream(): void {}
+
   pauseBody(): void {}
 
   resumeBody(): void {}

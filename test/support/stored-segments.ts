@@ -224,7 +224,12 @@ export class TestStore {
     return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot })
   }
 
-  query(tenant: string, body: object, snapshot = this.snapshot(), among: readonly string[] | null = null): QueryResponseBody {
+  query(
+    tenant: string,
+    body: object,
+    snapshot = this.snapshot(),
+    among: readonly string[] | null = null,
+  ): QueryResponseBody {
     const answer = this.ask(tenant, body, snapshot, undefined, among)
     if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody

@@ -252,7 +252,8 @@ export class ActiveIndex {
   /** The datasets of a tenant that the segment has records of, with the numbers of their partitions. */
   datasetsOf(tenant: string): Map<string, number> {
     const found = new Map<string, number>()
-    for (const [number, each] of this.partitions().entries()) if (each.tenant === tenant) found.set(each.dataset, number)
+    for (const [number, each] of this.partitions().entries())
+      if (each.tenant === tenant) found.set(each.dataset, number)
     return found
   }
 

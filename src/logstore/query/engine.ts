@@ -145,13 +145,15 @@ export class QueryEngine {
       const { index } = source
       const placed = { entriesBefore: (offset: number, record: number) => activeEntriesBefore(index, offset, record) }
       const scan = new SegmentScan(plan, page, deadline, number, source.base, placed, quarantined)
-      const isSearched = plan.several === null ? scanActive(scan, index) : scanActiveOfSeveral(scan, index, plan.several)
+      const isSearched =
+        plan.several === null ? scanActive(scan, index) : scanActiveOfSeveral(scan, index, plan.several)
       return isSearched ? scan : null
     }
     return this.#inBundle(source.base, () => {
       const index = this.#parts.bundles.index(source.expected)
       const scan = new SegmentScan(plan, page, deadline, number, source.base, index, quarantined)
-      const isSearched = plan.several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, plan.several)
+      const isSearched =
+        plan.several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, plan.several)
       return isSearched ? scan : null
     })
   }

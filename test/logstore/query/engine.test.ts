@@ -81,7 +81,11 @@ class Model {
   }
 
   /** Texts of all results in order: by time, ties in the order of storing. */
-  expected(tenant: string, datasets: string | readonly string[], { trace, from, to, begins, order }: ModelFilter): string[] {
+  expected(
+    tenant: string,
+    datasets: string | readonly string[],
+    { trace, from, to, begins, order }: ModelFilter,
+  ): string[] {
     const found = this.records
       .filter((one) => one.tenant === tenant && [datasets].flat().includes(one.dataset))
       .filter((one) => trace === null || one.trace === trace)
