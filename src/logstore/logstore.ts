@@ -56,6 +56,8 @@ import { TENANT_HEADER } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData } from './query/task.ts'
+import { openReads } from './reads/open-reads.ts'
+import type { ReadFronts } from './reads/read-routes.ts'
 import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { logStoreService } from './routes.ts'
@@ -250,6 +252,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
 
 interface QuerySide {
   readonly queries: QueryFront
+  readonly reads: ReadFronts
   readonly bucket: BucketStore | null
   readonly counters: QueryCounters
 }
@@ -290,7 +293,16 @@ async function openQueries(
     onIncident: repair,
     bucket,
   })
-  return { queries, bucket, counters }
+  const reads = await openReads(running, {
+    ask: { log, registry, logger, readErrors, onIncident: repair, bucket },
+    policy: () => policies.policy,
+    maxConcurrentReads: config.concurrentQueriesMax,
+    counters,
+    clock,
+    workerData,
+    logger,
+  })
+  return { queries, reads, bucket, counters }
 }
 
 async function openFronts(
@@ -337,6 +349,7 @@ async function openFronts(
     guard,
     ingest,
     queries: querySide.queries,
+    reads: querySide.reads,
     endpointHelper: helperRoutes,
     health,
     metrics,
@@ -349,6 +362,7 @@ async function openFronts(
       { logger, clock, random, acceptGate, requests },
     ),
   )
+  await running.openBeside(() => querySide.reads.tails) // before the server waits for what is under way
   const grpcParts = {
     ingest,
     policy: () => policies.policy,

@@ -15,12 +15,15 @@ import type { Ingest } from './ingest/ingest.ts'
 import { ENCODINGS } from './ingest/messages.ts'
 import type { QueryFront } from './query/query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
+import { readRoutes } from './reads/read-routes.ts'
+import type { ReadFronts } from './reads/read-routes.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
 import { permanentRefusal, refusal } from './refusals.ts'
 
 export interface LogStoreRouteParts {
   readonly ingest: Ingest
   readonly queries: QueryFront
+  readonly reads: ReadFronts
   readonly endpointHelper: readonly Route[]
   /** Of the routes that need no credentials. */
   readonly guard: WebGuard
@@ -56,7 +59,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 }
 
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
-  const { ingest, queries, endpointHelper, guard } = parts
+  const { ingest, queries, reads, endpointHelper, guard } = parts
   const routes: Route[] = [
     { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
     { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts.health) },
@@ -77,6 +80,7 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       endpoint: ingest.endpoint(SIGNAL_TRACE, FORMAT_PROTOBUF, protobufIngest('traces')),
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
+    ...readRoutes(reads),
     ...guardedRoutes(guard, [
       ...endpointHelper,
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },

@@ -43,7 +43,7 @@ export interface QueryEngineParts {
 }
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
-type Source =
+export type Source =
   | { readonly kind: 'bundle'; readonly base: number; readonly expected: ExpectedIndex }
   | { readonly kind: 'active'; readonly base: number; readonly index: ActiveIndex }
 
@@ -55,8 +55,13 @@ export class QueryEngine {
   }
 
   run(task: QueryTask): QueryAnswer {
+    return this.refusing(() => this.#answer(task))
+  }
+
+  /** What cannot be read is refused, and so is what takes too long (E3). */
+  refusing<Answer>(answer: () => Answer): Answer | QueryRefusal {
     try {
-      return this.#answer(task)
+      return answer()
     } catch (error) {
       if (error instanceof SegmentReadError)
         return refused(this.#parts.bundles.failure, `${error.message}; retry later`, error.incident)
@@ -88,7 +93,7 @@ export class QueryEngine {
     let scanned = 0
     for (const [number, source] of sources.entries()) {
       deadline.check()
-      const scan = this.#scan(source, number, plan, page, deadline, snapshot)
+      const scan = this.scan(source, number, plan, page, deadline, snapshot)
       if (scan === null) continue
       if (matcher !== null) this.#search(scan, source, matcher, snapshot.logId)
       matched += scan.matched
@@ -99,7 +104,7 @@ export class QueryEngine {
     const found = page.results()
     const shown = found.slice(0, limit).map((each) => {
       const source = sources[each.source]!
-      return { ...each, base: source.base, ...this.#locate(source, each.entry) }
+      return { ...each, base: source.base, ...this.locate(source, each.entry) }
     })
     this.#parts.bundles.expectFrames(shown)
     const records: string[] = []
@@ -109,7 +114,7 @@ export class QueryEngine {
     for (const { base, frameOffset, recordNumber, id, timeHigh, timeLow } of shown) {
       if (characters > PAGE_CHARACTERS_MAX) break
       deadline.check()
-      const batch = this.#readBatch(this.#parts.frames, snapshot.logId, base, frameOffset)
+      const batch = this.readBatch(this.#parts.frames, snapshot.logId, base, frameOffset)
       const record = renderResult(batch, recordNumber, id, timeHigh, timeLow, parts)
       records.push(record)
       characters += record.length
@@ -133,7 +138,7 @@ export class QueryEngine {
   }
 
   /** Null when the segment was ruled out by its filter or its partitions. */
-  #scan(
+  scan(
     source: Source,
     number: number,
     plan: QueryPlan,
@@ -149,7 +154,7 @@ export class QueryEngine {
         plan.several === null ? scanActive(scan, index) : scanActiveOfSeveral(scan, index, plan.several)
       return isSearched ? scan : null
     }
-    return this.#inBundle(source.base, () => {
+    return this.inBundle(source.base, () => {
       const index = this.#parts.bundles.index(source.expected)
       const scan = new SegmentScan(plan, page, deadline, number, source.base, index, quarantined)
       const isSearched =
@@ -160,12 +165,13 @@ export class QueryEngine {
 
   /** Finds among the candidates of a scan those whose records match. */
   #search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
-    const read = (frameOffset: number) => this.#readBatch(this.#parts.scans, logId, source.base, frameOffset)
+    const read = (frameOffset: number) => this.readBatch(this.#parts.scans, logId, source.base, frameOffset)
     if (source.kind === 'active') return searchRecords(scan, new ActivePlaces(source.index), matcher, read)
-    this.#inBundle(source.base, () => searchRecords(scan, this.#parts.bundles.index(source.expected), matcher, read))
+    this.inBundle(source.base, () => searchRecords(scan, this.#parts.bundles.index(source.expected), matcher, read))
   }
 
-  #locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
+  /** Where the record of an entry stands. */
+  locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
     if (source.kind === 'active') {
       const { frameOffset, recordNumber, idWords } = source.index
       return {
@@ -174,7 +180,7 @@ export class QueryEngine {
         id: idWords.slice(4 * entry, 4 * entry + 4),
       }
     }
-    return this.#inBundle(source.base, () => {
+    return this.inBundle(source.base, () => {
       const index = this.#parts.bundles.index(source.expected)
       index.seekEntry(entry)
       const { frameOffset, recordNumber } = index
@@ -182,7 +188,8 @@ export class QueryEngine {
     })
   }
 
-  #readBatch(frames: FrameReader, logId: number, base: number, frameOffset: number): StoredBatch {
+  /** A frame through one of the readers. @throws with the place of what is damaged */
+  readBatch(frames: FrameReader, logId: number, base: number, frameOffset: number): StoredBatch {
     try {
       return frames.read(logId, base, frameOffset)
     } catch (error) {
@@ -193,7 +200,7 @@ export class QueryEngine {
   }
 
   /** Runs something that reads a bundle's index, and says of a failure which bundle it was. */
-  #inBundle<Result>(base: number, read: () => Result): Result {
+  inBundle<Result>(base: number, read: () => Result): Result {
     try {
       return read()
     } catch (error) {
@@ -220,7 +227,7 @@ function refused(kind: QueryRefusal['kind'], message: string, incident: QueryInc
 }
 
 /** The segments that the catalog does not rule out. */
-function sourcesOf({ indexed }: QuerySnapshot, catalog: Catalog, plan: QueryPlan): readonly Source[] {
+export function sourcesOf({ indexed }: QuerySnapshot, catalog: Catalog, plan: QueryPlan): readonly Source[] {
   if (plan.impossible) return []
   const sources: Source[] = []
   for (let row = 0; row < catalog.length; row++) {

@@ -25,7 +25,7 @@ import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
 import type { QueryRequest } from './request.ts'
 import { processNowMs } from './task.ts'
-import type { QueryAnswer, QueryIncident, QueryTask } from './task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask, ThreadAnswer, ThreadTask } from './task.ts'
 import { answerRefusal, bodyTimedOut } from '../replies.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -51,10 +51,14 @@ export interface QueryParts {
 }
 
 /** Of the above, what a question needs. */
-type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors' | 'bucket'> & {
+export type AskParts<Request, Body> = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors' | 'bucket'> & {
   readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
-  readonly jobs: Pick<JobPool<QueryTask, QueryAnswer>, 'run'>
+  readonly jobs: Pick<JobPool<ThreadTask<Request>, ThreadAnswer<Body>>, 'run'>
+}
+
+interface TimedRequest {
+  readonly deadlineMs: number
 }
 
 export class QueryFront {
@@ -84,7 +88,7 @@ export class QueryFront {
         this.#places.arrived(exchange)
         this.#run(exchange, caller, body, startedMs).catch((error: unknown) => exchange.fail(error))
       },
-      tooLarge: () => this.#refuse(exchange, tooLarge()),
+      tooLarge: () => this.#refuse(exchange, bodyTooLarge()),
       timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
     })
   }
@@ -92,13 +96,8 @@ export class QueryFront {
   #admit(head: RequestHead): Caller | Refusal {
     const caller = identifyCaller(this.#parts.policy(), head.header(TENANT_HEADER), head.header('authorization'))
     if (isRefusal(caller)) return caller
-    if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
-      return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
-    }
-    if (!isIdentity(head.header('content-encoding'))) {
-      return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
-    }
-    if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
+    const problem = headProblem(head)
+    if (problem !== null) return problem
     if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
       return refusal('concurrency_exceeded', 'the tenant has too many queries in progress')
     }
@@ -129,7 +128,19 @@ export class QueryFront {
 const kindOf = ({ filter }: QueryRequest): QueryKind =>
   filter.recordId !== null ? 'record_id' : filter.traceId !== null ? 'trace_id' : 'time'
 
-const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
+/** Of the headers of a request whose body is a query. */
+export function headProblem(head: RequestHead): Refusal | null {
+  if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
+    return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
+  }
+  if (!isIdentity(head.header('content-encoding'))) {
+    return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
+  }
+  return head.contentLength > QUERY_BODY_BYTES_MAX ? bodyTooLarge() : null
+}
+
+export const bodyTooLarge = (): Refusal =>
+  refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
 
 /**
  * The answer of a query thread to what is there now. What retention drops meanwhile is neither damaged nor missing: the question is asked again
@@ -138,13 +149,13 @@ const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at m
  * @param tenant its id
  * @param among  of a request that names no dataset: those that may be read; null: all
  */
-export async function askThread(
-  parts: AskParts,
+export async function askThread<Request extends TimedRequest, Body extends object>(
+  parts: AskParts<Request, Body>,
   tenant: string,
-  request: QueryRequest,
+  request: Request,
   startedMs: number,
   among: readonly string[] | null = null,
-): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+): Promise<Body | Refusal> {
   const { log, registry, onIncident, readErrors, bucket } = parts
   if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs, among)
   const segments = registry.snapshot()
@@ -167,14 +178,14 @@ export async function askThread(
 }
 
 /** The answer of a query thread to what is in the bucket. */
-async function askBucket(
-  parts: AskParts,
-  bucket: NonNullable<AskParts['bucket']>,
+async function askBucket<Request extends TimedRequest, Body extends object>(
+  parts: AskParts<Request, Body>,
+  bucket: NonNullable<QueryParts['bucket']>,
   tenant: string,
-  request: QueryRequest,
+  request: Request,
   startedMs: number,
   among: readonly string[] | null,
-): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+): Promise<Body | Refusal> {
   const query = bucket.query()
   if (query === null) {
     return refusal(
@@ -202,10 +213,10 @@ async function askBucket(
 }
 
 /** A refusal when no thread gave one. */
-async function answerOf(
-  { jobs, logger, readErrors, bucket }: AskParts,
-  task: QueryTask,
-): Promise<QueryAnswer | Refusal> {
+async function answerOf<Request extends TimedRequest, Body extends object>(
+  { jobs, logger, readErrors, bucket }: AskParts<Request, Body>,
+  task: ThreadTask<Request>,
+): Promise<ThreadAnswer<Body> | Refusal> {
   try {
     return await jobs.run(task, {
       timeoutMs: task.request.deadlineMs + STUCK_MS,

@@ -103,6 +103,8 @@ export interface QueryRequest {
   readonly filter: QueryFilter
   readonly order: Order
   readonly limit: number
+  /** The request says which page it wants. */
+  readonly hasPage: boolean
   /** null: the first page. */
   readonly cursor: string | null
   readonly deadlineMs: number
@@ -146,6 +148,7 @@ function typed(body: Static<typeof QueryRequestBody>): QueryRequest | QueryReque
     filter: { recordId, traceId, startTime, endTime, search },
     order: body.order ?? 'asc',
     limit: page.limit ?? PAGE_LIMIT_DEFAULT,
+    hasPage: (body.page ?? null) !== null,
     cursor: page.cursor ?? null,
     deadlineMs: deadline_ms ?? DEADLINE_DEFAULT_MS,
   }

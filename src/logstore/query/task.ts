@@ -9,9 +9,10 @@ export interface QueryWorkerData {
   readonly segmentsDirectory: string | null
 }
 
-export interface QueryTask {
+/** A question to a thread that reads the store. */
+export interface ThreadTask<Request> {
   readonly tenant: string
-  readonly request: QueryRequest
+  readonly request: Request
   /** Of a request that names no dataset: those that may be read; null or absent: every one of the tenant. */
   readonly among?: readonly string[] | null
   /** On the clock of `processNowMs`. */
@@ -20,6 +21,8 @@ export interface QueryTask {
   /** To the bucket that is asked. */
   readonly remote?: RemoteAccess
 }
+
+export type QueryTask = ThreadTask<QueryRequest>
 
 /** The state of the log that a query answers for. Every segment with frames is in `indexed` or in `catalog`, never in both. */
 export interface QuerySnapshot {
@@ -43,13 +46,10 @@ export interface QuarantinedRange {
   readonly to: number
 }
 
-export type QueryAnswer = QueryReplyBody | QueryRefusal
+export type ThreadAnswer<Body> = { readonly kind: 'ok'; readonly body: Body } | QueryRefusal
 
-interface QueryReplyBody {
-  readonly kind: 'ok'
-  /** JSON; its memory is handed over. */
-  readonly body: Uint8Array<ArrayBuffer>
-}
+/** JSON; its memory is handed over. */
+export type QueryAnswer = ThreadAnswer<Uint8Array<ArrayBuffer>>
 
 export interface QueryRefusal {
   readonly kind: RefusalKind &

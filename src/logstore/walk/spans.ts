@@ -1,0 +1,60 @@
+/** What there is of a tenant's traces: datasets, the names of their spans, and the traces that spans belong to. */
+import { Catalog } from '../index/catalog.ts'
+import { Deadline } from '../query/deadline.ts'
+import { sourcesOf } from '../query/engine.ts'
+import { planQuery } from '../query/plan.ts'
+import type { ThreadTask } from '../query/task.ts'
+import { RecordViews } from './record-views.ts'
+import { NOTHING } from './tasks.ts'
+import type { DatasetsRequest, SpansRequest, WalkBody } from './tasks.ts'
+import { walkInTime } from './time-walk.ts'
+import { textOf } from './trace.ts'
+import type { WalkParts } from './time-walk.ts'
+
+/** Datasets of the tenant that may be read and have records. */
+export function datasetsOf(
+  { engine, bundles, nowMs }: WalkParts,
+  { tenant, among = null, snapshot, deadlineAtMs }: ThreadTask<DatasetsRequest>,
+): readonly string[] {
+  const deadline = new Deadline(deadlineAtMs, nowMs)
+  const all = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
+  const plan = planQuery(tenant, '', all, 'asc', null, snapshot.committed)
+  const catalog = new Catalog(snapshot.catalog)
+  bundles.keepOnly(catalog, snapshot.indexed)
+  const sources = sourcesOf(snapshot, catalog, plan)
+  bundles.expectIndexes(sources)
+  const names = new Set<string>()
+  for (const source of sources) {
+    deadline.check()
+    const found =
+      source.kind === 'active'
+        ? source.index.datasetsOf(tenant)
+        : engine.inBundle(source.base, () => bundles.index(source.expected).datasetsOf(tenant))
+    for (const name of found.keys()) if (among === null || among.includes(name)) names.add(name)
+  }
+  return [...names].sort()
+}
+
+const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
+
+/** Which spans have it: different ones, newest first. A name comes as `<kind> <name>`. */
+export function spansStep(parts: WalkParts, task: ThreadTask<SpansRequest>): WalkBody {
+  const { request } = task
+  const names = new Set<string>()
+  const views = new RecordViews()
+  let records = 0
+  const { resume, quarantined } = walkInTime(
+    parts,
+    { ...task, request: { ...request, order: 'desc' } },
+    ({ batch, recordNumber }) => {
+      const view = views.of(batch, recordNumber)
+      records++
+      if (request.of === 'traces') {
+        const trace = view.field('trace_id')
+        if (typeof trace === 'string') names.add(trace.toLowerCase())
+      } else names.add(`${KINDS[Number(view.field('kind'))] ?? KINDS[0]} ${textOf(view.field('name'))}`)
+      return names.size >= request.limit
+    },
+  )
+  return { ...NOTHING, names: [...names], resume, records, quarantined }
+}

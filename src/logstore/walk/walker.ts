@@ -1,0 +1,98 @@
+/** Answers walking tasks, on a thread of its own kind. One step each: whoever asks goes on where the step ended. */
+import { renderResult } from '../query/result.ts'
+import { PartTexts } from '../query/render/record.ts'
+import type { ThreadTask } from '../query/task.ts'
+import { eventId } from './event-id.ts'
+import { walkInLog } from './log-walk.ts'
+import { datasetsOf, spansStep } from './spans.ts'
+import { NOTHING } from './tasks.ts'
+import type { ExportRequest, TailRequest, WalkAnswer, WalkBody, WalkTask } from './tasks.ts'
+import { walkInTime } from './time-walk.ts'
+import type { WalkParts, WalkedRecord } from './time-walk.ts'
+import { traceText } from './trace.ts'
+
+/** A step that has written this much has enough; one record more may be long. */
+const TEXT_MAX = 256 * 1024
+
+const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
+
+export class Walker {
+  readonly #parts: WalkParts
+
+  constructor(parts: WalkParts) {
+    this.#parts = parts
+  }
+
+  run(task: WalkTask): WalkAnswer {
+    return this.#parts.engine.refusing((): WalkAnswer => ({ kind: 'ok', body: this.#bodyOf(task) }))
+  }
+
+  #bodyOf({ request, ...task }: WalkTask): WalkBody {
+    switch (request.kind) {
+      case 'export':
+        return this.#exportLines({ ...task, request })
+      case 'tail':
+        return this.#tailEvents({ ...task, request })
+      case 'trace':
+        return traceText(this.#parts, { ...task, request })
+      case 'datasets':
+        return { ...NOTHING, names: datasetsOf(this.#parts, { ...task, request }) }
+      case 'spans':
+        return spansStep(this.#parts, { ...task, request })
+    }
+  }
+
+  #exportLines(task: ThreadTask<ExportRequest>): WalkBody {
+    const writer = new LineWriter()
+    const { quarantined, resume } = walkInTime(this.#parts, task, (record) => {
+      writer.add('', record, '\n')
+      return writer.isFull
+    })
+    const quarantinedRanges = task.snapshot.quarantined.length
+    return { ...NOTHING, text: writer.bytes(), records: writer.records, quarantined, quarantinedRanges, resume }
+  }
+
+  #tailEvents(task: ThreadTask<TailRequest>): WalkBody {
+    const { isCounted } = task.request
+    const { logId } = task.snapshot
+    const writer = new LineWriter()
+    let counted = 0
+    const { next, damaged, isAtEnd } = walkInLog(this.#parts, task, (record, position) => {
+      if (isCounted) {
+        counted++
+        return false
+      }
+      const id = eventId(logId, { position, recordNumber: record.recordNumber + 1 })
+      writer.add(`id: ${id}\ndata: `, record, '\n\n')
+      return writer.isFull
+    })
+    const records = isCounted ? counted : writer.records
+    return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
+  }
+}
+
+/** Records in the shape of a query's results, each in one line. */
+class LineWriter {
+  records = 0
+  readonly #texts: string[] = []
+  readonly #parts = new PartTexts()
+  #characters = 0
+
+  get isFull(): boolean {
+    return this.#characters >= TEXT_MAX
+  }
+
+  add(before: string, { batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord, after: string): void {
+    const record = inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
+    this.#texts.push(before, record, after)
+    this.#characters += record.length
+    this.records++
+  }
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    return encoder.encode(this.#texts.join(''))
+  }
+}
+
+/** A JSON record is the text that was sent. In JSON a line break stands between values only, never in a string. */
+export const inOneLine = (json: string): string => json.replaceAll(/[\r\n]+/g, ' ')
