@@ -10,6 +10,7 @@ import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
 import type { QueryWorkerData } from '../src/logstore/query/task.ts'
 import type { WalkAnswer, WalkTask } from '../src/logstore/walk/tasks.ts'
+import { WALK_BOUNDS } from '../src/logstore/walk/time-walk.ts'
 import { Walker } from '../src/logstore/walk/walker.ts'
 
 const MIB = 1024 * 1024
@@ -23,7 +24,7 @@ const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeF
 const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const engine = new QueryEngine({ bundles, frames, scans: frames, nowMs: processNowMs })
-const walker = new Walker({ engine, bundles, frames, nowMs: processNowMs })
+const walker = new Walker({ engine, bundles, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */
 export default function run(task: WalkTask): WalkAnswer | ReturnType<typeof move> {

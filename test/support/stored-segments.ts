@@ -43,9 +43,14 @@ import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query/request.ts'
+import type { WalkBody, WalkRequest } from '../../src/logstore/walk/tasks.ts'
+import type { WalkBounds } from '../../src/logstore/walk/time-walk.ts'
+import { Walker } from '../../src/logstore/walk/walker.ts'
 import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
 
 export const LOG_ID = 77
+/** Of walks: small ones, so that short histories take many steps. */
+const BOUNDS: WalkBounds = { candidates: 5, run: 2, stepMs: 1, textMax: 300 }
 
 /** Some ids of traces. */
 export const TRACES = [
@@ -102,6 +107,7 @@ export class TestStore {
   /** Reads of files with this name fail as a broken disk does. */
   unreadable: string | null = null
   #engine: QueryEngine
+  #walker: Walker
   #bundles: OpenBundles
   readonly #builder = new IndexBuilder()
   /** Real files that are never synced: no test here cuts the power, and a shared disk would set the pace. */
@@ -130,6 +136,7 @@ export class TestStore {
     this.directory = mkdtempSync(join(tmpdir(), 'trilog-query-'))
     this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
     this.#engine = this.#newEngine()
+    this.#walker = this.#newWalker()
   }
 
   /** A query thread that was replaced: nothing cached, nothing open. */
@@ -137,6 +144,7 @@ export class TestStore {
     this.#bundles.close()
     this.#bundles = new OpenBundles(new LocalSegmentFiles(this.#files, this.directory), new BlockCache(1 << 20))
     this.#engine = this.#newEngine()
+    this.#walker = this.#newWalker()
   }
 
   close(): void {
@@ -235,6 +243,19 @@ export class TestStore {
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }
 
+  /** One step of a walk. */
+  walk(
+    tenant: string,
+    request: WalkRequest,
+    snapshot = this.snapshot(),
+    among: readonly string[] | null = null,
+  ): WalkBody {
+    const deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS
+    const answer = this.#walker.run({ tenant, request, among, deadlineAtMs, snapshot })
+    if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
+    return answer.body
+  }
+
   frameReader(bytesMax: number): FrameReader {
     return new FrameReader(this.#bundles, bytesMax)
   }
@@ -243,6 +264,17 @@ export class TestStore {
     const frames = this.frameReader(16 * 1024)
     const scans = this.frameReader(4096)
     return new QueryEngine({ bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs })
+  }
+
+  #newWalker(): Walker {
+    const frames = this.frameReader(16 * 1024)
+    return new Walker({
+      engine: this.#engine,
+      bundles: this.#bundles,
+      frames,
+      bounds: BOUNDS,
+      nowMs: () => this.clock.nowMs,
+    })
   }
 
   #activeSegment(): Segment {

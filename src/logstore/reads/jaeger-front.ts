@@ -163,22 +163,22 @@ export class JaegerFront {
     { of, limit, steps, untilMs }: { of: SpansRequest['of']; limit: number; steps: number; untilMs: number },
   ): Promise<readonly string[] | Refusal> {
     const names = new Set<string>()
-    let request: SpansRequest = {
+    const request: Omit<SpansRequest, 'resume'> = {
       kind: 'spans',
       dataset,
       filter,
       of,
       limit,
-      resume: null,
       deadlineMs: DEADLINE_DEFAULT_MS,
     }
+    let resume: SpansRequest['resume'] = null
     for (let taken = 0; taken < steps && names.size < limit; taken++) {
       if (this.#nowMs() > untilMs) return tooSlow()
-      const step: WalkBody | Refusal = await this.#readers.step(caller, request)
+      const step: WalkBody | Refusal = await this.#readers.step(caller, { ...request, resume })
       if (isRefusal(step)) return step
       for (const name of step.names) if (names.size < limit) names.add(name)
-      if (step.resume === null) break
-      request = { ...request, resume: step.resume }
+      ;({ resume } = step)
+      if (resume === null) break
     }
     return [...names]
   }

@@ -19,7 +19,6 @@ import type { QuarantinedRange, ThreadTask } from '../query/task.ts'
 import type { Search } from '../search/expression.ts'
 import { SearchMatcher } from '../search/matcher.ts'
 import type { LogPlace } from './tasks.ts'
-import { STEP_MS } from './time-walk.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
 
 /** Records of other datasets that one step passes. */
@@ -112,7 +111,7 @@ class Step {
     this.#several = several
     this.#deadline = new Deadline(task.deadlineAtMs, parts.nowMs)
     this.#matcher = matcher(() => this.#deadline.check())
-    this.#endsMs = parts.nowMs() + STEP_MS
+    this.#endsMs = parts.nowMs() + parts.bounds.stepMs
   }
 
   /** Null: it was walked to its end. */

@@ -3,7 +3,7 @@
  * matches, a step looks only at what comes next, so that a walk through everything reads everything once.
  *
  * W1  a walk sees one snapshot, that of its first step: every record of it that matches once, in the order of a query's pages
- * W2  a step ends after a run of candidates: when its visitor has enough, or after STEP_MS. Its place is that of a cursor, so it outlives
+ * W2  a step ends after a run of candidates: when its visitor has enough, or after `stepMs`. Its place is that of a cursor, so it outlives
  *     sealing and restarts
  */
 import { Deadline } from '../query/deadline.ts'
@@ -20,15 +20,25 @@ import type { StoredBatch } from '../batch-frame.ts'
 import { SearchMatcher } from '../search/matcher.ts'
 import { timeOfWords } from '../time-words.ts'
 
-/** Candidates that are put in order at once, and those of them that are read in a row. */
-const CANDIDATES = 8192
-const RUN = 256
-export const STEP_MS = 25
+/** What ends a step. */
+export interface WalkBounds {
+  /** Candidates that are put in order at once: at most 65 535. */
+  readonly candidates: number
+  /** Those of them that are read in a row. */
+  readonly run: number
+  /** A step that took so long ends behind a run, or a frame. */
+  readonly stepMs: number
+  /** A step that wrote so many characters has enough; one record more may be long. */
+  readonly textMax: number
+}
+
+export const WALK_BOUNDS: WalkBounds = { candidates: 8192, run: 256, stepMs: 25, textMax: 256 * 1024 }
 
 export interface WalkParts {
   readonly engine: QueryEngine
   readonly bundles: OpenBundles
   readonly frames: FrameReader
+  readonly bounds: WalkBounds
   /** The clock of the tasks' deadlines. */
   readonly nowMs: () => number
 }
@@ -71,13 +81,14 @@ interface Candidate {
 
 /** @param visit of each record in order; true: it has enough */
 export function walkInTime(
-  { engine, bundles, frames, nowMs }: WalkParts,
+  { engine, bundles, frames, bounds, nowMs }: WalkParts,
   { tenant, request, among = null, deadlineAtMs, snapshot }: ThreadTask<TimeWalkRequest>,
   visit: (record: WalkedRecord) => boolean,
 ): TimeWalkStep {
   const { dataset, order, resume } = request
   const { search, ...filter } = narrowed(request)
-  const stepEndsMs = nowMs() + STEP_MS
+  const { candidates, run: runLength, stepMs } = bounds
+  const stepEndsMs = nowMs() + stepMs
   const deadline = new Deadline(deadlineAtMs, nowMs)
   const seenTo = resume?.snapshot ?? snapshot.committed
   const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo)
@@ -85,7 +96,7 @@ export function walkInTime(
   bundles.keepOnly(catalog, snapshot.indexed)
   const sources = sourcesOf(snapshot, catalog, plan)
   bundles.expectIndexes(sources)
-  const page = new PageSelection(CANDIDATES, plan.descending)
+  const page = new PageSelection(candidates, plan.descending)
   let quarantined = 0
   for (const [number, source] of sources.entries()) {
     deadline.check()
@@ -103,8 +114,8 @@ export function walkInTime(
     snapshot: seenTo,
   })
   const ofFirst = resume === null ? quarantined : 0
-  for (let from = 0; from < found.length; from += RUN) {
-    const run = found.slice(from, from + RUN).map((each): Candidate => {
+  for (let from = 0; from < found.length; from += runLength) {
+    const run = found.slice(from, from + runLength).map((each): Candidate => {
       const source = sources[each.source]!
       return { ...each, source, base: source.base, ...engine.locate(source, each.entry) }
     })
@@ -118,8 +129,8 @@ export function walkInTime(
       const hasEnough = visit({ ...candidate, batch: read(candidate) })
       if (hasEnough) return { quarantined: ofFirst, resume: place(candidate) }
     }
-    const isAllOfPage = from + RUN >= found.length
-    if (isAllOfPage && found.length < CANDIDATES) break
+    const isAllOfPage = from + runLength >= found.length
+    if (isAllOfPage && found.length < candidates) break
     if (isAllOfPage || nowMs() >= stepEndsMs) return { quarantined: ofFirst, resume: place(run.at(-1)!) }
   }
   return { quarantined: ofFirst, resume: null }

@@ -11,9 +11,6 @@ import { walkInTime } from './time-walk.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
 import { traceText } from './trace.ts'
 
-/** A step that has written this much has enough; one record more may be long. */
-const TEXT_MAX = 256 * 1024
-
 const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
 
 export class Walker {
@@ -44,9 +41,10 @@ export class Walker {
 
   #exportLines(task: ThreadTask<ExportRequest>): WalkBody {
     const writer = new LineWriter()
+    const { textMax } = this.#parts.bounds
     const { quarantined, resume } = walkInTime(this.#parts, task, (record) => {
       writer.add('', record, '\n')
-      return writer.isFull
+      return writer.characters >= textMax
     })
     const quarantinedRanges = task.snapshot.quarantined.length
     return { ...NOTHING, text: writer.bytes(), records: writer.records, quarantined, quarantinedRanges, resume }
@@ -56,6 +54,7 @@ export class Walker {
     const { isCounted } = task.request
     const { logId } = task.snapshot
     const writer = new LineWriter()
+    const { textMax } = this.#parts.bounds
     let counted = 0
     const { next, damaged, isAtEnd } = walkInLog(this.#parts, task, (record, position) => {
       if (isCounted) {
@@ -64,7 +63,7 @@ export class Walker {
       }
       const id = eventId(logId, { position, recordNumber: record.recordNumber + 1 })
       writer.add(`id: ${id}\ndata: `, record, '\n\n')
-      return writer.isFull
+      return writer.characters >= textMax
     })
     const records = isCounted ? counted : writer.records
     return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
@@ -74,18 +73,14 @@ export class Walker {
 /** Records in the shape of a query's results, each in one line. */
 class LineWriter {
   records = 0
+  characters = 0
   readonly #texts: string[] = []
   readonly #parts = new PartTexts()
-  #characters = 0
-
-  get isFull(): boolean {
-    return this.#characters >= TEXT_MAX
-  }
 
   add(before: string, { batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord, after: string): void {
     const record = inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
     this.#texts.push(before, record, after)
-    this.#characters += record.length
+    this.characters += record.length
     this.records++
   }
 
