@@ -18,6 +18,8 @@ export class Tail {
   lastId = ''
   text = ''
   isOver = false
+  /** It ended inside its body. */
+  wasCut = false
   readonly events: TailEvent[] = []
   readonly #request: ClientRequest
   readonly #response: IncomingMessage
@@ -47,6 +49,7 @@ export class Tail {
     this.status = response.statusCode!
     response.setEncoding('utf8')
     response.on('data', (text: string) => this.#hear(text))
+    response.on('error', () => (this.wasCut = true))
     for (const event of ['end', 'error', 'close']) response.on(event, () => (this.isOver = true))
   }
 
