@@ -14,8 +14,8 @@ import { WALK_BOUNDS } from '../src/logstore/walk/time-walk.ts'
 import { Walker } from '../src/logstore/walk/walker.ts'
 
 const MIB = 1024 * 1024
-/** Room for the frames of one run of candidates, which lie close to each other. */
-const FRAMES_BYTES = 16 * MIB
+/** Room for the frames of one run of candidates, which lie far from each other where many senders' times overlap. */
+const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData

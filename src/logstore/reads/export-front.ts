@@ -3,7 +3,8 @@
  *
  * X1  what was stored after the first step does not appear
  * X2  memory holds the text of one step
- * X3  the last line says that the export is complete; without it, and with the connection closed inside the body, it is not
+ * X3  what turns out to be damaged meanwhile ends the export: the next one knows of it, and counts it
+ * X4  the last line says that the export is complete; without it, and with the connection closed inside the body, it is not
  */
 import type { Logger } from '../../observability/logger.ts'
 import type { AnswerSource, Exchange, RequestHead } from '../../http/exchange.ts'
@@ -91,7 +92,13 @@ export class ExportFront {
         yield lastLine(records, first.quarantined, step.quarantinedRanges)
         return
       }
-      const next = await this.#readers.patientStep(caller, { ...request, resume: step.resume })
+      const given = await this.#readers.patientStep(
+        caller,
+        { ...request, resume: step.resume },
+        ({ kind }) => kind === 'concurrency_exceeded',
+      )
+      const isKnown = isRefusal(given) || given.quarantinedRanges === first.quarantinedRanges
+      const next = isKnown ? given : refusal('bundle_read_failed', 'a record was found to be damaged: begin again')
       if (isRefusal(next)) {
         this.#logger.warn({ kind: next.kind, reason: next.message }, 'an export ended before its end')
         throw new ReadBroke(next)

@@ -82,11 +82,19 @@ export class Readers {
     return askThread(this.parts.ask, tenant.id, request, processNowMs(), datasets)
   }
 
-  /** A step of an answer that was begun: a refusal would end it. */
-  async patientStep(caller: Caller, request: WalkRequest): Promise<WalkBody | Refusal> {
+  /**
+   * A step of an answer that was begun: a refusal would end it.
+   *
+   * @param passes whether a refusal may not come again
+   */
+  async patientStep(
+    caller: Caller,
+    request: WalkRequest,
+    passes = ({ retryable }: Refusal): boolean => retryable,
+  ): Promise<WalkBody | Refusal> {
     for (let tries = 0; ; tries++) {
       const body = await this.step(caller, request)
-      if (!isRefusal(body) || !body.retryable || tries === RETRIES) return body
+      if (!isRefusal(body) || !passes(body) || tries === RETRIES) return body
       await new Promise<void>((resolve) => this.parts.clock.after(RETRY_MS, resolve))
     }
   }

@@ -24,7 +24,7 @@ interface Tag {
 
 type Members = Readonly<Record<string, unknown>>
 
-export function jaegerTrace({ traceId, records, matched }: Trace): string {
+export function jaegerTrace({ traceId, records, matched, quarantined }: Trace): string {
   const processes = new Processes()
   const logsOf = new Map<string, object[]>()
   for (const record of records) {
@@ -41,8 +41,16 @@ export function jaegerTrace({ traceId, records, matched }: Trace): string {
       return span
     })
   const cut = matched - records.length
-  const warnings = cut > 0 ? [`${cut} more records of this trace are not shown`] : null
-  return JSON.stringify({ traceID: traceId, spans, processes: processes.all, warnings })
+  const warnings = [
+    ...(cut > 0 ? [`${cut} more records of this trace are not shown`] : []),
+    ...(quarantined > 0 ? [`${quarantined} more records of this trace are damaged`] : []),
+  ]
+  return JSON.stringify({
+    traceID: traceId,
+    spans,
+    processes: processes.all,
+    warnings: warnings.length === 0 ? null : warnings,
+  })
 }
 
 class Processes {

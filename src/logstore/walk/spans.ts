@@ -43,17 +43,21 @@ export function spansStep(parts: WalkParts, task: ThreadTask<SpansRequest>): Wal
   const names = new Set<string>()
   const views = new RecordViews()
   let records = 0
+  const timeRequest = { ...request, order: 'desc' as const }
   const { resume, quarantined } = walkInTime(
     parts,
-    { ...task, request: { ...request, order: 'desc' } },
-    ({ batch, recordNumber }) => {
-      const view = views.of(batch, recordNumber)
-      records++
-      if (request.of === 'traces') {
-        const trace = view.field('trace_id')
-        if (typeof trace === 'string') names.add(trace.toLowerCase())
-      } else names.add(`${KINDS[Number(view.field('kind'))] ?? KINDS[0]} ${textOf(view.field('name'))}`)
-      return names.size >= request.limit
+    { ...task, request: timeRequest },
+    {
+      make({ batch, recordNumber }) {
+        const view = views.of(batch, recordNumber)
+        if (request.of === 'traces') return textOf(view.field('trace_id')).toLowerCase()
+        return `${KINDS[Number(view.field('kind'))] ?? KINDS[0]} ${textOf(view.field('name'))}`
+      },
+      take(name) {
+        records++
+        if (name !== '') names.add(name)
+        return names.size >= request.limit
+      },
     },
   )
   return { ...NOTHING, names: [...names], resume, records, quarantined }

@@ -24,7 +24,7 @@ import { timeOfWords } from '../time-words.ts'
 export interface WalkBounds {
   /** Candidates that are put in order at once: at most 65 535. */
   readonly candidates: number
-  /** Those of them that are read in a row. */
+  /** Those of them that are read in a row, at first. */
   readonly run: number
   /** A step that took so long ends behind a run, or a frame. */
   readonly stepMs: number
@@ -32,7 +32,7 @@ export interface WalkBounds {
   readonly textMax: number
 }
 
-export const WALK_BOUNDS: WalkBounds = { candidates: 8192, run: 256, stepMs: 25, textMax: 256 * 1024 }
+export const WALK_BOUNDS: WalkBounds = { candidates: 4096, run: 256, stepMs: 25, textMax: 512 * 1024 }
 
 export interface WalkParts {
   readonly engine: QueryEngine
@@ -79,16 +79,22 @@ interface Candidate {
   readonly timeLow: number
 }
 
-/** @param visit of each record in order; true: it has enough */
+/** Of a walk: what is made of a record, in the order of the file, and who takes it, in the order of results. */
+export interface TimeVisitor {
+  make(record: WalkedRecord): string
+  /** True: it has enough. */
+  take(text: string): boolean
+}
+
 export function walkInTime(
-  { engine, bundles, frames, bounds, nowMs }: WalkParts,
+  parts: WalkParts,
   { tenant, request, among = null, deadlineAtMs, snapshot }: ThreadTask<TimeWalkRequest>,
-  visit: (record: WalkedRecord) => boolean,
+  visitor: TimeVisitor,
 ): TimeWalkStep {
+  const { engine, bundles, bounds, nowMs } = parts
   const { dataset, order, resume } = request
   const { search, ...filter } = narrowed(request)
-  const { candidates, run: runLength, stepMs } = bounds
-  const stepEndsMs = nowMs() + stepMs
+  const stepEndsMs = nowMs() + bounds.stepMs
   const deadline = new Deadline(deadlineAtMs, nowMs)
   const seenTo = resume?.snapshot ?? snapshot.committed
   const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo)
@@ -96,44 +102,37 @@ export function walkInTime(
   bundles.keepOnly(catalog, snapshot.indexed)
   const sources = sourcesOf(snapshot, catalog, plan)
   bundles.expectIndexes(sources)
-  const page = new PageSelection(candidates, plan.descending)
-  let quarantined = 0
+  const page = new PageSelection(bounds.candidates, plan.descending)
+  let damaged = 0
   for (const [number, source] of sources.entries()) {
     deadline.check()
     const scan = engine.scan(source, number, plan, page, deadline, snapshot)
-    quarantined += scan?.quarantined ?? 0
+    damaged += scan?.quarantined ?? 0
   }
 
   const found = page.results()
   const conditions = search === null || search.kind === 'all' ? null : search
   const matcher = conditions === null ? null : new SearchMatcher(conditions, () => deadline.check())
-  const place = ({ base, frameOffset, recordNumber, timeHigh, timeLow }: Candidate): Cursor => ({
-    position: base + frameOffset,
-    recordNumber,
-    time: timeOfWords(timeHigh, timeLow),
-    snapshot: seenTo,
-  })
-  const ofFirst = resume === null ? quarantined : 0
-  for (let from = 0; from < found.length; from += runLength) {
-    const run = found.slice(from, from + runLength).map((each): Candidate => {
+  const quarantined = resume === null ? damaged : 0
+  const runs = new Runs(parts, snapshot.logId, matcher, visitor, () => deadline.check())
+  // A search goes through whole frames for few of their records: at once for as many as there are.
+  const firstLength = matcher === null ? bounds.run : bounds.candidates
+  for (let from = 0, length = firstLength; from < found.length; from += length, length = runs.nextLength) {
+    const run = found.slice(from, from + length).map((each): Candidate => {
       const source = sources[each.source]!
       return { ...each, source, base: source.base, ...engine.locate(source, each.entry) }
     })
     bundles.expectFrames(run)
-    const read = ({ base, frameOffset }: Candidate): StoredBatch =>
-      engine.readBatch(frames, snapshot.logId, base, frameOffset)
-    const matching = matcher === null ? null : matchingOf(run, matcher, read)
-    for (const candidate of run) {
-      if (matching !== null && !matching.has(candidate)) continue
-      deadline.check()
-      const hasEnough = visit({ ...candidate, batch: read(candidate) })
-      if (hasEnough) return { quarantined: ofFirst, resume: place(candidate) }
-    }
-    const isAllOfPage = from + runLength >= found.length
-    if (isAllOfPage && found.length < candidates) break
-    if (isAllOfPage || nowMs() >= stepEndsMs) return { quarantined: ofFirst, resume: place(run.at(-1)!) }
+    const last = runs.walk(run)
+    const place = last ?? run.at(-1)!
+    const isAllOfPage = from + length >= found.length
+    if (last === null && isAllOfPage && found.length < bounds.candidates) break
+    if (last === null && !isAllOfPage && nowMs() < stepEndsMs) continue
+    const { base, frameOffset, recordNumber, timeHigh, timeLow } = place
+    const time = timeOfWords(timeHigh, timeLow)
+    return { quarantined, resume: { position: base + frameOffset, recordNumber, time, snapshot: seenTo } }
   }
-  return { quarantined: ofFirst, resume: null }
+  return { quarantined, resume: null }
 }
 
 /** What lies before the place of a later step need not be looked at. */
@@ -145,26 +144,81 @@ function narrowed({ filter, order, resume }: TimeWalkRequest): QueryFilter {
   return { ...filter, endTime: endTime !== null && endTime <= time ? endTime : time + 1n }
 }
 
-/** Frames are read in the order of the file, each once. */
-function matchingOf(
-  run: readonly Candidate[],
-  matcher: SearchMatcher,
-  read: (candidate: Candidate) => StoredBatch,
-): ReadonlySet<Candidate> {
-  const matching = new Set<Candidate>()
-  const ordered = run.toSorted(
-    (a, b) => a.base + a.frameOffset - b.base - b.frameOffset || a.recordNumber - b.recordNumber,
-  )
-  const numbers = new Uint16Array(run.length)
-  for (let first = 0; first < ordered.length;) {
-    const { base, frameOffset } = ordered[first]!
-    const begin = first
-    for (; first < ordered.length; first++) {
-      const each = ordered[first]!
-      if (each.base !== base || each.frameOffset !== frameOffset) break
-      numbers[first - begin] = each.recordNumber
-    }
-    matcher.run(read(ordered[begin]!), numbers, first - begin, (at) => void matching.add(ordered[begin + at]!))
+/** Candidates in a row, in the order of results: their frames are read in the order of the file, each once. */
+class Runs {
+  readonly #parts: WalkParts
+  readonly #logId: number
+  readonly #matcher: SearchMatcher | null
+  readonly #visitor: TimeVisitor
+  readonly #check: () => void
+  readonly #numbers: Uint16Array
+  #candidates = 0
+  #characters = 0
+
+  constructor(parts: WalkParts, logId: number, matcher: SearchMatcher | null, visitor: TimeVisitor, check: () => void) {
+    this.#parts = parts
+    this.#logId = logId
+    this.#matcher = matcher
+    this.#visitor = visitor
+    this.#check = check
+    this.#numbers = new Uint16Array(parts.bounds.candidates)
   }
-  return matching
+
+  /** As many as fill a step, by those before them: what is made and not taken is made again. */
+  get nextLength(): number {
+    const { run, candidates, textMax } = this.#parts.bounds
+    const each = this.#characters / this.#candidates
+    return Math.max(run >> 4, Math.min(candidates, Math.floor(textMax / Math.max(1, each)))) || 1
+  }
+
+  /** The candidate at which the visitor had enough; null: it takes more. */
+  walk(run: readonly Candidate[]): Candidate | null {
+    const made = this.#make(run)
+    this.#candidates += run.length
+    for (const candidate of run) {
+      const text = made.get(candidate)
+      if (text === undefined) continue
+      if (this.#visitor.take(text ?? this.#makeOne(candidate, this.#read(candidate)))) return candidate
+    }
+    return null
+  }
+
+  /** What is made of those that match; null: to be made when it is taken, as texts are long. */
+  #make(run: readonly Candidate[]): ReadonlyMap<Candidate, string | null> {
+    const made = new Map<Candidate, string | null>()
+    const ordered = run.toSorted(
+      (a, b) => a.base + a.frameOffset - b.base - b.frameOffset || a.recordNumber - b.recordNumber,
+    )
+    let characters = 0
+    for (let first = 0; first < ordered.length;) {
+      const { base, frameOffset } = ordered[first]!
+      const begin = first
+      for (; first < ordered.length; first++) {
+        const each = ordered[first]!
+        if (each.base !== base || each.frameOffset !== frameOffset) break
+        this.#numbers[first - begin] = each.recordNumber
+      }
+      this.#check()
+      const batch = this.#read(ordered[begin]!)
+      const matched = (at: number): void => {
+        const candidate = ordered[begin + at]!
+        const text = characters > 2 * this.#parts.bounds.textMax ? null : this.#makeOne(candidate, batch)
+        characters += text?.length ?? 0
+        made.set(candidate, text)
+      }
+      if (this.#matcher !== null) this.#matcher.run(batch, this.#numbers, first - begin, matched)
+      else for (let at = 0; at < first - begin; at++) matched(at)
+    }
+    this.#characters += characters
+    return made
+  }
+
+  #makeOne(candidate: Candidate, batch: StoredBatch): string {
+    return this.#visitor.make({ ...candidate, batch })
+  }
+
+  #read({ base, frameOffset }: Candidate): StoredBatch {
+    const { engine, frames } = this.#parts
+    return engine.readBatch(frames, this.#logId, base, frameOffset)
+  }
 }

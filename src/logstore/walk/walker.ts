@@ -42,9 +42,12 @@ export class Walker {
   #exportLines(task: ThreadTask<ExportRequest>): WalkBody {
     const writer = new LineWriter()
     const { textMax } = this.#parts.bounds
-    const { quarantined, resume } = walkInTime(this.#parts, task, (record) => {
-      writer.add('', record, '\n')
-      return writer.characters >= textMax
+    const { quarantined, resume } = walkInTime(this.#parts, task, {
+      make: (record) => writer.lineOf(record),
+      take(line) {
+        writer.add(line, '\n')
+        return writer.characters >= textMax
+      },
     })
     const quarantinedRanges = task.snapshot.quarantined.length
     return { ...NOTHING, text: writer.bytes(), records: writer.records, quarantined, quarantinedRanges, resume }
@@ -62,7 +65,7 @@ export class Walker {
         return false
       }
       const id = eventId(logId, { position, recordNumber: record.recordNumber + 1 })
-      writer.add(`id: ${id}\ndata: `, record, '\n\n')
+      writer.add(`id: ${id}\ndata: `, writer.lineOf(record), '\n\n')
       return writer.characters >= textMax
     })
     const records = isCounted ? counted : writer.records
@@ -77,10 +80,14 @@ class LineWriter {
   readonly #texts: string[] = []
   readonly #parts = new PartTexts()
 
-  add(before: string, { batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord, after: string): void {
-    const record = inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
-    this.#texts.push(before, record, after)
-    this.characters += record.length
+  lineOf({ batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord): string {
+    return inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
+  }
+
+  /** A record, with what goes before and behind it. */
+  add(...texts: readonly string[]): void {
+    this.#texts.push(...texts)
+    for (const text of texts) this.characters += text.length
     this.records++
   }
 
@@ -90,4 +97,4 @@ class LineWriter {
 }
 
 /** A JSON record is the text that was sent. In JSON a line break stands between values only, never in a string. */
-export const inOneLine = (json: string): string => json.replaceAll(/[\r\n]+/g, ' ')
+const inOneLine = (json: string): string => json.replaceAll(/[\r\n]+/g, ' ')
