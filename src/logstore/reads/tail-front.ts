@@ -229,7 +229,7 @@ class Tail implements AnswerSource {
       this.#place = step.next
       if (step.isAtEnd) break
     }
-    yield this.#missed(records, 'slow_reader')
+    if (records > 0) yield this.#missed(records, 'slow_reader')
     if (damaged > 0) yield this.#missed(damaged, 'damaged')
     return null
   }

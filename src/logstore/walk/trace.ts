@@ -22,7 +22,7 @@ import type { WalkParts } from './time-walk.ts'
 import type { Trace, TraceRecord } from './trace-record.ts'
 import { treeText } from './trace-tree.ts'
 
-export const TRACE_RECORDS_MAX = 10_000
+const TRACE_RECORDS_MAX = 10_000
 const TRACE_CHARACTERS_MAX = 16 * 1024 * 1024
 
 const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread

@@ -6,8 +6,8 @@ import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { ServerOptions } from '../../support/logstore.ts'
 import { Tail } from '../../support/tail.ts'
 import { eventually } from '../../support/waiting.ts'
-import { JSON_LOGS, accept, assertRefused, jsonLogs, logRecordsOf } from '../conformance/batches.ts'
-import type { Accepted } from '../conformance/batches.ts'
+import { JSON_LOGS, accept, assertRefused, jsonLogs, logRecordsOf } from './batches.ts'
+import type { Accepted } from './batches.ts'
 
 const NO_LIMIT = { records: null, bytes: null }
 const POLICY = [
@@ -55,12 +55,11 @@ describe('a tail', () => {
   it('that comes back with its last id after each kill -9 has every acknowledged record once, in order', async (context) => {
     const server = await start(context, { env: { LOGSTORE_SEGMENT_BYTES: String(MIB) } })
     const acknowledged: string[] = []
-    let isWriting = true
-    let isUp = true
+    const go = { isUp: true, isWriting: true, isReading: true }
     const writing = (async () => {
-      for (let batch = 0; isWriting; batch++) {
+      for (let batch = 0; go.isWriting; batch++) {
         for (;;) {
-          await eventually(() => isUp)
+          await eventually(() => go.isUp)
           // Sent again until it is acknowledged: a batch that was stored before is stored once.
           const sent = await send(server, `batch ${batch} ${'x'.repeat(200)}`, 40).catch(() => null)
           if (sent === null) continue
@@ -70,13 +69,14 @@ describe('a tail', () => {
       }
     })()
     const seen: string[] = []
-    let isReading = true
     const reading = (async () => {
-      for (let lastId = ''; isReading;) {
-        await eventually(() => isUp || !isReading)
+      for (let lastId = ''; go.isReading;) {
+        await eventually(() => go.isUp || !go.isReading)
         const tail = await Tail.open(server, '/v1/tail?dataset=checkout&search=batch', { lastId }).catch(() => null)
         if (tail === null) continue
-        await tail.until(() => tail.isOver || (!isReading && seen.length + tail.records.length >= acknowledged.length))
+        await tail.until(
+          () => tail.isOver || (!go.isReading && seen.length + tail.records.length >= acknowledged.length),
+        )
         seen.push(...tail.records.map(({ record_id }) => record_id))
         ;({ lastId } = tail)
         tail.close()
@@ -85,16 +85,16 @@ describe('a tail', () => {
     for (let kill = 1; kill <= 3; kill++) {
       const enough = acknowledged.length + 4000
       await eventually(() => acknowledged.length >= enough)
-      isUp = false
+      go.isUp = false
       await server.kill()
       await server.startAgain()
-      isUp = true
+      go.isUp = true
     }
     const enough = acknowledged.length + 400
     await eventually(() => acknowledged.length >= enough)
-    isWriting = false
+    go.isWriting = false
     await writing
-    isReading = false
+    go.isReading = false
     await reading
     assert.deepEqual(seen, acknowledged)
     await server.stop()

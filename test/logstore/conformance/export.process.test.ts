@@ -10,8 +10,8 @@ import type { TestContext } from 'node:test'
 import { DEVELOPMENT_CREDENTIALS, LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { Environment } from '../../support/process.ts'
 import { eventually, timePasses } from '../../support/waiting.ts'
-import { JSON_LOGS, accept, assertRefused, jsonLogs, logRecordsOf } from '../conformance/batches.ts'
-import type { StoredRecord } from '../conformance/batches.ts'
+import { JSON_LOGS, accept, assertRefused, jsonLogs, logRecordsOf } from './batches.ts'
+import type { StoredRecord } from './batches.ts'
 
 const NO_LIMIT = { records: null, bytes: null }
 const POLICY = [
