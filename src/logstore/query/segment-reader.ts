@@ -17,7 +17,8 @@ import type { QueryPlan } from './plan.ts'
 import { scanActive, scanBundle } from './scan.ts'
 import type { SegmentIndex, SegmentScan } from './scan.ts'
 import { ActivePlaces, searchRecords } from './search-scan.ts'
-import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
+import { scanActiveOfSeveral, scanBundleOfSeveral } from './several-scan.ts'
+import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
 export type Source = BundleSource | { readonly kind: 'active'; readonly base: number; readonly index: ActiveIndex }
@@ -52,7 +53,7 @@ export class SegmentReader {
   }
 
   /** What `run` answers, or the refusal that is told when it could not read or was too late. */
-  answer(run: () => QueryAnswer): QueryAnswer {
+  answer<Answer>(run: () => Answer): Answer | QueryRefusal {
     try {
       return run()
     } catch (error) {
@@ -99,11 +100,16 @@ export class SegmentReader {
   scan<Scan extends SegmentScan>(source: Source, scanOf: (places: SegmentIndex) => Scan): Scan | null {
     if (source.kind === 'active') {
       const scan = scanOf(placesOf(source.index))
-      return scanActive(scan, source.index) ? scan : null
+      const { several } = scan.plan
+      const isSearched =
+        several === null ? scanActive(scan, source.index) : scanActiveOfSeveral(scan, source.index, several)
+      return isSearched ? scan : null
     }
     return this.inBundle(source, (index) => {
       const scan = scanOf(index)
-      return scanBundle(scan, index) ? scan : null
+      const { several } = scan.plan
+      const isSearched = several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, several)
+      return isSearched ? scan : null
     })
   }
 
@@ -112,6 +118,23 @@ export class SegmentReader {
     const read = (frameOffset: number) => this.readBatch(this.#parts.scans, logId, source.base, frameOffset)
     if (source.kind === 'active') return searchRecords(scan, new ActivePlaces(source.index), matcher, read)
     this.inBundle(source, (index) => searchRecords(scan, index, matcher, read))
+  }
+
+  /** Where the record of an entry stands. */
+  locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
+    if (source.kind === 'active') {
+      const { frameOffset, recordNumber, idWords } = source.index
+      return {
+        frameOffset: frameOffset[entry]!,
+        recordNumber: recordNumber[entry]!,
+        id: idWords.slice(4 * entry, 4 * entry + 4),
+      }
+    }
+    return this.inBundle(source, (index) => {
+      index.seekEntry(entry)
+      const { frameOffset, recordNumber } = index
+      return { frameOffset, recordNumber, id: index.idOf(entry) }
+    })
   }
 
   /** @param frames `scans` for what is read once */
