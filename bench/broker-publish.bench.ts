@@ -74,6 +74,8 @@ class InstantExchange implements Exchange {
 
   answerFrom(): void {}
 
+  answerStream(): void {}
+
   pauseBody(): void {}
 
   resumeBody(): void {}

@@ -100,6 +100,11 @@ export interface Exchange extends WaitedClient {
     headers?: HeaderLines,
   ): void
   /**
+   * Likewise with a body whose length is known only at its end. The source is closed as soon as the client is gone, also while it is asked for
+   * a piece; pieces should be of 64 KiB at most, as two of them are kept.
+   */
+  answerStream(status: number, contentType: string, source: AnswerSource, headers?: HeaderLines): void
+  /**
    * The client is kept from sending more of its body. A chunk that arrived already still comes, and the time during which the server
    * does not want to read does not count as the client's.
    */

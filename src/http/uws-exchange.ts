@@ -12,12 +12,15 @@
  */
 import assert from 'node:assert/strict'
 import { textOfHeaders } from './exchange.ts'
+import type { AnswerHost } from './answer-host.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './exchange.ts'
-import { ANSWER_BYTES_BUFFERED_MAX, ANSWER_BYTES_PER_TURN, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
+import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import type { UwsRequestHead } from './request-head.ts'
 import type { WatchedRequest } from './request-watch.ts'
+import { sendAsRead, sendFrom } from './sized-answer.ts'
 import { Pace } from './slow-clients.ts'
+import { sendStream } from './stream-answer.ts'
 import { statusLine } from './status.ts'
 import type { UwsResponse } from './uws.ts'
 
@@ -47,7 +50,6 @@ export class UwsExchange implements Exchange {
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
   #paused = false
   #offerRest: (() => void) | null = null // null: nothing waits for the reader
-  #pieceTaken: (() => void) | null = null
   #limitBytes = 0
   #receivedBytes = 0
   /** The answer ends the connection at once, whatever of the request is unread. */
@@ -56,6 +58,7 @@ export class UwsExchange implements Exchange {
   #tailSweeps = -1
   /** E6 */
   #mustReadOn = false
+  /** When the client is gone before it has the answer. */
   #abandonAnswer: (() => void) | null = null
   /** E8: of the present wait; null until its first question. */
   #pace: Pace | null = null
@@ -164,7 +167,20 @@ export class UwsExchange implements Exchange {
     this.sentBytes = lengthBytes
     const writeHead = (): void => this.#writeHead(status, contentType, headers)
     this.#whenRead(
-      () => void this.#sendFrom(source, lengthBytes, writeHead),
+      () => void sendFrom(this.#sending(writeHead), source, lengthBytes),
+      () => source.close(),
+    )
+  }
+
+  answerStream(status: number, contentType: string, source: AnswerSource, headers: HeaderLines = ''): void {
+    if (this.#state !== 'open' || this.#isHead) {
+      source.close()
+      return this.answer(status, contentType, null, headers)
+    }
+    this.#begunAnswer()
+    const writeHead = (): void => this.#writeHead(status, contentType, headers)
+    this.#whenRead(
+      () => void sendStream(this.#sending(writeHead), source, (bytes) => (this.sentBytes += bytes)),
       () => source.close(),
     )
   }
@@ -386,91 +402,31 @@ export class UwsExchange implements Exchange {
       response.end(body)
       return true
     }
-    return this.#writeAsRead(typeof body === 'string' ? Buffer.from(body) : body)
+    return sendAsRead(this.#sending(), typeof body === 'string' ? Buffer.from(body) : body)
   }
 
-  /** Sends a large body at the pace of its reader: the library buffers none of it. */
-  #writeAsRead(bytes: Uint8Array): boolean {
-    const [, done] = this.#response.tryEnd(bytes, bytes.byteLength)
-    if (!done) this.#sendRest(bytes, 0, bytes.byteLength)
-    return done
-  }
-
-  /** Pieces are asked for one by one: the next when the one before was taken by the connection. */
-  async #sendFrom(source: AnswerSource, lengthBytes: number, writeHead: () => void): Promise<void> {
-    let sentBytes = 0
-    let turnBytes = 0
-    try {
-      while (sentBytes < lengthBytes) {
-        const piece = await source.next()
-        if (this.#isGone) return source.close()
-        assert(piece !== null && sentBytes + piece.byteLength <= lengthBytes, 'an answer is as long as it says')
-        await this.#sendPiece(piece, sentBytes, lengthBytes, sentBytes === 0 ? writeHead : null)
-        if (this.#isGone) return source.close()
-        sentBytes += piece.byteLength
-        turnBytes += piece.byteLength
-        if (turnBytes < ANSWER_BYTES_PER_TURN || sentBytes === lengthBytes) continue
-        turnBytes = 0
-        await new Promise<void>((resolve) => this.#host.later(resolve))
-        if (this.#isGone) return source.close()
-      }
-      source.close()
-    } catch (error) {
-      if (this.#isGone) return // E3
-      if (sentBytes > 0) return this.#response.close() // ends as aborted
-      this.#state = 'open'
-      this.#host.failed(this, error)
+  #sending(writeHead: () => void = () => {}): AnswerHost {
+    const isGone = (): boolean => this.#isGone
+    return {
+      response: this.#response,
+      get isGone() {
+        return isGone()
+      },
+      writeHead,
+      wait: (offer) => {
+        this.#offerRest = offer
+        this.#watch()
+      },
+      moved: (bytes) => this.#moved(bytes),
+      waitOver: () => this.#unwatch(),
+      later: (task) => this.#host.later(task),
+      whenGone: (abandon) => (this.#abandonAnswer = abandon),
+      failed: (error) => {
+        this.#state = 'open'
+        this.#host.failed(this, error)
+      },
+      finished: () => this.#end('answered'),
     }
-  }
-
-  /** Resolves when the piece was taken, or the client is gone. */
-  #sendPiece(
-    piece: Uint8Array,
-    beganAtBytes: number,
-    lengthBytes: number,
-    writeHead: (() => void) | null,
-  ): Promise<void> | void {
-    const response = this.#response
-    let ok = false
-    let done = false
-    response.cork(() => {
-      writeHead?.()
-      ;[ok, done] = response.tryEnd(piece, lengthBytes)
-    })
-    if (done) return this.#end('answered')
-    if (ok) return
-    return new Promise((resolve) => {
-      // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
-      this.#pieceTaken = () => this.#host.later(resolve)
-      this.#sendRest(piece, beganAtBytes, lengthBytes)
-    })
-  }
-
-  /** Of a piece that the connection did not take at once. */
-  #sendRest(piece: Uint8Array, beganAtBytes: number, lengthBytes: number): void {
-    const response = this.#response
-    let movedTo = beganAtBytes
-    const moved = (): void => {
-      const offset = response.getWriteOffset()
-      if (offset > movedTo) this.#moved(offset - movedTo)
-      movedTo = offset
-    }
-    response.onWritable((offset) => {
-      const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
-      if (ok) this.#unwatch()
-      else if (!done) moved()
-      if (done) this.#end('answered')
-      else if (ok) this.#pieceTaken?.()
-      return ok
-    })
-    // The library calls when a third of the connection's buffer is free, which a slow reader may need minutes for: the sweep finds less.
-    // The last byte is left to the call, before which the library stops its time-out: a source may take its time for the next piece.
-    this.#offerRest = () => {
-      const offset = response.getWriteOffset()
-      response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))
-      moved()
-    }
-    this.#watch()
   }
 
   #end(how: 'answered' | 'aborted'): void {
@@ -482,7 +438,6 @@ export class UwsExchange implements Exchange {
     const more = this.#moreEndListeners
     this.#endListener = this.#moreEndListeners = null
     if (how === 'aborted') this.status = this.sentBytes = 0
-    this.#pieceTaken?.()
     first?.(how)
     if (more) for (const listener of more) listener(how)
     this.#host.ended(this)

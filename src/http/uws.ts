@@ -37,6 +37,8 @@ export interface UwsResponse {
   end(body: string | Uint8Array, closeConnection?: boolean): void
   /** Its optional arguments are left out on purpose: see UwsExchange. */
   endWithoutBody(): void
+  /** As a chunk. False: the library keeps some of it. Inside `cork` it says true of what is short. */
+  write(chunk: Uint8Array): boolean
   tryEnd(body: Uint8Array, totalBytes: number): [ok: boolean, done: boolean]
   onWritable(handler: (offset: number) => boolean): void
   /** Bytes of the body that tryEnd took so far. */

@@ -46,6 +46,11 @@ export const QUERY_THREADS = 2
 export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256
+/** Exports, tails and traces are read in steps of some milliseconds. */
+export const WALK_THREADS = 1
+export const REMOTE_WALK_THREADS = 4
+/** Each of them has one step under way. */
+export const WALK_QUEUE_MAX = 1024
 /** Sealed segments that wait for their sidecar. */
 export const INDEX_QUEUE_MAX = 64
 

@@ -65,6 +65,8 @@ import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
+import { openReads } from './reads/open-reads.ts'
+import type { ReadFronts } from './reads/read-routes.ts'
 import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { LOG_STORE_FRONT, logStoreService, logStoreStandingRoutes, refuseUnopened } from './routes.ts'
@@ -307,6 +309,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
 
 interface QuerySide {
   readonly queries: QueryFront
+  readonly reads: ReadFronts
   readonly bucket: BucketStore | null
   readonly counters: QueryCounters
 }
@@ -345,7 +348,16 @@ async function openQueries(context: Context, storage: Storage): Promise<QuerySid
     onIncident: repair,
     bucket,
   })
-  return { queries, bucket, counters }
+  const reads = await openReads(running, {
+    ask: { log, registry, logger, readErrors, onIncident: repair, bucket },
+    policy: () => policies.policy,
+    maxConcurrentReads: config.concurrentQueriesMax,
+    counters,
+    clock,
+    workerData,
+    logger,
+  })
+  return { queries, reads, bucket, counters }
 }
 
 async function openFronts(
@@ -392,12 +404,14 @@ async function openFronts(
     guard,
     ingest,
     queries: querySide.queries,
+    reads: querySide.reads,
     endpointHelper: helperRoutes,
     standing,
     metrics,
     version,
   })
   await running.open(() => server) // closes before what it stands on
+  await running.openBeside(() => querySide.reads.tails) // before the server waits for what is under way
   const grpcParts = {
     ingest,
     policy: () => policies.policy,

@@ -27,6 +27,7 @@ const DESCRIPTION =
 const TAGS = {
   ingest: 'Logs and traces come in',
   query: 'Records are found',
+  traces: 'Traces are read, also by the clients of Jaeger',
   endpoints: 'A small store of objects by activation id',
   node: 'The node itself',
 }
@@ -43,6 +44,15 @@ const OPERATIONS: OpenApiParts['operations'] = {
   'GET /v1/datasets': { id: 'listDatasets', tag: 'query' },
   'POST /v1/query/histogram': { id: 'countRecords', tag: 'query' },
   'POST /v1/query/fields': { id: 'listFields', tag: 'query' },
+  'POST /v1/export': { id: 'exportRecords', tag: 'query' },
+  'GET /v1/tail': { id: 'tailRecords', tag: 'query' },
+  'GET /v1/traces/:trace_id': { id: 'getTrace', tag: 'traces' },
+  'GET /jaeger/api/services': { id: 'listJaegerServices', tag: 'traces' },
+  'GET /jaeger/api/services/:service/operations': { id: 'listJaegerServiceOperations', tag: 'traces' },
+  'GET /jaeger/api/operations': { id: 'listJaegerOperations', tag: 'traces' },
+  'GET /jaeger/api/traces': { id: 'searchJaegerTraces', tag: 'traces' },
+  'GET /jaeger/api/traces/:trace_id': { id: 'getJaegerTrace', tag: 'traces' },
+  'GET /jaeger/api/dependencies': { id: 'listJaegerDependencies', tag: 'traces' },
   'GET /v1/endpoint/:activation_id': { id: 'getNewestObject', tag: 'endpoints' },
 }
 

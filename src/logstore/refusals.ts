@@ -46,6 +46,8 @@ export const REFUSALS = {
   invalid_query: permanent(400, GRPC.INVALID_ARGUMENT),
   invalid_page_limit: permanent(400, GRPC.INVALID_ARGUMENT),
   invalid_cursor: permanent(400, GRPC.INVALID_ARGUMENT),
+  trace_not_found: permanent(404, GRPC.NOT_FOUND),
+  tail_unavailable: permanent(501, GRPC.UNIMPLEMENTED),
   deadline_exceeded: retryable(504, GRPC.DEADLINE_EXCEEDED),
   wal_unavailable: retryable(503, GRPC.UNAVAILABLE),
   bundle_read_failed: retryable(500, GRPC.INTERNAL),

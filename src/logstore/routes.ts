@@ -14,6 +14,8 @@ import type { Ingest } from './ingest/ingest.ts'
 import { ENCODINGS } from './ingest/messages.ts'
 import type { QueryFront } from './query/query-front.ts'
 import { QueryReply, QueryRequestBody } from './query/request.ts'
+import { readRoutes } from './reads/read-routes.ts'
+import type { ReadFronts } from './reads/read-routes.ts'
 import { surveyRoutes } from './survey/routes.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
 import { jsonBatch, logStoreDocument } from './openapi.ts'
@@ -22,6 +24,7 @@ import { permanentRefusal, refusal } from './refusals.ts'
 export interface LogStoreRouteParts {
   readonly ingest: Ingest
   readonly queries: QueryFront
+  readonly reads: ReadFronts
   readonly endpointHelper: readonly Route[]
   /** Of the routes that need no credentials. */
   readonly guard: WebGuard
@@ -74,7 +77,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 }
 
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
-  const { ingest, queries, endpointHelper, guard } = parts
+  const { ingest, queries, reads, endpointHelper, guard } = parts
   const routes: Route[] = [
     ...parts.standing,
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
@@ -94,6 +97,7 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
       endpoint: ingest.endpoint(SIGNAL_TRACE, FORMAT_PROTOBUF, protobufIngest('traces')),
     },
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
+    ...readRoutes(reads),
     ...surveyRoutes(queries, forTenants, rejected),
     ...guardedRoutes(guard, [
       ...endpointHelper,

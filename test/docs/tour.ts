@@ -71,7 +71,7 @@ function assertPrinted(printed: string, shown: Block, where: string): void {
 const withoutIndents = (xml: string): string => xml.replaceAll(/>\s+</g, '><').trim()
 
 /** The text; an … is for anything without a quote, a tag or the end of a line. Names of headers come in any case. */
-const shownPattern = (text: string): RegExp =>
+export const shownPattern = (text: string): RegExp =>
   new RegExp(`^${text.split('…').map(escaped).join('[^"<\\n]*')}$`, /^[\w-]+: /.test(text) ? 'i' : '')
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')

@@ -44,12 +44,18 @@ import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import type { QueryEngineParts } from '../../src/logstore/query/engine.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
+import { SegmentReader } from '../../src/logstore/query/segment-reader.ts'
 import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query/request.ts'
+import type { WalkBody, WalkRequest } from '../../src/logstore/walk/tasks.ts'
+import type { WalkBounds } from '../../src/logstore/walk/time-walk.ts'
+import { Walker } from '../../src/logstore/walk/walker.ts'
 import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
 import { SurveyEngine } from '../../src/logstore/survey/engine.ts'
 import type { SurveyQuestion } from '../../src/logstore/survey/question.ts'
 
 export const LOG_ID = 77
+/** Of walks: small ones, so that short histories take many steps. */
+const BOUNDS: WalkBounds = { candidates: 5, run: 2, stepMs: 1, textMax: 300 }
 
 /** Some ids of traces. */
 export const TRACES = [
@@ -112,6 +118,7 @@ export class TestStore {
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
   #engine: QueryEngine
+  #walker: Walker
   #surveys: SurveyEngine
   #bundles: OpenBundles
   readonly #builder = new IndexBuilder()
@@ -142,6 +149,7 @@ export class TestStore {
     this.#bundles = this.#openBundles()
     this.#engine = new QueryEngine(this.#engineParts())
     this.#surveys = new SurveyEngine(this.#engineParts())
+    this.#walker = this.#newWalker()
   }
 
   /** A query thread that was replaced: nothing cached, nothing open. */
@@ -150,6 +158,7 @@ export class TestStore {
     this.#bundles = this.#openBundles()
     this.#engine = new QueryEngine(this.#engineParts())
     this.#surveys = new SurveyEngine(this.#engineParts())
+    this.#walker = this.#newWalker()
   }
 
   close(): void {
@@ -238,16 +247,35 @@ export class TestStore {
     body: object,
     snapshot = this.snapshot(),
     deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS,
+    among: readonly string[] | null = null,
   ): QueryAnswer {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(body)))
     if ('kind' in request) throw new Error(request.message)
-    return this.#engine.run({ tenant, request, deadlineAtMs, snapshot })
+    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot })
   }
 
-  query(tenant: string, body: object, snapshot = this.snapshot()): QueryResponseBody {
-    const answer = this.ask(tenant, body, snapshot)
+  query(
+    tenant: string,
+    body: object,
+    snapshot = this.snapshot(),
+    among: readonly string[] | null = null,
+  ): QueryResponseBody {
+    const answer = this.ask(tenant, body, snapshot, undefined, among)
     if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
+  }
+
+  /** One step of a walk. */
+  walk(
+    tenant: string,
+    request: WalkRequest,
+    snapshot = this.snapshot(),
+    among: readonly string[] | null = null,
+  ): WalkBody {
+    const deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS
+    const answer = this.#walker.run({ tenant, request, among, deadlineAtMs, snapshot })
+    if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
+    return answer.body
   }
 
   askSurvey(
@@ -281,6 +309,16 @@ export class TestStore {
     const frames = this.frameReader(16 * 1024)
     const scans = this.frameReader(4096)
     return { bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs }
+  }
+
+  #newWalker(): Walker {
+    const frames = this.frameReader(16 * 1024)
+    return new Walker({
+      reader: new SegmentReader({ bundles: this.#bundles, frames, scans: frames }),
+      frames,
+      bounds: BOUNDS,
+      nowMs: () => this.clock.nowMs,
+    })
   }
 
   #activeSegment(): Segment {

@@ -43,7 +43,7 @@ export interface QueryFilter {
 export type Order = 'asc' | 'desc'
 
 /** What a cursor is bound to, 8 bytes. */
-export function cursorScope(tenant: string, dataset: string, filter: QueryFilter, order: Order): Buffer {
+export function cursorScope(tenant: string, dataset: string | null, filter: QueryFilter, order: Order): Buffer {
   const { recordId, traceId, startTime, endTime, search } = filter
   const common = [tenant, dataset, recordId, traceId, startTime?.toString(), endTime?.toString()]
   // Cursors of queries that have neither are those of versions that knew neither.

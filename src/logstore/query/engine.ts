@@ -18,7 +18,7 @@ import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
 import { SegmentScan } from './scan.ts'
 import { SegmentReader, refused, usedIndexes } from './segment-reader.ts'
-import type { SegmentReaderParts, Source } from './segment-reader.ts'
+import type { SegmentReaderParts } from './segment-reader.ts'
 import type { QueryAnswer, QueryTask } from './task.ts'
 
 /** A page ends early after this much text, with a cursor to the rest: records may be megabytes each. */
@@ -42,7 +42,7 @@ export class QueryEngine {
     return this.#reader.answer(() => this.#answer(task))
   }
 
-  #answer({ tenant, request, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
+  #answer({ tenant, request, among = null, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
     const { dataset, filter, order, limit } = request
     const deadline = new Deadline(deadlineAtMs, this.#nowMs)
     const scope = cursorScope(tenant, dataset, filter, order)
@@ -51,7 +51,7 @@ export class QueryEngine {
     if (resume !== null && resume.snapshot > snapshot.committed) {
       return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
     }
-    const plan = planQuery(tenant, dataset, filter, order, resume, resume?.snapshot ?? snapshot.committed)
+    const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, resume?.snapshot ?? snapshot.committed)
     const reader = this.#reader
     const sources = reader.sourcesOf(snapshot, plan)
     // Those that fill the page come first: of the others nothing but the count is asked.
@@ -82,7 +82,7 @@ export class QueryEngine {
     const found = page.results()
     const shown = found.slice(0, limit).map((each) => {
       const source = sources[each.source]!
-      return { ...each, base: source.base, ...this.#locate(source, each.entry) }
+      return { ...each, base: source.base, ...reader.locate(source, each.entry) }
     })
     reader.bundles.expectFrames(shown)
     const records: string[] = []
@@ -113,21 +113,5 @@ export class QueryEngine {
       scanned,
     })
     return { kind: 'ok', body }
-  }
-
-  #locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
-    if (source.kind === 'active') {
-      const { frameOffset, recordNumber, idWords } = source.index
-      return {
-        frameOffset: frameOffset[entry]!,
-        recordNumber: recordNumber[entry]!,
-        id: idWords.slice(4 * entry, 4 * entry + 4),
-      }
-    }
-    return this.#reader.inBundle(source, (index) => {
-      index.seekEntry(entry)
-      const { frameOffset, recordNumber } = index
-      return { frameOffset, recordNumber, id: index.idOf(entry) }
-    })
   }
 }

@@ -14,9 +14,17 @@ import type { Cursor, Order, QueryFilter } from './cursor.ts'
 /** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */
 const TIME_END = 1n << 64n
 
+/** The datasets of a tenant that may be read. */
+export interface SeveralDatasets {
+  /** null: every one. */
+  readonly among: readonly string[] | null
+}
+
 export interface QueryPlan {
   readonly tenant: string
+  /** '', as no dataset is called, when `several` says which. */
   readonly dataset: string
+  readonly several: SeveralDatasets | null
   /** Four words, or null when not filtered by it. */
   readonly id: Uint32Array | null
   readonly trace: Uint32Array | null
@@ -38,7 +46,7 @@ export interface QueryPlan {
 
 export function planQuery(
   tenant: string,
-  dataset: string,
+  datasets: string | SeveralDatasets,
   filter: QueryFilter,
   order: Order,
   resume: Cursor | null,
@@ -51,7 +59,8 @@ export function planQuery(
   const resumeTime = resume?.time ?? 0n
   return {
     tenant,
-    dataset,
+    dataset: typeof datasets === 'string' ? datasets : '',
+    several: typeof datasets === 'string' ? null : datasets,
     id,
     trace: filter.traceId === null ? null : traceWords(filter.traceId),
     fromHigh: highWord(from),

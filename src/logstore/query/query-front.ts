@@ -26,7 +26,7 @@ import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
 import type { QueryRequest, QueryRequestProblem } from './request.ts'
 import { processNowMs } from './task.ts'
-import type { QueryAnswer, QueryIncident, QueryTask, Question } from './task.ts'
+import type { QueryAnswer, QueryIncident, QueryTask, Question, ThreadAnswer } from './task.ts'
 import { answerRefusal, bodyTimedOut } from '../replies.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -52,14 +52,17 @@ export interface QueryParts {
 }
 
 /** Of the above, what a question needs. */
-type AskParts = Pick<QueryParts, 'onIncident' | 'logger' | 'readErrors' | 'bucket'> & {
+export type AskParts<Asked extends Question, Body> = Pick<
+  QueryParts,
+  'onIncident' | 'logger' | 'readErrors' | 'bucket'
+> & {
   readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
-  readonly jobs: Pick<JobPool<QueryTask<Question>, QueryAnswer>, 'run'>
+  readonly jobs: Pick<JobPool<QueryTask<Asked>, ThreadAnswer<Body>>, 'run'>
 }
 
-/** A question in a body, about the records of one dataset. */
-export interface BodyForm<Asked extends Question & { readonly dataset: string }> {
+/** A question in a body, about the records of one dataset; null: of all that may be read. */
+export interface BodyForm<Asked extends Question & { readonly dataset: string | null }> {
   /** Reads a body; valid only during the call. */
   readonly parse: (body: Uint8Array) => Asked | QueryRequestProblem
   /** For the metrics. */
@@ -91,7 +94,7 @@ export class QueryFront {
     return this.bodyEndpoint(document, PAGES)
   }
 
-  bodyEndpoint<Asked extends Question & { readonly dataset: string }>(
+  bodyEndpoint<Asked extends Question & { readonly dataset: string | null }>(
     document: OperationDocument,
     form: BodyForm<Asked>,
   ): Endpoint {
@@ -102,7 +105,7 @@ export class QueryFront {
     return { document, begin: (head, exchange) => this.#beginUrl(head, exchange, form) }
   }
 
-  #beginBody<Asked extends Question & { readonly dataset: string }>(
+  #beginBody<Asked extends Question & { readonly dataset: string | null }>(
     head: RequestHead,
     exchange: Exchange,
     form: BodyForm<Asked>,
@@ -121,13 +124,13 @@ export class QueryFront {
         this.#places.arrived(exchange)
         const request = form.parse(body)
         if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
-        if (!mayUseDataset(credentialOf(caller), request.dataset)) {
+        if (request.dataset !== null && !mayUseDataset(credentialOf(caller), request.dataset)) {
           const why = 'the credential is not allowed for the dataset'
           return this.#refuse(exchange, refusal('dataset_not_authorized', why))
         }
         this.#run(exchange, caller, request, form.kindOf(request), startedMs)
       },
-      tooLarge: () => this.#refuse(exchange, tooLarge()),
+      tooLarge: () => this.#refuse(exchange, bodyTooLarge()),
       timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
     })
   }
@@ -148,14 +151,7 @@ export class QueryFront {
   #admitBody(head: RequestHead): Caller | Refusal {
     const caller = this.#identify(head)
     if (isRefusal(caller)) return caller
-    if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
-      return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
-    }
-    if (!isIdentity(head.header('content-encoding'))) {
-      return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
-    }
-    if (head.contentLength > QUERY_BODY_BYTES_MAX) return tooLarge()
-    return this.#takePlace(caller)
+    return headProblem(head) ?? this.#takePlace(caller)
   }
 
   #takePlace(caller: Caller | Refusal): Caller | Refusal {
@@ -177,7 +173,7 @@ export class QueryFront {
     kind: QueryKind,
     startedMs: number,
   ): Promise<void> {
-    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs)
+    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs, credentialOf(caller).datasets)
     const { counters } = this.#parts
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
     counters.answered(kind, processNowMs() - startedMs)
@@ -193,32 +189,47 @@ export class QueryFront {
 
 const credentialOf = ({ tenant, credentialNumber }: Caller): Credential => tenant.credentials[credentialNumber]!
 
-const tooLarge = (): Refusal => refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
+/** Of the headers of a request whose body is a query. */
+export function headProblem(head: RequestHead): Refusal | null {
+  if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
+    return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)
+  }
+  if (!isIdentity(head.header('content-encoding'))) {
+    return refusal('unsupported_content_encoding', 'a query is sent without a content encoding')
+  }
+  return head.contentLength > QUERY_BODY_BYTES_MAX ? bodyTooLarge() : null
+}
+
+export const bodyTooLarge = (): Refusal =>
+  refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
 
 /**
  * The answer of a query thread to what is there now. What retention drops meanwhile is neither damaged nor missing: the question is asked again
  * of what is left, until its deadline.
  *
  * @param tenant its id
+ * @param among  of a question that names no dataset: those that may be read; null: all
  */
-export async function askThread(
-  parts: AskParts,
+export async function askThread<Asked extends Question, Body extends object>(
+  parts: AskParts<Asked, Body>,
   tenant: string,
-  request: Question,
+  request: Asked,
   startedMs: number,
-): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+  among: readonly string[] | null = null,
+): Promise<Body | Refusal> {
   const { log, registry, onIncident, readErrors, bucket } = parts
-  if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs)
+  if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs, among)
   const segments = registry.snapshot()
   const { catalog, indexed } = segments
   const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
   const oldest = log.segments[0]?.base
   try {
-    const answer = await answerOf(parts, { tenant, request, deadlineAtMs: startedMs + request.deadlineMs, snapshot })
+    const deadlineAtMs = startedMs + request.deadlineMs
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot })
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     const isOfReading = answer.incident !== null || answer.kind === 'bundle_read_failed'
-    if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs)
+    if (isOfReading && log.segments[0]?.base !== oldest) return askThread(parts, tenant, request, startedMs, among)
     if (answer.incident) onIncident(answer.incident)
     else if (answer.kind === 'bundle_read_failed') readErrors.note(answer.message)
     return refusal(answer.kind, answer.message)
@@ -228,13 +239,14 @@ export async function askThread(
 }
 
 /** The answer of a query thread to what is in the bucket. */
-async function askBucket(
-  parts: AskParts,
-  bucket: NonNullable<AskParts['bucket']>,
+async function askBucket<Asked extends Question, Body extends object>(
+  parts: AskParts<Asked, Body>,
+  bucket: NonNullable<QueryParts['bucket']>,
   tenant: string,
-  request: Question,
+  request: Asked,
   startedMs: number,
-): Promise<Uint8Array<ArrayBuffer> | Refusal> {
+  among: readonly string[] | null,
+): Promise<Body | Refusal> {
   const query = bucket.query()
   if (query === null) {
     return refusal(
@@ -246,12 +258,12 @@ async function askBucket(
   const snapshot = { committed: end, logId, indexed: [], catalog, quarantined: damaged }
   const deadlineAtMs = startedMs + request.deadlineMs
   try {
-    const answer = await answerOf(parts, { tenant, request, deadlineAtMs, snapshot, remote: query.access })
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot, remote: query.access })
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     if (answer.kind === 'object_storage_read_failed') {
       // What was removed meanwhile is neither damaged nor missing.
-      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs)
+      if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs, among)
       parts.logger.warn({ reason: answer.message }, 'a query could not read the bucket')
       if (answer.incident !== null) bucket.distrust(answer.incident.base) // what it holds is not ours to repair
     }
@@ -262,10 +274,10 @@ async function askBucket(
 }
 
 /** A refusal when no thread gave one. */
-async function answerOf(
-  { jobs, logger, readErrors, bucket }: AskParts,
-  task: QueryTask<Question>,
-): Promise<QueryAnswer | Refusal> {
+async function answerOf<Asked extends Question, Body extends object>(
+  { jobs, logger, readErrors, bucket }: AskParts<Asked, Body>,
+  task: QueryTask<Asked>,
+): Promise<ThreadAnswer<Body> | Refusal> {
   try {
     return await jobs.run(task, {
       timeoutMs: task.request.deadlineMs + STUCK_MS,

@@ -57,7 +57,13 @@ export const ABOUT_RECORDS = {
 
 export const QueryRequestBody = Type.Object(
   {
-    dataset: ABOUT_RECORDS.dataset,
+    dataset: Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: DATASET_LENGTH_MAX,
+        description: 'may be left out with filter.trace_id: every dataset that the credential may read',
+      }),
+    ),
     filter: ABOUT_RECORDS.filter,
     order: Nullable(
       Type.Union([Type.Literal('asc'), Type.Literal('desc')], { default: 'asc', description: 'desc: newest first' }),
@@ -106,7 +112,7 @@ export const QueryReply = Type.Object({
   status: Type.Literal('ok'),
   api_version: Type.Literal('v1'),
   tenant_id: Type.String(),
-  dataset: Type.String(),
+  dataset: Type.Union([Type.String(), Type.Null()], { description: 'null: the query named none' }),
   matched_records: Type.Integer({ description: 'of all pages' }),
   results: Type.Array(Type.Object({ record: StoredRecordReply })),
   page: Type.Object({
@@ -123,10 +129,13 @@ export const QueryReply = Type.Object({
 })
 
 export interface QueryRequest {
-  readonly dataset: string
+  /** null: every dataset that may be read; then the filter has a trace id. */
+  readonly dataset: string | null
   readonly filter: QueryFilter
   readonly order: Order
   readonly limit: number
+  /** The request says which page it wants. */
+  readonly hasPage: boolean
   /** null: the first page. */
   readonly cursor: string | null
   readonly deadlineMs: number
@@ -141,21 +150,25 @@ export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryReques
   const body = parseJson(bytes)
   if (body === NOT_JSON) return invalid(NOT_JSON_PROBLEM)
   if (!requestBody.Check(body)) return problemOf(body)
-  const about = recordsAskedFor(body)
+  const dataset = body.dataset ?? null
+  const about = recordsAskedFor({ ...body, dataset: dataset ?? '' })
   if ('kind' in about) return about
+  if (dataset === null && about.filter.traceId === null) return invalid(DATASET_RULE)
   const page = body.page ?? {}
   return {
     ...about,
+    dataset: dataset === null ? null : about.dataset,
     order: body.order ?? 'asc',
     limit: page.limit ?? PAGE_LIMIT_DEFAULT,
+    hasPage: (body.page ?? null) !== null,
     cursor: page.cursor ?? null,
   }
 }
 
 /** What ABOUT_RECORDS says, in a body that its schema let through. */
 export function recordsAskedFor(
-  body: Pick<Static<typeof QueryRequestBody>, keyof typeof ABOUT_RECORDS>,
-): Pick<QueryRequest, 'dataset' | 'filter' | 'deadlineMs'> | QueryRequestProblem {
+  body: Pick<Static<typeof QueryRequestBody>, keyof typeof ABOUT_RECORDS> & { readonly dataset: string },
+): (Pick<QueryRequest, 'filter' | 'deadlineMs'> & { readonly dataset: string }) | QueryRequestProblem {
   const dataset = body.dataset.toWellFormed() // as datasets are stored, in UTF-8
   const filter = body.filter ?? {}
   const startTime = timeOf(filter.start_time_unix_nano ?? null)
@@ -212,6 +225,8 @@ const TIME_FIELDS: ReadonlySet<string> = new Set([
   'min_duration_nano',
   'interval_nano',
 ])
+
+const DATASET_RULE = `dataset is required, unless filter.trace_id is given: a string of 1 to ${DATASET_LENGTH_MAX} characters`
 
 type Rules = readonly (readonly [path: string, rule: string])[]
 

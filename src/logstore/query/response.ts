@@ -2,7 +2,8 @@
 
 export interface QueryResponse {
   readonly tenant: string
-  readonly dataset: string
+  /** null: the query named none. */
+  readonly dataset: string | null
   readonly matched: number
   /** Matching records that are known to be damaged: not counted in `matched`, not shown. */
   readonly quarantined: number

@@ -17,7 +17,8 @@ import type { QueryPlan } from './plan.ts'
 import { boundsOf, scanActive, scanBundle } from './scan.ts'
 import type { ScanBounds, SegmentIndex, SegmentScan } from './scan.ts'
 import { ActivePlaces, searchRecords } from './search-scan.ts'
-import type { QueryAnswer, QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
+import { scanActiveOfSeveral, scanBundleOfSeveral } from './several-scan.ts'
+import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 
 /** That are told ahead of a search. */
 const EXPECTED_FRAMES_MAX = 4096
@@ -55,7 +56,7 @@ export class SegmentReader {
   }
 
   /** What `run` answers, or the refusal that is told when it could not read or was too late. */
-  answer(run: () => QueryAnswer): QueryAnswer {
+  answer<Answer>(run: () => Answer): Answer | QueryRefusal {
     try {
       return run()
     } catch (error) {
@@ -108,11 +109,16 @@ export class SegmentReader {
     const { base } = source
     if (source.kind === 'active') {
       const scan = scanOf(boundsOf(plan, base, placesOf(source.index), quarantined))
-      return scanActive(scan, source.index) ? scan : null
+      const { several } = plan
+      const isSearched =
+        several === null ? scanActive(scan, source.index) : scanActiveOfSeveral(scan, source.index, several)
+      return isSearched ? scan : null
     }
     return this.inBundle(source, (index) => {
       const scan = scanOf(boundsOf(plan, base, index, quarantined))
-      return scanBundle(scan, index) ? scan : null
+      const { several } = plan
+      const isSearched = several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, several)
+      return isSearched ? scan : null
     })
   }
 
@@ -124,6 +130,23 @@ export class SegmentReader {
       const { bundles } = this.#parts
       if (bundles.readsAhead) bundles.expectFrames(framesOf(scan, index, source.base))
       searchRecords(scan, index, matcher, read)
+    })
+  }
+
+  /** Where the record of an entry stands. */
+  locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
+    if (source.kind === 'active') {
+      const { frameOffset, recordNumber, idWords } = source.index
+      return {
+        frameOffset: frameOffset[entry]!,
+        recordNumber: recordNumber[entry]!,
+        id: idWords.slice(4 * entry, 4 * entry + 4),
+      }
+    }
+    return this.inBundle(source, (index) => {
+      index.seekEntry(entry)
+      const { frameOffset, recordNumber } = index
+      return { frameOffset, recordNumber, id: index.idOf(entry) }
     })
   }
 

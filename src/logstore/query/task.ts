@@ -17,6 +17,8 @@ export interface Question {
 export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly tenant: string
   readonly request: Asked
+  /** Of a request that names no dataset: those that may be read; null or absent: every one of the tenant. */
+  readonly among?: readonly string[] | null
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot
@@ -46,13 +48,10 @@ export interface QuarantinedRange {
   readonly to: number
 }
 
-export type QueryAnswer = QueryReplyBody | QueryRefusal
+export type ThreadAnswer<Body> = { readonly kind: 'ok'; readonly body: Body } | QueryRefusal
 
-interface QueryReplyBody {
-  readonly kind: 'ok'
-  /** JSON; its memory is handed over. */
-  readonly body: Uint8Array<ArrayBuffer>
-}
+/** JSON; its memory is handed over. */
+export type QueryAnswer = ThreadAnswer<Uint8Array<ArrayBuffer>>
 
 export interface QueryRefusal {
   readonly kind: RefusalKind &

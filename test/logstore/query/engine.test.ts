@@ -81,9 +81,13 @@ class Model {
   }
 
   /** Texts of all results in order: by time, ties in the order of storing. */
-  expected(tenant: string, dataset: string, { trace, from, to, begins, order }: ModelFilter): string[] {
+  expected(
+    tenant: string,
+    datasets: string | readonly string[],
+    { trace, from, to, begins, order }: ModelFilter,
+  ): string[] {
     const found = this.records
-      .filter((one) => one.tenant === tenant && one.dataset === dataset)
+      .filter((one) => one.tenant === tenant && [datasets].flat().includes(one.dataset))
       .filter((one) => trace === null || one.trace === trace)
       .filter(({ time }) => (from === null || time >= from) && (to === null || time < to))
       .filter(({ text }) => begins === null || text.startsWith(begins))
@@ -139,6 +143,44 @@ describe('a query', () => {
           }),
       ),
       { numRuns: 100 },
+    )
+  })
+
+  it('without a dataset finds a trace in every dataset that may be read, page by page, and nothing of another tenant', () => {
+    const among = fc.constantFrom(null, ['orders'], ['payments', 'none'], ['orders', 'payments'], [])
+    fc.assert(
+      fc.property(
+        steps,
+        filter,
+        fc.constantFrom(...TRACES),
+        among,
+        fc.integer({ min: 1, max: 9 }),
+        (run, rest, trace, among, limit) =>
+          withStore((store) => {
+            const model = new Model(store)
+            for (const step of run) model.run(step)
+            const filter = { ...rest, trace }
+            const expected = model.expected('acme', among ?? ['orders', 'payments'], filter)
+            const seen: string[] = []
+            let cursor: string | null = null
+            do {
+              const body = { filter: requestFilter(filter), order: filter.order, page: { limit, cursor } }
+              const reply: QueryResponseBody = store.query('acme', body, store.snapshot(), among)
+              assert.equal(reply.matched_records, expected.length)
+              assert.deepEqual(reply.used_indexes, ['identity.trace_id'])
+              for (const { record } of reply.results) {
+                assert.equal(record.dataset, model.records[Number(record.raw_payload.record.body.stringValue)]!.dataset)
+                const { record_id } = record
+                const byId = { filter: { trace_id: trace, record_id } }
+                assert.equal(store.query('acme', byId, store.snapshot(), among).matched_records, 1)
+              }
+              seen.push(...textsOf(reply))
+              cursor = reply.page.next_cursor
+            } while (cursor !== null)
+            assert.deepEqual(seen, expected)
+          }),
+      ),
+      { numRuns: 60 },
     )
   })
 

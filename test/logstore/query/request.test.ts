@@ -13,14 +13,18 @@ describe('a query request', () => {
       filter: { recordId: null, traceId: null, startTime: null, endTime: null, search: null },
       order: 'asc',
       limit: 100,
+      hasPage: false,
       cursor: null,
       deadlineMs: 10_000,
     }
     assert.deepEqual(parse({ dataset: 'orders' }), defaults)
-    assert.deepEqual(parse({ dataset: 'orders', filter: {}, page: {} }), defaults)
+    assert.deepEqual(parse({ dataset: 'orders', filter: {}, page: {} }), { ...defaults, hasPage: true })
     assert.deepEqual(parse({ dataset: 'orders', filter: null, page: null, deadline_ms: null }), defaults)
     const nothing = { record_id: null, trace_id: null, start_time_unix_nano: null, end_time_unix_nano: null }
-    assert.deepEqual(parse({ dataset: 'orders', filter: nothing, page: { limit: null, cursor: null } }), defaults)
+    const page = { limit: null, cursor: null }
+    assert.deepEqual(parse({ dataset: 'orders', filter: nothing, page }), { ...defaults, hasPage: true })
+    const ofTrace = parse({ filter: { trace_id: TRACE } })
+    assert.ok(!('kind' in ofTrace) && ofTrace.dataset === null)
   })
 
   it('takes all its fields, a trace id in either case', () => {
@@ -43,6 +47,7 @@ describe('a query request', () => {
       },
       order: 'desc',
       limit: 500,
+      hasPage: true,
       cursor: 'abc',
       deadlineMs: 60_000,
     })
@@ -68,6 +73,7 @@ describe('a query request', () => {
     ['invalid_query', {}, /dataset/],
     ['invalid_query', { dataset: null }, /dataset/],
     ['invalid_query', { dataset: '' }, /dataset/],
+    ['invalid_query', { dataset: null, filter: { record_id: 'logstore_1' } }, /dataset .*trace_id/],
     ['invalid_query', { dataset: 'a', order: 'up' }, /order/],
     ['invalid_query', { dataset: 'a', filter: { search: 7 } }, /filter\.search/],
     ['invalid_query', { dataset: 'a', filter: { search: 'a (b' } }, /filter\.search.*column 3/],

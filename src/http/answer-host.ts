@@ -1,0 +1,21 @@
+import type { UwsResponse } from './uws.ts'
+
+/** What an exchange is to whoever sends its answer. */
+export interface AnswerHost {
+  readonly response: UwsResponse
+  readonly isGone: boolean
+  writeHead(): void
+  /** The reader is waited for from now on. `offer` hands the connection what it takes, also while the library does not call. */
+  wait(offer: () => void): void
+  /** The reader took so much. */
+  moved(bytes: number): void
+  /** The reader is not waited for any more. */
+  waitOver(): void
+  /** Outside the present callback of the library. */
+  later(task: () => void): void
+  /** At most once, unless it is called again by who takes over. */
+  whenGone(abandon: () => void): void
+  /** Nothing was sent yet. */
+  failed(error: unknown): void
+  finished(): void
+}

@@ -1,0 +1,94 @@
+/** An answer of known length, at the pace of its reader: the library keeps none of it. */
+import assert from 'node:assert/strict'
+import type { AnswerHost } from './answer-host.ts'
+import type { AnswerSource } from './exchange.ts'
+import { ANSWER_BYTES_PER_TURN } from './limits.ts'
+
+/** @returns whether everything was handed over */
+export function sendAsRead(host: AnswerHost, bytes: Uint8Array): boolean {
+  const [, done] = host.response.tryEnd(bytes, bytes.byteLength)
+  if (!done) sendRest(host, bytes, 0, bytes.byteLength, () => {})
+  return done
+}
+
+/** Pieces are asked for one by one: the next when the one before was taken by the connection. */
+export async function sendFrom(host: AnswerHost, source: AnswerSource, lengthBytes: number): Promise<void> {
+  let sentBytes = 0
+  let turnBytes = 0
+  try {
+    while (sentBytes < lengthBytes) {
+      const piece = await source.next()
+      if (host.isGone) return source.close()
+      assert(piece !== null && sentBytes + piece.byteLength <= lengthBytes, 'an answer is as long as it says')
+      await sendPiece(host, piece, sentBytes, lengthBytes)
+      if (host.isGone) return source.close()
+      sentBytes += piece.byteLength
+      turnBytes += piece.byteLength
+      if (turnBytes < ANSWER_BYTES_PER_TURN || sentBytes === lengthBytes) continue
+      turnBytes = 0
+      await new Promise<void>((resolve) => host.later(resolve))
+      if (host.isGone) return source.close()
+    }
+    source.close()
+  } catch (error) {
+    if (host.isGone) return
+    if (sentBytes > 0) return host.response.close() // ends as aborted
+    host.failed(error)
+  }
+}
+
+/** Resolves when the piece was taken, or the client is gone. */
+function sendPiece(
+  host: AnswerHost,
+  piece: Uint8Array,
+  beganAtBytes: number,
+  lengthBytes: number,
+): Promise<void> | void {
+  const { response } = host
+  let ok = false
+  let done = false
+  response.cork(() => {
+    if (beganAtBytes === 0) host.writeHead()
+    ;[ok, done] = response.tryEnd(piece, lengthBytes)
+  })
+  if (done) return host.finished()
+  if (ok) return
+  return new Promise((resolve) => {
+    // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
+    const settle = (): void => host.later(resolve)
+    host.whenGone(settle)
+    sendRest(host, piece, beganAtBytes, lengthBytes, settle)
+  })
+}
+
+/** Of a piece that the connection did not take at once. */
+function sendRest(
+  host: AnswerHost,
+  piece: Uint8Array,
+  beganAtBytes: number,
+  lengthBytes: number,
+  taken: () => void,
+): void {
+  const { response } = host
+  let movedTo = beganAtBytes
+  const moved = (): void => {
+    const offset = response.getWriteOffset()
+    if (offset > movedTo) host.moved(offset - movedTo)
+    movedTo = offset
+  }
+  response.onWritable((offset) => {
+    const [ok, done] = response.tryEnd(piece.subarray(offset - beganAtBytes), lengthBytes)
+    if (ok) host.waitOver()
+    else if (!done) moved()
+    if (done) host.finished()
+    if (ok || done) taken()
+    return ok
+  })
+  // The library calls when a third of the connection's buffer is free, which a slow reader may need minutes for: the sweep finds less.
+  // The last byte is left to the call, before which the library stops its time-out: a source may take its time for the next piece.
+  host.wait(() => {
+    const offset = response.getWriteOffset()
+    response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))
+    moved()
+  })
+}

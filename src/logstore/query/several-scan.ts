@@ -1,0 +1,67 @@
+/** A trace over several datasets of a tenant: the part of a scan that looks for it in one segment. */
+import type { ActiveIndex } from '../index/active-index.ts'
+import type { BundleIndex } from '../index/reader.ts'
+import type { SeveralDatasets } from './plan.ts'
+import { ENTRIES_PER_CHECK } from './scan.ts'
+import type { SegmentScan } from './scan.ts'
+
+/** True when the segment's index was searched past the pruning. */
+export function scanActiveOfSeveral(scan: SegmentScan, active: ActiveIndex, several: SeveralDatasets): boolean {
+  const { tenant, trace, id } = scan.plan
+  if (trace === null || scan.visible === 0) return false
+  let entry = active.newestOfTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+  if (entry < 0) return false
+  const partitions = partitionsOf(active, tenant, several)
+  for (let looked = 1; entry >= 0; entry = active.olderOfTrace(entry), looked++) {
+    if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    if (entry >= scan.visible || !partitions.has(active.partition[entry]!)) continue
+    if (id !== null && !active.idWords.subarray(4 * entry, 4 * entry + 4).every((word, i) => word === id[i])) continue
+    scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
+  }
+  return true
+}
+
+/** Likewise. */
+export function scanBundleOfSeveral(scan: SegmentScan, index: BundleIndex, several: SeveralDatasets): boolean {
+  const { tenant, trace, id } = scan.plan
+  if (trace === null || scan.visible === 0) return false
+  if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
+  const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+  if (from === to) return true
+  const partitions = partitionsOf(index, tenant, several)
+  for (let row = from; row < to; row++) {
+    if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
+    const entry = index.traceEntry(row)
+    index.seekEntry(entry)
+    if (!partitions.has(index.partition)) continue
+    const { timeHigh, timeLow } = index
+    if (id !== null && !index.idOf(entry).every((word, i) => word === id[i])) continue
+    scan.consider(entry, timeHigh, timeLow)
+  }
+  return true
+}
+
+/** The datasets of a tenant that a segment has records of, with the numbers of their partitions. */
+export function datasetsOf(
+  index: Pick<ActiveIndex | BundleIndex, 'partitions'>,
+  tenant: string,
+): ReadonlyMap<string, number> {
+  const found = new Map<string, number>()
+  let number = 0
+  for (const names of index.partitions()) {
+    if (names.tenant === tenant) found.set(names.dataset, number)
+    number++
+  }
+  return found
+}
+
+/** Numbers of the partitions of a segment that may be read. */
+export function partitionsOf(
+  index: Pick<ActiveIndex | BundleIndex, 'partitions'>,
+  tenant: string,
+  { among }: SeveralDatasets,
+): ReadonlySet<number> {
+  const all = datasetsOf(index, tenant)
+  if (among === null) return new Set(all.values())
+  return new Set(among.flatMap((dataset) => all.get(dataset) ?? []))
+}

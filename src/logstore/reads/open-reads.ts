@@ -1,0 +1,48 @@
+/** What is read in steps, put together: a pool of threads that walk, and the fronts that ask it. */
+import type { Lifecycle } from '../../lifecycle.ts'
+import type { Logger } from '../../observability/logger.ts'
+import { JobPool } from '../../pipeline/jobs.ts'
+import { REMOTE_WALK_THREADS, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
+import type { QueryWorkerData } from '../query/task.ts'
+import { Places } from '../tenants/places.ts'
+import type { WalkAnswer, WalkTask } from '../walk/tasks.ts'
+import { ExportFront } from './export-front.ts'
+import { JaegerFront } from './jaeger-front.ts'
+import type { ReadFronts } from './read-routes.ts'
+import { Readers } from './readers.ts'
+import type { ReaderParts } from './readers.ts'
+import { TailFront } from './tail-front.ts'
+import type { TailLog } from './tail-front.ts'
+import { TraceFront } from './trace-front.ts'
+
+export interface ReadsOptions extends Omit<ReaderParts, 'ask'> {
+  readonly ask: Omit<ReaderParts['ask'], 'jobs' | 'log'> & { readonly log: ReaderParts['ask']['log'] & TailLog }
+  readonly workerData: QueryWorkerData
+  readonly logger: Logger
+}
+
+const NO_TAIL = 'LOGSTORE_QUERY_STORE=s3 answers from a bucket: ask the store that takes the records in for a tail'
+
+export async function openReads(running: Lifecycle, options: ReadsOptions): Promise<ReadFronts> {
+  const { ask, workerData, logger } = options
+  const isRemote = ask.bucket !== null
+  const jobs = await running.open(
+    () =>
+      new JobPool<WalkTask, WalkAnswer>({
+        name: 'logstore walk',
+        filename: new URL('../../../workers/walk.ts', import.meta.url),
+        threads: isRemote ? REMOTE_WALK_THREADS : WALK_THREADS,
+        threadsAtStart: 0, // many stores are only queried
+        queueMax: WALK_QUEUE_MAX,
+        workerData,
+      }),
+  )
+  const readers = new Readers({ ...options, ask: { ...ask, jobs } })
+  const short = new Places(Infinity)
+  return {
+    exports: new ExportFront(readers, logger),
+    tails: new TailFront(readers, ask.log, isRemote ? NO_TAIL : null),
+    traces: new TraceFront(readers, short),
+    jaeger: new JaegerFront(readers, short, logger),
+  }
+}

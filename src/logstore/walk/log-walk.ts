@@ -1,0 +1,228 @@
+/**
+ * A walk through the records of datasets in the order in which they were stored, in steps of bounded time and memory.
+ *
+ * L1  a step looks at records from its place on that are committed: what is behind that may never be stored
+ * L2  its next place is behind all that it looked at, so that walks from place to place see every record once
+ * L3  records of a frame that is known to be damaged are counted, and left out
+ */
+import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import type { StoredBatch } from '../batch-frame.ts'
+import type { ActiveIndex } from '../index/active-index.ts'
+import { Deadline } from '../query/deadline.ts'
+import { placesOf } from '../query/segment-reader.ts'
+import type { Source } from '../query/segment-reader.ts'
+import { planQuery } from '../query/plan.ts'
+import type { SeveralDatasets } from '../query/plan.ts'
+import { partitionsOf } from '../query/several-scan.ts'
+import type { QuarantinedRange, QueryTask } from '../query/task.ts'
+import type { Search } from '../search/expression.ts'
+import { SearchMatcher } from '../search/matcher.ts'
+import type { LogPlace } from './tasks.ts'
+import type { WalkParts, WalkedRecord } from './time-walk.ts'
+
+/** Records of other datasets that one step passes. */
+const ENTRIES_PER_STEP = 1 << 18
+
+export interface LogWalkRequest {
+  /** null: every dataset that may be read. */
+  readonly dataset: string | null
+  readonly search: Search | null
+  /** The first record that is looked at, or where it would be. */
+  readonly from: LogPlace
+  /** null: as far as is committed. */
+  readonly to: number | null
+  readonly deadlineMs: number
+}
+
+export interface LogWalkStep {
+  readonly next: LogPlace
+  readonly damaged: number
+  /** Everything committed was looked at. */
+  readonly isAtEnd: boolean
+}
+
+/** @param visit of each record in order, with the place behind it; true: it has enough */
+export function walkInLog(
+  parts: WalkParts,
+  task: QueryTask<LogWalkRequest>,
+  visit: (record: WalkedRecord, position: number) => boolean,
+): LogWalkStep {
+  const { tenant, request, among = null, snapshot } = task
+  const { from, dataset, search } = request
+  const committed = endOf(task)
+  const all = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
+  const plan = planQuery(tenant, '', all, 'asc', null, committed)
+  const step = new Step(parts, task, visit, {
+    several: { among: dataset === null ? among : [dataset] },
+    matcher: (check) => (search === null || search.kind === 'all' ? null : new SearchMatcher(search, check)),
+  })
+  for (const source of parts.reader.sourcesOf(snapshot, plan)) {
+    if (source.kind === 'bundle' && source.expected.end <= from.position) continue
+    const stoppedAt = step.walk(source)
+    if (stoppedAt !== null) return { next: stoppedAt, damaged: step.damaged, isAtEnd: false }
+  }
+  const next = committed > from.position ? { position: committed, recordNumber: 0 } : from
+  return { next, damaged: step.damaged, isAtEnd: true }
+}
+
+interface Chosen {
+  readonly several: SeveralDatasets
+  readonly matcher: (check: () => void) => SearchMatcher | null
+}
+
+/** What both kinds of index say of an entry. */
+interface Entries {
+  entriesBefore(frameOffset: number, recordNumber: number): number
+  read(entry: number): void
+  partition: number
+  frameOffset: number
+  recordNumber: number
+  timeHigh: number
+  timeLow: number
+  idOf(entry: number): Uint32Array
+  readonly partitions: ReadonlySet<number>
+}
+
+class Step {
+  damaged = 0
+  readonly #parts: WalkParts
+  readonly #task: QueryTask<LogWalkRequest>
+  readonly #visit: (record: WalkedRecord, position: number) => boolean
+  readonly #several: SeveralDatasets
+  readonly #deadline: Deadline
+  readonly #matcher: SearchMatcher | null
+  readonly #endsMs: number
+  #looked = 0
+  readonly #numbers = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #entries: number[] = []
+
+  constructor(
+    parts: WalkParts,
+    task: QueryTask<LogWalkRequest>,
+    visit: (record: WalkedRecord, position: number) => boolean,
+    { several, matcher }: Chosen,
+  ) {
+    this.#parts = parts
+    this.#task = task
+    this.#visit = visit
+    this.#several = several
+    this.#deadline = new Deadline(task.deadlineAtMs, parts.nowMs)
+    this.#matcher = matcher(() => this.#deadline.check())
+    this.#endsMs = parts.nowMs() + parts.bounds.stepMs
+  }
+
+  /** Null: it was walked to its end. */
+  walk(source: Source): LogPlace | null {
+    if (source.kind === 'active') return this.#walkEntries(source, activeEntries(source.index, this.#ofTenant))
+    return this.#parts.reader.inBundle(source, (index) => {
+      const { tenant } = this.#task
+      const several = this.#several
+      const entries: Entries = {
+        entriesBefore: (frameOffset, recordNumber) => index.entriesBefore(frameOffset, recordNumber),
+        read(entry) {
+          index.seekEntry(entry)
+          this.partition = index.partition
+          this.frameOffset = index.frameOffset
+          this.recordNumber = index.recordNumber
+          this.timeHigh = index.timeHigh
+          this.timeLow = index.timeLow
+        },
+        ...NO_ENTRY,
+        idOf: (entry) => index.idOf(entry),
+        partitions: partitionsOf(index, tenant, several),
+      }
+      return this.#walkEntries(source, entries)
+    })
+  }
+
+  get #ofTenant(): (index: ActiveIndex) => ReadonlySet<number> {
+    return (index) => partitionsOf(index, this.#task.tenant, this.#several)
+  }
+
+  #walkEntries({ base }: Source, entries: Entries): LogPlace | null {
+    const { request, snapshot } = this.#task
+    const { from } = request
+    if (entries.partitions.size === 0) return null
+    let entry = from.position > base ? entries.entriesBefore(from.position - base, from.recordNumber) : 0
+    const end = entries.entriesBefore(endOf(this.#task) - base, 0)
+    const isDamaged = (frameOffset: number): boolean => contains(snapshot.quarantined, base + frameOffset)
+    while (entry < end) {
+      this.#entries.length = 0
+      entries.read(entry)
+      const { frameOffset } = entries
+      for (; entry < end; entry++, this.#looked++) {
+        entries.read(entry)
+        if (entries.frameOffset !== frameOffset) break
+        if (entries.partitions.has(entries.partition)) this.#entries.push(entry)
+      }
+      if (this.#entries.length > 0) {
+        if (isDamaged(frameOffset)) this.damaged += this.#entries.length
+        else {
+          const stoppedAt = this.#walkFrame(base, frameOffset, entries)
+          if (stoppedAt !== null) return stoppedAt
+        }
+      }
+      if (entry < end && this.#isOver()) {
+        entries.read(entry)
+        return { position: base + entries.frameOffset, recordNumber: entries.recordNumber }
+      }
+    }
+    return null
+  }
+
+  #isOver(): boolean {
+    this.#deadline.check()
+    return this.#looked >= ENTRIES_PER_STEP || this.#parts.nowMs() >= this.#endsMs
+  }
+
+  /** The place behind the record at which the visitor had enough; null: all of the frame's records were looked at. */
+  #walkFrame(base: number, frameOffset: number, entries: Entries): LogPlace | null {
+    const { reader, frames } = this.#parts
+    const batch = reader.readBatch(frames, this.#task.snapshot.logId, base, frameOffset)
+    const position = base + frameOffset
+    const matching = this.#matchingOf(batch, entries)
+    for (const entry of matching) {
+      entries.read(entry)
+      const { recordNumber, timeHigh, timeLow } = entries
+      const record = { batch, recordNumber, timeHigh, timeLow, id: entries.idOf(entry) }
+      if (this.#visit(record, position)) return { position, recordNumber: recordNumber + 1 }
+    }
+    return null
+  }
+
+  #matchingOf(batch: StoredBatch, entries: Entries): readonly number[] {
+    const chosen = this.#entries
+    if (this.#matcher === null) return chosen
+    for (const [at, entry] of chosen.entries()) {
+      entries.read(entry)
+      this.#numbers[at] = entries.recordNumber
+    }
+    const matching: number[] = []
+    this.#matcher.run(batch, this.#numbers, chosen.length, (at) => void matching.push(chosen[at]!))
+    return matching
+  }
+}
+
+const endOf = ({ request: { to }, snapshot: { committed } }: QueryTask<LogWalkRequest>): number =>
+  Math.min(to ?? committed, committed)
+
+const NO_ENTRY = { partition: -1, frameOffset: -1, recordNumber: -1, timeHigh: 0, timeLow: 0 }
+
+function activeEntries(index: ActiveIndex, partitionsOf: (index: ActiveIndex) => ReadonlySet<number>): Entries {
+  return {
+    ...placesOf(index),
+    read(entry) {
+      this.partition = index.partition[entry]!
+      this.frameOffset = index.frameOffset[entry]!
+      this.recordNumber = index.recordNumber[entry]!
+      this.timeHigh = index.timeHigh[entry]!
+      this.timeLow = index.timeLow[entry]!
+    },
+    ...NO_ENTRY,
+    idOf: (entry) => index.idWords.slice(4 * entry, 4 * entry + 4),
+    partitions: partitionsOf(index),
+  }
+}
+
+const contains = (ranges: readonly QuarantinedRange[], position: number): boolean =>
+  ranges.some(({ from, to }) => position >= from && position < to)

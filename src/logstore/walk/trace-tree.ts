@@ -1,0 +1,123 @@
+/**
+ * A trace as JSON: spans under their parents, children by start time, log records under the span that they name.
+ *
+ * R1  every record stands there once. A span is a root when it names no parent, when its parent is not there, when spans name each other in
+ *     a circle (the earliest of them), or when it would stand deeper than DEPTH_MAX, as readers of JSON have limits of their own
+ * R2  where several spans have one id, children and log records stand under the earliest
+ */
+import type { Trace, TraceRecord } from './trace-record.ts'
+
+const DEPTH_MAX = 200
+
+/** Why a span is a root. */
+type Root = 'no_parent' | 'parent_missing' | 'circle' | 'too_deep'
+
+interface Span {
+  readonly record: TraceRecord
+  readonly children: Span[]
+  readonly logs: TraceRecord[]
+  /** null: not written yet. */
+  root: Root | null
+  isWritten: boolean
+}
+
+export function treeText({ tenant, traceId, records, matched, quarantined }: Trace): string {
+  const spans = records
+    .filter(({ isLog }) => !isLog)
+    .map((record): Span => ({ record, children: [], logs: [], root: null, isWritten: false }))
+  const byId = new Map<string, Span>()
+  for (const span of spans) {
+    const { spanId } = span.record
+    if (spanId !== null && !byId.has(spanId)) byId.set(spanId, span)
+  }
+  const roots: Span[] = []
+  for (const span of spans) {
+    const { parentSpanId } = span.record
+    const parent = parentSpanId === null ? undefined : byId.get(parentSpanId)
+    if (parent !== undefined) parent.children.push(span)
+    else {
+      span.root = parentSpanId === null ? 'no_parent' : 'parent_missing'
+      roots.push(span)
+    }
+  }
+  const logs = records.filter(({ isLog }) => isLog)
+  const loose: TraceRecord[] = []
+  for (const log of logs) (byId.get(log.spanId ?? '')?.logs ?? loose).push(log)
+
+  const written = [...writeTrees(roots, spans)]
+  const times = records.flatMap(({ startTime, endTime }) => [startTime, endTime])
+  const summary = {
+    status: 'ok',
+    api_version: 'v1',
+    tenant_id: tenant,
+    trace_id: traceId,
+    datasets: [...new Set(records.map(({ dataset }) => dataset))].sort(),
+    start_time_unix_nano: String(times.reduce((a, b) => (b < a ? b : a))),
+    end_time_unix_nano: String(times.reduce((a, b) => (b > a ? b : a))),
+    matched_records: matched,
+    spans: spans.length,
+    log_records: logs.length,
+    truncated: matched > records.length,
+    ...(quarantined > 0 && { quarantined_records: quarantined }),
+  }
+  const beside = loose.map(({ json }) => `{"record":${json}}`).join(',')
+  return `${JSON.stringify(summary).slice(0, -1)},"roots":[${written.join(',')}],"logs":[${beside}]}`
+}
+
+/** Roots first; then what hangs on no root, as it hangs on itself (R1). */
+function* writeTrees(roots: readonly Span[], spans: readonly Span[]): Iterable<string> {
+  const waiting = [...roots]
+  const writeWaiting = function* (): Iterable<string> {
+    for (let span = waiting.shift(); span !== undefined; span = waiting.shift()) yield writeTree(span, waiting)
+  }
+  yield* writeWaiting()
+  for (const span of spans) {
+    if (span.isWritten) continue
+    span.root = 'circle'
+    waiting.push(span)
+    yield* writeWaiting()
+  }
+}
+
+/** @param deep takes what is too deep */
+function writeTree(root: Span, deep: Span[]): string {
+  const texts: string[] = []
+  const open: { readonly span: Span; next: number }[] = []
+  const begin = (span: Span): void => {
+    span.isWritten = true
+    texts.push(headOf(span))
+    open.push({ span, next: 0 })
+  }
+  begin(root)
+  for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+    const child = at.span.children[at.next++]
+    if (child === undefined) {
+      texts.push(']}')
+      open.pop()
+    } else if (child.isWritten || child.root !== null) continue
+    else if (open.length >= DEPTH_MAX) {
+      child.root = 'too_deep'
+      deep.push(child)
+    } else {
+      if (!texts.at(-1)!.endsWith('[')) texts.push(',')
+      begin(child)
+    }
+  }
+  return texts.join('')
+}
+
+/** Up to where its children are written. */
+function headOf({ record, logs, root }: Span): string {
+  const { spanId, parentSpanId, name, dataset, startTime, endTime, json } = record
+  const head = {
+    span_id: spanId,
+    parent_span_id: parentSpanId,
+    ...(root !== null && { root }),
+    name,
+    dataset,
+    start_time_unix_nano: String(startTime),
+    duration_nano: String(endTime - startTime),
+  }
+  const under = logs.map(({ json }) => `{"record":${json}}`).join(',')
+  return `${JSON.stringify(head).slice(0, -1)},"record":${json},"logs":[${under}],"children":[`
+}

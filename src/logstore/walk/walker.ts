@@ -1,0 +1,100 @@
+/** Answers walking tasks, on a thread of its own kind. One step each: whoever asks goes on where the step ended. */
+import { renderResult } from '../query/result.ts'
+import { PartTexts } from '../query/render/record.ts'
+import type { QueryTask } from '../query/task.ts'
+import { eventId } from './event-id.ts'
+import { walkInLog } from './log-walk.ts'
+import { datasetsOf, spansStep } from './spans.ts'
+import { NOTHING } from './tasks.ts'
+import type { ExportRequest, TailRequest, WalkAnswer, WalkBody, WalkTask } from './tasks.ts'
+import { walkInTime } from './time-walk.ts'
+import type { WalkParts, WalkedRecord } from './time-walk.ts'
+import { traceText } from './trace.ts'
+
+const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
+
+export class Walker {
+  readonly #parts: WalkParts
+
+  constructor(parts: WalkParts) {
+    this.#parts = parts
+  }
+
+  run(task: WalkTask): WalkAnswer {
+    return this.#parts.reader.answer((): WalkAnswer => ({ kind: 'ok', body: this.#bodyOf(task) }))
+  }
+
+  #bodyOf({ request, ...task }: WalkTask): WalkBody {
+    switch (request.kind) {
+      case 'export':
+        return this.#exportLines({ ...task, request })
+      case 'tail':
+        return this.#tailEvents({ ...task, request })
+      case 'trace':
+        return traceText(this.#parts, { ...task, request })
+      case 'datasets':
+        return { ...NOTHING, names: datasetsOf(this.#parts, { ...task, request }) }
+      case 'spans':
+        return spansStep(this.#parts, { ...task, request })
+    }
+  }
+
+  #exportLines(task: QueryTask<ExportRequest>): WalkBody {
+    const writer = new LineWriter()
+    const { textMax } = this.#parts.bounds
+    const { quarantined, resume } = walkInTime(this.#parts, task, {
+      make: (record) => writer.lineOf(record),
+      take(line) {
+        writer.add(line, '\n')
+        return writer.characters >= textMax
+      },
+    })
+    const quarantinedRanges = task.snapshot.quarantined.length
+    return { ...NOTHING, text: writer.bytes(), records: writer.records, quarantined, quarantinedRanges, resume }
+  }
+
+  #tailEvents(task: QueryTask<TailRequest>): WalkBody {
+    const { isCounted } = task.request
+    const { logId } = task.snapshot
+    const writer = new LineWriter()
+    const { textMax } = this.#parts.bounds
+    let counted = 0
+    const { next, damaged, isAtEnd } = walkInLog(this.#parts, task, (record, position) => {
+      if (isCounted) {
+        counted++
+        return false
+      }
+      const id = eventId(logId, { position, recordNumber: record.recordNumber + 1 })
+      writer.add(`id: ${id}\ndata: `, writer.lineOf(record), '\n\n')
+      return writer.characters >= textMax
+    })
+    const records = isCounted ? counted : writer.records
+    return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
+  }
+}
+
+/** Records in the shape of a query's results, each in one line. */
+class LineWriter {
+  records = 0
+  characters = 0
+  readonly #texts: string[] = []
+  readonly #parts = new PartTexts()
+
+  lineOf({ batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord): string {
+    return inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
+  }
+
+  /** A record, with what goes before and behind it. */
+  add(...texts: readonly string[]): void {
+    this.#texts.push(...texts)
+    for (const text of texts) this.characters += text.length
+    this.records++
+  }
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    return encoder.encode(this.#texts.join(''))
+  }
+}
+
+/** A JSON record is the text that was sent. In JSON a line break stands between values only, never in a string. */
+const inOneLine = (json: string): string => json.replaceAll(/[\r\n]+/g, ' ')

@@ -1,0 +1,49 @@
+/** With the query store `s3` exports and traces are those of the bucket, and there are no tails. */
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { LogStoreServer } from '../../support/logstore.ts'
+import { ObjectStoreServer } from '../../support/objectstore.ts'
+import { TRACES, TestStore } from '../../support/stored-segments.ts'
+import type { QueryResponseBody } from '../../support/stored-segments.ts'
+import { fillBundles } from './bundles.ts'
+import { ACCESS_KEY_ID, BucketCopy, SECRET_ACCESS_KEY, pagesOf, readsBucketAt, untilBundles } from './support.ts'
+
+const KEYS = [
+  {
+    access_key_id: ACCESS_KEY_ID,
+    secret_access_key: SECRET_ACCESS_KEY,
+    principal: 'copies',
+    permissions: ['read', 'write', 'list', 'delete', 'admin'],
+  },
+]
+
+it('exports and traces are answered as those from the same bundles on disk; a tail is refused', async (context) => {
+  const objects = await ObjectStoreServer.start({ keys: KEYS })
+  context.after(() => objects.kill())
+  const bucket = await BucketCopy.create(objects.url)
+  context.after(() => bucket.close())
+  const store = TestStore.open(context)
+  fillBundles(store, 4)
+  await bucket.sync(store.directory)
+  const server = await LogStoreServer.start({ env: readsBucketAt(objects.url) })
+  context.after(() => server.kill())
+  await untilBundles(server, 4)
+
+  const pages = await pagesOf({ dataset: 'orders', page: { limit: 500 } }, (body) => store.query('local', body))
+  const expected = pages.flatMap(({ results }) => results.map(({ record }) => record))
+  const lines = (await server.request('/v1/export', { dataset: 'orders' })).text.split('\n').slice(0, -1)
+  assert.deepEqual(JSON.parse(lines.pop()!), { export: { status: 'complete', records: expected.length } })
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line) as unknown),
+    expected,
+  )
+  const trace = TRACES[0]!
+  const matched = store.query('local', { filter: { trace_id: trace } }).matched_records
+  assert.ok(matched > 0)
+  const tree = (await server.request(`/v1/traces/${trace}`, null)).ok() as { matched_records: number }
+  assert.equal(tree.matched_records, matched)
+  const found = await server.request('/v1/query', { filter: { trace_id: trace } })
+  assert.equal((found.ok() as QueryResponseBody).matched_records, matched)
+  const tail = await server.request('/v1/tail', null)
+  assert.deepEqual([tail.status, tail.kind], [501, 'tail_unavailable'])
+})

@@ -1,0 +1,35 @@
+/** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
+import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { nodeFiles } from '../src/log/node-files.ts'
+import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
+import { BlockCache } from '../src/logstore/index/block-cache.ts'
+import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
+import { FrameReader } from '../src/logstore/query/frame-reader.ts'
+import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
+import { SegmentReader } from '../src/logstore/query/segment-reader.ts'
+import { processNowMs } from '../src/logstore/query/task.ts'
+import type { QueryWorkerData } from '../src/logstore/query/task.ts'
+import type { WalkAnswer, WalkTask } from '../src/logstore/walk/tasks.ts'
+import { WALK_BOUNDS } from '../src/logstore/walk/time-walk.ts'
+import { Walker } from '../src/logstore/walk/walker.ts'
+
+const MIB = 1024 * 1024
+/** Room for the frames of one run of candidates, which lie far from each other where many senders' times overlap. */
+const FRAMES_BYTES = 64 * MIB
+const BLOCKS_BYTES = 16 * MIB
+
+const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
+const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
+const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
+const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES))
+const frames = new FrameReader(bundles, FRAMES_BYTES)
+const reader = new SegmentReader({ bundles, frames, scans: frames })
+const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })
+
+/** A `WalkAnswer`; the memory of its text is handed over without a copy. */
+export default function run(task: WalkTask): WalkAnswer | ReturnType<typeof move> {
+  const answer =
+    remote === null ? walker.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => walker.run(task))
+  if (answer.kind !== 'ok' || answer.body.text.byteLength === 0) return answer
+  return move({ [transferableSymbol]: [answer.body.text.buffer], [valueSymbol]: answer })
+}
