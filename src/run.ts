@@ -6,6 +6,7 @@ import { randomFillSync } from 'node:crypto'
 import release from '../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
 import type { Config } from './config/config.ts'
+import type { RunningServices } from './console/places.ts'
 import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
 import { demandSerializers } from './http/serializer.ts'
@@ -40,11 +41,13 @@ export async function run(config: Config): Promise<void> {
     process.on('SIGHUP', () => reloadOnHangUp.forEach((reload) => reload()))
 
     const { logstore, objectstore, broker } = config.services
+    const services: RunningServices = {}
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
       const open = () => openLogStore(logstore, { ...world, logger: loggerOf(logger, 'logstore') })
       const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reload())
+      services.logstore = service
       announce('logstore', service)
     }
     if (objectstore) {
@@ -52,6 +55,7 @@ export async function run(config: Config): Promise<void> {
       const open = () => openObjectStore(objectstore, { ...world, logger: loggerOf(logger, 'objectstore') })
       const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reload())
+      services.objectstore = service
       announce('objectstore', { ...service, grpc: null })
     }
     if (broker) {
@@ -59,7 +63,18 @@ export async function run(config: Config): Promise<void> {
       const open = () => openBroker(broker, { ...world, logger: loggerOf(logger, 'broker') })
       const service = await running.openBeside(open)
       reloadOnHangUp.push(() => service.reload())
+      services.broker = service
       announce('broker', { ...service, grpc: null })
+    }
+
+    const { console } = config
+    if (console) {
+      const { openConsole } = await import('./console/console.ts')
+      const { placesOf } = await import('./console/places.ts')
+      const places = placesOf(config, services)
+      const dependencies = { version, logger: loggerOf(logger, 'console'), services: places }
+      const { http } = await running.open(() => openConsole(console, dependencies))
+      if (http !== null) announce('console', { http, grpc: null, isSecure: false })
     }
 
     await stopped

@@ -44,7 +44,7 @@ function clean(env: Environment): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE_TEST)_/.test(name),
   )
-  return { ...Object.fromEntries(inherited), ...env }
+  return { ...Object.fromEntries(inherited), TRILOG_CONSOLE_BIND: 'off', ...env }
 }
 
 function track<Child extends ChildProcess>(child: Child): Child {
