@@ -48,6 +48,7 @@ export function Gate({ service, children }: GateProps): VNode {
   const place = session.about.services[service]
   if (place === null) {
     return html`<${Empty}
+      isPage
       title=${`This console has no ${TITLES[service].toLowerCase()}`}
       command=${`npm start -- --services ${service}`}
     >
@@ -55,7 +56,7 @@ export function Gate({ service, children }: GateProps): VNode {
     <//>`
   }
   if (place.access === 'elsewhere') {
-    return html`<${Empty} title=${`The ${TITLES[service].toLowerCase()} cannot be used from here`}>
+    return html`<${Empty} isPage title=${`The ${TITLES[service].toLowerCase()} cannot be used from here`}>
       It asks for client certificates, or has a proxy vouch for its callers. The console can show neither.
     <//>`
   }

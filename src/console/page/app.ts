@@ -90,4 +90,5 @@ function Frame(): VNode {
 const isAt = (path: string, { href, also }: Destination): boolean =>
   path === href || (href !== '/' && path.startsWith(`${href}/`)) || path === also
 
-const NotFound = (): VNode => html`<${Empty} title="There is no such page">The address may be of another version.<//>`
+const NotFound = (): VNode =>
+  html`<${Empty} isPage title="There is no such page">The address may be of another version.<//>`

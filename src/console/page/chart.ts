@@ -4,6 +4,9 @@ import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { html } from './html.ts'
 
+/** What a chart that has hardly begun shows. */
+const SECONDS_MIN = 120
+
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 
 interface Line {
@@ -70,7 +73,10 @@ function optionsOf(
     legend: { show: false },
     cursor: { show: false },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_chart, _low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
+    scales: {
+      x: { range: (_chart, low, high) => [Math.min(low, high - SECONDS_MIN), high] },
+      y: { range: (_chart, _low, high) => [0, Math.max(high ?? 0, 1) * 1.1] },
+    },
     axes: [
       { ...axis, size: 24, space: 80, values: (_chart, marks) => marks.map((seconds) => clock.format(seconds * 1000)) },
       { ...axis, size: 64, space: 34, values: (_chart, marks) => marks.map(format) },

@@ -35,11 +35,18 @@ export function Problem({ of, title, children }: { of: Refusal; title?: string }
   </div>`
 }
 
+interface EmptyProps extends Children {
+  readonly title: string
+  readonly command?: string | undefined
+  /** There is nothing else on the page. */
+  readonly isPage?: boolean
+}
+
 /** Nothing there yet: what it would be, and the one command that makes some. */
-export function Empty({ title, command, children }: { title: string; command?: string } & Children): VNode {
+export function Empty({ title, command, isPage = false, children }: EmptyProps): VNode {
   return html`<div class="empty">
-    <h2>${title}</h2>
-    ${children && html`<p>${children}</p>`} ${command && html`<${Command} text=${command} />`}
+    ${isPage ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`} ${children && html`<p>${children}</p>`}
+    ${command && html`<${Command} text=${command} />`}
   </div>`
 }
 

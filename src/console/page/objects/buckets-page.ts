@@ -44,7 +44,7 @@ function Buckets(): VNode {
           ? html`<${Empty} title="No bucket yet" command="curl -X PUT http://127.0.0.1:9000/photos"
               >Objects are kept in buckets.<//
             >`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Buckets">
+          : html`<div class="scroll" tabindex="0" role="group" aria-label="Buckets">
               <table>
                 <thead>
                   <tr>

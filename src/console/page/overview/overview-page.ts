@@ -11,7 +11,7 @@ import { ServiceCard } from './service-card.ts'
 export function OverviewPage(): VNode {
   const here = SERVICES.filter((service) => session.about.services[service] !== null)
   if (here.length === 0) {
-    return html`<${Empty} title="This console has no service to show" command="npm start"
+    return html`<${Empty} isPage title="This console has no service to show" command="npm start"
       >Start one beside it, or name the address of one in TRILOG_CONSOLE_BROKER_URL.<//
     >`
   }

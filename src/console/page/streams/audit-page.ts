@@ -73,7 +73,7 @@ function Audit(): VNode {
           ? html`<${Empty} title="Nothing was changed yet"
               >Streams created, changed and deleted, dead letters, rewinds and seeks leave an event each.<//
             >`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Audit events">
+          : html`<div class="scroll" tabindex="0" role="group" aria-label="Audit events">
               <table>
                 <thead>
                   <tr>

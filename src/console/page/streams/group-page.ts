@@ -169,7 +169,7 @@ function Leases({ state: { leases, stream }, withEnded, onShowEnded, onDo }: Lea
     ${
       shown.length === 0
         ? html`<p class="loading">No record is leased now.</p>`
-        : html`<div class="scroll" tabindex="0" role="region" aria-label="Leases">
+        : html`<div class="scroll" tabindex="0" role="group" aria-label="Leases">
             <table>
               <thead>
                 <tr>
@@ -216,7 +216,7 @@ function DelayedRecords({ state: { delayed } }: { state: GroupState }): VNode | 
   if (delayed.delayed.length === 0) return null
   return html`<section aria-label="Delayed">
     <h2>Delayed</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Delayed records">
+    <div class="scroll" tabindex="0" role="group" aria-label="Delayed records">
       <table>
         <thead>
           <tr>
@@ -251,7 +251,7 @@ function Cursors({ state: { cursors, stream }, onDo }: { state: GroupState; onDo
     ${
       cursors.length === 0
         ? html`<p class="loading">The group keeps no offset under a name.</p>`
-        : html`<div class="scroll" tabindex="0" role="region" aria-label="Cursors">
+        : html`<div class="scroll" tabindex="0" role="group" aria-label="Cursors">
             <table>
               <thead>
                 <tr>

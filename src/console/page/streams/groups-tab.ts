@@ -17,7 +17,7 @@ export function GroupsTab({ stream: { stream }, groups: { value, problem } }: Ta
       >A group comes into being with its first claim, cursor or named replay.<//
     >`
   }
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Consumer groups">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Consumer groups">
     ${problem && html`<${Problem} of=${problem} />`}
     <table>
       <thead>

@@ -83,6 +83,7 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
         <span>Offset</span><span>Stored</span><span>Key</span><span>Payload</span><span>Size</span>
       </div>
       <${VirtualList}
+        key=${`${at} ${isOldestFirst}`}
         label=${`Records of ${stream.stream}`}
         count=${count}
         rowPixels=${ROW_PIXELS}

@@ -54,7 +54,7 @@ const NoStream = (): VNode =>
   >`
 
 const Table = ({ streams, speeds }: { streams: readonly Stream[]; speeds: ReadonlyMap<string, number> }): VNode =>
-  html`<div class="scroll" tabindex="0" role="region" aria-label="Streams">
+  html`<div class="scroll" tabindex="0" role="group" aria-label="Streams">
     <table>
       <thead>
         <tr>
