@@ -3,7 +3,7 @@ import { existsSync, globSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { document, root } from './markdown.ts'
 
-const DOCUMENTS = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'docs/connection.md']
+const DOCUMENTS = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'docs/connection.md', 'docs/console.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
 
 describe('what the documents point at', () => {

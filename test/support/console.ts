@@ -9,7 +9,7 @@ import { startBrowser } from './browser.ts'
 import { temporaryDirectory } from './directories.ts'
 import { RunningService, launch } from './process.ts'
 import type { Command, Environment, Launched, ReadyLine } from './process.ts'
-import { eventually } from './waiting.ts'
+import { LIMIT_MS, eventually } from './waiting.ts'
 
 /** As `npm start` runs it. */
 export class ConsoleServer extends RunningService {
@@ -105,7 +105,7 @@ export class Visitor {
       locale: 'en-GB',
       viewport: { width: 1360, height: 850 },
     })
-    context.setDefaultTimeout(15_000)
+    context.setDefaultTimeout(LIMIT_MS)
     return new Visitor(context, await context.newPage())
   }
 

@@ -7,7 +7,7 @@ import type { FormValues } from './parts.ts'
 import { Refusal, askJson } from './request.ts'
 import { SERVICES, TITLES, session, useCredentials } from './session.ts'
 import type { Credentials, ServiceName } from './session.ts'
-import { listBuckets } from './objects/s3.ts'
+import { s3 } from './objects/s3.ts'
 
 /** Who the visitor is to each service. */
 export const Account = (): VNode =>
@@ -70,16 +70,13 @@ export function SignIn({ service }: { service: ServiceName }): VNode {
   const { access = 'unknown', region = null, url = '' } = session.about.services[service] ?? {}
   const submit = async (values: FormValues): Promise<void> => {
     const credentials = credentialsFrom(service, values)
-    session.signIn(service, credentials)
     try {
-      await tryOut(service)
+      await tryOut(service, credentials)
     } catch (error) {
       // What the service refuses for another reason than the credentials says that it knows the visitor.
-      if (!(error instanceof Refusal) || error.isOfCredentials || error.isAway) {
-        session.signOut(service)
-        throw error
-      }
+      if (!(error instanceof Refusal) || error.isOfCredentials || error.isAway) throw error
     }
+    session.signIn(service, credentials)
   }
   return html`<section class="sign-in">
     <h1>Sign in to the ${TITLES[service].toLowerCase()}</h1>
@@ -130,8 +127,13 @@ function credentialsFrom(service: ServiceName, values: FormValues): Credentials 
 }
 
 /** The cheapest request that needs credentials. @throws Refusal */
-async function tryOut(service: ServiceName): Promise<void> {
-  if (service === 'objectstore') await listBuckets()
-  else if (service === 'broker') await askJson('broker', '/v1/streams/system.audit')
-  else await askJson('logstore', '/v1/query', { method: 'POST', body: { dataset: 'console', page: { limit: 1 } } })
+async function tryOut(service: ServiceName, credentials: Credentials): Promise<void> {
+  if (service === 'objectstore') await s3({ method: 'GET', credentials })
+  else if (service === 'broker') await askJson('broker', '/v1/streams/system.audit', { credentials })
+  else
+    await askJson('logstore', '/v1/query', {
+      method: 'POST',
+      body: { dataset: 'console', page: { limit: 1 } },
+      credentials,
+    })
 }

@@ -1,6 +1,6 @@
 /** Requests to the services, through the console, and what a refusal says. */
 import { session } from './session.ts'
-import type { ServiceName } from './session.ts'
+import type { Credentials, ServiceName } from './session.ts'
 
 /** Why something did not happen, in words. */
 export class Refusal extends Error {
@@ -94,8 +94,7 @@ function partsOf(text: string): Said {
 }
 
 /** Headers that say who asks, for the services that take them as they are; the object store's requests are signed (objects/s3.ts). */
-function identity(service: ServiceName): Record<string, string> {
-  const credentials = session.credentialsOf(service)
+function identity(credentials: Credentials | null): Record<string, string> {
   if (credentials?.kind === 'api-key') return { authorization: `Bearer ${credentials.key}` }
   if (credentials?.kind !== 'tenant') return {}
   return { 'x-logstore-tenant': credentials.tenant, authorization: `Bearer ${credentials.token}` }
@@ -103,7 +102,10 @@ function identity(service: ServiceName): Record<string, string> {
 
 /** Text of a route that answers nothing but text. */
 export async function askText(service: ServiceName, path: string, signal?: AbortSignal): Promise<string> {
-  const response = await send(`/${service}${path}`, { headers: identity(service), ...(signal && { signal }) })
+  const response = await send(`/${service}${path}`, {
+    headers: identity(session.credentialsOf(service)),
+    ...(signal && { signal }),
+  })
   return response.text()
 }
 
@@ -111,17 +113,22 @@ export interface Asked {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly body?: object
   readonly signal?: AbortSignal
+  /** Default: those that the visitor has signed in with. */
+  readonly credentials?: Credentials
 }
 
 /** @param Reply as the route answers */
 export async function askJson<Reply>(
   service: ServiceName,
   path: string,
-  { method = 'GET', body, signal }: Asked = {},
+  { method = 'GET', body, signal, credentials }: Asked = {},
 ): Promise<Reply> {
   const response = await send(`/${service}${path}`, {
     method,
-    headers: { ...identity(service), ...(body && { 'content-type': 'application/json' }) },
+    headers: {
+      ...identity(credentials ?? session.credentialsOf(service)),
+      ...(body && { 'content-type': 'application/json' }),
+    },
     ...(body && { body: JSON.stringify(body) }),
     ...(signal && { signal }),
   })

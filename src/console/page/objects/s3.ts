@@ -9,6 +9,7 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { Refusal, send } from '../request.ts'
 import { session } from '../session.ts'
+import type { Credentials } from '../session.ts'
 
 export interface S3Request {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
@@ -19,6 +20,8 @@ export interface S3Request {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Blob | string
   readonly signal?: AbortSignal
+  /** Default: those that the visitor has signed in with. */
+  readonly credentials?: Credentials
 }
 
 const encoded = (text: string): string =>
@@ -52,7 +55,7 @@ function signerOf(
   query: string,
   extra: Partial<ConstructorParameters<typeof AwsV4Signer>[0]>,
 ): AwsV4Signer | null {
-  const credentials = session.credentialsOf('objectstore')
+  const credentials = request.credentials ?? session.credentialsOf('objectstore')
   if (credentials?.kind !== 'access-key') return null
   const { url = '' } = session.about.services.objectstore ?? {}
   const signer = new AwsV4Signer({
