@@ -66,11 +66,11 @@ class Trilog extends RunningService {
 const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
 
 /** Their tours need other processes than `npm start`: a test of their own runs them. */
-const WITH_OWN_TEST = ['docs/backup.md']
+const WITH_OWN_TEST: ReadonlySet<string> = new Set(['docs/backup.md'])
 
 describe('tours', () => {
   const hasTour = (page: string): boolean => blocksOf(document(page), 'tour').length > 0
-  for (const page of PAGES.filter((each) => hasTour(each) && !WITH_OWN_TEST.includes(each))) {
+  for (const page of PAGES.filter((each) => hasTour(each) && !WITH_OWN_TEST.has(each))) {
     it(`${page} runs block by block, and shows what it says`, async () => {
       const trilog = await Trilog.start()
       const { steps, outputs } = await runTour(blocksOf(trilog.addressed(document(page)), 'tour'))
