@@ -56,14 +56,25 @@ export async function run(config: Config): Promise<void> {
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
-    const services: Service[] = []
-    process.on('SIGHUP', () => services.forEach((service) => service.reload()))
+    const services: Partial<Record<ServiceName, Service>> = {}
+    process.on('SIGHUP', () => Object.values(services).forEach((service) => service.reload()))
 
-    const start = async (name: string, opener: () => Promise<Service>): Promise<void> => {
+    const start = async (name: ServiceName, opener: () => Promise<Service>): Promise<void> => {
       const service = await running.openBeside(opener)
-      services.push(service)
+      services[name] = service
       announce(name, service)
     }
+    /** Last, as it asks the services by the addresses that they got; so it is closed first. */
+    const startConsole = async (): Promise<void> => {
+      const { console } = config
+      if (console === null) return
+      const { openConsole } = await import('./console/console.ts')
+      const { placesOf } = await import('./console/places.ts')
+      const dependencies = { version, logger: loggerOf(logger, 'console'), services: placesOf(config, services) }
+      const { http } = await running.open(() => openConsole(console, dependencies))
+      if (http !== null) announce('console', { http, isSecure: false })
+    }
+
     const { logstore, objectstore, broker } = config.services
     const starts: (() => Promise<void>)[] = []
     if (logstore) {
@@ -83,10 +94,11 @@ export async function run(config: Config): Promise<void> {
     }
 
     // Beside each other: all ports are open while one of the services still reads what is stored.
-    const started = Promise.all(starts.map((each) => each()))
+    const started = Promise.all(starts.map((each) => each())).then(startConsole)
     // A start that is told to stop is left as a crash would leave it: it has acknowledged nothing.
     const signal = await Promise.race([stopped, started.then(() => stopped)])
-    if (signal === 'SIGTERM' && config.drainSeconds > 0) await drain(services, config.drainSeconds * 1000)
+    const { drainSeconds } = config
+    if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(services), drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
     await tracing?.close()
     process.exit(0)
@@ -97,10 +109,15 @@ export async function run(config: Config): Promise<void> {
   }
 }
 
-interface Service extends Closable {
+type ServiceName = keyof Config['services']
+
+interface Listening {
   readonly http: string
   readonly grpc?: string | null
   readonly isSecure: boolean
+}
+
+interface Service extends Listening, Closable {
   reload(): void
   drain(): void
 }
@@ -125,7 +142,7 @@ async function drain(services: readonly Service[], forMs: number): Promise<void>
 }
 
 /** The one line on stdout that scripts wait for. */
-function announce(service: string, { http, grpc = null, isSecure }: Service): void {
+function announce(service: string, { http, grpc = null, isSecure }: Listening): void {
   const scheme = isSecure ? { scheme: 'https' } : {}
   process.stdout.write(`ready ${JSON.stringify({ service, http, grpc, ...scheme, pid: process.pid })}\n`)
 }

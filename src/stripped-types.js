@@ -10,10 +10,11 @@
  */
 import { hash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { enableCompileCache, registerHooks, stripTypeScriptTypes } from 'node:module'
+import { enableCompileCache, registerHooks } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
+import { stripTypes } from './strip-types.js'
 
 const root = new URL('../', import.meta.url).href
 const cache = new URL('node_modules/.cache/trilog/', root).href
@@ -45,24 +46,9 @@ function withoutTypes(url) {
   const cached = new URL(`${url.slice(root.length)}.js`, cache)
   const known = readOrNull(cached)
   if (known?.endsWith(mark)) return known
-  const stripped = `${strip(source)}${mark}`
+  const stripped = `${stripTypes(source)}${mark}`
   keep(cached, stripped)
   return stripped
-}
-
-/**
- * What Node does by itself with a source, and then without its warning that this function is experimental.
- *
- * @param {string} source
- */
-function strip(source) {
-  const emitWarning = Object.getOwnPropertyDescriptor(process, 'emitWarning')
-  process.emitWarning = () => {}
-  try {
-    return stripTypeScriptTypes(source)
-  } finally {
-    if (emitWarning) Object.defineProperty(process, 'emitWarning', emitWarning)
-  }
 }
 
 /** @param {URL} file */

@@ -39,6 +39,7 @@ const MAY_TOUCH_FILES = [
   'src/http/listening-socket.ts', // likewise
   'src/http/uws-listener.ts', // likewise
   'src/config/', // files that settings name
+  'src/console/page-files.ts', // reads the files of the page
   'src/cli/output-file.ts', // writes where the command line says
   'src/cli/local-data.ts', // looks whether there is a directory at all
   'src/cli/place-problems.ts', // looks whether directories could be used
@@ -57,6 +58,7 @@ const MAY_READ_CLOCKS = [
   'src/logstore/ingest/supervisor.ts', // waits before it replaces a dead thread again
   'workers/', // hand them to what they run
   'src/client/http/timers.ts', // the client library's own start, where there is no Node
+  'src/console/page/', // runs in the browser
 ]
 const MAY_DEFER = [
   'src/client/http/timers.ts', // gathers what a client asks in one turn of the event loop
@@ -141,7 +143,10 @@ test('the sources are read and their imports exist', () => {
   assert.ok(sources.size > 20)
   assert.ok(sources.get('src/pipeline/jobs.ts')!.imports.some(({ to }) => to === 'src/errors.ts'))
   assert.deepEqual(
-    violations(['src', 'workers', 'native-free-codecs'], ({ to }) => !isFile(to) || sources.has(to)),
+    violations(
+      ['src', 'workers', 'native-free-codecs'],
+      ({ to }) => !isFile(to) || sources.has(to) || to === 'src/strip-types.js', // threads import it before there is TypeScript
+    ),
     [],
   )
 })
@@ -200,6 +205,19 @@ test('configuration and observability know no service', () => {
     violations(['src/config', 'src/observability'], ({ to }) => !isFile(to) || under(to, folders)),
     [],
   )
+})
+
+test('the console knows services by their addresses alone', () => {
+  const folders = ['src/console', 'src/config', 'src/http', ...SHARED, 'src/strip-types.js']
+  assert.deepEqual(
+    violations(['src/console'], ({ to }) => !isFile(to) || under(to, folders)),
+    [],
+  )
+})
+
+test('the page of the console loads nothing of Node, and nothing from outside its folder', () => {
+  const allowed = ({ to }: Import): boolean => (isFile(to) ? under(to, ['src/console/page']) : !to.startsWith('node:'))
+  assert.deepEqual(violations(['src/console/page'], allowed), [])
 })
 
 test('no file imports itself by way of others, types included', () => {

@@ -16,6 +16,7 @@ class Package {
     this.write('package.json', '{ "type": "module" }')
     mkdirSync(join(this.root, 'src'))
     copyFileSync(HOOKS, join(this.root, 'src/stripped-types.js'))
+    copyFileSync(join(HOOKS, '../strip-types.js'), join(this.root, 'src/strip-types.js'))
     this.write('src/main.ts', "const answer: string = 'first'\nconsole.log(answer satisfies string)\n")
   }
 

@@ -2,6 +2,8 @@
 import type { LogLevel } from '../observability/logger.ts'
 import { loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
+import { loadConsoleConfig } from './console.ts'
+import type { ConsoleConfig } from './console.ts'
 import { loadLogStoreConfig } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
 import { loadObjectStoreConfig } from './objectstore.ts'
@@ -35,6 +37,8 @@ export interface Config {
     readonly objectstore: ObjectStoreConfig | null
     readonly broker: BrokerConfig | null
   }
+  /** Null: none is started. */
+  readonly console: ConsoleConfig | null
 }
 
 /**
@@ -54,8 +58,14 @@ export function loadConfig(
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
   const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
+  const local = {
+    logstore: logstore && logstore.tenantPolicyFile !== null,
+    objectstore: objectstore && objectstore.auth.mode !== 'local',
+    broker: broker && broker.auth.mode !== 'insecure-local',
+  }
+  const console = collect(problems, () => loadConsoleConfig(env, local))
   problems.throwIfAny()
-  return configOf(ofProcess, { logstore, objectstore, broker })
+  return configOf(ofProcess, { logstore, objectstore, broker }, console)
 }
 
 /**
@@ -68,10 +78,14 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
   const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
   problems.throwIfAny()
-  return configOf(ofProcess, { logstore: null, objectstore: null, broker })
+  return configOf(ofProcess, { logstore: null, objectstore: null, broker }, null)
 }
 
-const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Config['services']): Config =>
+const configOf = (
+  ofProcess: SettingsOf<typeof processSettings>,
+  services: Config['services'],
+  console: ConsoleConfig | null,
+): Config =>
   Object.freeze({
     logLevel: ofProcess.TRILOG_LOG_LEVEL,
     metricsSeriesMax: ofProcess.TRILOG_METRICS_SERIES_MAX,
@@ -80,6 +94,7 @@ const configOf = (ofProcess: SettingsOf<typeof processSettings>, services: Confi
     hasAuditLog: ofProcess.TRILOG_AUDIT_LOG,
     tracing: tracingOf(ofProcess),
     services: Object.freeze(services),
+    console,
   })
 
 function chosenServices(given: string | null, problems: SettingProblems): ReadonlySet<Service> {

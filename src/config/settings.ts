@@ -304,6 +304,11 @@ export function bindAddress(given: WithDefault | Described): Setting<BindAddress
   })
 }
 
+/** A setting with the value `off`, which is null. */
+export function orOff<T>(inner: Setting<T>): Setting<T | null> {
+  return { ...inner, parse: (value) => (value === 'off' ? null : inner.parse(value)) }
+}
+
 /** A host name, in lower case. */
 export function domain(given: WithDefault | Described): Setting<string> {
   return setting(given, (value) => {

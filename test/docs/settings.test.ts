@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
+import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings } from '../../src/config/process.ts'
@@ -18,6 +19,7 @@ const TABLES: Readonly<Record<string, SettingsTable>> = {
   'Settings of the log store': logStoreSettings,
   'Settings of the object store': objectStoreSettings,
   'Settings of the process': processSettings,
+  'Settings of the console': consoleSettings,
 }
 
 for (const [heading, settings] of Object.entries(TABLES)) {
@@ -52,7 +54,13 @@ test("the table of the broker's settings is that of the code, flags included", (
 
 test('the documents name no setting that there is not', () => {
   const known = new Set([
-    ...Object.keys({ ...logStoreSettings, ...objectStoreSettings, ...brokerSettings, ...processSettings }),
+    ...Object.keys({
+      ...logStoreSettings,
+      ...objectStoreSettings,
+      ...brokerSettings,
+      ...processSettings,
+      ...consoleSettings,
+    }),
     'MQ_API_KEY', // of the command line, not of a service
   ])
   for (const name of [...PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md']) {

@@ -21,6 +21,9 @@ const ENDS: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGKILL
 
 export type Environment = Readonly<Record<string, string>>
 
+/** A test that wants the console says where: all others leave its default port alone. */
+const NO_CONSOLE: Environment = { TRILOG_CONSOLE_BIND: 'off' }
+
 const HASTEN = fileURLToPath(new URL('../../scripts/soak/hasten.ts', import.meta.url))
 
 /** For a service that does not live long: see scripts/soak/hasten.ts. */
@@ -69,7 +72,7 @@ class ServiceProcess {
     const limited = openFilesMax === undefined ? [] : ['sh', '-c', `ulimit -n ${openFilesMax}; exec "$@"`, 'sh']
     const [command, ...rest] = [...limited, ...node]
     this.#child = spawn(command!, rest, {
-      env: { ...Object.fromEntries(inherited), ...env },
+      env: { ...Object.fromEntries(inherited), ...NO_CONSOLE, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const child = this.#child

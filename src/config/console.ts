@@ -1,0 +1,106 @@
+/** Settings of the console, the web page of the services. */
+import { isLoopback } from '../addresses.ts'
+import { processSettings } from './process.ts'
+import {
+  SettingProblems,
+  bindAddress,
+  httpUrl,
+  isGiven,
+  optional,
+  orOff,
+  readSettings,
+  unknownSettings,
+} from './settings.ts'
+import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+
+const CONSOLE_BIND = 'TRILOG_CONSOLE_BIND'
+
+const urlOf = (service: string) =>
+  optional(
+    httpUrl({
+      description: `Address of the ${service} that the console shows, as in \`http://10.0.0.7:9000\`; unset: the one of this process`,
+    }),
+  )
+
+export const consoleSettings = {
+  [CONSOLE_BIND]: orOff(
+    bindAddress({
+      default: '127.0.0.1:7480',
+      description: 'HTTP listener of the console, host:port; port 0 picks a free one; `off`: no console',
+    }),
+  ),
+  TRILOG_CONSOLE_LOGSTORE_URL: urlOf('log store'),
+  TRILOG_CONSOLE_OBJECTSTORE_URL: urlOf('object store'),
+  TRILOG_CONSOLE_BROKER_URL: urlOf('broker'),
+}
+
+const settings = {
+  ...consoleSettings,
+  TRILOG_ALLOW_INSECURE_BIND: processSettings.TRILOG_ALLOW_INSECURE_BIND,
+  TRILOG_ALLOWED_HOSTS: processSettings.TRILOG_ALLOWED_HOSTS,
+}
+
+export interface ConsoleConfig {
+  readonly bind: BindAddress
+  /** Somebody asked for this address: without it the start has failed. The default is a convenience that a second process does without. */
+  readonly isAsked: boolean
+  readonly allowedHosts: readonly string[]
+  /** Addresses of services elsewhere, without a slash at the end. Null: the service of this process, if it runs. */
+  readonly urls: {
+    readonly logstore: string | null
+    readonly objectstore: string | null
+    readonly broker: string | null
+  }
+  /** Variables that begin with TRILOG_CONSOLE_ and are no settings: worth a warning. */
+  readonly unknownSettings: readonly string[]
+}
+
+/** Services of this process, by whether their requests need credentials. Null: it does not run here. */
+export type AskForCredentials = Readonly<Record<keyof ConsoleConfig['urls'], boolean | null>>
+
+/**
+ * @param local what the services of this process ask for
+ * @returns null: there is no console
+ * @throws BadConfiguration
+ */
+export function loadConsoleConfig(env: Environment, local: AskForCredentials): ConsoleConfig | null {
+  const problems = new SettingProblems()
+  const read = readSettings(settings, env, problems)
+  problems.throwIfAny()
+  const bind = read[CONSOLE_BIND]
+  if (bind === null) return null
+  const urls = Object.freeze({
+    logstore: withoutSlash(read.TRILOG_CONSOLE_LOGSTORE_URL),
+    objectstore: withoutSlash(read.TRILOG_CONSOLE_OBJECTSTORE_URL),
+    broker: withoutSlash(read.TRILOG_CONSOLE_BROKER_URL),
+  })
+  checkBind(bind, urls, local, read, problems)
+  problems.throwIfAny()
+  return Object.freeze({
+    bind,
+    isAsked: isGiven(consoleSettings[CONSOLE_BIND], env[CONSOLE_BIND]),
+    allowedHosts: read.TRILOG_ALLOWED_HOSTS,
+    urls,
+    unknownSettings: unknownSettings(consoleSettings, 'TRILOG_CONSOLE_', env),
+  })
+}
+
+const withoutSlash = (url: string | null): string | null => url?.replace(/\/+$/, '') ?? null
+
+/** Whoever reaches the console reaches what is behind it. */
+function checkBind(
+  bind: BindAddress,
+  urls: ConsoleConfig['urls'],
+  local: AskForCredentials,
+  { TRILOG_ALLOW_INSECURE_BIND: isAllowed }: SettingsOf<typeof settings>,
+  problems: SettingProblems,
+): void {
+  if (isLoopback(bind.host) || isAllowed) return
+  const services = ['logstore', 'objectstore', 'broker'] as const
+  const open = services.filter((service) => (urls[service] === null ? local[service] === false : true))
+  if (open.length === 0) return
+  problems.add(
+    CONSOLE_BIND,
+    `must be a loopback address while services behind it may take requests without credentials (${open.join(', ')}): have them ask for some, or set TRILOG_ALLOW_INSECURE_BIND=1`,
+  )
+}

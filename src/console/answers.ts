@@ -1,0 +1,41 @@
+/** What the console itself answers with. */
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+/**
+ * Of everything that the console makes itself. The page loads and runs its own files alone, and asks nobody but the console; no other page
+ * shows it in a frame.
+ */
+export const OWN_HEADERS: OutgoingHttpHeaders = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+/** A refusal, or a service that is away. The page tells it from a service's own answer by `console`. */
+export function answerProblem(answer: ServerResponse, status: number, message: string): void {
+  answerJson(answer, status, { console: { message } })
+}
+
+export function answerJson(answer: ServerResponse, status: number, value: object): void {
+  const text = `${JSON.stringify(value)}\n`
+  answer.writeHead(status, {
+    ...OWN_HEADERS,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+  })
+  answer.end(text)
+}

@@ -1,0 +1,202 @@
+/**
+ * The console: a listener that serves one page, and forwards what the page asks to the services.
+ *
+ *   GET  /                        the page; so does every path below that is none of the others, so that a link into the page can be reloaded
+ *   GET  /assets/…                its files
+ *   GET  /console.json            which services there are, and what each wants to know of a visitor
+ *   any  /logstore/…  /objectstore/…  /broker/…   forwarded, without that prefix
+ *
+ * C1 [no-rights]   the console has no credentials and keeps none: services judge each request by what the page sends with it
+ * C2 [own-page]    visitors.ts decides who is answered at all
+ * C3 [bounded]     at most CONNECTIONS_MAX connections, each with the buffers of its two sockets
+ *
+ * It is Node's own HTTP server, unlike those of the services: a few visitors, and answers of unknown length that end when they end.
+ */
+import { createServer } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { ConsoleConfig } from '../config/console.ts'
+import { StoreError } from '../errors.ts'
+import { hostPort } from '../http/host-port.ts'
+import { WebGuard } from '../http/web-guard.ts'
+import { OWN_HEADERS, answerJson, answerProblem } from './answers.ts'
+import { forward } from './forward.ts'
+import type { Target } from './forward.ts'
+import { loadPage } from './page-files.ts'
+import type { Page, PageFile } from './page-files.ts'
+import { dataProblem, hostProblem } from './visitors.ts'
+
+/** C3 */
+const CONNECTIONS_MAX = 256
+const HEADER_BYTES_MAX = 48 * 1024
+
+export const CONSOLE_SERVICES = ['logstore', 'objectstore', 'broker'] as const
+type ServiceName = (typeof CONSOLE_SERVICES)[number]
+
+/**
+ * What a visitor shows a service. `development`: the public token of the log store; `unknown`: the service is elsewhere, so the page asks it;
+ * `elsewhere`: certificates or a proxy vouch for callers, and the console cannot pass for either.
+ */
+export type Access = 'none' | 'development' | 'tenant-token' | 'access-key' | 'api-key' | 'unknown' | 'elsewhere'
+
+export interface ServicePlace {
+  readonly target: Target
+  readonly access: Access
+  /** Of signatures; null: the service needs none, or is elsewhere. */
+  readonly region: string | null
+}
+
+export interface ConsoleDependencies {
+  readonly version: string
+  readonly logger: { warn(details: object, message: string): void; error(details: object, message: string): void }
+  /** Null: there is no such service. */
+  readonly services: Readonly<Record<ServiceName, ServicePlace | null>>
+}
+
+export interface OpenConsole {
+  /** Null: it does not listen, as the default address is taken. */
+  readonly http: string | null
+  close(options: { readonly withinMs: number }): Promise<void>
+}
+
+/**
+ * A second process on a machine goes without a console when the default address is taken.
+ *
+ * @throws StoreError when the address that was asked for cannot be bound
+ */
+export async function openConsole(config: ConsoleConfig, dependencies: ConsoleDependencies): Promise<OpenConsole> {
+  for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
+  const visitors = new Console(config, dependencies)
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: 0 }, (visit, answer) =>
+    visitors.serve(visit, answer),
+  )
+  server.maxConnections = CONNECTIONS_MAX
+  const problem = await listen(server, config)
+  if (problem === null) return { http: addressOf(server), close: () => close(server) }
+  const { bind, isAsked } = config
+  const message = `TRILOG_CONSOLE_BIND: cannot listen on ${hostPort(bind)}, ${problem}`
+  if (isAsked) throw new StoreError('invalid', 'http_bind_failed', message)
+  dependencies.logger.warn({}, `${message}: this process has no console; set TRILOG_CONSOLE_BIND to give it one`)
+  return { http: null, close: async () => {} }
+}
+
+/** Why it does not listen; null: it does. */
+function listen(server: Server, { bind: { host, port } }: ConsoleConfig): Promise<string | null> {
+  return new Promise((resolve) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'EADDRINUSE' ? 'the port is taken' : error.message),
+    )
+    server.listen({ host, port }, () => resolve(null))
+  })
+}
+
+function addressOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo // it listens on a port
+  return hostPort({ host: address, port })
+}
+
+/** What is under way is given up: its service goes on or not, as it would without its client. */
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+class Console {
+  readonly #guard: WebGuard
+  readonly #services: ConsoleDependencies['services']
+  readonly #about: object
+  readonly #logger: ConsoleDependencies['logger']
+  #page: Promise<Page> | null = null
+
+  constructor({ bind, allowedHosts }: ConsoleConfig, { services, version, logger }: ConsoleDependencies) {
+    this.#guard = new WebGuard({ bindHost: bind.host, allowedHosts })
+    this.#services = services
+    this.#logger = logger
+    const about = CONSOLE_SERVICES.map((name) => {
+      const place = services[name]
+      return [name, place && { url: place.target.url, access: place.access, region: place.region }]
+    })
+    this.#about = { version, services: Object.fromEntries(about) }
+  }
+
+  /** What throws here would end the process, and the services with it. */
+  serve(visit: IncomingMessage, answer: ServerResponse): void {
+    try {
+      this.#serve(visit, answer)
+    } catch (error) {
+      this.#failed(answer, error)
+    }
+  }
+
+  #failed(answer: ServerResponse, error: unknown): void {
+    this.#logger.error({ err: error }, 'a request to the console failed')
+    if (answer.headersSent) answer.destroy()
+    else answerProblem(answer, 500, 'the console failed: the log has the cause')
+  }
+
+  #serve(visit: IncomingMessage, answer: ServerResponse): void {
+    const { method = '', url = '', headers } = visit
+    const asked = { method, headers }
+    const foreign = hostProblem(this.#guard, asked)
+    if (foreign !== null) return answerProblem(answer, 403, foreign)
+    if (!url.startsWith('/')) return answerProblem(answer, 400, 'the target must be a path')
+    const [, first = '', rest = ''] = /^\/([^/?]*)(.*)$/s.exec(url) ?? []
+    const name = CONSOLE_SERVICES.find((each) => each === first)
+    const isData = name !== undefined || first === 'console.json'
+    const problem = isData ? dataProblem(asked) : null
+    if (problem !== null) return answerProblem(answer, 403, problem)
+    if (name !== undefined) return this.#forward(name, rest, visit, answer)
+    if (method !== 'GET' && method !== 'HEAD') return answerProblem(answer, 405, 'the console only has pages to read')
+    if (first === 'console.json') return answerJson(answer, 200, this.#about)
+    void this.#servePage(visit, answer, url.split('?')[0]!)
+  }
+
+  #forward(name: ServiceName, rest: string, visit: IncomingMessage, answer: ServerResponse): void {
+    const place = this.#services[name]
+    if (place === null) return answerProblem(answer, 404, `the console has no ${name}: it does not run in this process`)
+    forward(place.target, rest.startsWith('/') ? rest : `/${rest}`, visit, answer)
+  }
+
+  async #servePage(visit: IncomingMessage, answer: ServerResponse, path: string): Promise<void> {
+    try {
+      this.#page ??= loadPage()
+      const { index, assets } = await this.#page
+      if (!path.startsWith('/assets/')) return answerFile(visit, answer, index, 'no-cache')
+      const file = assets.get(path)
+      if (file === undefined) return answerProblem(answer, 404, 'there is no such file: load the page again')
+      answerFile(visit, answer, file, 'public, max-age=31536000, immutable')
+    } catch (error) {
+      this.#page = null // the next visitor may find the files
+      this.#failed(answer, error)
+    }
+  }
+}
+
+function answerFile(visit: IncomingMessage, answer: ServerResponse, file: PageFile, cacheControl: string): void {
+  const { contentType, etag } = file
+  const headers = { ...OWN_HEADERS, 'cache-control': cacheControl, etag, vary: 'accept-encoding' }
+  if (visit.headers['if-none-match'] === etag) {
+    answer.writeHead(304, headers)
+    answer.end()
+    return
+  }
+  const [encoding, bytes] = encoded(file, visit.headers['accept-encoding'] ?? '')
+  answer.writeHead(200, {
+    ...headers,
+    'content-type': contentType,
+    'content-length': bytes.byteLength,
+    ...(encoding !== null && { 'content-encoding': encoding }),
+  })
+  answer.end(visit.method === 'HEAD' ? undefined : bytes)
+}
+
+function encoded(
+  { brotli, gzip, plain }: PageFile,
+  accepted: string,
+): readonly [encoding: string | null, bytes: Buffer] {
+  const words = new Set(accepted.split(',').map((each) => each.trim()))
+  if (words.has('br')) return ['br', brotli]
+  return words.has('gzip') ? ['gzip', gzip] : [null, plain]
+}

@@ -1,0 +1,113 @@
+/**
+ * Hands requests of the page on to a service, and its answers back. It adds no right: what a request may do is what its own credentials allow.
+ *
+ * F1 [streamed]      bodies pass in both directions as fast as the slower side takes them; neither is gathered
+ * F2 [named-headers] only headers that a service is known to read go on. So nobody can pass for a trusted proxy or bring the identity
+ *                    that the broker's mode `external` takes from one, and no cookie, referrer or origin of the page arrives
+ * F3 [as-written]    path and query go on as they came, without the prefix of the service, and `Host` is the service's own: that is what
+ *                    the page signs for
+ * F4 [inert]         an answer is never more than data to the browser: no script runs in it, and what a visitor opens by its address is saved
+ * F5 [forgotten]     nothing of a request is kept, and none of it is logged
+ */
+import { request as httpRequest } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { pipeline } from 'node:stream'
+import { answerProblem } from './answers.ts'
+
+/** Where a service is. */
+export interface Target {
+  /** Without a slash at the end. */
+  readonly url: string
+  /** It is part of this process: its certificate need not have the name that it is reached by. */
+  readonly isLocal: boolean
+  /** F2: names, and beginnings of names that end with a hyphen. */
+  readonly headers: readonly string[]
+}
+
+/** A service that does not take the connection by then is away. */
+const CONNECT_MS = 10_000
+
+const COMMON: ReadonlySet<string> = new Set([
+  'accept',
+  'authorization',
+  'content-length',
+  'content-type',
+  'transfer-encoding',
+  'x-request-id',
+])
+
+/** Of answers: of the connection, of other sites, and those that the console sets itself. */
+const KEPT_BACK = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'set-cookie',
+  'trailer',
+  'upgrade',
+  'content-security-policy',
+  'x-frame-options',
+])
+
+/** F4 */
+const INERT: OutgoingHttpHeaders = {
+  'content-security-policy': "default-src 'none'; sandbox",
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+/** @param target path and query behind the prefix of the service, raw */
+export function forward(
+  { url, isLocal, headers: names }: Target,
+  path: string,
+  visit: IncomingMessage,
+  answer: ServerResponse,
+): void {
+  const { protocol, hostname, port, pathname } = new URL(url)
+  const send = protocol === 'https:' ? httpsRequest : httpRequest
+  const asked = send({
+    protocol,
+    hostname: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port,
+    method: visit.method,
+    path: `${pathname === '/' ? '' : pathname}${path}`,
+    headers: headersFor(visit.headers, names),
+    timeout: CONNECT_MS,
+    agent: false, // services close idle connections, which would meet the next request
+    rejectUnauthorized: !isLocal,
+  })
+  asked.on('timeout', () => {
+    if (asked.socket?.connecting !== false) asked.destroy(new Error('it does not take the connection'))
+  })
+  asked.on('response', (given) => {
+    answer.writeHead(given.statusCode ?? 502, headersOf(given, visit))
+    pipeline(given, answer, () => {}) // F1; a broken answer breaks off here, too
+  })
+  asked.on('error', (error: NodeJS.ErrnoException) => {
+    if (answer.headersSent) return void answer.destroy()
+    visit.unpipe(asked)
+    visit.resume()
+    answerProblem(answer, 502, `${url} does not answer: ${error.code ?? error.message}`)
+  })
+  answer.on('close', () => asked.destroy())
+  visit.pipe(asked) // F1
+}
+
+function headersFor(given: IncomingHttpHeaders, names: readonly string[]): OutgoingHttpHeaders {
+  const isKnown = (name: string): boolean =>
+    COMMON.has(name) || names.some((each) => (each.endsWith('-') ? name.startsWith(each) : name === each))
+  return Object.fromEntries(Object.entries(given).filter(([name]) => isKnown(name)))
+}
+
+/** F4 */
+function headersOf(given: IncomingMessage, visit: IncomingMessage): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = { 'cache-control': 'no-store' }
+  for (const [name, value] of Object.entries(given.headers)) {
+    if (!KEPT_BACK.has(name) && !name.startsWith('access-control-')) headers[name] = value
+  }
+  const isOpened = visit.headers['sec-fetch-dest'] === 'document'
+  const disposition = given.headers['content-disposition']
+  if (isOpened && !/^attachment\b/i.test(disposition ?? '')) headers['content-disposition'] = 'attachment'
+  return Object.assign(headers, INERT)
+}

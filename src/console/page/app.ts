@@ -1,0 +1,94 @@
+/** The frame of all pages: where one can go, who one is, and the keys that help. */
+import type { VNode } from 'preact'
+import { LocationProvider, Route, Router, useLocation } from 'preact-iso/router'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Account } from './account.ts'
+import { Help, useShortcuts } from './help.ts'
+import { html } from './html.ts'
+import { BucketPage } from './objects/bucket-page.ts'
+import { BucketsPage } from './objects/buckets-page.ts'
+import { OverviewPage } from './overview/overview-page.ts'
+import { Empty } from './parts.ts'
+import { session } from './session.ts'
+import type { ServiceName } from './session.ts'
+import { AuditPage } from './streams/audit-page.ts'
+import { GroupPage } from './streams/group-page.ts'
+import { StreamPage } from './streams/stream-page.ts'
+import { StreamsPage } from './streams/streams-page.ts'
+
+interface Destination {
+  readonly href: string
+  readonly title: string
+  /** That the pages are about; null: all. */
+  readonly service: ServiceName | null
+  /** Behind `g`. */
+  readonly key: string
+  /** Other beginnings of addresses that belong to it. */
+  readonly also?: string
+}
+
+/** In their order. A page of the log store goes between the first two. */
+const DESTINATIONS: readonly Destination[] = [
+  { href: '/', title: 'Overview', service: null, key: 'o' },
+  { href: '/objects', title: 'Objects', service: 'objectstore', key: 'b' },
+  { href: '/streams', title: 'Streams', service: 'broker', key: 's', also: '/audit' },
+]
+
+export const App = (): VNode => html`<${LocationProvider}><${Frame} /><//>`
+
+function Frame(): VNode {
+  const [isHelpShown, showHelp] = useState(false)
+  const { path, route } = useLocation()
+  const main = useRef<HTMLElement>(null)
+  const here = DESTINATIONS.filter(({ service }) => service === null || session.about.services[service] !== null)
+  useShortcuts(here, route, () => showHelp(true))
+  useEffect(() => {
+    const { title } = here.find((each) => isAt(path, each)) ?? { title: 'Not found' }
+    document.title = `${title} · trilog`
+  }, [path])
+
+  return html`<div class="frame">
+    <a class="skip" href="#main" onClick=${() => main.current?.focus()}>Skip to the page</a>
+    <header class="top">
+      <a class="logo" href="/" aria-label="trilog, overview"><span class="mark" aria-hidden="true"></span>trilog</a>
+      <nav aria-label="Pages">
+        ${here.map(
+          (each) =>
+            html`<a key=${each.href} href=${each.href} aria-current=${isAt(path, each) ? 'page' : undefined}
+              >${each.title}</a
+            >`,
+        )}
+      </nav>
+      <span class="space"></span>
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        onClick=${() => showHelp(true)}
+      >
+        ?
+      </button>
+      <${Account} />
+    </header>
+    <main id="main" tabindex="-1" ref=${main}>
+      <${Router}>
+        <${Route} path="/" component=${OverviewPage} />
+        <${Route} path="/streams" component=${StreamsPage} />
+        <${Route} path="/streams/:stream" component=${StreamPage} />
+        <${Route} path="/streams/:stream/groups/:group" component=${GroupPage} />
+        <${Route} path="/audit" component=${AuditPage} />
+        <${Route} path="/objects" component=${BucketsPage} />
+        <${Route} path="/objects/:bucket" component=${BucketPage} />
+        <${Route} default component=${NotFound} />
+      <//>
+    </main>
+    ${isHelpShown && html`<${Help} destinations=${here} onClose=${() => showHelp(false)} />`}
+  </div>`
+}
+
+const isAt = (path: string, { href, also }: Destination): boolean =>
+  path === href || (href !== '/' && path.startsWith(`${href}/`)) || path === also
+
+const NotFound = (): VNode =>
+  html`<${Empty} isPage title="There is no such page">The address may be of another version.<//>`

@@ -1,0 +1,58 @@
+/** Numbers, sizes and times in the visitor's own locale, and their exact values. */
+
+const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 })
+const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+const precise = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 })
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' })
+
+export const exact = (count: number): string => whole.format(count)
+
+export const compact = (count: number): string => (Math.abs(count) < 10_000 ? whole.format(count) : short.format(count))
+
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+
+export function bytes(count: number): string {
+  const power = count < 1024 ? 0 : Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log2(count) / 10))
+  return `${power === 0 ? whole.format(count) : precise.format(count / 1024 ** power)} ${BYTE_UNITS[power]}`
+}
+
+export const exactBytes = (count: number): string => `${whole.format(count)} bytes`
+
+/** Of something per second. */
+export const rate = (perSecond: number): string =>
+  `${perSecond >= 1000 ? short.format(perSecond) : precise.format(perSecond)}/s`
+
+export const byteRate = (perSecond: number): string => `${bytes(Math.round(perSecond))}/s`
+
+export const time = (ms: number): string => dateTime.format(ms)
+
+const DURATIONS = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+] as const
+
+/** `2 d 3 h`, `4.2 s`, `350 µs`. */
+export function duration(seconds: number): string {
+  if (seconds < 0.001) return `${precise.format(seconds * 1e6)} µs`
+  if (seconds < 1) return `${precise.format(seconds * 1000)} ms`
+  if (seconds < 60) return `${precise.format(seconds)} s`
+  const first = DURATIONS.findIndex(([length]) => seconds >= length)
+  const [length, unit] = DURATIONS[first]!
+  const next = DURATIONS[first + 1]
+  const count = Math.floor(seconds / length)
+  const rest = next ? Math.floor((seconds - count * length) / next[0]) : 0
+  return rest > 0 ? `${count} ${unit} ${rest} ${next![1]}` : `${count} ${unit}`
+}
+
+/** `3 min ago`, `in 20 s`. */
+export function ago(ms: number, nowMs: number): string {
+  const seconds = (ms - nowMs) / 1000
+  const size = Math.abs(seconds)
+  if (size < 60) return relative.format(Math.round(seconds), 'second')
+  if (size < 3600) return relative.format(Math.round(seconds / 60), 'minute')
+  if (size < 86_400) return relative.format(Math.round(seconds / 3600), 'hour')
+  return relative.format(Math.round(seconds / 86_400), 'day')
+}

@@ -1,0 +1,91 @@
+/** What a component shows of something that is loaded, and loaded again. */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { asRefusal } from './request.ts'
+import type { Refusal } from './request.ts'
+
+export interface Loaded<Value> {
+  /** The last one that arrived; it stays while the next one is on its way, and when that fails. */
+  readonly value: Value | null
+  /** Of the last try. */
+  readonly problem: Refusal | null
+  readonly reload: () => void
+}
+
+/**
+ * @param keys   of what is loaded: others mean something else, so the old value goes
+ * @param everyMs loads again so often while the tab is visible; 0: once
+ */
+export function useLoaded<Value>(
+  load: (signal: AbortSignal) => Promise<Value>,
+  keys: readonly unknown[],
+  everyMs = 0,
+): Loaded<Value> {
+  const key = JSON.stringify(keys)
+  const [state, setState] = useState<{ key: string; value: Value | null; problem: Refusal | null }>({
+    key,
+    value: null,
+    problem: null,
+  })
+  const [turn, setTurn] = useState(0)
+  const current = useRef(load)
+  current.current = load
+
+  useEffect(() => {
+    const leaving = new AbortController()
+    let timer = 0
+    const again = (): void => {
+      if (everyMs > 0 && !leaving.signal.aborted) timer = setTimeout(run, everyMs)
+    }
+    const run = (): void => {
+      if (document.hidden) return again()
+      void loadOnce().then(again)
+    }
+    const loadOnce = async (): Promise<void> => {
+      try {
+        const value = await current.current(leaving.signal)
+        if (!leaving.signal.aborted) setState({ key, value, problem: null })
+      } catch (error) {
+        if (leaving.signal.aborted) return
+        setState((before) => ({ key, value: before.key === key ? before.value : null, problem: asRefusal(error) }))
+      }
+    }
+    run()
+    return () => {
+      clearTimeout(timer)
+      leaving.abort()
+    }
+  }, [key, everyMs, turn])
+
+  const reload = useCallback(() => setTurn((before) => before + 1), [])
+  return state.key === key ? { ...state, reload } : { value: null, problem: null, reload }
+}
+
+export interface Action {
+  readonly isRunning: boolean
+  readonly problem: Refusal | null
+  /** Does nothing while it runs. */
+  readonly run: (task: () => Promise<unknown>) => void
+}
+
+/** Something that a visitor does: at most once at a time, and with its refusal. */
+export function useAction(): Action {
+  const [state, setState] = useState<{ isRunning: boolean; problem: Refusal | null }>({
+    isRunning: false,
+    problem: null,
+  })
+  const isRunning = useRef(false)
+  const run = useCallback((task: () => Promise<unknown>) => {
+    if (isRunning.current) return
+    isRunning.current = true
+    setState({ isRunning: true, problem: null })
+    const ended = (problem: Refusal | null): void => {
+      isRunning.current = false
+      setState({ isRunning: false, problem })
+    }
+    task().then(
+      () => ended(null),
+      (error: unknown) => ended(asRefusal(error)),
+    )
+  }, [])
+  return { ...state, run }
+}

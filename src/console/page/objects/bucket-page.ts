@@ -1,0 +1,33 @@
+/** One bucket: its objects by folder, or its settings. */
+import type { VNode } from 'preact'
+import { useLocation, useRoute } from 'preact-iso/router'
+import { Gate } from '../account.ts'
+import { html } from '../html.ts'
+import { Tabs, link } from '../parts.ts'
+import { Browser } from './browser.ts'
+import { BucketSettings } from './bucket-settings.ts'
+
+export function BucketPage(): VNode {
+  const { params } = useRoute()
+  const { query } = useLocation()
+  const bucket = params['bucket'] ?? ''
+  const path = `/objects/${encodeURIComponent(bucket)}`
+  const tab = query['tab'] ?? 'objects'
+  return html`<${Gate} service="objectstore">
+    <div class="page">
+      <header class="bar">
+        <p class="crumbs"><a href="/objects">Buckets</a> <span aria-hidden="true">/</span></p>
+        <h1>${bucket}</h1>
+      </header>
+      <${Tabs}
+        label="Parts of the bucket"
+        current=${tab}
+        tabs=${[
+          { name: 'objects', title: 'Objects', href: path },
+          { name: 'settings', title: 'Policy and CORS', href: link(path, { tab: 'settings' }) },
+        ]}
+      />
+      ${tab === 'settings' ? html`<${BucketSettings} key=${bucket} bucket=${bucket} />` : html`<${Browser} key=${bucket} bucket=${bucket} />`}
+    </div>
+  <//>`
+}

@@ -1,0 +1,166 @@
+/** Policy and CORS of a bucket, as the documents that they are. What is wrong is said before anything is sent. */
+import type { VNode } from 'preact'
+import { useState } from 'preact/hooks'
+import { html } from '../html.ts'
+import { useAction, useLoaded } from '../loading.ts'
+import { Field, Form, Loading, Problem } from '../parts.ts'
+import type { FormValues } from '../parts.ts'
+import { Refusal } from '../request.ts'
+import { bucketDocument, s3 } from './s3.ts'
+
+export const BucketSettings = ({ bucket }: { bucket: string }): VNode =>
+  html`<div class="sections">
+    <${Editor}
+      bucket=${bucket}
+      name="policy"
+      title="Policy"
+      about="Says what others than the owner may do."
+      example=${examplePolicy(bucket)}
+      problemOf=${policyProblem}
+    />
+    <${Editor}
+      bucket=${bucket}
+      name="cors"
+      title="CORS"
+      about="Says which web pages may use the bucket from a browser."
+      example=${EXAMPLE_CORS}
+      problemOf=${corsProblem}
+    />
+  </div>`
+
+interface EditorProps {
+  readonly bucket: string
+  readonly name: 'policy' | 'cors'
+  readonly title: string
+  readonly about: string
+  readonly example: string
+  /** Why it cannot be stored; null: it can be tried. */
+  readonly problemOf: (text: string) => string | null
+}
+
+function Editor({ bucket, name, title, about, example, problemOf }: EditorProps): VNode {
+  const { value, problem, reload } = useLoaded(
+    async (signal) => ({ text: await bucketDocument(bucket, name, signal) }),
+    [bucket, name],
+  )
+  return html`<section aria-label=${title}>
+    <h2>${title}</h2>
+    <p>${about}</p>
+    ${problem && html`<${Problem} of=${problem} />`}
+    ${value === null ? problem === null && html`<${Loading} />` : html`<${Edit} key=${value.text} ...${{ bucket, name, title, example, problemOf }} stored=${value.text} onChange=${reload} />`}
+  </section>`
+}
+
+interface EditProps extends Omit<EditorProps, 'about'> {
+  readonly stored: string | null
+  readonly onChange: () => void
+}
+
+function Edit({ bucket, name, title, example, problemOf, stored, onChange }: EditProps): VNode {
+  const [text, setText] = useState(readable(stored ?? ''))
+  const saving = useAction()
+  const removing = useAction()
+  const wrong = text.trim() === '' ? null : problemOf(text)
+  const save = async (_values: FormValues): Promise<void> => {
+    const problem = problemOf(text)
+    if (problem !== null) throw new Refusal(400, 'not_sent', problem)
+    await s3({ method: 'PUT', bucket, query: { [name]: '' }, body: text })
+    onChange()
+  }
+  const remove = async (): Promise<void> => {
+    await s3({ method: 'DELETE', bucket, query: { [name]: '' } })
+    onChange()
+  }
+  return html`<div>
+    <${Form} action=${saving} submit=${`Save ${title}`} onSubmit=${save}>
+      <${Field}
+        label=${`${title} of ${bucket}`}
+        name="text"
+        rows=${14}
+        value=${text}
+        onInput=${setText}
+        hint=${stored === null ? 'There is none now.' : ''}
+      />
+      ${wrong !== null && html`<p class="notice warn" role="status">${wrong}</p>`}
+    <//>
+    <p class="buttons">
+      ${text.trim() === '' && html`<button type="button" onClick=${() => setText(example)}>Begin with an example</button>`}
+      ${stored !== null && html`<button type="button" class="danger" onClick=${() => removing.run(remove)}>Remove ${title}</button>`}
+    </p>
+    ${removing.problem && html`<${Problem} of=${removing.problem} />`}
+  </div>`
+}
+
+/** JSON with indents; anything else as it is. */
+function readable(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text.replaceAll(/>\s*</g, '>\n<')
+  }
+}
+
+function policyProblem(text: string): string | null {
+  let policy: unknown
+  try {
+    policy = JSON.parse(text)
+  } catch (error) {
+    return `It is no JSON: ${error instanceof Error ? error.message : ''}`
+  }
+  if (typeof policy !== 'object' || policy === null || Array.isArray(policy))
+    return 'A policy is an object with Version and Statement.'
+  const { Statement: given } = policy as { Statement?: unknown }
+  const statements: readonly unknown[] = Array.isArray(given) ? given : given === undefined ? [] : [given]
+  if (statements.length === 0) return 'The policy has no Statement.'
+  for (const [at, statement] of statements.entries()) {
+    const part = (statement ?? {}) as Record<string, unknown>
+    if (part['Effect'] !== 'Allow' && part['Effect'] !== 'Deny')
+      return `Statement ${at + 1}: Effect must be Allow or Deny.`
+    for (const name of ['Principal', 'Action', 'Resource']) {
+      if (!(name in part) && !(`Not${name}` in part)) return `Statement ${at + 1} has no ${name}.`
+    }
+  }
+  return null
+}
+
+function corsProblem(text: string): string | null {
+  const xml = new DOMParser().parseFromString(text, 'application/xml')
+  const error = xml.getElementsByTagName('parsererror')[0]
+  if (error)
+    return `It is no XML: ${(error.textContent ?? '').split('\n').find((line) => line.includes('error')) ?? ''}`
+  if (xml.documentElement.localName !== 'CORSConfiguration') return 'The document must be a CORSConfiguration.'
+  const rules = [...xml.getElementsByTagName('CORSRule')]
+  if (rules.length === 0) return 'It has no CORSRule.'
+  for (const [at, rule] of rules.entries()) {
+    for (const name of ['AllowedOrigin', 'AllowedMethod']) {
+      if (rule.getElementsByTagName(name).length === 0) return `Rule ${at + 1} has no ${name}.`
+    }
+  }
+  return null
+}
+
+const examplePolicy = (bucket: string): string =>
+  JSON.stringify(
+    {
+      Version: '2012-10-17',
+      Statement: [
+        {
+          Sid: 'ReadByAll',
+          Effect: 'Allow',
+          Principal: '*',
+          Action: 's3:GetObject',
+          Resource: `arn:aws:s3:::${bucket}/public/*`,
+        },
+      ],
+    },
+    null,
+    2,
+  )
+
+const EXAMPLE_CORS = `<CORSConfiguration>
+  <CORSRule>
+    <AllowedOrigin>https://app.example.com</AllowedOrigin>
+    <AllowedMethod>GET</AllowedMethod>
+    <MaxAgeSeconds>3600</MaxAgeSeconds>
+  </CORSRule>
+</CORSConfiguration>`

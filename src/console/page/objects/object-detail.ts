@@ -1,0 +1,261 @@
+/** Everything about one object, and what can be done with it. */
+import type { VNode } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { html } from '../html.ts'
+import { useAction, useLoaded } from '../loading.ts'
+import { Bytes, Command, Dialog, Field, Form, Loading, Problem, When } from '../parts.ts'
+import type { FormValues } from '../parts.ts'
+import { Refusal } from '../request.ts'
+import { session } from '../session.ts'
+import { DeleteMany } from './delete-objects.ts'
+import { downloadAddress, linkTo, putTags, s3, tagsOf } from './s3.ts'
+import type { Tags } from './s3.ts'
+
+const PREVIEW_BYTES = 256 * 1024
+const IMAGE_BYTES_MAX = 16 * 1024 * 1024
+
+interface DetailProps {
+  readonly bucket: string
+  readonly name: string
+  readonly onClose: () => void
+  readonly onDeleted: () => void
+}
+
+interface About {
+  readonly headers: Headers
+  readonly tags: Tags
+}
+
+async function load(bucket: string, key: string, signal: AbortSignal): Promise<About> {
+  const headers = { 'x-amz-checksum-mode': 'ENABLED' }
+  const [head, tags] = await Promise.all([
+    s3({ method: 'HEAD', bucket, key, headers, signal }),
+    tagsOf(bucket, key, signal),
+  ])
+  return { headers: head.headers, tags }
+}
+
+export function ObjectDetail({ bucket, name, onClose, onDeleted }: DetailProps): VNode {
+  const { value, problem, reload } = useLoaded((signal) => load(bucket, name, signal), [bucket, name])
+  const [doing, setDoing] = useState<'delete' | 'link' | 'tags' | null>(null)
+  const download = useAction()
+  const close = (): void => setDoing(null)
+  const save = async (): Promise<void> => {
+    const link = document.createElement('a')
+    link.href = await downloadAddress(bucket, name)
+    link.download = name.slice(name.lastIndexOf('/') + 1) || 'object'
+    link.click()
+  }
+  return html`<aside class="detail" aria-label="Object">
+    <header>
+      <h2 class="mono">${name}</h2>
+      <button type="button" class="quiet" aria-label="Close the object" onClick=${onClose}>×</button>
+    </header>
+    <p class="buttons">
+      <button type="button" onClick=${() => download.run(save)}>Download</button>
+      <button type="button" onClick=${() => setDoing('link')}>Link</button>
+      <button type="button" onClick=${() => setDoing('tags')}>Tags</button>
+      <button type="button" class="danger" onClick=${() => setDoing('delete')}>Delete</button>
+    </p>
+    ${download.problem && html`<${Problem} of=${download.problem} />`}
+    ${problem && html`<${Problem} of=${problem} title=${problem.status === 404 ? 'There is no such object' : undefined} />`}
+    ${value === null ? problem === null && html`<${Loading} />` : html`<${Facts} bucket=${bucket} name=${name} about=${value} />`}
+    ${doing === 'delete' && html`<${DeleteMany} bucket=${bucket} keys=${[name]} onClose=${close} onDeleted=${onDeleted} />`}
+    ${doing === 'link' && html`<${LinkDialog} bucket=${bucket} name=${name} onClose=${close} />`}
+    ${doing === 'tags' && html`<${EditTags} bucket=${bucket} name=${name} tags=${value?.tags ?? []} onClose=${close} onChange=${reload} />`}
+  </aside>`
+}
+
+const SHOWN_HEADERS = [
+  'content-type',
+  'content-encoding',
+  'content-language',
+  'content-disposition',
+  'cache-control',
+  'expires',
+  'x-amz-storage-class',
+  'x-amz-server-side-encryption',
+]
+const OWN_METADATA = /^x-(?:amz|obj)-meta-/
+const CHECKSUM = /^x-(?:amz|obj)-checksum-(?!type)/
+
+function Facts({ bucket, name, about: { headers, tags } }: { bucket: string; name: string; about: About }): VNode {
+  const size = Number(headers.get('content-length'))
+  const entries = [...headers]
+  const named = (pattern: RegExp): Map<string, string> =>
+    new Map(
+      entries.filter(([header]) => pattern.test(header)).map(([header, value]) => [header.replace(pattern, ''), value]),
+    )
+  const checksums = new Map(
+    entries
+      .filter(([header]) => CHECKSUM.test(header))
+      .map(([header, value]) => [header.replace(/^x-(?:amz|obj)-checksum-/, ''), value]),
+  )
+  return html`<div>
+    <dl class="pairs">
+      <div>
+        <dt>Size</dt>
+        <dd><${Bytes} of=${size} /></dd>
+      </div>
+      <div>
+        <dt>Modified</dt>
+        <dd><${When} ms=${Date.parse(headers.get('last-modified') ?? '')} asTime /></dd>
+      </div>
+      <div>
+        <dt>ETag</dt>
+        <dd class="mono">${headers.get('etag')}</dd>
+      </div>
+      ${[...checksums].map(
+        ([algorithm, value]) =>
+          html`<div key=${algorithm}>
+            <dt>${algorithm.toUpperCase()}</dt>
+            <dd class="mono">${value}</dd>
+          </div>`,
+      )}
+      ${SHOWN_HEADERS.filter((header) => headers.has(header) && headers.get(header) !== 'no-store').map(
+        (header) =>
+          html`<div key=${header}>
+            <dt>${header}</dt>
+            <dd class="mono">${headers.get(header)}</dd>
+          </div>`,
+      )}
+    </dl>
+    <${Pairs} title="Metadata" pairs=${[...named(OWN_METADATA)]} />
+    <${Pairs} title="Tags" pairs=${tags} />
+    <${Preview} bucket=${bucket} name=${name} size=${size} type=${headers.get('content-type') ?? ''} />
+  </div>`
+}
+
+const Pairs = ({ title, pairs }: { title: string; pairs: Tags }): VNode | null =>
+  pairs.length === 0
+    ? null
+    : html`<div>
+        <h3>${title}</h3>
+        <dl class="pairs">
+          ${pairs.map(
+            ([name, value]) =>
+              html`<div key=${name}>
+                <dt class="mono">${name}</dt>
+                <dd class="mono">${value}</dd>
+              </div>`,
+          )}
+        </dl>
+      </div>`
+
+interface PreviewProps {
+  readonly bucket: string
+  readonly name: string
+  readonly size: number
+  readonly type: string
+}
+
+type Seen =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'image'; readonly blob: Blob }
+  | { readonly kind: 'bytes' }
+
+function Preview({ bucket, name, size, type }: PreviewProps): VNode {
+  const isImage = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)\b/.test(type) && size <= IMAGE_BYTES_MAX
+  const { value, problem } = useLoaded(
+    (signal) => look(bucket, name, size, isImage, type, signal),
+    [bucket, name, size],
+  )
+  const [address, setAddress] = useState('')
+  useEffect(() => {
+    if (value?.kind !== 'image') return
+    const made = URL.createObjectURL(value.blob)
+    setAddress(made)
+    return () => URL.revokeObjectURL(made)
+  }, [value])
+  return html`<div>
+    <h3>Preview</h3>
+    ${problem && html`<${Problem} of=${problem} />`} ${value === null && problem === null && html`<${Loading} />`}
+    ${value?.kind === 'image' && address !== '' && html`<img class="preview" src=${address} alt=${`What ${name} shows`} />`}
+    ${value?.kind === 'text' && html`<pre class="payload" tabindex="0" aria-label="Content"><code>${value.text}</code></pre>`}
+    ${value?.kind === 'bytes' && html`<p class="loading">Neither text nor a picture.</p>`}
+    ${value?.kind === 'text' && size > PREVIEW_BYTES && html`<p class="fine">That is the beginning.</p>`}
+  </div>`
+}
+
+async function look(
+  bucket: string,
+  key: string,
+  size: number,
+  isImage: boolean,
+  type: string,
+  signal: AbortSignal,
+): Promise<Seen> {
+  if (size === 0) return { kind: 'text', text: '' }
+  const headers: Record<string, string> = isImage ? {} : { range: `bytes=0-${PREVIEW_BYTES - 1}` }
+  const response = await s3({ method: 'GET', bucket, key, headers, signal })
+  if (isImage) return { kind: 'image', blob: new Blob([await response.arrayBuffer()], { type }) }
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  if (bytes.subarray(0, 4096).includes(0)) return { kind: 'bytes' }
+  const text = new TextDecoder().decode(bytes)
+  try {
+    return { kind: 'text', text: size <= PREVIEW_BYTES ? JSON.stringify(JSON.parse(text), null, 2) : text }
+  } catch {
+    return { kind: 'text', text }
+  }
+}
+
+const HOUR_SECONDS = 3600
+
+function LinkDialog({ bucket, name, onClose }: { bucket: string; name: string; onClose: () => void }): VNode {
+  const action = useAction()
+  const [address, setAddress] = useState('')
+  const isSigned = session.credentialsOf('objectstore')?.kind === 'access-key'
+  const make = async ({ hours }: FormValues): Promise<void> =>
+    setAddress(await linkTo(bucket, name, Math.round(Number(hours ?? 1) * HOUR_SECONDS)))
+  return html`<${Dialog} title="Link to the object" onClose=${onClose}>
+    <${Form} action=${action} submit="Make the link" onSubmit=${make} onCancel=${onClose}>
+      <p>
+        ${isSigned ? 'Whoever has the link may read this object until it expires. It is signed here.' : 'The object store asks for no credentials: whoever reaches it may read the object, at any time.'}
+      </p>
+      ${
+        isSigned &&
+        html`<${Field} label="Expires" name="hours"
+          ><option value="1">in an hour</option>
+          <option value="24">in a day</option>
+          <option value="168">in 7 days</option><//
+        >`
+      }
+    <//>
+    ${address !== '' && html`<${Command} text=${address} />`}
+  <//>`
+}
+
+interface EditProps {
+  readonly bucket: string
+  readonly name: string
+  readonly tags: Tags
+  readonly onClose: () => void
+  readonly onChange: () => void
+}
+
+function EditTags({ bucket, name, tags, onClose, onChange }: EditProps): VNode {
+  const action = useAction()
+  const save = async ({ tags: text = '' }: FormValues): Promise<void> => {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    const next = lines.map((line): readonly [string, string] => {
+      const at = line.indexOf('=')
+      if (at < 1) throw new Refusal(400, 'not_a_tag', `“${line}” is no tag: write name=value`)
+      return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+    })
+    await putTags(bucket, name, next)
+    onClose()
+    onChange()
+  }
+  return html`<${Dialog} title="Tags of the object" onClose=${onClose}>
+    <${Form} action=${action} submit="Save" onSubmit=${save} onCancel=${onClose}>
+      <${Field}
+        label="Tags"
+        name="tags"
+        rows=${6}
+        value=${tags.map(([tag, value]) => `${tag}=${value}`).join('\n')}
+        hint="One on a line, as name=value; 10 at most."
+        autofocus
+      />
+    <//>
+  <//>`
+}

@@ -1,0 +1,232 @@
+/**
+ * Uploads under way. What is larger than a part goes in parts, a few at a time, so that it can be paused and goes on where it was.
+ *
+ * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up
+ * U2 [few]           at most PARTS_AT_ONCE bodies are on their way for each file, and one file after the other
+ */
+import { useEffect, useState } from 'preact/hooks'
+import { Refusal, asRefusal, refusalOf } from '../request.ts'
+import { prepared, s3, textIn } from './s3.ts'
+import type { S3Request } from './s3.ts'
+
+const PART_BYTES = 8 * 1024 * 1024
+const PARTS_AT_ONCE = 3
+/** S3 takes no more parts of one object. */
+const PARTS_MAX = 10_000
+const TRIES = 3
+
+export type UploadState = 'waiting' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled'
+
+let uploadsMade = 0
+
+export class Upload {
+  readonly id = (uploadsMade += 1)
+  readonly bucket: string
+  readonly key: string
+  readonly file: File
+  state: UploadState = 'waiting'
+  problem: Refusal | null = null
+  readonly #partBytes: number
+  /** Bytes of each part that have left. */
+  readonly #sent = new Map<number, number>()
+  readonly #etags = new Map<number, string>()
+  #uploadId: string | null = null
+  #stop = new AbortController()
+
+  constructor(bucket: string, key: string, file: File) {
+    this.bucket = bucket
+    this.key = key
+    this.file = file
+    this.#partBytes = Math.max(PART_BYTES, Math.ceil(file.size / PARTS_MAX))
+  }
+
+  get sentBytes(): number {
+    return Math.min(
+      this.file.size,
+      [...this.#sent.values()].reduce((sum, each) => sum + each, 0),
+    )
+  }
+
+  get isActive(): boolean {
+    return this.state === 'waiting' || this.state === 'sending' || this.state === 'paused'
+  }
+
+  /** Ends when it is done, paused, cancelled or failed. */
+  async run(): Promise<void> {
+    this.#stop = new AbortController()
+    this.state = 'sending'
+    changed()
+    try {
+      if (this.file.size <= PART_BYTES) await this.#putWhole()
+      else await this.#putParts()
+      this.state = 'done'
+    } catch (error) {
+      if (this.state === 'sending') {
+        this.state = 'failed'
+        this.problem = asRefusal(error)
+        await this.#giveUp()
+      }
+    }
+    changed()
+  }
+
+  pause(): void {
+    this.state = 'paused'
+    this.#stop.abort()
+    changed()
+  }
+
+  resume(): void {
+    this.state = 'waiting'
+    for (const number of this.#sent.keys()) if (!this.#etags.has(number)) this.#sent.delete(number)
+    changed()
+    void runNext()
+  }
+
+  cancel(): void {
+    this.state = 'cancelled'
+    this.#stop.abort()
+    changed()
+    void this.#giveUp()
+  }
+
+  /** U1 */
+  async #giveUp(): Promise<void> {
+    const uploadId = this.#uploadId
+    this.#uploadId = null
+    if (uploadId === null) return
+    await s3({ method: 'DELETE', bucket: this.bucket, key: this.key, query: { uploadId } }).catch(() => {}) // the store gives it up in time
+  }
+
+  async #putWhole(): Promise<void> {
+    const headers: Record<string, string> = this.file.type === '' ? {} : { 'content-type': this.file.type }
+    await this.#send(0, { method: 'PUT', bucket: this.bucket, key: this.key, headers, body: this.file })
+  }
+
+  async #putParts(): Promise<void> {
+    const { bucket, key, file } = this
+    const headers: Record<string, string> = file.type === '' ? {} : { 'content-type': file.type }
+    if (this.#uploadId === null) {
+      const answer = await s3({
+        method: 'POST',
+        bucket,
+        key,
+        query: { uploads: '' },
+        headers,
+        signal: this.#stop.signal,
+      })
+      this.#uploadId = textIn(new DOMParser().parseFromString(await answer.text(), 'application/xml'), 'UploadId')
+    }
+    const uploadId = this.#uploadId
+    const count = Math.ceil(file.size / this.#partBytes)
+    const missing = Array.from({ length: count }, (_, at) => at + 1).filter((number) => !this.#etags.has(number))
+    const sendParts = async (): Promise<void> => {
+      for (let number = missing.shift(); number !== undefined; number = missing.shift()) {
+        const body = file.slice((number - 1) * this.#partBytes, number * this.#partBytes)
+        const query = { partNumber: String(number), uploadId }
+        this.#etags.set(number, await this.#send(number, { method: 'PUT', bucket, key, query, body }))
+      }
+    }
+    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, sendParts)) // U2
+    const parts = Array.from(
+      { length: count },
+      (_, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${this.#etags.get(at + 1)}</ETag></Part>`,
+    )
+    const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
+    await s3({ method: 'POST', bucket, key, query: { uploadId }, body, signal: this.#stop.signal })
+    this.#uploadId = null
+  }
+
+  /** @returns the ETag */
+  async #send(number: number, request: S3Request): Promise<string> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await sendWithProgress(request, this.#stop.signal, (bytes) => {
+          this.#sent.set(number, bytes)
+          changed()
+        })
+      } catch (error) {
+        const isOver = this.#stop.signal.aborted || tries === TRIES
+        if (isOver || !(error instanceof Refusal) || (error.status !== 0 && error.status < 500)) throw error
+      }
+    }
+  }
+}
+
+/** The only way to learn how much of a body has left. */
+async function sendWithProgress(
+  request: S3Request,
+  signal: AbortSignal,
+  onSent: (bytes: number) => void,
+): Promise<string> {
+  const { path, headers } = await prepared(request)
+  signal.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const asked = new XMLHttpRequest()
+    asked.open(request.method, path)
+    headers.forEach((value, name) => asked.setRequestHeader(name, value))
+    asked.upload.addEventListener('progress', ({ loaded }) => onSent(loaded))
+    asked.addEventListener('load', () => {
+      if (asked.status < 300) return resolve(asked.getResponseHeader('etag') ?? '')
+      reject(refusalOf(asked.status, { get: (name: string) => asked.getResponseHeader(name) }, asked.responseText))
+    })
+    asked.addEventListener('error', () => reject(new Refusal(0, 'unreachable', 'The connection broke off.')))
+    asked.addEventListener('abort', () => reject(signal.reason as Error))
+    signal.addEventListener('abort', () => asked.abort(), { once: true })
+    asked.send(request.body)
+  })
+}
+
+let uploads: readonly Upload[] = []
+const listeners = new Set<() => void>()
+let isRunning = false
+
+/** Progress comes often: the page is drawn at most once a frame. */
+let isDue = false
+function changed(): void {
+  if (isDue) return
+  isDue = true
+  requestAnimationFrame(() => {
+    isDue = false
+    for (const listener of listeners) listener()
+  })
+}
+
+async function runNext(): Promise<void> {
+  if (isRunning) return
+  isRunning = true
+  for (let next = waiting(); next !== undefined; next = waiting()) await next.run()
+  isRunning = false
+}
+
+const waiting = (): Upload | undefined => uploads.find(({ state }) => state === 'waiting')
+
+/** @param prefix that the names of the files go behind */
+export function startUploads(bucket: string, prefix: string, files: Iterable<File>): void {
+  const added = Array.from(
+    files,
+    (file) => new Upload(bucket, `${prefix}${file.webkitRelativePath || file.name}`, file),
+  )
+  uploads = [...uploads, ...added]
+  changed()
+  void runNext()
+}
+
+export function forgetEnded(): void {
+  uploads = uploads.filter(({ isActive }) => isActive)
+  changed()
+}
+
+addEventListener('beforeunload', (event) => {
+  if (uploads.some(({ isActive }) => isActive)) event.preventDefault()
+})
+
+export function useUploads(): readonly Upload[] {
+  const [, renew] = useState(0)
+  useEffect(() => {
+    const listener = (): void => renew((count) => count + 1)
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }, [])
+  return uploads
+}

@@ -1,0 +1,95 @@
+/** What the overview shows of each service, by the names of its metrics. */
+import type { ServiceName } from '../session.ts'
+
+export interface Measure {
+  readonly title: string
+  readonly metric: string
+  readonly unit: 'count' | 'bytes'
+}
+
+export interface ServiceMeasures {
+  readonly path: string
+  /** Drawn as rates, in this order; the first ones of a unit share a chart. */
+  readonly rates: readonly Measure[]
+  /** Totals with the reason as their label. */
+  readonly refusals: readonly string[]
+  readonly gauges: readonly Measure[]
+  /** Bytes that new work may take. */
+  readonly room: string
+  readonly syncSeconds: string
+  readonly syncs: string
+  readonly quarantine: string
+}
+
+export const PROCESS = {
+  memory: 'process_resident_memory_bytes',
+  started: 'process_start_time_seconds',
+  build: 'trilog_build_info',
+} as const
+
+export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
+  logstore: {
+    path: '/metrics',
+    rates: [
+      { title: 'Records in', metric: 'logstore_ingest_records_total', unit: 'count' },
+      { title: 'Queries', metric: 'logstore_queries_total', unit: 'count' },
+      { title: 'Bytes in', metric: 'logstore_ingest_bytes_total', unit: 'bytes' },
+    ],
+    refusals: ['logstore_ingest_refusals_total', 'logstore_query_refusals_total'],
+    gauges: [
+      { title: 'Bundles', metric: 'logstore_bundles', unit: 'count' },
+      { title: 'In flight', metric: 'logstore_gateway_requests_in_flight', unit: 'count' },
+    ],
+    room: 'logstore_wal_room_bytes',
+    syncSeconds: 'logstore_wal_sync_seconds_total',
+    syncs: 'logstore_wal_syncs_total',
+    quarantine: 'logstore_quarantine_incidents',
+  },
+  objectstore: {
+    path: '/v1/metrics',
+    rates: [
+      { title: 'Requests', metric: 'objstore_http_request_duration_seconds_count', unit: 'count' },
+      { title: 'Objects written', metric: 'objstore_objects_written_total', unit: 'count' },
+      { title: 'Bytes written', metric: 'objstore_body_bytes_written_total', unit: 'bytes' },
+      { title: 'Bytes read', metric: 'objstore_body_bytes_read_total', unit: 'bytes' },
+    ],
+    refusals: ['objstore_refusals_total'],
+    gauges: [
+      { title: 'Buckets', metric: 'objstore_buckets', unit: 'count' },
+      { title: 'On disk', metric: 'objstore_log_bytes', unit: 'bytes' },
+      { title: 'In use', metric: 'objstore_live_bytes', unit: 'bytes' },
+    ],
+    room: 'objstore_log_room_bytes',
+    syncSeconds: 'objstore_log_sync_seconds_total',
+    syncs: 'objstore_log_syncs_total',
+    quarantine: 'objstore_log_quarantine_incidents',
+  },
+  broker: {
+    path: '/metrics',
+    rates: [
+      { title: 'Published', metric: 'mq_publish_records_total', unit: 'count' },
+      { title: 'Given out', metric: 'mq_queue_deliveries_total', unit: 'count' },
+      { title: 'Acknowledged', metric: 'mq_queue_acks_total', unit: 'count' },
+      { title: 'Bytes published', metric: 'mq_publish_bytes_total', unit: 'bytes' },
+    ],
+    refusals: ['mq_refusals_total'],
+    gauges: [
+      { title: 'Streams', metric: 'mq_streams', unit: 'count' },
+      { title: 'Groups', metric: 'mq_groups', unit: 'count' },
+      { title: 'Leased', metric: 'mq_queue_active_leases', unit: 'count' },
+      { title: 'Dead letters', metric: 'mq_group_dead_letters', unit: 'count' },
+    ],
+    room: 'mq_log_room_bytes',
+    syncSeconds: 'mq_log_sync_seconds_total',
+    syncs: 'mq_log_syncs_total',
+    quarantine: 'mq_log_quarantine_incidents',
+  },
+}
+
+/** Whether a metric is shown at all. */
+export function keeps(service: ServiceName): (name: string) => boolean {
+  const { rates, refusals, gauges, room, syncSeconds, syncs, quarantine } = MEASURES[service]
+  const names = [...rates, ...gauges].map(({ metric }) => metric)
+  const all = new Set<string>([...names, ...refusals, room, syncSeconds, syncs, quarantine, ...Object.values(PROCESS)])
+  return (name) => all.has(name)
+}

@@ -1,0 +1,83 @@
+/** Retention and failure policy of a stream, as controls. */
+import type { VNode } from 'preact'
+import { html } from '../html.ts'
+import { Field } from '../parts.ts'
+import type { FormValues } from '../parts.ts'
+import type { FailurePolicy, Retention } from './api.ts'
+
+interface Policies {
+  readonly retention?: Retention
+  readonly failure?: FailurePolicy | null
+}
+
+const shown = (value: number | string | null | undefined): string =>
+  value === null || value === undefined ? '' : String(value)
+
+export const PolicyFields = ({ retention, failure }: Policies): VNode =>
+  html`<div>
+    <fieldset>
+      <legend>Retention</legend>
+      <${Field}
+        label="Oldest record, in hours"
+        name="hours"
+        type="number"
+        value=${shown(retention?.max_age_millis && retention.max_age_millis / 3_600_000)}
+        hint="Empty: records are kept however old they are."
+      />
+      <${Field}
+        label="Most payload, in MiB"
+        name="mebibytes"
+        type="number"
+        value=${shown(retention?.max_bytes && retention.max_bytes / 1_048_576)}
+        hint="Empty: however much there is."
+      />
+      <${Field} label="Keep what this cursor has not read" name="cursor" value=${shown(retention?.min_cursor_name)} />
+    </fieldset>
+    <fieldset>
+      <legend>Failures</legend>
+      <${Field}
+        label="Attempts"
+        name="attempts"
+        type="number"
+        value=${shown(failure?.max_attempts)}
+        hint="Empty: a record that is given back is given out again, without end."
+      />
+      <${Field}
+        label="Then copy it to the stream"
+        name="dead"
+        value=${shown(failure?.dead_letter_stream)}
+        hint="Empty: it is finished without a copy."
+      />
+      <${Field}
+        label="Pause between attempts, in seconds"
+        name="pause"
+        type="number"
+        value=${shown(failure ? failure.retry_delay_millis / 1000 : null)}
+      />
+    </fieldset>
+  </div>`
+
+const numberOf = (text: string | undefined, times: number): number | null => {
+  const number = Number.parseFloat(text ?? '')
+  return Number.isFinite(number) ? Math.round(number * times) : null
+}
+
+/** The body's members, null where a control is empty. */
+export function policyFrom(values: FormValues): { retention: Retention; failure_policy: object | null } {
+  const attempts = numberOf(values['attempts'], 1)
+  return {
+    retention: {
+      max_age_millis: numberOf(values['hours'], 3_600_000),
+      max_bytes: numberOf(values['mebibytes'], 1_048_576),
+      min_cursor_name: values['cursor']?.trim() || null,
+    },
+    failure_policy:
+      attempts === null
+        ? null
+        : {
+            max_attempts: attempts,
+            dead_letter_stream: values['dead']?.trim() || null,
+            retry_delay_millis: numberOf(values['pause'], 1000) ?? 0,
+          },
+  }
+}

@@ -1,0 +1,137 @@
+/** All streams: how much is in them, how fast they grow, how long they keep it. */
+import type { VNode } from 'preact'
+import { useLocation } from 'preact-iso/router'
+import { useRef, useState } from 'preact/hooks'
+import { Gate } from '../account.ts'
+import { bytes, duration, rate } from '../format.ts'
+import { html } from '../html.ts'
+import { useAction, useLoaded } from '../loading.ts'
+import { Bytes, Count, Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
+import type { FormValues } from '../parts.ts'
+import { askJson } from '../request.ts'
+import { listStreams, streamPath } from './api.ts'
+import type { Retention, Stream } from './api.ts'
+import { PolicyFields, policyFrom } from './policy-fields.ts'
+
+const REFRESH_MS = 3000
+/** Fewer rows than a browser lays out at once without being felt; the rest is found by its name. */
+const ROWS_MAX = 500
+
+export const StreamsPage = (): VNode => html`<${Gate} service="broker"><${Streams} /><//>`
+
+function Streams(): VNode {
+  const { query, route } = useLocation()
+  const filter = query['q'] ?? ''
+  const [isCreating, setCreating] = useState(false)
+  const { value, problem, reload } = useLoaded(listStreams, [], REFRESH_MS)
+  const speeds = useSpeeds(value)
+  const shown = (value ?? []).filter(({ stream }) => stream.toLowerCase().includes(filter.toLowerCase()))
+  return html`<div>
+    <header class="bar">
+      <h1>Streams ${value && html`<span class="badge">${value.length}</span>`}</h1>
+      <span class="space"></span>
+      <input
+        type="search"
+        data-key="/"
+        aria-label="Filter streams by name"
+        placeholder="Filter by name"
+        value=${filter}
+        onInput=${(event: { currentTarget: HTMLInputElement }) => route(link('/streams', { q: event.currentTarget.value }), true)}
+      />
+      <a class="button" href="/audit">Audit trail</a>
+      <button type="button" data-key="r" onClick=${reload}>Reload</button>
+      <button type="button" class="primary" data-key="n" onClick=${() => setCreating(true)}>Create stream</button>
+    </header>
+    ${problem && html`<${Problem} of=${problem} />`}
+    ${value === null ? problem === null && html`<${Loading} />` : value.length === 0 ? html`<${NoStream} />` : html`<${Table} streams=${shown} speeds=${speeds} />`}
+    ${isCreating && html`<${Create} onClose=${() => setCreating(false)} />`}
+  </div>`
+}
+
+const NoStream = (): VNode =>
+  html`<${Empty} title="No stream yet" command="npx mq cli stream create orders"
+    >Records are published to a stream, kept there, and given out to consumer groups.<//
+  >`
+
+const Table = ({ streams, speeds }: { streams: readonly Stream[]; speeds: ReadonlyMap<string, number> }): VNode =>
+  html`<div class="scroll" tabindex="0" role="group" aria-label="Streams">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Stream</th>
+          <th scope="col" class="right">Records</th>
+          <th scope="col" class="right">Payload</th>
+          <th scope="col" class="right">Published</th>
+          <th scope="col" class="right">Next offset</th>
+          <th scope="col">Keeps</th>
+          <th scope="col">Created</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${streams.slice(0, ROWS_MAX).map(
+          (each) =>
+            html`<tr key=${each.stream}>
+              <th scope="row"><a href=${`/streams/${encodeURIComponent(each.stream)}`}>${each.stream}</a></th>
+              <td class="right"><${Count} of=${each.record_count} /></td>
+              <td class="right"><${Bytes} of=${each.payload_bytes} /></td>
+              <td class="right number">${speeds.has(each.stream) ? rate(speeds.get(each.stream)!) : '–'}</td>
+              <td class="right"><${Count} of=${each.next_offset} /></td>
+              <td>${keepsText(each.retention)}</td>
+              <td><${When} ms=${each.created_at_ms} /></td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${streams.length === 0 && html`<p class="loading">No stream has such a name.</p>`}
+    ${streams.length > ROWS_MAX && html`<p class="loading">And ${streams.length - ROWS_MAX} more: filter by name.</p>`}
+  </div>`
+
+export function keepsText({ max_age_millis: age, max_bytes: size, min_cursor_name: cursor }: Retention): string {
+  const bounds = [
+    age !== null && duration(age / 1000),
+    size !== null && bytes(size),
+    cursor !== null && `what ${cursor} has not read`,
+  ]
+  return bounds.filter((each) => each !== false).join(', ') || 'everything'
+}
+
+/** Records per second, from one look to the next. */
+function useSpeeds(streams: readonly Stream[] | null): ReadonlyMap<string, number> {
+  const seen = useRef<{ atMs: number; streams: readonly Stream[]; speeds: ReadonlyMap<string, number> } | null>(null)
+  if (streams === null || seen.current?.streams === streams) return seen.current?.speeds ?? new Map()
+  const before = seen.current
+  const nowMs = performance.now()
+  const offsets = new Map(before?.streams.map(({ stream, next_offset: next }) => [stream, next]))
+  const speeds = new Map<string, number>()
+  for (const { stream, next_offset: next } of streams) {
+    const then = offsets.get(stream)
+    if (before && then !== undefined && nowMs > before.atMs)
+      speeds.set(stream, Math.max(0, next - then) / ((nowMs - before.atMs) / 1000))
+  }
+  seen.current = { atMs: nowMs, streams, speeds }
+  return speeds
+}
+
+function Create({ onClose }: { onClose: () => void }): VNode {
+  const { route } = useLocation()
+  const action = useAction()
+  const create = async (values: FormValues): Promise<void> => {
+    const name = (values['stream'] ?? '').trim()
+    await askJson('broker', streamPath(name), {
+      method: 'PUT',
+      body: { default_durability: values['durability'], ...policyFrom(values) },
+    })
+    route(`/streams/${encodeURIComponent(name)}`)
+  }
+  return html`<${Dialog} title="Create a stream" onClose=${onClose}>
+    <${Form} action=${action} submit="Create stream" onSubmit=${create} onCancel=${onClose}>
+      <${Field} label="Name" name="stream" required autofocus />
+      <${Field} label="An answer to a publish means" name="durability">
+        <option value="local-disk">the record is on disk</option>
+        <option value="memory">the record is in memory</option>
+        <option value="local-quorum">the record is on most replica directories</option>
+      <//>
+      <${PolicyFields} />
+    <//>
+  <//>`
+}

@@ -1,0 +1,47 @@
+/**
+ * Whom the console serves: its own page, and nobody else's. A page of another site, or one whose name was made to point here, must not be able
+ * to use the services through a visitor's browser.
+ *
+ * V1 [own-host]    `Host` is loopback, the bind address or a name of TRILOG_ALLOWED_HOSTS (../http/web-guard.ts W1)
+ * V2 [own-page]    what reads or changes data comes from a page of this very origin, as far as the browser says where it comes from. A page of
+ *                  another port of this machine is another origin. Reading may begin in the address bar, changing may not
+ * V3 [data]        data are never taken as a script, a style sheet, a frame or a worker: an object somebody stored must not run here
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { WebGuard } from '../http/web-guard.ts'
+
+const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
+/** Of `Sec-Fetch-Dest`: a script asks for bytes, or the visitor saves them as a file. */
+const DATA_DESTINATIONS: ReadonlySet<string> = new Set(['', 'empty', 'document'])
+
+const FOREIGN_HOST =
+  'the Host must be loopback or the address the console is bound to: add the name to TRILOG_ALLOWED_HOSTS'
+const FOREIGN_PAGE =
+  'only the page of the console itself may do this: open it under the address that the request was sent to, and have proxies leave Host as it is'
+const NOT_DATA = 'what services answer is data: it is no script, style sheet or frame'
+
+export interface Visit {
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** V1. Why there is no answer, in words; null: there is one. */
+export const hostProblem = (guard: WebGuard, { headers }: Visit): string | null =>
+  guard.hostProblem(headers.host ?? '') === null ? null : FOREIGN_HOST
+
+/** V2 and V3, of a request for data, whose host was found to be own. */
+export function dataProblem({ method, headers }: Visit): string | null {
+  const site = textOf(headers['sec-fetch-site'])
+  const isReading = READING_METHODS.has(method)
+  if (site !== '' && site !== 'same-origin' && !(site === 'none' && isReading)) return FOREIGN_PAGE
+  const origin = textOf(headers.origin)
+  if (origin !== '' && !isOwnOrigin(origin, headers.host ?? '')) return FOREIGN_PAGE
+  return DATA_DESTINATIONS.has(textOf(headers['sec-fetch-dest'])) ? null : NOT_DATA
+}
+
+/** The scheme is left open: a proxy may speak TLS to the browser. */
+const isOwnOrigin = (origin: string, host: string): boolean =>
+  /^https?:\/\/(.+)$/i.exec(origin)?.[1]?.toLowerCase() === host.toLowerCase()
+
+const textOf = (value: string | string[] | undefined): string =>
+  Array.isArray(value) ? value.join(',') : (value ?? '')

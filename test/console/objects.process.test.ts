@@ -1,0 +1,258 @@
+/** Issue "The console", 1 and 4: signing in to services that ask for credentials, and working with objects, in a browser. */
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { after, describe, it } from 'node:test'
+import { ConsoleServer, Visitor, startBrowser } from '../support/console.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { policyTenant } from '../support/logstore.ts'
+import { eventually } from '../support/waiting.ts'
+
+const SECRET = 'a-secret-that-stays-in-the-page'
+const API_KEY = 'an-api-key-of-the-broker'
+const TOKEN = 'a-token-of-the-log-store'
+const HOSTILE = '../<img src=x onerror=alert(1)>/?a=b&c#d%2F +".html'
+const PERMISSIONS = ['read', 'write', 'list', 'delete', 'admin']
+const GRANTS = [
+  'tenant.administer',
+  'tenant.inspect',
+  'create_stream',
+  'stream.inspect',
+  'stream.publish',
+  'stream.consume',
+  'stream.ack',
+]
+
+const directory = temporaryDirectory()
+const fileOf = (name: string, content: object): string => {
+  writeFileSync(`${directory}/${name}`, JSON.stringify(content))
+  return `${directory}/${name}`
+}
+const accessKey = {
+  access_key_id: 'AKIDCONSOLE',
+  secret_access_key: SECRET,
+  principal: 'alice',
+  permissions: PERMISSIONS,
+}
+const brokerKey = {
+  key_sha256: createHash('sha256').update(API_KEY).digest('hex'),
+  tenant: 'acme',
+  principal: 'alice',
+  grants: GRANTS.map((permission) => ({ permission })),
+}
+const server = await ConsoleServer.start({
+  OBJSTORE_AUTH_MODE: 'sigv4',
+  OBJSTORE_CREDENTIALS_FILE: fileOf('keys.json', { keys: [accessKey] }),
+  OBJSTORE_REGION: 'eu-west-1',
+  MQ_AUTH_MODE: 'api-key',
+  MQ_CREDENTIALS_FILE: fileOf('broker.json', { keys: [brokerKey] }),
+  LOGSTORE_TENANT_POLICY_FILE: fileOf('tenants.json', { tenants: [policyTenant('acme', TOKEN)] }),
+})
+const browser = await startBrowser()
+const visitor = await Visitor.open(browser, server.at('console'))
+const { page } = visitor
+after(async () => {
+  await browser.close()
+  await server.kill()
+})
+
+const dialog = page.getByRole('dialog')
+
+async function signIn(id: string, secret: string): Promise<void> {
+  await page.getByLabel('Access key id').fill(id)
+  await page.getByLabel('Secret access key').fill(secret)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+describe('signing in', () => {
+  it('to the object store is refused with a wrong secret, in words, and done with the right one', async () => {
+    await page.goto('/objects')
+    await signIn('AKIDCONSOLE', 'wrong')
+    await page.getByRole('alert').getByText('SignatureDoesNotMatch').waitFor()
+    await signIn('NOBODY', SECRET)
+    await page.getByRole('alert').getByText('InvalidAccessKeyId').waitFor()
+    await signIn('AKIDCONSOLE', SECRET)
+    await page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
+  })
+
+  it('to the broker takes an API key, to the log store a tenant and its token', async () => {
+    await page.goto('/streams')
+    await page.getByLabel('API key').fill('wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('authentication_failed').waitFor()
+    await page.getByLabel('API key').fill(API_KEY)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'No stream yet' }).waitFor()
+
+    await page.goto('/')
+    const card = page.getByRole('region', { name: 'Log store' })
+    await card.getByLabel('Tenant').fill('acme')
+    await card.getByLabel('Token').fill('wrong')
+    await card.getByRole('button', { name: 'Sign in' }).click()
+    await card.getByRole('alert').waitFor()
+    await card.getByLabel('Token').fill(TOKEN)
+    await card.getByRole('button', { name: 'Sign in' }).click()
+    await card.getByText('Healthy').waitFor()
+  })
+
+  it('lasts over a reload, and ends in this tab when one signs out', async () => {
+    await page.goto('/streams')
+    await page.getByRole('heading', { name: 'No stream yet' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out of the broker' }).click()
+    await page.getByLabel('API key').waitFor()
+    await page.reload()
+    await page.getByLabel('API key').waitFor()
+  })
+})
+
+describe('objects in the console', () => {
+  it('go into a bucket that was just made', async () => {
+    await page.goto('/objects')
+    await page.getByRole('button', { name: 'Create bucket' }).click()
+    await dialog.getByLabel('Name').fill('Photos')
+    await dialog.getByRole('button', { name: 'Create bucket' }).click()
+    await dialog.getByRole('alert').getByText('InvalidBucketName').waitFor()
+    await dialog.getByLabel('Name').fill('photos')
+    await dialog.getByRole('button', { name: 'Create bucket' }).click()
+    await page.getByRole('heading', { name: 'No object yet' }).waitFor()
+  })
+
+  it('of 20 MiB are sent in parts, with a pause, and come back byte by byte', async () => {
+    const bytes = randomBytes(20 * 1024 * 1024)
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'film.bin', mimeType: 'video/mp4', buffer: bytes })
+    await page.getByRole('button', { name: 'Pause film.bin' }).click()
+    await page.getByText('paused').waitFor()
+    await page.getByRole('button', { name: 'Resume film.bin' }).click()
+    await page.getByText('stored').waitFor()
+    await page.getByRole('button', { name: 'film.bin', exact: true }).click()
+    const detail = page.getByRole('complementary', { name: 'Object' })
+    await detail.getByText('video/mp4').waitFor()
+    await detail.getByText('CRC64NVME').waitFor()
+    await detail.getByTitle('20,971,520 bytes').waitFor()
+    const downloading = page.waitForEvent('download')
+    await detail.getByRole('button', { name: 'Download' }).click()
+    const download = await downloading
+    assert.equal(download.suggestedFilename(), 'film.bin')
+    assert.ok(readFileSync(await download.path()).equals(bytes))
+  })
+
+  it('have a link that works without the console until it expires', async () => {
+    await page.getByRole('button', { name: 'Link', exact: true }).click()
+    await dialog.getByRole('button', { name: 'Make the link' }).click()
+    const link = await dialog.getByLabel('Command', { exact: true }).textContent()
+    assert.ok(link!.startsWith(`${server.at('objectstore')}/photos/film.bin?`), link!)
+    const answer = await fetch(link!)
+    assert.equal(answer.status, 200)
+    assert.equal((await answer.arrayBuffer()).byteLength, 20 * 1024 * 1024)
+    await page.keyboard.press('Escape')
+  })
+
+  it('that are cancelled leave nothing behind', async () => {
+    await page.goto('/objects/photos')
+    await page.getByRole('button', { name: 'film.bin', exact: true }).waitFor()
+    const buffer = randomBytes(40 * 1024 * 1024)
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'gone.bin', mimeType: '', buffer })
+    await page.getByRole('button', { name: 'Cancel gone.bin' }).click()
+    await page.getByText('cancelled').waitFor()
+    await page.getByRole('button', { name: 'Reload' }).click()
+    assert.equal(await page.getByRole('button', { name: 'gone.bin', exact: true }).count(), 0)
+  })
+
+  it('with a hostile key and content are shown as text, tagged and deleted', async () => {
+    await page.goto(`/objects/photos?prefix=${encodeURIComponent('a/')}`)
+    await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
+    const buffer = Buffer.from(`<script>alert(3)</script>${HOSTILE}`)
+    // Browsers give files no such names: it comes with the folder of a link.
+    await page.goto(`/objects/photos?prefix=${encodeURIComponent(HOSTILE)}`)
+    await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'x.html', mimeType: 'text/html', buffer })
+    await page.getByText('stored').waitFor()
+    await page.goto(`/objects/photos?key=${encodeURIComponent(`${HOSTILE}x.html`)}`)
+    const detail = page.getByRole('complementary', { name: 'Object' })
+    await detail.getByRole('heading', { name: `${HOSTILE}x.html` }).waitFor()
+    assert.equal(await detail.getByLabel('Content').textContent(), buffer.toString())
+    await detail.getByRole('button', { name: 'Tags' }).click()
+    await dialog.getByLabel('Tags').fill('team=a + b\nenv=test')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await detail.getByText('a + b').waitFor()
+    await page.reload()
+    await detail.getByText('a + b').waitFor()
+    await detail.getByRole('button', { name: 'Delete' }).click()
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await detail.waitFor({ state: 'detached' })
+    assert.deepEqual(visitor.complaints, [])
+    assert.equal(await page.locator('img[src="x"]').count(), 0)
+  })
+
+  it('are deleted many at once when their number is typed', async () => {
+    await page.goto('/objects/photos')
+    const files = ['a/1.txt', 'a/2.txt', 'b.txt'].map((name) => ({
+      name: name.replace('a/', ''),
+      mimeType: 'text/plain',
+      buffer: Buffer.from(name),
+    }))
+    await page.getByLabel('Files to upload').setInputFiles(files)
+    await eventually(async () => (await page.getByText('stored').count()) === 3)
+    await page.getByLabel('Mark 1.txt').check()
+    await page.getByLabel('Mark 2.txt').check()
+    await page.getByRole('button', { name: 'Delete 2' }).click()
+    await dialog.getByLabel('Type 2 to confirm').fill('3')
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('Type 2 to confirm').fill('2')
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await page.getByLabel('Mark 1.txt').waitFor({ state: 'detached' })
+    await page.getByLabel('Mark b.txt').waitFor()
+  })
+
+  it('are protected by a policy that says what is wrong before it is sent', async () => {
+    await page.goto('/objects/photos?tab=settings')
+    const policy = page.getByRole('region', { name: 'Policy' })
+    await policy.getByLabel('Policy of photos').fill('{"Statement":[{"Effect":"Alow"}]}')
+    await policy.getByText('Effect must be Allow or Deny').waitFor()
+    await policy.getByLabel('Policy of photos').fill('')
+    await policy.getByRole('button', { name: 'Begin with an example' }).click()
+    await policy.getByRole('button', { name: 'Save Policy' }).click()
+    await policy.getByRole('button', { name: 'Remove Policy' }).waitFor()
+    const cors = page.getByRole('region', { name: 'CORS' })
+    await cors.getByLabel('CORS of photos').fill('<CORSConfiguration><CORSRule></CORSConfiguration>')
+    await cors.getByText('It is no XML').waitFor()
+    // The browser writes a page of its own about broken XML, whose style it then refuses itself.
+    assert.ok(visitor.complaints.splice(0).every((complaint) => complaint.startsWith('Applying inline style')))
+    await cors.getByLabel('CORS of photos').fill('')
+    await cors.getByRole('button', { name: 'Begin with an example' }).click()
+    await cors.getByRole('button', { name: 'Save CORS' }).click()
+    await cors.getByRole('button', { name: 'Remove CORS' }).waitFor()
+  })
+
+  it('have pages that axe finds nothing wrong with, in both themes, signed in and out', async () => {
+    const stored = await page.evaluate<string>('JSON.stringify(sessionStorage)')
+    for (const theme of ['light', 'dark'] as const) {
+      const themed = await Visitor.open(browser, server.at('console'), theme)
+      await themed.page.goto('/objects')
+      await themed.page.getByLabel('Access key id').waitFor()
+      assert.deepEqual(await themed.violations(), [], 'signed out')
+      await themed.page.evaluate(`Object.assign(sessionStorage, ${stored})`)
+      for (const [path, heading] of [
+        ['/objects', /Buckets/],
+        ['/objects/photos?key=b.txt', 'b.txt'],
+        ['/objects/photos?tab=settings', 'Policy'],
+      ] as const) {
+        await themed.page.goto(path)
+        await themed.page.getByRole('heading', { name: heading }).first().waitFor()
+        await themed.page.getByRole('status').getByText('Loading…').first().waitFor({ state: 'detached' })
+        assert.deepEqual(await themed.violations(), [], path)
+      }
+      await themed.close()
+    }
+  })
+
+  it('never bring a credential into an address, or into the log', () => {
+    for (const secret of [SECRET, API_KEY, TOKEN]) {
+      assert.ok(visitor.asked.every((address) => !address.includes(secret)))
+      assert.ok(!server.stderr.includes(secret) && !server.stdout.includes(secret))
+    }
+    assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])
+    assert.deepEqual(visitor.complaints, [])
+  })
+})

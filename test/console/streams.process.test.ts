@@ -1,0 +1,248 @@
+/** Issue "The console", 2 and 5: what a visitor sees of the services, and does with streams, in a browser. */
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import type { StreamReply } from '../../src/broker/wire/record-answers.ts'
+import { BrokerServer } from '../support/broker.ts'
+import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
+import { eventually } from '../support/waiting.ts'
+
+const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+
+const broker = await BrokerServer.start({ env: { MQ_METRICS_EXPOSURE: 'http' } })
+const door = await Door.open(broker.readyLine.http)
+const server = await ConsoleServer.start({ TRILOG_CONSOLE_BROKER_URL: door.url }, ['logstore', 'objectstore'])
+const browser = await startBrowser()
+const visitor = await Visitor.open(browser, server.at('console'))
+const { page } = visitor
+after(async () => {
+  await browser.close()
+  await server.kill()
+  await broker.kill()
+})
+
+const post = async (path: string, body: object): Promise<unknown> => (await broker.request('POST', path, body)).json()
+
+const stream = async (name: string): Promise<StreamReply> =>
+  (await broker.request('GET', `/v1/streams/${name}`)).json() as StreamReply // as the route answers
+
+/** The broker is elsewhere, so the page asks. */
+await page.goto('/streams')
+await page.getByRole('button', { name: 'Go on without credentials' }).click()
+
+describe('streams in the console', () => {
+  it('begin with the one command that makes a stream, or a form that does', async () => {
+    await page.getByRole('heading', { name: 'No stream yet' }).waitFor()
+    await page.getByText('npx mq cli stream create orders').waitFor()
+    await page.getByRole('button', { name: 'Create stream' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('orders')
+    await dialog.getByLabel('Attempts', { exact: true }).fill('3')
+    await dialog.getByLabel('Then copy it to the stream').fill('orders.dead')
+    await dialog.getByRole('button', { name: 'Create stream' }).click()
+    await page.getByRole('heading', { name: 'orders', exact: true }).waitFor()
+    await broker.request('PUT', '/v1/streams/orders.dead')
+  })
+
+  it('say in words why a stream cannot be made', async () => {
+    await page.goto('/streams')
+    await page.getByRole('heading', { name: /Streams/ }).waitFor()
+    await page.keyboard.press('n')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('orders')
+    await dialog.getByRole('button', { name: 'Create stream' }).click()
+    const refusal = dialog.getByRole('alert')
+    await refusal.getByText('stream_already_exists').waitFor()
+    assert.match((await refusal.textContent())!, /request req-/)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  })
+
+  it('publish what is typed, and show it as text whatever it is', async () => {
+    await page.goto('/streams/orders')
+    await page.getByRole('button', { name: 'Publish', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Payload', { exact: true }).fill(HOSTILE)
+    await dialog.getByLabel('Key', { exact: true }).fill(HOSTILE)
+    await dialog.getByLabel('Headers').fill(`origin: ${HOSTILE}`)
+    await dialog.getByRole('button', { name: 'Publish' }).click()
+    await dialog.getByText('Stored at offset 0.').waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    const rows = page.getByRole('list', { name: 'Records of orders' })
+    await rows.getByText(HOSTILE).first().waitFor()
+    await rows.getByRole('button').click()
+    const detail = page.getByRole('complementary', { name: 'Record 0' })
+    assert.equal(await detail.getByLabel('Payload', { exact: true }).textContent(), HOSTILE)
+    await detail.getByRole('button', { name: 'Hex' }).click()
+    await detail.getByText('3c 69 6d 67').waitFor()
+    assert.match(page.url(), /record=0.*show=hex|show=hex.*record=0/)
+    assert.deepEqual(visitor.complaints, [])
+    assert.equal(await page.locator('img[src="x"]').count(), 0)
+  })
+
+  it('show a lease that somebody holds, dead-letter its record, and publish that again', async () => {
+    await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
+    await page.goto('/streams/orders?tab=groups')
+    await page.getByRole('link', { name: 'workers' }).click()
+    await page.getByText('active').waitFor()
+    await page.getByRole('button', { name: 'Dead-letter the record at 0' }).click()
+    const dialog = page.getByRole('dialog')
+    assert.equal(await dialog.getByLabel('To the stream').inputValue(), 'orders.dead')
+    await dialog.getByLabel('Reason').fill('no such customer')
+    await dialog.getByRole('button', { name: 'Dead-letter' }).click()
+    await page.getByText('No record is leased now.').waitFor()
+
+    await page.goto('/streams/orders.dead?record=0')
+    await page.getByText('no such customer').first().waitFor()
+    await page.getByRole('button', { name: 'Publish again to orders' }).click()
+    await dialog.getByLabel('Reason').fill('there is one now')
+    await dialog.getByRole('button', { name: 'Publish again' }).click()
+    await dialog.getByRole('status').getByText('again').waitFor()
+    assert.equal((await stream('orders')).next_offset, 2)
+  })
+
+  it('seek a group and rewind a cursor, and leave a trace of both', async () => {
+    await broker.request('PUT', '/v1/streams/orders/consumer-groups/workers/cursors/report', { offset: 2 })
+    await page.goto('/streams/orders/groups/workers')
+    await page.getByRole('button', { name: 'Rewind report' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Offset').fill('1')
+    await dialog.getByLabel('Reason').fill('wrong report')
+    await dialog.getByRole('button', { name: 'Rewind' }).click()
+    await page.getByRole('row', { name: /report 1 1/ }).waitFor()
+    await page.getByRole('button', { name: 'Seek' }).click()
+    await dialog.getByLabel('Seek to').selectOption('latest')
+    await dialog.getByLabel('Reason').fill('enough')
+    await dialog.getByRole('button', { name: 'Seek' }).click()
+    await dialog.waitFor({ state: 'detached' })
+
+    await page.goto('/audit')
+    await page.getByRole('cell', { name: /wrong report/ }).waitFor()
+    await page.getByLabel('Kind').selectOption('group_sought')
+    await page.getByRole('cell', { name: /enough/ }).waitFor()
+    assert.equal(await page.getByRole('row').count(), 2)
+    assert.match(page.url(), /kind=group_sought/)
+  })
+
+  it('scroll through a hundred thousand records, of which only those in sight exist', async () => {
+    await broker.request('PUT', '/v1/streams/many')
+    for (let batch = 0; batch < 100; batch++) {
+      const records = Array.from({ length: 1000 }, (_, at) => ({
+        message_id: `${batch}-${at}`,
+        payload: `record ${batch * 1000 + at}`,
+      }))
+      await post('/v1/streams/many/records/batch', { records })
+    }
+    await page.goto('/streams/many')
+    await page.getByText('record 99999', { exact: true }).waitFor()
+    const list = page.getByRole('region', { name: 'Records of many' })
+    await list.focus()
+    await page.keyboard.press('End')
+    await page.getByText('record 0', { exact: true }).waitFor()
+    assert.ok((await page.getByRole('listitem').count()) < 200)
+    await page.getByLabel('From offset').fill('50000')
+    await page.getByRole('button', { name: 'Go', exact: true }).click()
+    await page.getByText('record 50000', { exact: true }).waitFor()
+  })
+
+  it('change what a stream keeps, purge it, and delete it when its name is typed', async () => {
+    await page.goto('/streams/many?tab=settings')
+    const configuration = page.getByRole('region', { name: 'Configuration' })
+    await configuration.getByLabel('Oldest record, in hours').fill('24')
+    await configuration.getByRole('button', { name: 'Save' }).click()
+    await configuration.getByText('Changed.').waitFor()
+    assert.equal((await stream('many')).retention.max_age_millis, 86_400_000)
+
+    const purge = page.getByRole('region', { name: 'Purge' })
+    assert.equal(await purge.getByLabel('Below the offset').inputValue(), '100000')
+    await purge.getByRole('button', { name: 'Purge' }).click()
+    await purge.getByText('The records below 100000 are gone.').waitFor()
+
+    const removal = page.getByRole('region', { name: 'Delete' })
+    await removal.getByLabel('Type many to confirm').fill('man')
+    await removal.getByRole('button', { name: 'Delete stream' }).click()
+    await removal.getByRole('alert').waitFor()
+    await removal.getByLabel('Type many to confirm').fill('many')
+    await removal.getByRole('button', { name: 'Delete stream' }).click()
+    await page.getByRole('heading', { name: /Streams/ }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'many' }).count(), 0)
+  })
+
+  it('are reached by keys alone, which a sheet lists', async () => {
+    await page.goto('/')
+    await page.getByRole('region', { name: 'Broker' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.getByRole('heading', { name: /Streams/ }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('dead')
+    await page.getByRole('link', { name: 'orders', exact: true }).waitFor({ state: 'detached' })
+    assert.match(page.url(), /q=dead/)
+  })
+
+  it('say that the broker is away, and go on when it is back', async () => {
+    await page.goto('/streams')
+    await page.getByRole('link', { name: 'orders', exact: true }).waitFor()
+    const { behind } = door
+    door.behind = null
+    await page
+      .getByRole('alert')
+      .getByText(/does not answer/)
+      .waitFor()
+    await page.getByRole('link', { name: 'orders', exact: true }).waitFor() // what was known stays
+    await page.goto('/')
+    await page.getByRole('region', { name: 'Broker' }).getByText('Away').waitFor()
+    await page.getByText(/Broker does not tell how it is/).waitFor()
+    door.behind = behind
+    await page.getByRole('region', { name: 'Broker' }).getByText('Healthy').waitFor()
+  })
+
+  it('show every service on the overview, and ask nobody but the console', async () => {
+    await page.goto('/')
+    for (const name of ['Log store', 'Object store', 'Broker']) {
+      const card = page.getByRole('region', { name })
+      await card.getByText('Healthy').waitFor()
+      await card.getByText('Room on disk').waitFor()
+      await card.getByRole('img').waitFor()
+    }
+    assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])
+    assert.deepEqual(visitor.complaints, [])
+  })
+})
+
+const PAGES = [
+  '/',
+  '/streams',
+  '/streams/orders?record=0',
+  '/streams/orders?tab=groups',
+  '/streams/orders?tab=settings',
+  '/streams/orders/groups/workers',
+  '/audit',
+  '/nothing',
+]
+
+for (const theme of ['light', 'dark'] as const) {
+  it(`all pages about streams can be reloaded, and axe finds nothing wrong with them in the ${theme} theme`, async () => {
+    await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
+    const themed = await Visitor.open(browser, server.at('console'), theme)
+    await themed.page.goto('/streams')
+    await themed.page.getByRole('button', { name: 'Go on without credentials' }).waitFor()
+    assert.deepEqual(await themed.violations(), [])
+    await themed.page.getByRole('button', { name: 'Go on without credentials' }).click()
+    for (const path of PAGES) {
+      await themed.page.goto(path)
+      await eventually(async () => (await themed.page.getByRole('status').getByText('Loading…').count()) === 0)
+      const title = await themed.page.getByRole('heading').first().textContent()
+      assert.deepEqual(await themed.violations(), [], path)
+      await themed.page.reload()
+      await themed.page.getByRole('heading', { name: title! }).first().waitFor()
+    }
+    await themed.page.goto('/streams/orders')
+    await themed.page.getByRole('button', { name: 'Publish', exact: true }).click()
+    assert.deepEqual(await themed.violations(), [], 'publishing')
+    assert.deepEqual(themed.complaints, [])
+    await themed.close()
+  })
+}

@@ -1,0 +1,52 @@
+/**
+ * A browser that comes with npm alone: it starts on a machine that has nothing but Node.
+ *
+ * B1  it is unpacked once, into a directory that is there whole or not at all, however many processes ask for it
+ * B2  its libraries and fonts are those of its package, so that pages look the same everywhere
+ */
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import chromium, { inflate } from '@sparticuz/chromium'
+import { chromium as playwright } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilog', import.meta.url))
+const LIBRARIES = fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium')))
+
+/** B1 */
+async function unpacked(): Promise<string> {
+  const directory = join(CACHE, 'chromium')
+  if (existsSync(directory)) return directory
+  mkdirSync(CACHE, { recursive: true })
+  const unpacking = mkdtempSync(`${directory}-`)
+  const { TMPDIR = tmpdir() } = process.env
+  process.env['TMPDIR'] = unpacking // where the package unpacks to
+  try {
+    await chromium.executablePath()
+    await inflate(LIBRARIES)
+  } finally {
+    process.env['TMPDIR'] = TMPDIR
+  }
+  try {
+    renameSync(unpacking, directory)
+  } catch {
+    rmSync(unpacking, { recursive: true }) // another process was first
+  }
+  return directory
+}
+
+/** With its defences on: what the package calls its own arguments turns them off. */
+export async function startBrowser(): Promise<Browser> {
+  const directory = await unpacked()
+  return playwright.launch({
+    executablePath: join(directory, 'chromium'),
+    args: ['--headless=shell', '--no-sandbox', '--font-render-hinting=none', '--disable-gpu'],
+    env: {
+      ...process.env,
+      LD_LIBRARY_PATH: join(directory, 'al2023/lib'),
+      FONTCONFIG_PATH: join(directory, 'fonts'),
+    },
+  })
+}

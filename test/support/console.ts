@@ -1,0 +1,141 @@
+/** The console as a real process beside all services, and a visitor's browser before it. */
+import assert from 'node:assert/strict'
+import { createServer, connect } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
+import { once } from 'node:events'
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { startBrowser } from './browser.ts'
+import { temporaryDirectory } from './directories.ts'
+import { RunningService, launch } from './process.ts'
+import type { Command, Environment, Launched, ReadyLine } from './process.ts'
+import { LIMIT_MS, eventually } from './waiting.ts'
+
+/** As `npm start` runs it. */
+export class ConsoleServer extends RunningService {
+  readonly directory: string
+
+  static async start(env: Environment = {}, services = ['logstore', 'objectstore', 'broker']): Promise<ConsoleServer> {
+    const directory = temporaryDirectory()
+    const command: Command = {
+      entry: 'src/start.js',
+      args: ['--services', services.join()],
+      env: {
+        LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        LOGSTORE_DATA_DIR: `${directory}/logstore`,
+        OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+        OBJSTORE_DATA_DIR: `${directory}/objectstore`,
+        MQ_HTTP_BIND: '127.0.0.1:0',
+        MQ_DATA_DIR: `${directory}/broker`,
+        TRILOG_CONSOLE_BIND: '127.0.0.1:0',
+        ...env,
+      },
+    }
+    const server = new ConsoleServer(directory, command, await launch(command))
+    await eventually(() => server.#ready.length === services.length + 1)
+    return server
+  }
+
+  private constructor(directory: string, command: Command, launched: Launched) {
+    super(command, launched)
+    this.directory = directory
+  }
+
+  get #ready(): readonly ReadyLine[] {
+    return Array.from(this.stdout.matchAll(/^ready (\{.*\})$/gm), ([, line]) => JSON.parse(line!) as ReadyLine) // as the contract says
+  }
+
+  /** Where it is, as an address. */
+  at(service: 'logstore' | 'objectstore' | 'broker' | 'console'): string {
+    const line = this.#ready.find((each) => each.service === service)
+    assert(line, `${service} does not run`)
+    return `http://${line.http}`
+  }
+}
+
+/** An address that leads to a service, wherever that is now, or nowhere. */
+export class Door {
+  /** host:port; null: nobody is there. */
+  behind: string | null
+  readonly #server: Server
+
+  static async open(behind: string): Promise<Door> {
+    const server = createServer()
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    return new Door(server, behind)
+  }
+
+  private constructor(server: Server, behind: string) {
+    this.#server = server
+    this.behind = behind
+    server.unref()
+    server.on('connection', (visitor) => {
+      const [host, port] = this.behind?.split(':') ?? []
+      visitor.on('error', () => {})
+      if (host === undefined) {
+        visitor.destroy()
+        return
+      }
+      const service = connect(Number(port), host).on('error', () => visitor.destroy())
+      visitor.pipe(service).pipe(visitor)
+    })
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+}
+
+export type Theme = 'light' | 'dark'
+
+/** A browser of somebody, with everything that its pages complain about. */
+export class Visitor {
+  readonly page: Page
+  readonly complaints: string[] = []
+  /** Hosts that were asked for anything. */
+  readonly hosts = new Set<string>()
+  /** Addresses of all requests. */
+  readonly asked: string[] = []
+  readonly #context: BrowserContext
+
+  static async open(browser: Browser, baseURL: string, theme: Theme = 'light'): Promise<Visitor> {
+    const context = await browser.newContext({
+      baseURL,
+      colorScheme: theme,
+      locale: 'en-GB',
+      viewport: { width: 1360, height: 850 },
+    })
+    context.setDefaultTimeout(LIMIT_MS)
+    return new Visitor(context, await context.newPage())
+  }
+
+  private constructor(context: BrowserContext, page: Page) {
+    this.#context = context
+    this.page = page
+    page.on('pageerror', ({ message }) => this.complaints.push(message))
+    page.on('dialog', (dialog) => {
+      this.complaints.push(`a dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    page.on('console', (message) => {
+      if (/Content Security Policy|Refused to/.test(message.text())) this.complaints.push(message.text())
+    })
+    page.on('request', (request) => {
+      const { host, protocol } = new URL(request.url())
+      if (protocol.startsWith('http')) this.hosts.add(host)
+      this.asked.push(request.url())
+    })
+  }
+
+  /** What axe finds wrong, in lines. */
+  async violations(): Promise<readonly string[]> {
+    const { violations } = await new AxeBuilder({ page: this.page }).analyze()
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  }
+
+  async close(): Promise<void> {
+    await this.#context.close()
+  }
+}
+
+export { startBrowser }
