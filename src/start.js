@@ -1,4 +1,7 @@
-/** Entry point of `npm start`. */
-import { withTypeScript } from './node-version.js'
+/** Entry point of `npm start`: `trilog start`. */
+import { onSupportedNode } from './node-version.js'
 
-await withTypeScript(() => import('./main.ts'))
+await onSupportedNode(async () => {
+  const { runTrilog } = await import('./cli/run-trilog.ts')
+  await runTrilog(['start', ...process.argv.slice(2)])
+})

@@ -143,10 +143,7 @@ test('the sources are read and their imports exist', () => {
   assert.ok(sources.size > 20)
   assert.ok(sources.get('src/pipeline/jobs.ts')!.imports.some(({ to }) => to === 'src/errors.ts'))
   assert.deepEqual(
-    violations(
-      ['src', 'workers', 'native-free-codecs'],
-      ({ to }) => !isFile(to) || sources.has(to) || to === 'src/strip-types.js', // threads import it before there is TypeScript
-    ),
+    violations(['src', 'workers', 'native-free-codecs'], ({ to }) => !isFile(to) || sources.has(to)),
     [],
   )
 })
@@ -208,7 +205,7 @@ test('configuration and observability know no service', () => {
 })
 
 test('the console knows services by their addresses alone', () => {
-  const folders = ['src/console', 'src/config', 'src/http', ...SHARED, 'src/strip-types.js']
+  const folders = ['src/console', 'src/config', 'src/http', ...SHARED]
   assert.deepEqual(
     violations(['src/console'], ({ to }) => !isFile(to) || under(to, folders)),
     [],
@@ -267,7 +264,7 @@ test('only run.ts, the client library, the command line and workers import servi
   assert.deepEqual(
     violations(
       ['src', 'workers', 'native-free-codecs'],
-      ({ to }) => !under(to, ['src/main.ts', 'src/cli/mq.ts', 'src/cli/trilog.ts', 'workers']),
+      ({ to }) => !under(to, ['src/start.js', 'src/cli/mq.js', 'src/cli/trilog.js', 'workers']),
     ),
     [],
   )
@@ -300,6 +297,10 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
   const isForbidden = (path: string): boolean =>
     under(path, ['src/http', 'src/observability', 'src/config']) || /(^|\/)[\w-]*routes[\w-]*\.ts$/.test(path)
   assert.deepEqual(loadedByWorkers(isForbidden), [])
+})
+
+test('files of threads are named by src/pipeline/worker-file.ts alone, which knows whether they are built', () => {
+  assert.deepEqual(filesWith(/\/workers\//, ['src/pipeline/worker-file.ts']), [])
 })
 
 test('workers load no schemas: their library takes longer to load than all that a thread needs', () => {

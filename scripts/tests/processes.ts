@@ -12,7 +12,6 @@ import type { Results } from './results.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const WORKER = `${root}scripts/tests/worker.ts`
 const FLAGS = [
-  `--import=${root}src/stripped-types.js`,
   '--experimental-async-context-frame', // follows what waits without a hook at every promise: a sixth less time
   `--test-reporter=${root}scripts/tests/reporter.ts`,
 ]

@@ -21,6 +21,7 @@ import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
+import { workerFile } from '../pipeline/worker-file.ts'
 import { createBroker } from './broker.ts'
 import type { Broker } from './broker.ts'
 import type { Core } from './engine/core.ts'
@@ -187,7 +188,7 @@ async function openStorage(
     () =>
       new JobPool<ReadTask, ReadResult>({
         name: 'broker read',
-        filename: new URL('../../workers/read-records.ts', import.meta.url),
+        filename: workerFile('read-records'),
         threads: READ_THREADS,
         queueMax: 0,
         workerData: { segmentsDirectory: `${config.dataDirectory}/${SEGMENTS_NAME}`, logId: log.id },
@@ -197,7 +198,7 @@ async function openStorage(
     () =>
       new JobPool<SidecarTask | CheckpointTask, void>({
         name: 'broker checkpoint',
-        filename: new URL('../../workers/write-sidecars.ts', import.meta.url),
+        filename: workerFile('write-sidecars'),
         threads: 1,
         queueMax: WRITE_QUEUE_MAX,
       }),

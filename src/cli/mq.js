@@ -1,5 +1,7 @@
-#!/usr/bin/env node
 /** Entry point of `mq`, the broker's command. */
-import { withTypeScript } from '../node-version.js'
+import { onSupportedNode } from '../node-version.js'
 
-await withTypeScript(() => import('./mq.ts'))
+await onSupportedNode(async () => {
+  const { runMq } = await import('./run-mq.ts')
+  await runMq(process.argv.slice(2))
+})

@@ -1,5 +1,7 @@
-#!/usr/bin/env node
 /** Entry point of `trilog`. */
-import { withTypeScript } from '../node-version.js'
+import { onSupportedNode } from '../node-version.js'
 
-await withTypeScript(() => import('./trilog.ts'))
+await onSupportedNode(async () => {
+  const { runTrilog } = await import('./run-trilog.ts')
+  await runTrilog(process.argv.slice(2))
+})

@@ -1,6 +1,6 @@
 /**
- * The files of the page as browsers get them: the sources in `page/` as they stand, without their types, and the libraries they import.
- * There is no bundle and nothing to build.
+ * The files of the page as browsers get them: the modules in `page/` and the libraries they import, without a bundle. A checkout serves its
+ * sources without their types, a package the JavaScript built from them.
  *
  * P1 [one-address]  every file is below `/assets/<digest of all files>/`: browsers keep it forever, and a new release has new addresses
  * P2 [once]         files are read, stripped and compressed when the page is first asked for, in turns, and then kept: about 0.5 MB
@@ -81,7 +81,7 @@ async function ownSources(): Promise<Sources> {
 
 async function withoutTypes(name: string, source: string): Promise<string> {
   if (!name.endsWith('.ts')) return source
-  const { stripTypes } = await import('../strip-types.js')
+  const { stripTypes } = await import('./strip-types.ts') // a package has no TypeScript, and never loads this
   return stripTypes(source)
 }
 

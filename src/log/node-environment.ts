@@ -3,13 +3,14 @@ import { randomInt } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
+import { workerFile } from '../pipeline/worker-file.ts'
 import type { CatchUpTask, JournalMessage, LogEnvironment } from './environment.ts'
 import { lockDirectory } from './lock.ts'
 import { nodeFiles } from './node-files.ts'
 import { prepareFile } from './prepare-file.ts'
 
-const CATCH_UP = new URL('../../workers/catch-up.ts', import.meta.url)
-const JOURNAL = new URL('../../workers/journal.ts', import.meta.url)
+const CATCH_UP = workerFile('catch-up')
+const JOURNAL = workerFile('journal')
 
 export const nodeEnvironment: LogEnvironment = {
   files: nodeFiles,

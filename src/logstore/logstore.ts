@@ -38,6 +38,7 @@ import { spanned } from '../spans.ts'
 import type { BeginSpan } from '../spans.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
+import { workerFile } from '../pipeline/worker-file.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
 import { BucketStore } from './bucket/bucket-store.ts'
 import { openBundles } from './bundles.ts'
@@ -197,7 +198,7 @@ async function openStorage({ config, running, logger, clock, readErrors, startup
     () =>
       new JobPool<IndexSegmentTask, IndexedSegmentFacts>({
         name: 'logstore index',
-        filename: new URL('../../workers/index-segment.ts', import.meta.url),
+        filename: workerFile('index-segment'),
         threads: 1,
         threadsAtStart: 0, // most starts come long before a segment is full
         queueMax: INDEX_QUEUE_MAX,
@@ -329,7 +330,7 @@ async function openQueries(context: Context, storage: Storage): Promise<QuerySid
     () =>
       new JobPool<QueryTask<Question>, QueryAnswer>({
         name: 'logstore query',
-        filename: new URL('../../workers/query.ts', import.meta.url),
+        filename: workerFile('query'),
         threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,
         queueMax: QUERY_QUEUE_MAX,
         workerData,

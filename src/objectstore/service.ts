@@ -49,6 +49,7 @@ import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { Lane } from '../pipeline/lane.ts'
+import { workerFile } from '../pipeline/worker-file.ts'
 import { Authentication } from './authentication.ts'
 import { StoreCounters } from './counters.ts'
 import { EXTENT_BYTES } from './engine/bodies.ts'
@@ -218,7 +219,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     () =>
       new JobPool<ReadTask, ReadResult>({
         name: 'objectstore read',
-        filename: new URL('../../workers/read-frames.ts', import.meta.url),
+        filename: workerFile('read-frames'),
         threads: READ_THREADS,
         queueMax: 0,
         workerData: readerData,
@@ -295,7 +296,7 @@ const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
 const startBackground = (): JobPool<CheckpointTask | ScanTask, ScannedSegment | null> =>
   new JobPool({
     name: 'objectstore background',
-    filename: new URL('../../workers/objectstore-background.ts', import.meta.url),
+    filename: workerFile('objectstore-background'),
     threads: 1,
     threadsAtStart: 0,
     queueMax: 8,
@@ -311,7 +312,7 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
     (data, heard) =>
       Lane.start({
         name: 'objectstore digest',
-        filename: new URL('../../workers/digest.ts', import.meta.url),
+        filename: workerFile('digest'),
         workerData: data,
         resourceLimits: SMALL_HEAP,
         ...heard,

@@ -5,11 +5,8 @@
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 
-/** Of every pool: its threads, too, take their sources from the cache, and nobody reads its histograms, which take 3 MB. */
-export const POOL_OPTIONS = {
-  execArgv: ['--import', new URL('../stripped-types.js', import.meta.url).href],
-  recordTiming: false,
-}
+/** For every pool: threads start without the flags of the process, and Piscina keeps no histograms, which take 3 MB and are never read. */
+export const POOL_OPTIONS = { execArgv: [], recordTiming: false }
 
 export class PoolThreads {
   readonly #pool: Piscina

@@ -9,6 +9,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { StoreError } from '../../errors.ts'
 import type { Degradation } from '../../observability/health.ts'
 import { Lane } from '../../pipeline/lane.ts'
+import { workerFile } from '../../pipeline/worker-file.ts'
 import { encodeCatalog } from '../index/catalog.ts'
 import type { BucketState } from './bucket-catalog.ts'
 import type { ObjectClientSettings } from './object-client.ts'
@@ -164,7 +165,7 @@ export class BucketStore {
     const workerData: ObjectReaderData = { client, prefix, cacheBytes, counters: this.#counters.buffer }
     return Lane.start({
       name: 'logstore object reader',
-      filename: new URL('../../../workers/object-reader.ts', import.meta.url),
+      filename: workerFile('object-reader'),
       workerData,
       onMessage: (message) => this.#hear(message as ObjectReaderMessage), // the worker posts nothing else
       onDeath: (error) => this.#died(error),

@@ -6,6 +6,7 @@
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
+import { workerFile } from '../../pipeline/worker-file.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
@@ -14,7 +15,7 @@ import type { IngestRequest, OutcomeHead } from './messages.ts'
 
 const REQUESTS_RING_BYTES = 256 * 1024
 const OUTCOMES_RING_BYTES = 4 * 1024 * 1024
-const LANE_FILE = new URL('../../../workers/decode.ts', import.meta.url)
+const LANE_FILE = workerFile('decode')
 
 export interface DecodeLaneListener {
   /** `tail` is valid during the call only. */

@@ -2,6 +2,7 @@
 import type { Lifecycle } from '../../lifecycle.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { JobPool } from '../../pipeline/jobs.ts'
+import { workerFile } from '../../pipeline/worker-file.ts'
 import { REMOTE_WALK_THREADS, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
 import type { QueryWorkerData } from '../query/task.ts'
 import { Places } from '../tenants/places.ts'
@@ -30,7 +31,7 @@ export async function openReads(running: Lifecycle, options: ReadsOptions): Prom
     () =>
       new JobPool<WalkTask, WalkAnswer>({
         name: 'logstore walk',
-        filename: new URL('../../../workers/walk.ts', import.meta.url),
+        filename: workerFile('walk'),
         threads: isRemote ? REMOTE_WALK_THREADS : WALK_THREADS,
         threadsAtStart: 0, // many stores are only queried
         queueMax: WALK_QUEUE_MAX,

@@ -1,13 +1,9 @@
-/** A TypeScript source as Node itself would run it, made without the warning that the function for it is experimental. */
+/** Turns a TypeScript source into the JavaScript that Node itself would run: spaces stand where types were. */
 import { stripTypeScriptTypes } from 'node:module'
 
-/**
- * @param {string} source
- * @returns {string} with spaces where types were
- */
-export function stripTypes(source) {
+export function stripTypes(source: string): string {
   const emitWarning = Object.getOwnPropertyDescriptor(process, 'emitWarning')
-  process.emitWarning = () => {}
+  process.emitWarning = () => {} // Node 22 calls the function experimental, which means nothing to an operator
   try {
     return stripTypeScriptTypes(source)
   } finally {

@@ -1,0 +1,6 @@
+#!/usr/bin/env node
+/** The command `mq`: in a checkout its sources run, in a package, which has none, what was built from them. */
+import { existsSync } from 'node:fs'
+
+const isCheckout = existsSync(new URL('../src', import.meta.url))
+await import(isCheckout ? '../src/cli/mq.js' : '../dist/src/cli/mq.js')

@@ -1,0 +1,26 @@
+/** `mq` as a process: does what its arguments ask for. */
+import release from '../../package.json' with { type: 'json' }
+import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
+import { StoreError } from '../errors.ts'
+import { nodeCommand } from './node-command.ts'
+
+/** @param args behind the command's own name */
+export async function runMq(args: readonly string[]): Promise<void> {
+  try {
+    const answer = nodeCommand(args, process.env, { version: release.version, node: process.versions.node })
+    if (answer.kind === 'group') {
+      const { runCli } = await import('./run-cli.ts')
+      process.exitCode = await runCli(args, process.env, release.version)
+    } else if (answer.kind === 'start') {
+      const { run } = await import('../run.ts') // only now: a command that prints one line should print it soon
+      await run(answer.config)
+    } else {
+      process.stdout.write(`${answer.text}\n`)
+      process.exitCode = answer.exitCode
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = EXIT_BAD_CONFIGURATION
+  }
+}

@@ -1,4 +1,0 @@
-/** The command `trilog`. */
-import { runTrilog } from './run-trilog.ts'
-
-await runTrilog(process.argv.slice(2))
