@@ -1,7 +1,7 @@
 /**
  * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 7 unix
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
  */
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
@@ -22,6 +22,10 @@ const RLIMIT_NOFILE = 7
 const F_DUPFD_CLOEXEC = 1030
 const O_CLOEXEC = 0o2000000
 const AF_UNIX = 1
+const SOCK_DGRAM_NONBLOCK_CLOEXEC = 2 | 0o4000 | O_CLOEXEC
+const MSG_NOSIGNAL = 0x4000
+/** Of a name in the address of a Unix socket, with the zero behind it. */
+const UNIX_NAME_BYTES_MAX = 108
 const SOCK_STREAM_NONBLOCK_CLOEXEC = 1 | 0o4000 | O_CLOEXEC
 /** An address of the family alone: the kernel finds a name. */
 const UNIX_ADDRESS_NAMELESS = Buffer.from([AF_UNIX, 0])
@@ -42,6 +46,7 @@ const close = libc.func('int close(int)')
 const socket = libc.func('int socket(int, int, int)')
 const bind = libc.func('int bind(int, const uint8_t *, uint32_t)')
 const listen = libc.func('int listen(int, int)')
+const sendto = libc.func('int64_t sendto(int, const uint8_t *, size_t, int, const uint8_t *, uint32_t)')
 const epollCtl = libc.func('int epoll_ctl(int, int, int, const uint8_t *)')
 
 /**
@@ -172,6 +177,25 @@ export function watchDescriptor({ loop, descriptor, events, data }: Watch): void
   event.writeUInt32LE(events, 0)
   event.writeBigUInt64LE(data, 4)
   done(epollCtl(loop, EPOLL_CTL_ADD, descriptor, event))
+}
+
+/**
+ * Sends one datagram to a Unix socket: a path, or an abstract name behind an `@`.
+ *
+ * @returns null, or the code of the failure
+ */
+export function sendDatagram(name: string, text: string): string | null {
+  const isAbstract = name.startsWith('@')
+  const path = Buffer.from(isAbstract ? `\0${name.slice(1)}` : `${name}\0`)
+  if (path.byteLength > UNIX_NAME_BYTES_MAX) return 'ENAMETOOLONG'
+  const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), path])
+  const bytes = Buffer.from(text)
+  const descriptor = socket(AF_UNIX, SOCK_DGRAM_NONBLOCK_CLOEXEC, 0)
+  if (descriptor < 0) return failure()
+  const sent = Number(sendto(descriptor, bytes, bytes.byteLength, MSG_NOSIGNAL, address, address.byteLength))
+  const code = sent < 0 ? failure() : null
+  close(descriptor)
+  return code
 }
 
 /** What cannot fail but by a mistake of ours. */

@@ -16,6 +16,7 @@ import { AccessLog } from './observability/access-log.ts'
 import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
+import type { ServiceManager } from './service-manager.ts'
 import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
 
@@ -56,8 +57,11 @@ export async function run(config: Config): Promise<void> {
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
 
+    const manager = await serviceManager(logger)
+
     const services: Partial<Record<ServiceName, Service>> = {}
-    process.on('SIGHUP', () => Object.values(services).forEach((service) => service.reload()))
+    const reload = (): void => Object.values(services).forEach((service) => service.reload())
+    process.on('SIGHUP', () => (manager === null ? reload() : manager.reload(reload)))
 
     const start = async (name: ServiceName, opener: () => Promise<Service>): Promise<void> => {
       const service = await running.openBeside(opener)
@@ -95,8 +99,10 @@ export async function run(config: Config): Promise<void> {
 
     // Beside each other: all ports are open while one of the services still reads what is stored.
     const started = Promise.all(starts.map((each) => each())).then(startConsole)
+    void started.then(() => manager?.ready()).catch(() => {}) // a start that fails is met below
     // A start that is told to stop is left as a crash would leave it: it has acknowledged nothing.
     const signal = await Promise.race([stopped, started.then(() => stopped)])
+    manager?.stopping()
     const { drainSeconds } = config
     if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(services), drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
@@ -126,6 +132,20 @@ interface Service extends Listening, Closable {
 async function tracingOf(...given: ConstructorParameters<typeof Tracing>): Promise<Tracing> {
   const { Tracing } = await import('./tracing.ts')
   return new Tracing(...given)
+}
+
+/** Null: no systemd asked to be told. */
+async function serviceManager(logger: ReturnType<typeof createLogger>): Promise<ServiceManager | null> {
+  const { NOTIFY_SOCKET: socket } = process.env
+  if (!socket) return null
+  const { ServiceManager } = await import('./service-manager.ts')
+  return new ServiceManager(socket, {
+    env: process.env,
+    pid: process.pid,
+    monotonicUs: systemClock.monotonicUs,
+    every: systemClock.every,
+    onFailure: (code) => logger.warn({ code }, 'the service manager cannot be told how the process is: NOTIFY_SOCKET'),
+  })
 }
 
 const randomWord = new Uint32Array(1)

@@ -300,7 +300,7 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
 })
 
 test('files of threads are named by src/pipeline/worker-file.ts alone, which knows whether they are built', () => {
-  assert.deepEqual(filesWith(/\/workers\//, ['src/pipeline/worker-file.ts']), [])
+  assert.deepEqual(filesWith(/\.\.\/workers\//, ['src/pipeline/worker-file.ts']), [])
 })
 
 test('workers load no schemas: their library takes longer to load than all that a thread needs', () => {

@@ -14,6 +14,9 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     } else if (answer.kind === 'check') {
       const { placeProblems } = await import('./place-problems.ts')
       say(answer.answer(placeProblems(answer.config)))
+    } else if (answer.kind === 'health') {
+      const { healthOf, saidOfHealth } = await import('./health-check.ts')
+      say(saidOfHealth(await healthOf(answer.config), answer.json))
     } else if (answer.kind === 'store') {
       const { runStoreCommand } = await import('./run-store-command.ts')
       await runStoreCommand(answer.command, process.env)

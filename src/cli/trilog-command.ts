@@ -27,11 +27,13 @@ export type TrilogAnswer =
   | { readonly kind: 'start'; readonly config: Config }
   /** The settings are right: what they name is to be looked at. */
   | { readonly kind: 'check'; readonly config: Config; readonly answer: (problems: readonly string[]) => Said }
+  /** The settings are right: the services that they name are to be asked. */
+  | { readonly kind: 'health'; readonly config: Config; readonly json: boolean }
   /** About a data directory or a backup. */
   | { readonly kind: 'store'; readonly command: StoreCommand }
   | ({ readonly kind: 'say' } & Said)
 
-const COMMANDS = ['start', 'check', 'config', 'completion'] as const
+const COMMANDS = ['start', 'check', 'config', 'health', 'completion'] as const
 type Command = (typeof COMMANDS)[number]
 
 const OUTPUTS = ['text', 'json']
@@ -83,8 +85,8 @@ function wantsJson({ flags, operands }: CommandLine, problems: SettingProblems):
   const output = flags.get('--output')?.[0]
   if (output === undefined) return false
   if (!OUTPUTS.includes(output)) problems.add('--output', `must be ${OUTPUTS.join(' or ')}`)
-  if (!flags.has('--version') && !['check', 'config'].includes(operands[0] ?? '')) {
-    problems.add('--output', 'goes with check, config or --version')
+  if (!flags.has('--version') && !['check', 'config', 'health'].includes(operands[0] ?? '')) {
+    problems.add('--output', 'goes with check, config, health or --version')
   }
   return output === 'json'
 }
@@ -101,7 +103,7 @@ interface Asked {
   readonly problems: SettingProblems
 }
 
-function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, asked: Asked): TrilogAnswer {
+function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine, asked: Asked): TrilogAnswer {
   const { env, json, problems } = asked
   const flags = settingsGiven(line, NAMED)
   const told = { ...env, ...flags }
@@ -109,6 +111,7 @@ function withSettings(command: 'start' | 'check' | 'config', line: CommandLine, 
   const settings = belowEnvironment(sources.file, told)
   const load = (): Config => loadConfig(settings, line.flags.get('--services')?.[0] ?? null, problems)
   if (command === 'start') return { kind: 'start', config: load() }
+  if (command === 'health') return { kind: 'health', config: load(), json }
 
   const warnings = SECTIONS.flatMap(({ prefix, settings: table }) =>
     prefix === null ? [] : unknownSettings(table, prefix, env).map((variable) => `${variable} is no setting`),
@@ -145,6 +148,7 @@ function completion(operands: readonly string[], problems: SettingProblems): Tri
     ['start', ofStart],
     ['check', [...ofStart, '--output']],
     ['config', [...ofStart, '--output']],
+    ['health', [...ofStart, '--output']],
     ['completion', SHELLS],
     ...STORE_COMMANDS.map((name) => [name, storeFlags(name)] as const),
   ])

@@ -11,6 +11,9 @@ export const systemClock = {
   /** Since the machine was started, in milliseconds: unlike `nowMs` it goes on while the machine sleeps. */
   uptimeMs: (): number => uptime() * 1000,
 
+  /** Microseconds of the system's CLOCK_MONOTONIC, by which systemd orders what it is told. */
+  monotonicUs: (): bigint => process.hrtime.bigint() / 1000n,
+
   /** Nanoseconds since the Unix epoch, to the precision of a millisecond. */
   nowNs: (): bigint => BigInt(Date.now()) * 1_000_000n,
 

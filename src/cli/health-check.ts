@@ -1,0 +1,81 @@
+/**
+ * `trilog health`: asks the services that these settings start, on this machine, whether they are ready. A container's health check runs it.
+ *
+ * Nothing secret is sent, so the certificate of a listener is not checked. A listener that shows nothing without a client's certificate counts
+ * as ready, since it answers.
+ */
+import { request as httpRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { text } from 'node:stream/consumers'
+import { canonicalAddress } from '../addresses.ts'
+import type { Config } from '../config/config.ts'
+import { messageOf } from '../errors.ts'
+import { columns } from './columns.ts'
+import { EXIT_REFUSED } from './failure.ts'
+import type { Said } from './trilog-command.ts'
+
+const ANSWER_MS_MAX = 3000
+const ASKS_FOR_A_CERTIFICATE = new Set([401, 403])
+
+export interface ServiceHealth {
+  readonly service: string
+  readonly isReady: boolean
+  /** As `/readyz` says it, or why nothing was said. */
+  readonly status: string
+}
+
+/** @returns one entry for each service that the settings choose */
+export function healthOf({ services }: Pick<Config, 'services'>): Promise<readonly ServiceHealth[]> {
+  const chosen = Object.entries(services).filter(([, settings]) => settings !== null)
+  return Promise.all(chosen.map(([service, settings]) => healthOfOne(service, settings!)))
+}
+
+export function saidOfHealth(found: readonly ServiceHealth[], json: boolean): Said {
+  const ready = found.every(({ isReady }) => isReady)
+  const shown = json
+    ? JSON.stringify({ ready, services: found.map(({ service, isReady, status }) => ({ service, ready: isReady, status })) })
+    : columns(found.map(({ service, status }) => [service, status])).join('\n')
+  return { text: shown, exitCode: ready ? 0 : EXIT_REFUSED }
+}
+
+type ListenerSettings = Pick<NonNullable<Config['services']['broker']>, 'http' | 'tls'>
+
+async function healthOfOne(service: string, { http, tls }: ListenerSettings): Promise<ServiceHealth> {
+  if (http.port === 0) return { service, isReady: false, status: 'unknown: port 0 means that any port was taken' }
+  const asked = { host: reachable(http.host), port: http.port, path: '/readyz', timeout: ANSWER_MS_MAX }
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request =
+        tls === null
+          ? httpRequest(asked, resolve)
+          : httpsRequest({ ...asked, rejectUnauthorized: false }, resolve)
+      request.on('error', reject)
+      request.on('timeout', () => request.destroy(new Error(`no answer within ${ANSWER_MS_MAX / 1000} s`)))
+      request.end()
+    })
+    const body = await text(response)
+    const { statusCode = 0 } = response
+    if (ASKS_FOR_A_CERTIFICATE.has(statusCode)) return { service, isReady: true, status: 'answers' }
+    return { service, isReady: statusCode === 200, status: statusIn(body) ?? `answered ${statusCode}` }
+  } catch (error) {
+    return { service, isReady: false, status: `unreachable: ${messageOf(error)}` }
+  }
+}
+
+/** A service that listens on all addresses is reached by loopback. */
+function reachable(host: string): string {
+  const address = canonicalAddress(host)
+  if (address === '0.0.0.0') return '127.0.0.1'
+  return address === '::' ? '::1' : host
+}
+
+/** Null: the body is not that of `/readyz`. */
+function statusIn(body: string): string | null {
+  try {
+    const { status } = JSON.parse(body) as { readonly status?: unknown }
+    return typeof status === 'string' ? status : null
+  } catch {
+    return null
+  }
+}
