@@ -22,11 +22,11 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY bin bin
 COPY package.json LICENSE ./
-RUN mkdir /data && chown node:node /data
+RUN install -d -m 700 -o 1000 -g 1000 /data
 # An address that is not loopback needs credentials, or TRILOG_ALLOW_INSECURE_BIND=1: without them the start says so.
 ENV NODE_ENV=production \
     LOGSTORE_BIND_ADDRESS=0.0.0.0:4318 \
-    LOGSTORE_GRPC_BIND_ADDRESS=0.0.0.0:4317 \
+    LOGSTORE_OTLP_GRPC_BIND_ADDRESS=0.0.0.0:4317 \
     OBJSTORE_BIND_ADDRESS=0.0.0.0:9000 \
     MQ_HTTP_BIND=0.0.0.0:7400 \
     TRILOG_CONSOLE_BIND=0.0.0.0:7480 \
@@ -35,7 +35,7 @@ ENV NODE_ENV=production \
     MQ_DATA_DIR=/data/broker
 VOLUME /data
 EXPOSE 4317 4318 7400 7480 9000
-USER node
+USER 1000:1000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["node", "/app/bin/trilog.js", "health"]

@@ -143,7 +143,7 @@ async function serviceManager(logger: ReturnType<typeof createLogger>): Promise<
     env: process.env,
     pid: process.pid,
     monotonicUs: systemClock.monotonicUs,
-    every: systemClock.every,
+    every: (intervalMs, task) => systemClock.every(intervalMs, task),
     onFailure: (code) => logger.warn({ code }, 'the service manager cannot be told how the process is: NOTIFY_SOCKET'),
   })
 }

@@ -51,7 +51,13 @@ describe('systemd', () => {
 
   it('that is gone keeps nothing from running: the failure is told once', () => {
     const failures: string[] = []
-    const world = { env: {}, pid: 1, monotonicUs: () => 0n, every: () => {}, onFailure: (code: string) => failures.push(code) }
+    const world = {
+      env: {},
+      pid: 1,
+      monotonicUs: () => 0n,
+      every: () => {},
+      onFailure: (code: string) => failures.push(code),
+    }
     const manager = new ServiceManager(`${temporaryDirectory()}/nobody`, world)
     manager.ready()
     manager.stopping()

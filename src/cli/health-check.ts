@@ -34,7 +34,10 @@ export function healthOf({ services }: Pick<Config, 'services'>): Promise<readon
 export function saidOfHealth(found: readonly ServiceHealth[], json: boolean): Said {
   const ready = found.every(({ isReady }) => isReady)
   const shown = json
-    ? JSON.stringify({ ready, services: found.map(({ service, isReady, status }) => ({ service, ready: isReady, status })) })
+    ? JSON.stringify({
+        ready,
+        services: found.map(({ service, isReady, status }) => ({ service, ready: isReady, status })),
+      })
     : columns(found.map(({ service, status }) => [service, status])).join('\n')
   return { text: shown, exitCode: ready ? 0 : EXIT_REFUSED }
 }
@@ -47,9 +50,7 @@ async function healthOfOne(service: string, { http, tls }: ListenerSettings): Pr
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request =
-        tls === null
-          ? httpRequest(asked, resolve)
-          : httpsRequest({ ...asked, rejectUnauthorized: false }, resolve)
+        tls === null ? httpRequest(asked, resolve) : httpsRequest({ ...asked, rejectUnauthorized: false }, resolve)
       request.on('error', reject)
       request.on('timeout', () => request.destroy(new Error(`no answer within ${ANSWER_MS_MAX / 1000} s`)))
       request.end()

@@ -10,12 +10,14 @@ import { blocksOf, handbook, root, tableOf } from './markdown.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 const pages = handbook()
+/** As the page has it run in a checkout. */
+const FLAGS = ['--conditions=trilog-sources', '--input-type=module']
 
 test('the example of an embedded broker runs as it is, and prints what it says', async () => {
   const [program, printed] = blocksOf(pages, 'embedded')
   const script = program!.text.replaceAll('./data/jobs', `${temporaryDirectory()}/jobs`)
   for (const run of ['first', 'second']) {
-    const child = spawn(process.execPath, ['--input-type=module'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, FLAGS, { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
     child.stdin.end(script)
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
     assert.deepEqual([code, stderr, stdout], [0, '', printed!.text], run)
@@ -32,7 +34,7 @@ for (const [tour, mark] of [
     const script = program!.text.replaceAll('http://127.0.0.1:7400', server.url)
     assert.notEqual(script, program!.text)
     for (const run of ['first', 'second']) {
-      const child = spawn(process.execPath, ['--input-type=module'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
+      const child = spawn(process.execPath, FLAGS, { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] })
       child.stdin.end(script)
       const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
       assert.deepEqual([code, stderr, stdout], [0, '', printed!.text], run)

@@ -105,7 +105,7 @@ export async function runTour(
     if (step.language === 'sh') return step.text
     const file = `${directory}/${number}.mjs`
     writeFileSync(file, step.text)
-    return `(cd '${root}' && '${process.execPath}' --input-type=module < '${file}')`
+    return `(cd '${root}' && '${process.execPath}' --conditions=trilog-sources --input-type=module < '${file}')`
   })
   const outputs = (await shell(PREAMBLE + script.join(`\necho '${BLOCK_END}'\n`), directory)).split(`${BLOCK_END}\n`)
 

