@@ -11,6 +11,10 @@
 import assert from 'node:assert/strict'
 import type { Body } from './bodies.ts'
 
+/** What is kept for the message. */
+const HEARD_MAX = 30
+const HEARD_CHARACTERS_MAX = 300
+
 export interface ExpectedObject {
   readonly body: Body
   readonly etag: string
@@ -45,6 +49,8 @@ export class KeyLedger {
   #newest = this.#oldest
   /** What was read whole when everybody waited. */
   verified: Version | null = null
+  /** What was last heard of it, for the message. */
+  readonly #heard: string[] = []
 
   constructor(bucket: string, key: string) {
     this.bucket = bucket
@@ -63,20 +69,24 @@ export class KeyLedger {
     const version = new Version(object, this.#newest.number + 1)
     this.#newest.next = version
     this.#newest = version
+    this.#note(`asked for ${describe(version)}`)
     return version
   }
 
   answered(version: Version, commitSequence: number | null): void {
     version.commitSequence = commitSequence
+    this.#note(`${version.number} was answered, sequence ${commitSequence}`)
     this.#notBefore(version)
   }
 
   undone(version: Version): void {
     version.isVoid = true
+    this.#note(`${version.number} was refused`)
   }
 
   /** Of several changes of which one at most could happen, one did or may have: there is something. */
   isThere(): void {
+    this.#note('there is something')
     while (this.#oldest.object === null && this.#oldest.next !== null) this.#oldest = this.#oldest.next
   }
 
@@ -109,20 +119,31 @@ export class KeyLedger {
     const seen = candidates.filter((version) => isIt(version.object, version))
     if (seen.length === 0) {
       const expected = candidates.map((version) => describe(version)).join('\n  ')
-      assert.fail(`${this.name} shows\n  ${what}\nand should be one of\n  ${expected}`)
+      const heard = this.#heard.join('\n  ')
+      assert.fail(
+        `${this.name} shows\n  ${what}\nand should be one of\n  ${expected}\nWho looked began at ${from.number}. What was heard of it before:\n  ${heard}`,
+      )
     }
+    this.#note(`${seen.map(({ number }) => number).join(' or ')} was seen by one who began at ${from.number}: ${what}`)
     this.#notBefore(seen[0]!)
     return seen[0]!
   }
 
   /** What is there is this: whoever asked for something else asked a process that is dead. */
   settle(version: Version): void {
+    this.#note(`it is ${version.number}, and what else was asked for never will be`)
     for (const other of this.candidates()) if (other !== version) other.isVoid = true
     this.#notBefore(version)
   }
 
   #notBefore(version: Version): void {
     if (version.number > this.#oldest.number) this.#oldest = version
+  }
+
+  #note(what: string): void {
+    const at = new Date().toISOString().slice(11, 23) // as the log of the process has it
+    this.#heard.push(`${at} ${what.slice(0, HEARD_CHARACTERS_MAX)}`)
+    if (this.#heard.length > HEARD_MAX) this.#heard.shift()
   }
 }
 
