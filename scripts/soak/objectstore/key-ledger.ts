@@ -7,6 +7,7 @@
  *
  * K1  what was shown is durable: nothing before it is ever shown again
  * K2  who looks may see whatever could be there at some moment between question and answer
+ * K3  the oldest version that may be there is never ruled out: others may have seen more, meanwhile, than one who waited for its answer
  */
 import assert from 'node:assert/strict'
 import type { Body } from './bodies.ts'
@@ -113,8 +114,13 @@ export class KeyLedger {
    * Somebody saw what is there, K1.
    *
    * @param what for the message
+   * @returns what it may be, the oldest first: a look may not tell versions apart, as that at tags does not tell bodies
    */
-  saw(from: Look, what: string, isIt: (object: ExpectedObject | null, version: Version) => boolean): Version {
+  saw(
+    from: Look,
+    what: string,
+    isIt: (object: ExpectedObject | null, version: Version) => boolean,
+  ): readonly Version[] {
     const candidates = this.candidates(from)
     const seen = candidates.filter((version) => isIt(version.object, version))
     if (seen.length === 0) {
@@ -126,13 +132,21 @@ export class KeyLedger {
     }
     this.#note(`${seen.map(({ number }) => number).join(' or ')} was seen by one who began at ${from.number}: ${what}`)
     this.#notBefore(seen[0]!)
-    return seen[0]!
+    return seen
   }
 
-  /** What is there is this: whoever asked for something else asked a process that is dead. */
-  settle(version: Version): void {
-    this.#note(`it is ${version.number}, and what else was asked for never will be`)
-    for (const other of this.candidates()) if (other !== version) other.isVoid = true
+  /**
+   * K3. What is there is one of these: whoever asked for something else asked a process that is dead.
+   *
+   * @param seen by looks that together see everything of an object
+   */
+  settle(seen: readonly Version[]): void {
+    const left = this.candidates()
+    const version = left.find((candidate) => seen.includes(candidate))
+    const numbers = seen.map(({ number }) => number).join(' or ')
+    assert(version, `${this.name} was seen as ${numbers}, which others have ruled out:\n  ${this.#heard.join('\n  ')}`)
+    this.#note(`it is ${version.number}, seen as ${numbers}, and what else was asked for never will be`)
+    for (const other of left) if (other !== version) other.isVoid = true
     this.#notBefore(version)
   }
 
