@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { StoreError } from '../errors.ts'
+import { errorCode } from '../log/files.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { readTenantPolicy } from '../logstore/tenants/policy-holder.ts'
 import { parseCredentials } from '../objectstore/s3/auth/credentials.ts'
@@ -37,21 +38,32 @@ export function placeProblems({ services: { logstore, objectstore, broker } }: C
 /** One that is not there would be made by the start. */
 function directoryProblem(setting: string, directory: string): string | null {
   const existing = existingOf(directory)
-  if (!statSync(existing).isDirectory()) return `${setting} ${directory}: ${existing} is no directory`
+  if ('code' in existing) return `${setting} ${directory}: this user cannot reach ${existing.path} (${existing.code})`
+  const { path } = existing
+  if (!existing.isDirectory) return `${setting} ${directory}: ${path} is no directory`
   try {
-    accessSync(existing, constants.R_OK | constants.W_OK | constants.X_OK)
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     return null
   } catch {
-    return `${setting} ${directory}: ${existing} must be readable and writable for this user`
+    return `${setting} ${directory}: ${path} must be readable and writable for this user`
   }
 }
 
-/** The path, or what there is of it. */
-function existingOf(path: string): string {
+type Existing =
+  | { readonly path: string; readonly isDirectory: boolean }
+  | { readonly path: string; readonly code: string }
+
+/** The path, or what there is of it, or what keeps it from being seen. */
+function existingOf(path: string): Existing {
   for (let at = path; at !== dirname(at); at = dirname(at)) {
-    if (statSync(at, { throwIfNoEntry: false }) !== undefined) return at
+    try {
+      const stats = statSync(at, { throwIfNoEntry: false })
+      if (stats !== undefined) return { path: at, isDirectory: stats.isDirectory() }
+    } catch (error) {
+      return { path: at, code: errorCode(error) }
+    }
   }
-  return '/'
+  return { path: '/', isDirectory: true }
 }
 
 function problemOf(prefix: string, read: () => unknown): string | null {

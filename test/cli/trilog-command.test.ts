@@ -1,6 +1,6 @@
 /** Contract "Commands": what a command line of `trilog` asks for. */
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { placeProblems } from '../../src/cli/place-problems.ts'
 import { problemsOf } from '../../src/cli/settings-report.ts'
@@ -159,6 +159,25 @@ describe('trilog check', () => {
       'MQ_REPLICA_DIRS',
     ])
     assert.doesNotMatch(text, /secret/)
+  })
+
+  it('names a directory whose parent cannot be entered', () => {
+    const directory = temporaryDirectory()
+    const loop = `${directory}/loop` // nobody can follow it, root neither
+    symlinkSync(loop, loop)
+    const closed = `${directory}/closed`
+    mkdirSync(`${closed}/inside`, { recursive: true })
+    chmodSync(closed, 0)
+    try {
+      const env = { LOGSTORE_DATA_DIR: `${loop}/logs`, OBJSTORE_DATA_DIR: `${closed}/inside/objects` }
+      const { text, exitCode } = said(['check', '--mq-data-dir', `${directory}/mq`], env)
+      assert.equal(exitCode, 2)
+      const ofLoop = `problem: LOGSTORE_DATA_DIR ${loop}/logs: this user cannot reach ${loop}/logs (ELOOP)`
+      const ofClosed = `problem: OBJSTORE_DATA_DIR ${closed}/inside/objects: this user cannot reach ${closed}/inside/objects (EACCES)`
+      assert.equal(text, [ofLoop, ...(process.getuid?.() === 0 ? [] : [ofClosed]), 'invalid'].join('\n'))
+    } finally {
+      chmodSync(closed, 0o700)
+    }
   })
 
   it('tells mistakes of settings with exit code 2', () => {

@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import type { Random } from '../../../bench/load/random.ts'
 import type { Client } from './client.ts'
-import { listedPage, lookHead, lookTags, lookWhole, sawListed } from './looks.ts'
+import { listedPage, lookHead, lookWholeWithTags, sawListed } from './looks.ts'
 import type { ListedKey } from './looks.ts'
 import type { KeyLedger } from './key-ledger.ts'
 import { BUCKETS } from './scene.ts'
@@ -46,7 +46,7 @@ export class Checks {
     const seen = sawListed(new Map(ledgers.map((ledger) => [ledger, ledger.look()])), listed)
     const work = ledgers[Symbol.iterator]()
     const checkSome = async (): Promise<void> => {
-      for (const ledger of work) await this.#checkKey(ledger, seen.get(ledger)!.object === null, isFinal)
+      for (const ledger of work) await this.#checkKey(ledger, seen.get(ledger)![0]!.object === null, isFinal)
     }
     await Promise.all(Array.from({ length: AT_ONCE }, checkSome))
   }
@@ -55,10 +55,10 @@ export class Checks {
   async #checkKey(ledger: KeyLedger, isListedAbsent: boolean, isFinal: boolean): Promise<void> {
     const isNew = ledger.known === undefined || ledger.known !== ledger.verified
     if (!isNew && this.#random.between(1, 100) > AGAIN_PERCENT) return lookHead(this.#client, ledger)
-    const version = (await lookWhole(this.#client, ledger))!
-    assert.equal(version.object === null, isListedAbsent, `${ledger.name} is listed and read in different ways`)
-    if (version.object !== null) await lookTags(this.#client, ledger)
-    if (isFinal) ledger.settle(ledger.candidates()[0]!) // what the tags may have ruled out is gone
+    const seen = (await lookWholeWithTags(this.#client, ledger))!
+    const isAbsent = seen[0]?.object === null
+    assert.equal(isAbsent, isListedAbsent, `${ledger.name} is listed and read in different ways`)
+    if (isFinal) ledger.settle(seen)
     ledger.verified = ledger.known ?? null
   }
 

@@ -7,9 +7,14 @@
  *
  * K1  what was shown is durable: nothing before it is ever shown again
  * K2  who looks may see whatever could be there at some moment between question and answer
+ * K3  the oldest version that may be there is never ruled out: others may have seen more, meanwhile, than one who waited for its answer
  */
 import assert from 'node:assert/strict'
 import type { Body } from './bodies.ts'
+
+/** What is kept for the message. */
+const HEARD_MAX = 30
+const HEARD_CHARACTERS_MAX = 300
 
 export interface ExpectedObject {
   readonly body: Body
@@ -45,6 +50,8 @@ export class KeyLedger {
   #newest = this.#oldest
   /** What was read whole when everybody waited. */
   verified: Version | null = null
+  /** What was last heard of it, for the message. */
+  readonly #heard: string[] = []
 
   constructor(bucket: string, key: string) {
     this.bucket = bucket
@@ -63,20 +70,24 @@ export class KeyLedger {
     const version = new Version(object, this.#newest.number + 1)
     this.#newest.next = version
     this.#newest = version
+    this.#note(`asked for ${describe(version)}`)
     return version
   }
 
   answered(version: Version, commitSequence: number | null): void {
     version.commitSequence = commitSequence
+    this.#note(`${version.number} was answered, sequence ${commitSequence}`)
     this.#notBefore(version)
   }
 
   undone(version: Version): void {
     version.isVoid = true
+    this.#note(`${version.number} was refused`)
   }
 
   /** Of several changes of which one at most could happen, one did or may have: there is something. */
   isThere(): void {
+    this.#note('there is something')
     while (this.#oldest.object === null && this.#oldest.next !== null) this.#oldest = this.#oldest.next
   }
 
@@ -103,26 +114,50 @@ export class KeyLedger {
    * Somebody saw what is there, K1.
    *
    * @param what for the message
+   * @returns what it may be, the oldest first: a look may not tell versions apart, as that at tags does not tell bodies
    */
-  saw(from: Look, what: string, isIt: (object: ExpectedObject | null, version: Version) => boolean): Version {
+  saw(
+    from: Look,
+    what: string,
+    isIt: (object: ExpectedObject | null, version: Version) => boolean,
+  ): readonly Version[] {
     const candidates = this.candidates(from)
     const seen = candidates.filter((version) => isIt(version.object, version))
     if (seen.length === 0) {
       const expected = candidates.map((version) => describe(version)).join('\n  ')
-      assert.fail(`${this.name} shows\n  ${what}\nand should be one of\n  ${expected}`)
+      const heard = this.#heard.join('\n  ')
+      assert.fail(
+        `${this.name} shows\n  ${what}\nand should be one of\n  ${expected}\nWho looked began at ${from.number}. What was heard of it before:\n  ${heard}`,
+      )
     }
+    this.#note(`${seen.map(({ number }) => number).join(' or ')} was seen by one who began at ${from.number}: ${what}`)
     this.#notBefore(seen[0]!)
-    return seen[0]!
+    return seen
   }
 
-  /** What is there is this: whoever asked for something else asked a process that is dead. */
-  settle(version: Version): void {
-    for (const other of this.candidates()) if (other !== version) other.isVoid = true
+  /**
+   * K3. What is there is one of these: whoever asked for something else asked a process that is dead.
+   *
+   * @param seen by looks that together see everything of an object
+   */
+  settle(seen: readonly Version[]): void {
+    const left = this.candidates()
+    const version = left.find((candidate) => seen.includes(candidate))
+    const numbers = seen.map(({ number }) => number).join(' or ')
+    assert(version, `${this.name} was seen as ${numbers}, which others have ruled out:\n  ${this.#heard.join('\n  ')}`)
+    this.#note(`it is ${version.number}, seen as ${numbers}, and what else was asked for never will be`)
+    for (const other of left) if (other !== version) other.isVoid = true
     this.#notBefore(version)
   }
 
   #notBefore(version: Version): void {
     if (version.number > this.#oldest.number) this.#oldest = version
+  }
+
+  #note(what: string): void {
+    const at = new Date().toISOString().slice(11, 23) // as the log of the process has it
+    this.#heard.push(`${at} ${what.slice(0, HEARD_CHARACTERS_MAX)}`)
+    if (this.#heard.length > HEARD_MAX) this.#heard.shift()
   }
 }
 

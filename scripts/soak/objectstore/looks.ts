@@ -8,14 +8,24 @@ import type { ExpectedObject, KeyLedger, Version } from './key-ledger.ts'
 const META = 'x-obj-meta-'
 const GONE = ['NoSuchKey'] as const
 
-/** Everything of it. Null: no answer. */
-export async function lookWhole(client: Client, ledger: KeyLedger): Promise<Version | null> {
+type Seen = readonly Version[]
+
+/** Everything of it but its tags. Null: no answer. */
+export async function lookWhole(client: Client, ledger: KeyLedger): Promise<Seen | null> {
   const from = ledger.look()
   const reply = await client.ask('GET', ledger.target, { expected: GONE })
   return reply && sawWhole(ledger, from, reply)
 }
 
-function sawWhole(ledger: KeyLedger, from: Version, reply: ObjectReply): Version {
+/** Everything of it, and the tags: then what was asked for is told apart, while nobody changes it. Null: no answer. */
+export async function lookWholeWithTags(client: Client, ledger: KeyLedger): Promise<Seen | null> {
+  const seen = await lookWhole(client, ledger)
+  if (seen === null || seen[0]!.object === null) return seen
+  const tagged = await lookTags(client, ledger)
+  return tagged && seen.filter((version) => tagged.includes(version))
+}
+
+function sawWhole(ledger: KeyLedger, from: Version, reply: ObjectReply): Seen {
   return ledger.saw(from, shownBy(reply), (object, version) => {
     if (!isShown(reply, object, version)) return false
     if (object !== null) {
@@ -61,12 +71,12 @@ export async function lookRange(client: Client, ledger: KeyLedger, random: Rando
   })
 }
 
-export async function lookTags(client: Client, ledger: KeyLedger): Promise<void> {
+export async function lookTags(client: Client, ledger: KeyLedger): Promise<Seen | null> {
   const from = ledger.look()
   const reply = await client.ask('GET', `${ledger.target}?tagging`, { expected: GONE })
-  if (reply === null) return
+  if (reply === null) return null
   const tags = reply.status === 404 ? null : tagsOf(reply)
-  ledger.saw(from, `tags ${JSON.stringify(tags)}`, (object) =>
+  return ledger.saw(from, `tags ${JSON.stringify(tags)}`, (object) =>
     object === null || tags === null ? object === tags : sameTexts(object.tags, tags),
   )
 }
@@ -140,8 +150,8 @@ const isListedAs = (listed: ListedKey | undefined, object: ExpectedObject | null
 export function sawListed(
   froms: ReadonlyMap<KeyLedger, Version>,
   listed: ReadonlyMap<string, ListedKey>,
-): Map<KeyLedger, Version> {
-  const seen = new Map<KeyLedger, Version>()
+): Map<KeyLedger, Seen> {
+  const seen = new Map<KeyLedger, Seen>()
   for (const [ledger, from] of froms) {
     const shown = listed.get(ledger.key)
     seen.set(

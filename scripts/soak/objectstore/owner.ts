@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { ObjectReply } from '../../../test/support/objectstore.ts'
 import type { AskOptions } from './client.ts'
-import { lookHead, lookRange, lookTags, lookWhole } from './looks.ts'
+import { lookHead, lookRange, lookTags, lookWhole, lookWholeWithTags } from './looks.ts'
 import type { ExpectedObject, KeyLedger, Version } from './key-ledger.ts'
 import type { Scene } from './scene.ts'
 import { StoreActor, sequenceOf } from './actor.ts'
@@ -49,13 +49,14 @@ export class Owner extends StoreActor {
     if (choice <= 73) return this.#tag(key)
     if (choice <= 80) return void (await lookWhole(this.client, key))
     if (choice <= 87) return lookRange(this.client, key, this.random)
-    return choice <= 94 ? lookHead(this.client, key) : lookTags(this.client, key)
+    if (choice <= 94) return lookHead(this.client, key)
+    await lookTags(this.client, key)
   }
 
   /** What was asked for without an answer was asked of a process that is dead, unless changes may fail. */
   async #settle(key: KeyLedger): Promise<void> {
-    const version = await lookWhole(this.client, key)
-    if (version !== null && this.scene.failures !== 'unknown') key.settle(version)
+    const seen = await lookWholeWithTags(this.client, key)
+    if (seen !== null && this.scene.failures !== 'unknown') key.settle(seen)
   }
 
   async #put(key: KeyLedger): Promise<void> {

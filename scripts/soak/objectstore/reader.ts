@@ -13,7 +13,8 @@ export class Reader extends StoreActor {
     if (key === undefined) return
     if (this.chance(40)) return void (await lookWhole(this.client, key))
     if (this.chance(50)) return lookRange(this.client, key, this.random)
-    return this.chance(60) ? lookHead(this.client, key) : lookTags(this.client, key)
+    if (this.chance(60)) return lookHead(this.client, key)
+    await lookTags(this.client, key)
   }
 
   /** Pages from somewhere on: what may be on each is what may be there while it is asked for. */
