@@ -22,6 +22,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
+import type { Link } from '../linked-list.ts'
 import type { AcceptGate } from './accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
@@ -309,12 +310,12 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     return this.#served.nowMs
   }
 
-  watch(exchange: UwsExchange): void {
-    this.#watched.add(exchange)
+  watch(exchange: UwsExchange): Link<UwsExchange> {
+    return this.#watched.add(exchange)
   }
 
-  unwatch(exchange: UwsExchange): void {
-    this.#watched.delete(exchange)
+  unwatch(link: Link<UwsExchange>): void {
+    this.#watched.remove(link)
   }
 
   hold(bytes: number): void {
@@ -386,6 +387,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       this.failed(exchange, error)
     }
     head.close()
+    exchange.begun()
   }
 
   /**
