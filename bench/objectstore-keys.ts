@@ -98,6 +98,7 @@ async function preload(): Promise<void> {
     defer: setImmediate,
     segmentBytes: SEGMENT_BYTES,
     readCacheBytes: 0,
+    objectCacheBytes: 64 << 20,
     uploadTtlMs: 3_600_000,
   })
   const put = async (bucketName: string, count: number, nameOf: (number: number) => string): Promise<void> => {
