@@ -72,19 +72,13 @@ export class UwsExchange implements Exchange {
   #isHeld = false
   #heldBytes = 0
 
-  constructor(
-    host: ExchangeHost<UwsExchange>,
-    response: UwsResponse,
-    head: UwsRequestHead,
-    isHead: boolean,
-    route: string,
-  ) {
+  constructor(host: ExchangeHost<UwsExchange>, response: UwsResponse, head: UwsRequestHead, route: string) {
     const { framing } = head
     this.route = route
     this.startedMs = host.nowMs()
     this.#host = host
     this.#response = response
-    this.#isHead = isHead
+    this.#isHead = head.method === 'HEAD'
     this.#declaredBytes = framing.declaredBytes
     this.#isChunked = framing.isChunked
     this.#endsConnection = framing.problem !== null

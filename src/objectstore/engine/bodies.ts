@@ -216,7 +216,8 @@ export class LargeBody implements BodyWriter {
   /** B5 */
   #isStopped = false
   #isFinishing = false
-  #whole: { resolve(received: Received): void; reject(error: Error): void } | null = null
+  /** Hears once. */
+  #whole: { received(body: Received): void; failed(error: Error): void } | null = null
   #state: 'open' | 'failed' | 'closed' = 'open'
   /** B3 */
   #failure: Error | null = null
@@ -249,13 +250,11 @@ export class LargeBody implements BodyWriter {
     this.#onDrain = listener
   }
 
-  finish(): Promise<Received> {
-    return new Promise((resolve, reject) => {
-      this.#whole = { resolve, reject }
-      if (this.#state !== 'open') return reject(this.#failure ?? notKept())
-      this.#isFinishing = true
-      this.#endWhenGiven()
-    })
+  finish(received: (body: Received) => void, failed: (error: unknown) => void): void {
+    if (this.#state !== 'open') return failed(this.#failure ?? notKept())
+    this.#whole = { received, failed }
+    this.#isFinishing = true
+    this.#endWhenGiven()
   }
 
   abandon(): void {
@@ -264,7 +263,7 @@ export class LargeBody implements BodyWriter {
 
   close(): void {
     this.#end('closed')
-    this.#whole?.reject(notKept())
+    this.#takeWhole()?.failed(notKept())
   }
 
   /** B3 */
@@ -328,6 +327,12 @@ export class LargeBody implements BodyWriter {
     this.#offset = -1
   }
 
+  #takeWhole() {
+    const whole = this.#whole
+    this.#whole = null
+    return whole
+  }
+
   #endWhenGiven(): void {
     if (this.#held.length > 0) return
     if (this.#offset >= 0) this.#submit()
@@ -362,7 +367,7 @@ export class LargeBody implements BodyWriter {
   }
 
   #finished(digest: BodyDigest): void {
-    this.#whole?.resolve(new Received(digest, { extents: this.#extents }, this))
+    this.#takeWhole()?.received(new Received(digest, { extents: this.#extents }, this))
   }
 
   #drained(): void {
@@ -375,7 +380,7 @@ export class LargeBody implements BodyWriter {
     if (this.#state !== 'open') return
     this.#failure = error
     this.#end('failed')
-    this.#whole?.reject(error)
+    this.#takeWhole()?.failed(error)
     if (this.#isFull) this.#onDrain?.()
   }
 

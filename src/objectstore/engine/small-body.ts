@@ -55,14 +55,12 @@ export class SmallBody implements BodyWriter {
     this.#onDrain = listener
   }
 
-  finish(): Promise<ReceivedBody> {
-    if (this.#large !== null) return this.#large.finish()
+  finish(received: (body: ReceivedBody) => void, failed: (error: unknown) => void): void {
+    if (this.#large !== null) return this.#large.finish(received, failed)
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    return new Promise((resolve, reject) => {
-      const giveBack = this.#giveBack(inline)
-      const digested = (digest: BodyDigest): void => resolve(new Received(digest, { inline }, null, giveBack))
-      this.#bodies.small.of(this.#plan, inline, digested, reject)
-    })
+    const giveBack = this.#giveBack(inline)
+    const digested = (digest: BodyDigest): void => received(new Received(digest, { inline }, null, giveBack))
+    this.#bodies.small.of(this.#plan, inline, digested, failed)
   }
 
   /** What to call when the content was written; null: there is nothing to give back. */

@@ -290,7 +290,7 @@ export class Store implements ObjectStore {
     }
     const reply = (): UploadedPart => ({ partNumber, size, etag, lastModifiedMs, checksum })
     const onTaken = (): void => body.taken()
-    return { kind: 'change', before, frame: { ...partFrame(part, 'admit'), onStored, onTaken }, reply }
+    return { kind: 'change', before, frame: partFrame(part, 'admit', { onStored, onTaken }), reply }
   }
 
   completeUpload({ upload, parts, etag, checksums, precondition }: Completion): Promise<ObjectSummary> {
@@ -316,6 +316,7 @@ export class Store implements ObjectStore {
         size: present.reduce((sum, { size }) => sum + size, 0),
         parts: present.length,
         uploadId,
+        onTaken: () => {},
       }
     })
   }
@@ -342,7 +343,7 @@ export class Store implements ObjectStore {
       readonly size: number
       readonly parts: number
       readonly uploadId: string | null
-      readonly onTaken?: () => void
+      readonly onTaken: () => void
     },
   ): Promise<ObjectSummary> {
     const core = this.#core
@@ -367,7 +368,7 @@ export class Store implements ObjectStore {
         core.counters.objectsWritten += 1
         if (parts === 0) core.counters.bodyBytesWritten += size
       }
-      const frame = { ...objectFrame(object, 'admit'), onStored, ...(onTaken && { onTaken }) }
+      const frame = objectFrame(object, 'admit', { onStored, onTaken })
       if (frame.payloadBytes > core.appender.payloadBytesMax) {
         throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
       }
@@ -411,19 +412,23 @@ export class Store implements ObjectStore {
   }
 }
 
-const commitFrame = (type: number, frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> => ({
+type Purpose = NewFrame<Change>['purpose']
+type Heard = Pick<NewFrame<Change>, 'onStored' | 'onTaken'>
+
+const commitFrame = (type: number, frame: CommitFrame, purpose: Purpose, heard: Heard = {}): NewFrame<Change> => ({
   type,
   payloadBytes: commitFrameBytes(frame),
   encode: (target, at) => encodeCommit(frame, target, at),
   purpose,
   durability: 'sync',
+  ...heard,
 })
 
-const objectFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
-  commitFrame(FRAME_OBJECT, frame, purpose)
+const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
+  commitFrame(FRAME_OBJECT, frame, purpose, heard)
 
-export const partFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
-  commitFrame(FRAME_PART, frame, purpose)
+export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
+  commitFrame(FRAME_PART, frame, purpose, heard)
 
 /** A part that was listed, if it is still the one that is there. */
 function presentPart(upload: UploadState, { partNumber, etag }: UploadedPart): PartState {
