@@ -7,6 +7,7 @@
  * them under three prefixes. Then it starts the object store on it and lists over HTTP, puts while it lists, and restarts it. Talks to
  * this machine only.
  */
+import { finished } from '../src/objectstore/finished.ts'
 import { randomFillSync, randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -98,6 +99,7 @@ async function preload(): Promise<void> {
     defer: setImmediate,
     segmentBytes: SEGMENT_BYTES,
     readCacheBytes: 0,
+    objectCacheBytes: 64 << 20,
     uploadTtlMs: 3_600_000,
   })
   const put = async (bucketName: string, count: number, nameOf: (number: number) => string): Promise<void> => {
@@ -106,7 +108,7 @@ async function preload(): Promise<void> {
       const puts = Array.from({ length: Math.min(PUTS_AT_ONCE, count - at) }, async (_, i) => {
         const key = nameOf(at + i)
         const writer = store.receive(0, { checksums: [], sha256: false }, { bucket, key, upload: null })
-        const body = await writer.finish()
+        const body = await finished(writer)
         await store.putObject({ bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => {} })
       })
       await Promise.all(puts)

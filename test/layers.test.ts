@@ -22,6 +22,7 @@ const inService = (service: string, storey: string): string[] =>
 const SHARED = [
   'src/errors.ts',
   'src/addresses.ts', // settings and requests name hosts and addresses alike
+  'src/linked-list.ts',
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/validation.ts',

@@ -34,8 +34,16 @@ export const isName = (text: string): boolean =>
 export const isToken = (text: string): boolean =>
   isName(text) && !text.includes('/') && fits(text, PATH_TOKEN_BYTES_MAX)
 
-/** N3 */
-export const isStreamName = (text: string): boolean => isToken(text) && text.trim() === text
+let streamName = ''
+
+/** N3. Asked more than once for each request, and most name the stream that the one before named. */
+export function isStreamName(text: string): boolean {
+  if (text !== streamName) {
+    if (!isToken(text) || text.trim() !== text) return false
+    streamName = text
+  }
+  return text !== ''
+}
 
 /** N4 */
 export const isRemark = (text: string): boolean => isText(text) && fits(text, NAME_BYTES_MAX)

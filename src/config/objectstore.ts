@@ -7,7 +7,7 @@ import {
   OBJSTORE_PUT_BYTES_CEILING,
   OBJSTORE_PUT_BYTES_DEFAULT,
   OBJSTORE_PUT_BYTES_FLOOR,
-  OBJSTORE_READ_CACHE_BYTES_CEILING,
+  OBJSTORE_CACHE_BYTES_CEILING,
   OBJSTORE_SEGMENT_BYTES_CEILING,
   OBJSTORE_SEGMENT_BYTES_DEFAULT,
   OBJSTORE_SEGMENT_BYTES_FLOOR,
@@ -88,9 +88,17 @@ export const objectStoreSettings = {
   OBJSTORE_READ_CACHE_BYTES: optional(
     integer({
       min: 0,
-      max: OBJSTORE_READ_CACHE_BYTES_CEILING,
+      max: OBJSTORE_CACHE_BYTES_CEILING,
       description:
         'Memory for pieces of large objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
+    }),
+  ),
+  OBJSTORE_OBJECT_CACHE_BYTES: optional(
+    integer({
+      min: 0,
+      max: OBJSTORE_CACHE_BYTES_CEILING,
+      description:
+        'Memory for small objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
     }),
   ),
 }
@@ -114,6 +122,8 @@ export interface ObjectStoreConfig {
   readonly segmentBytes: number
   /** Null: what the machine's memory allows. */
   readonly readCacheBytes: number | null
+  /** Likewise. */
+  readonly objectCacheBytes: number | null
   /** Variables that begin with OBJSTORE_ and are no settings: worth a warning. */
   readonly unknownSettings: readonly string[]
 }
@@ -163,6 +173,7 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
     multipartTtlHours: settings.OBJSTORE_MULTIPART_TTL_HOURS,
     segmentBytes: settings.OBJSTORE_SEGMENT_BYTES,
     readCacheBytes: settings.OBJSTORE_READ_CACHE_BYTES,
+    objectCacheBytes: settings.OBJSTORE_OBJECT_CACHE_BYTES,
     unknownSettings: unknownSettings(objectStoreSettings, 'OBJSTORE_', env),
   })
 }

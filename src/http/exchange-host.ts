@@ -1,3 +1,5 @@
+import type { Link } from '../linked-list.ts'
+
 /** What a server is to all its exchanges. */
 export interface ExchangeHost<Exchange> {
   readonly requestIdHeader: string
@@ -17,8 +19,8 @@ export interface ExchangeHost<Exchange> {
   /** Outside the present callback of the library. */
   later(task: () => void): void
   /** Sweeps the exchange until `unwatch`. */
-  watch(exchange: Exchange): void
-  unwatch(exchange: Exchange): void
+  watch(exchange: Exchange): Link<Exchange>
+  unwatch(link: Link<Exchange>): void
   /** So much more, or less, of its body is held in memory until it is whole. */
   hold(bytes: number): void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */

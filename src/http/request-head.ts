@@ -9,6 +9,7 @@
 import assert from 'node:assert/strict'
 import type { RequestHead } from './exchange.ts'
 import { RequestFraming } from './framing.ts'
+import type { Method } from './routes.ts'
 import type { UwsRequest } from './uws.ts'
 
 /** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
@@ -24,6 +25,9 @@ export class UwsRequestHead implements RequestHead {
   #count = 0
   readonly #names: string[] = []
   readonly #values: string[] = []
+  #method = ''
+  /** The first parameter, as most routes ask for it more than once; undefined: not asked for yet. */
+  #first: string | null | undefined
 
   readonly #visit = (name: string, value: string): void => {
     this.#names[this.#count] = name
@@ -32,8 +36,11 @@ export class UwsRequestHead implements RequestHead {
     this.framing.see(name, value)
   }
 
-  open(request: UwsRequest): void {
+  /** @param method that the route takes; null: it takes others, too */
+  open(request: UwsRequest, method: Method | null): void {
     this.#request = request
+    this.#method = method ?? request.getMethod().toUpperCase()
+    this.#first = undefined
     this.#count = 0
     this.framing.begin()
     request.forEach(this.#visit)
@@ -49,7 +56,8 @@ export class UwsRequestHead implements RequestHead {
   }
 
   get method(): string {
-    return this.#alive.getMethod().toUpperCase()
+    assert(this.#alive)
+    return this.#method
   }
 
   get path(): string {
@@ -61,6 +69,12 @@ export class UwsRequestHead implements RequestHead {
   }
 
   param(index: number): string | null {
+    if (index > 0) return this.#param(index)
+    if (this.#first === undefined) this.#first = this.#param(0)
+    return this.#first
+  }
+
+  #param(index: number): string | null {
     const raw = this.#alive.getParameter(index)
     if (raw.includes(NOT_UTF8)) return null
     if (!raw.includes('%')) return raw

@@ -22,6 +22,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { StoreError } from '../errors.ts'
+import type { Link } from '../linked-list.ts'
 import type { AcceptGate } from './accept-gate.ts'
 import { STALLED_CLIENT_MS, STALLED_CLIENT_SWEEP_MS } from './limits.ts'
 import { limitReceiveBuffer } from './receive-buffer.ts'
@@ -257,7 +258,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       for (const [method, endpoint] of endpoints) {
         const route = `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
         if (method === 'GET' && endpoint.webSocket) serveWebSockets(app, { path, route }, endpoint.webSocket, this)
-        app[REGISTER[method]](path, this.#handler(route, endpoint, method === 'HEAD'))
+        app[REGISTER[method]](path, this.#handler(route, endpoint, method))
       }
       const notAllowed: Endpoint = {
         begin: (head, exchange) => this.#service.methodNotAllowed(head, exchange, allow),
@@ -309,12 +310,12 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     return this.#served.nowMs
   }
 
-  watch(exchange: UwsExchange): void {
-    this.#watched.add(exchange)
+  watch(exchange: UwsExchange): Link<UwsExchange> {
+    return this.#watched.add(exchange)
   }
 
-  unwatch(exchange: UwsExchange): void {
-    this.#watched.delete(exchange)
+  unwatch(link: Link<UwsExchange>): void {
+    this.#watched.remove(link)
   }
 
   hold(bytes: number): void {
@@ -338,7 +339,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
 
   accepted(route: string, endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null {
     let accepted: Accepted | null = null
-    this.#begin(route, response, request, false, (head, exchange) => {
+    this.#begin(route, response, request, 'GET', (head, exchange) => {
       accepted = endpoint.accept(head, exchange)
       if (accepted !== null) exchange.handOver()
     })
@@ -355,25 +356,26 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     if (this.#isIdle) this.#idle?.()
   }
 
-  #handler(route: string, endpoint: Endpoint, isHead?: boolean): UwsHandler {
+  /** @param method null: all that have no handler of their own */
+  #handler(route: string, endpoint: Endpoint, method: Method | null = null): UwsHandler {
     const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
     const { isPublic = false } = endpoint
     return (response: UwsResponse, request: UwsRequest) =>
-      this.#begin(route, response, request, isHead ?? request.getMethod() === 'head', begin, isPublic)
+      this.#begin(route, response, request, method, begin, isPublic)
   }
 
   #begin(
     route: string,
     response: UwsResponse,
     request: UwsRequest,
-    isHead: boolean,
+    method: Method | null,
     begin: (head: UwsRequestHead, exchange: UwsExchange) => void,
     isPublic = false,
   ): void {
     this.inFlight++
     const head = this.#head
-    head.open(request)
-    const exchange = new UwsExchange(this, response, head, isHead, route)
+    head.open(request, method)
+    const exchange = new UwsExchange(this, response, head, route)
     if (this.#watch !== null) exchange.watched = this.#watch.begun(begunRequest(head, exchange))
     const { problem } = head.framing
     const withoutCertificate = this.#asksForCertificate && !isPublic ? this.#service.withoutCertificate : undefined
@@ -386,6 +388,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
       this.failed(exchange, error)
     }
     head.close()
+    exchange.begun()
   }
 
   /**

@@ -16,6 +16,8 @@ import {
   STEADY_MOVES_MIN,
   WAITED_CLIENTS_MAX,
 } from './limits.ts'
+import { LinkedList } from '../linked-list.ts'
+import type { Link } from '../linked-list.ts'
 
 /** A client that sends a body, or takes an answer. */
 export interface WaitedClient {
@@ -41,20 +43,20 @@ export function slowestOf<Client extends WaitedClient>(clients: Iterable<Client>
 /** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies. */
 export class WaitedClients<Client extends WaitedClient> {
   readonly #heldBytesMax: number
-  readonly #clients = new Set<Client>()
+  readonly #clients = new LinkedList<Client>()
   #heldBytes = 0
 
   constructor(heldBytesMax = HELD_BODY_BYTES_MAX) {
     this.#heldBytesMax = heldBytesMax
   }
 
-  add(client: Client): void {
+  add(client: Client): Link<Client> {
     if (this.#clients.size >= WAITED_CLIENTS_MAX) slowestOf(this.#clients)?.giveUp()
-    this.#clients.add(client)
+    return this.#clients.add(client)
   }
 
-  delete(client: Client): void {
-    this.#clients.delete(client)
+  remove(link: Link<Client>): void {
+    this.#clients.remove(link)
   }
 
   /** So much more is held; less when it is negative. */
@@ -64,7 +66,7 @@ export class WaitedClients<Client extends WaitedClient> {
   }
 
   [Symbol.iterator](): Iterator<Client> {
-    return this.#clients.values()
+    return this.#clients[Symbol.iterator]()
   }
 }
 

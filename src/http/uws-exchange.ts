@@ -11,6 +11,7 @@
  *     with trailers ends as aborted before its body is whole, or is answered before they are read
  */
 import assert from 'node:assert/strict'
+import type { Link } from '../linked-list.ts'
 import { textOfHeaders } from './exchange.ts'
 import type { AnswerHost } from './answer-host.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './exchange.ts'
@@ -46,7 +47,11 @@ export class UwsExchange implements Exchange {
   #endListener: ((how: 'answered' | 'aborted') => void) | null = null
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
 
+  /** In the library's callback, which gathers what is written and sends it at its end. */
+  #isCorked = true
   #progressDueMs = 0
+  /** While it is watched. */
+  #link: Link<UwsExchange> | null = null
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
   #paused = false
   #offerRest: (() => void) | null = null // null: nothing waits for the reader
@@ -67,28 +72,28 @@ export class UwsExchange implements Exchange {
   #isHeld = false
   #heldBytes = 0
 
-  constructor(
-    host: ExchangeHost<UwsExchange>,
-    response: UwsResponse,
-    head: UwsRequestHead,
-    isHead: boolean,
-    route: string,
-  ) {
+  constructor(host: ExchangeHost<UwsExchange>, response: UwsResponse, head: UwsRequestHead, route: string) {
     const { framing } = head
     this.route = route
     this.startedMs = host.nowMs()
     this.#host = host
     this.#response = response
-    this.#isHead = isHead
+    this.#isHead = head.method === 'HEAD'
     this.#declaredBytes = framing.declaredBytes
     this.#isChunked = framing.isChunked
     this.#endsConnection = framing.problem !== null
     let ownId = head.header(host.requestIdHeader)
     if (ownId === '' && host.requestIdAlias !== null) ownId = head.header(host.requestIdAlias)
     this.id = host.requestIdOf(ownId)
-    response.onAborted(() => this.#end('aborted'))
     this.#mustReadOn = (this.#declaredBytes > 0 || this.#isChunked) && asksToClose(head) && !this.#endsConnection
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
+  }
+
+  /** The library's callback of the headers ends: whoever has its answer by now cannot abort any more. */
+  begun(): void {
+    this.#isCorked = false
+    if (this.#state === 'answered' || this.#state === 'aborted') return
+    this.#response.onAborted(() => this.#end('aborted'))
   }
 
   get remoteAddress(): string {
@@ -144,10 +149,12 @@ export class UwsExchange implements Exchange {
 
   #give(status: number, contentType: string | null, body: Uint8Array | string | null, headers: HeaderLines): void {
     let handedOver = false
-    this.#response.cork(() => {
+    const write = (): void => {
       this.#writeHead(status, contentType, headers)
       handedOver = this.#writeBody(body)
-    })
+    }
+    if (this.#isCorked) write()
+    else this.#response.cork(write)
     if (handedOver) this.#end('answered')
   }
 
@@ -283,6 +290,12 @@ export class UwsExchange implements Exchange {
   }
 
   #receive(chunk: ArrayBuffer, isLast: boolean): void {
+    this.#isCorked = true
+    this.#receiveCorked(chunk, isLast)
+    this.#isCorked = false
+  }
+
+  #receiveCorked(chunk: ArrayBuffer, isLast: boolean): void {
     const isTail = isLast && this.#isChunked && this.#sink !== null && this.#state === 'open'
     if (!isTail) return this.#take(new Uint8Array(chunk), isLast)
     if (chunk.byteLength > 0) this.#take(new Uint8Array(chunk), false)
@@ -292,7 +305,7 @@ export class UwsExchange implements Exchange {
     this.#host.later(() => {
       if (this.#sink === null) return // E5, or the library met trailers
       this.#take(NO_BYTES, true)
-      if (this.#tailSweeps >= 0 && this.#state === 'open') this.#host.watch(this)
+      if (this.#tailSweeps >= 0 && this.#state === 'open') this.#link ??= this.#host.watch(this)
     })
   }
 
@@ -327,7 +340,7 @@ export class UwsExchange implements Exchange {
   #watch(): void {
     this.#progressed()
     this.#beginWait()
-    this.#host.watch(this)
+    this.#link ??= this.#host.watch(this)
   }
 
   #beginWait(): void {
@@ -342,7 +355,8 @@ export class UwsExchange implements Exchange {
   #unwatch(): void {
     this.#sink = null
     this.#offerRest = null
-    this.#host.unwatch(this)
+    if (this.#link !== null) this.#host.unwatch(this.#link)
+    this.#link = null
     if (this.#heldBytes === 0) return
     this.#host.hold(-this.#heldBytes)
     this.#heldBytes = 0

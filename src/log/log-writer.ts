@@ -140,7 +140,10 @@ export class LogWriter {
     this.segmentOffset = position - base
     this.opensSegment = opens
     this.inlineOffset = this.#ringOffsets[0]! + MESSAGE_HEAD_BYTES + FRAME_HEADER_BYTES
-    if (!hasExternal) this.bytes.fill(0, this.inlineOffset + inlineBytes, this.#ringOffsets[0]! + messageBytes)
+    if (!hasExternal) {
+      const messageEnd = this.#ringOffsets[0]! + messageBytes
+      for (let at = this.inlineOffset + inlineBytes; at < messageEnd; at += 1) this.bytes[at] = 0 // padding, of less than 8 bytes
+    }
     this.#begunBytes = messageBytes
     return 'ok'
   }

@@ -14,9 +14,11 @@ export const DIGEST_LANES = THREADS
 export const READ_THREADS = THREADS
 /** Memories of one extent each for reads of main: about as much as clients are slow at a time. */
 export const CACHED_READS_SPARE = 16
-/** Pieces of large bodies that stay in memory after they were read and verified, where no setting says how much. */
-export const READ_CACHE_BYTES_MAX = 256 << 20
-export const READ_CACHE_SHARE_OF_MEMORY = 1 / 32
+/** Pieces of large bodies, and small objects, that stay in memory after they were read and verified: for each, where no setting says how much. */
+const CACHE_BYTES_MAX = 256 << 20
+const CACHE_SHARE_OF_MEMORY = 1 / 32
+export const cacheBytes = (memoryBytes: number): number =>
+  Math.min(CACHE_BYTES_MAX, memoryBytes * CACHE_SHARE_OF_MEMORY)
 export const CLEAN_EVERY_MS = 5000
 /** A segment is at most such a share of the disk, but not smaller than that: space comes back by segments. */
 export const DISK_SHARE_OF_SEGMENT = 1 / 64

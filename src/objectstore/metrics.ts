@@ -15,6 +15,7 @@ interface StoreGauges {
   readonly indexBytes: number
   readonly arenaBytes: number
   readonly readCacheBytes: number
+  readonly objectCacheBytes: number
   readonly acceptPauses: number
   readonly degraded: number
   readonly readErrors: number
@@ -83,6 +84,7 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   gauge('index_bytes', 'Memory of the key index', () => gauges.indexBytes)
   gauge('arena_bytes', 'Memory of bodies on their way to the disk', () => gauges.arenaBytes)
   gauge('read_cache_bytes', 'Memory of pieces of large objects that were read', () => gauges.readCacheBytes)
+  gauge('object_cache_bytes', 'Memory of small objects that were read', () => gauges.objectCacheBytes)
   counter('accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
   gauge('log_bytes', 'Bytes of the log', () => (log.segments.at(-1)?.end ?? 0) - (log.segments[0]?.base ?? 0))
   gauge('log_committed_position', 'Everything below is durable', () => log.committed)

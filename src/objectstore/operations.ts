@@ -105,8 +105,12 @@ export interface BodyWriter {
   /** Copies. Returns false when no more should be given before `onDrain` was called; what is given nevertheless is held. */
   write(bytes: Uint8Array): boolean
   onDrain(listener: () => void): void
-  /** @throws S3Error SlowDown, InternalError when the body could not be kept; nothing is left of it then */
-  finish(): Promise<ReceivedBody>
+  /**
+   * Tells one of the two, later.
+   *
+   * @param failed with an S3Error SlowDown, InternalError when the body could not be kept; nothing is left of it then
+   */
+  finish(received: (body: ReceivedBody) => void, failed: (error: unknown) => void): void
   /** At any time, more than once, even after `finish` as long as no change took the body. */
   abandon(): void
 }

@@ -70,11 +70,10 @@ import {
   DIGEST_LANES,
   DISK_SHARE_OF_SEGMENT,
   LOG_RING_BYTES,
-  READ_CACHE_BYTES_MAX,
-  READ_CACHE_SHARE_OF_MEMORY,
   READ_THREADS,
   RESERVED_SEGMENTS,
   SMALL_SEGMENT_BYTES,
+  cacheBytes,
 } from './limits.ts'
 import { bucketUsage, storeMetrics } from './metrics.ts'
 import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
@@ -263,7 +262,8 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     random,
     defer: setImmediate,
     segmentBytes,
-    readCacheBytes: config.readCacheBytes ?? Math.min(READ_CACHE_BYTES_MAX, memoryBytes() * READ_CACHE_SHARE_OF_MEMORY),
+    readCacheBytes: config.readCacheBytes ?? cacheBytes(memoryBytes()),
+    objectCacheBytes: config.objectCacheBytes ?? cacheBytes(memoryBytes()),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
     beginSpan,
   }
@@ -358,6 +358,9 @@ async function openFront(
       },
       get readCacheBytes() {
         return engine.store.objects.runs.keptBytes
+      },
+      get objectCacheBytes() {
+        return engine.store.objects.keptBytes
       },
       get acceptPauses() {
         return acceptGate.pauses

@@ -31,6 +31,7 @@ describe('the object store’s settings', () => {
       multipartTtlHours: 168,
       segmentBytes: 134_217_728,
       readCacheBytes: null,
+      objectCacheBytes: null,
       unknownSettings: [],
     })
     assert.ok(Object.isFrozen(loadObjectStoreConfig({})))
@@ -49,6 +50,7 @@ describe('the object store’s settings', () => {
       OBJSTORE_MULTIPART_TTL_HOURS: '1',
       OBJSTORE_SEGMENT_BYTES: '1048576',
       OBJSTORE_READ_CACHE_BYTES: '0',
+      OBJSTORE_OBJECT_CACHE_BYTES: '1048576',
       OBJSTORE_MISSPELT: '1',
       TRILOG_ALLOWED_HOSTS: 'Store.LAN, my_store ,[2001:DB8:0::1],10.1.2.3,',
       TRILOG_TRUSTED_PROXIES: '10.0.0.1, 10.1.0.0/16,::ffff:10.2.0.0/112,2001:db8::/32',
@@ -72,6 +74,7 @@ describe('the object store’s settings', () => {
       multipartTtlHours: 1,
       segmentBytes: 1_048_576,
       readCacheBytes: 0,
+      objectCacheBytes: 1_048_576,
       unknownSettings: ['OBJSTORE_MISSPELT'],
     })
   })

@@ -8,6 +8,7 @@ import {
   SLOW_GRACE_MS,
   WAITED_CLIENTS_MAX,
 } from '../../src/http/limits.ts'
+import type { Link } from '../../src/linked-list.ts'
 import { Pace, ServedTime, WaitedClients, slowestOf } from '../../src/http/slow-clients.ts'
 import type { WaitedClient } from '../../src/http/slow-clients.ts'
 import { TestClock } from '../support/http-server.ts'
@@ -16,11 +17,12 @@ class TestClient implements WaitedClient {
   isGivenUp = false
   readonly #rate: number | null
   readonly #clients: WaitedClients<TestClient> | null
+  readonly #link: Link<TestClient> | undefined
 
   constructor(rate: number | null, clients: WaitedClients<TestClient> | null = null) {
     this.#rate = rate
     this.#clients = clients
-    clients?.add(this)
+    this.#link = clients?.add(this)
   }
 
   slowRate(): number | null {
@@ -29,7 +31,7 @@ class TestClient implements WaitedClient {
 
   giveUp(): void {
     this.isGivenUp = true
-    this.#clients?.delete(this)
+    if (this.#link) this.#clients?.remove(this.#link)
   }
 }
 

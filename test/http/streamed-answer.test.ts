@@ -168,8 +168,8 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost<UwsExchange>>): {
     },
   } as unknown as UwsResponse
   const head = new UwsRequestHead()
-  head.open({ forEach() {} } as unknown as UwsRequest)
-  const exchange = new UwsExchange(host, response, head, false, 'GET /')
+  head.open({ forEach() {} } as unknown as UwsRequest, 'GET')
+  const exchange = new UwsExchange(host, response, head, 'GET /')
   return { exchange, ended: new Promise((resolve) => exchange.onEnd(resolve)) }
 }
 

@@ -76,11 +76,12 @@ export class MemoryWriter implements BodyWriter {
     this.#listener = listener
   }
 
-  async finish(): Promise<ReceivedBody> {
+  finish(received: (body: ReceivedBody) => void): void {
     assert.equal(this.#state, 'open', 'a body is finished once')
     this.#state = 'finished'
-    this.#body = new MemoryBody(Buffer.concat(this.#pieces), this.#digests.finish(), this.#open)
-    return this.#body
+    const body = new MemoryBody(Buffer.concat(this.#pieces), this.#digests.finish(), this.#open)
+    this.#body = body
+    queueMicrotask(() => received(body))
   }
 
   abandon(): void {

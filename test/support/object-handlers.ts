@@ -1,4 +1,5 @@
 /** Handlers of objects without HTTP: requests as the gateway would give them, over the store in memory. */
+import { finished } from '../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { ALL_PERMISSIONS } from '../../src/objectstore/s3/auth/principal.ts'
 import type { Caller } from '../../src/objectstore/s3/auth/request-identity.ts'
@@ -65,7 +66,7 @@ export class FakeBody implements RequestBody {
       const trailer = await this.#payload(limitBytes, framing, (bytes) =>
         writer.write(bytes) ? null : new Promise((resolve) => writer.onDrain(resolve)),
       )
-      return { received: await writer.finish(), trailer }
+      return { received: await finished(writer), trailer }
     } catch (error) {
       writer.abandon()
       throw error
@@ -172,7 +173,7 @@ export class TestGateway {
       const writer = store.receive(null, { checksums: [], sha256: false }, { bucket, key, upload: null })
       writer.write(Buffer.from(text))
       const value = { value: checksums[i]!, bytes: text.length }
-      await store.putPart(upload, i + 1, await writer.finish(), value)
+      await store.putPart(upload, i + 1, await finished(writer), value)
     }
     await store.completeUpload({
       upload,

@@ -304,7 +304,7 @@ class Exports {
       receiving = false
       stopWaiting()
       ingest.arrived(client)
-      waited.delete(client)
+      waited.remove(link)
       waited.hold(-heldBytes)
     }
     const abandon = (refused: Refusal | null): void => {
@@ -316,8 +316,8 @@ class Exports {
     const stopWaiting = clock.every(STALLED_CLIENT_SWEEP_MS, () => {
       if (served.nowMs - movedAtMs >= STALLED_CLIENT_MS) abandon(bodyTimedOut('stalled')) // G4
     })
+    const link = waited.add(client)
     ingest.arriving(caller, client, null)
-    waited.add(client)
     onMessageBytes(call, (bytes) => {
       if (!receiving) return
       movedAtMs = served.nowMs

@@ -17,7 +17,7 @@ import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Log } from '../../log/log.ts'
 import type { BodyDigest, DigestPlan } from '../bodies/body-digests.ts'
 import { WholeDigests } from '../bodies/whole-digests.ts'
-import type { BodyTarget, BodyWriter, ReceivedBody } from '../operations.ts'
+import type { BodyTarget, BodyWriter } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import { FrameLost } from '../../engine/appender.ts'
@@ -25,10 +25,11 @@ import { notStored } from './core.ts'
 import type { Core } from './core.ts'
 import type { DigestBody } from '../bodies/digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
-import type { Change, Content, Extent } from './frames.ts'
+import type { Change, Extent } from './frames.ts'
+import { Received } from './received.ts'
 import { SharedCopies } from './shared-copies.ts'
+import { INLINE_BYTES_MAX, SmallBody } from './small-body.ts'
 
-const INLINE_BYTES_MAX = 64 * 1024
 export const EXTENT_BYTES = 256 * 1024
 /** Of one body, in the arena: one that fills and others on their way to the disk. */
 const EXTENTS_AT_ONCE_MAX = 6
@@ -195,90 +196,6 @@ export class Bodies {
   }
 }
 
-class SmallBody implements BodyWriter {
-  readonly #bodies: Bodies
-  readonly #lengthBytes: number | null
-  readonly #plan: DigestPlan
-  readonly #target: BodyTarget
-  #pieces: Buffer[] = []
-  #bytes = 0
-  /** What it became when it turned out not to be small. */
-  #large: LargeBody | null = null
-  #onDrain: () => void = () => {}
-
-  constructor(bodies: Bodies, lengthBytes: number | null, plan: DigestPlan, target: BodyTarget) {
-    this.#bodies = bodies
-    this.#lengthBytes = lengthBytes
-    this.#plan = plan
-    this.#target = target
-  }
-
-  write(bytes: Uint8Array): boolean {
-    if (this.#large !== null) return this.#large.write(bytes)
-    this.#bytes += bytes.byteLength
-    if (this.#bytes <= INLINE_BYTES_MAX) {
-      const isWhole = bytes.byteLength === this.#lengthBytes
-      this.#pieces.push(isWhole ? this.#bodies.copies.copyOf(bytes) : Buffer.from(bytes))
-      return true
-    }
-    const large = this.#bodies.large(this.#plan, this.#target)
-    this.#large = large
-    large.onDrain(() => this.#onDrain())
-    for (const piece of this.#pieces) large.write(piece)
-    this.#pieces = []
-    return large.write(bytes)
-  }
-
-  onDrain(listener: () => void): void {
-    this.#onDrain = listener
-  }
-
-  finish(): Promise<Received> {
-    if (this.#large !== null) return this.#large.finish()
-    const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    return new Promise((resolve, reject) => {
-      const digested = (digest: BodyDigest): void => resolve(new Received(digest, { inline }, null))
-      this.#bodies.small.of(this.#plan, inline, digested, reject)
-    })
-  }
-
-  abandon(): void {
-    this.#large?.abandon()
-    this.#pieces = []
-  }
-}
-
-/** A body that is whole: its content goes into one change, or it is abandoned. */
-export class Received implements ReceivedBody {
-  readonly digest: BodyDigest
-  readonly #content: Content
-  readonly #large: LargeBody | null
-
-  constructor(digest: BodyDigest, content: Content, large: LargeBody | null) {
-    this.digest = digest
-    this.#content = content
-    this.#large = large
-  }
-
-  get content(): Content {
-    return this.#content
-  }
-
-  /** Just before the frame that commits it is appended. @throws S3Error InternalError when some of it was lost (B3) */
-  demandWhole(): void {
-    this.#large?.demandWhole()
-  }
-
-  abandon(): void {
-    this.#large?.close()
-  }
-
-  /** When the change that was to commit it is settled, its content is the change's, or nobody's. */
-  abandonAfter<Reply>(change: Promise<Reply>): Promise<Reply> {
-    return this.#large === null ? change : change.finally(() => this.abandon())
-  }
-}
-
 export class LargeBody implements BodyWriter {
   readonly #bodies: Bodies
   readonly #head: Buffer
@@ -299,7 +216,8 @@ export class LargeBody implements BodyWriter {
   /** B5 */
   #isStopped = false
   #isFinishing = false
-  #whole: { resolve(received: Received): void; reject(error: Error): void } | null = null
+  /** Hears once. */
+  #whole: { received(body: Received): void; failed(error: Error): void } | null = null
   #state: 'open' | 'failed' | 'closed' = 'open'
   /** B3 */
   #failure: Error | null = null
@@ -332,13 +250,11 @@ export class LargeBody implements BodyWriter {
     this.#onDrain = listener
   }
 
-  finish(): Promise<Received> {
-    return new Promise((resolve, reject) => {
-      this.#whole = { resolve, reject }
-      if (this.#state !== 'open') return reject(this.#failure ?? notKept())
-      this.#isFinishing = true
-      this.#endWhenGiven()
-    })
+  finish(received: (body: Received) => void, failed: (error: unknown) => void): void {
+    if (this.#state !== 'open') return failed(this.#failure ?? notKept())
+    this.#whole = { received, failed }
+    this.#isFinishing = true
+    this.#endWhenGiven()
   }
 
   abandon(): void {
@@ -347,7 +263,7 @@ export class LargeBody implements BodyWriter {
 
   close(): void {
     this.#end('closed')
-    this.#whole?.reject(notKept())
+    this.#takeWhole()?.failed(notKept())
   }
 
   /** B3 */
@@ -411,6 +327,12 @@ export class LargeBody implements BodyWriter {
     this.#offset = -1
   }
 
+  #takeWhole() {
+    const whole = this.#whole
+    this.#whole = null
+    return whole
+  }
+
   #endWhenGiven(): void {
     if (this.#held.length > 0) return
     if (this.#offset >= 0) this.#submit()
@@ -445,7 +367,7 @@ export class LargeBody implements BodyWriter {
   }
 
   #finished(digest: BodyDigest): void {
-    this.#whole?.resolve(new Received(digest, { extents: this.#extents }, this))
+    this.#takeWhole()?.received(new Received(digest, { extents: this.#extents }, this))
   }
 
   #drained(): void {
@@ -458,7 +380,7 @@ export class LargeBody implements BodyWriter {
     if (this.#state !== 'open') return
     this.#failure = error
     this.#end('failed')
-    this.#whole?.reject(error)
+    this.#takeWhole()?.failed(error)
     if (this.#isFull) this.#onDrain?.()
   }
 

@@ -47,6 +47,8 @@ export interface EngineParts {
   readonly segmentBytes: number
   /** Memory of pieces of large bodies that were read. */
   readonly readCacheBytes: number
+  /** Memory of small objects that were read. */
+  readonly objectCacheBytes: number
   readonly uploadTtlMs: number
   /** Shows how long work for a request takes. Absent or null: nobody looks. */
   readonly beginSpan?: BeginSpan | null
@@ -106,7 +108,12 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
   const core: Core = new Core({ ...parts, engine })
   const store = new Store(
     core,
-    new Objects(parts.reads, new RunReads(parts.log, parts.reads, parts.readCacheBytes), parts.counters),
+    new Objects({
+      reads: parts.reads,
+      runs: new RunReads(parts.log, parts.reads, parts.readCacheBytes),
+      counters: parts.counters,
+      cacheBytes: parts.objectCacheBytes,
+    }),
   )
   const cleaner = new Cleaner({ core, store, checkpoints, plan, segmentBytes, uploadTtlMs, scan })
   return { core, store, checkpoints, cleaner }

@@ -141,8 +141,34 @@ export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toSt
 export const encodeDetails = (details: ObjectDetails | null): Buffer =>
   details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(withoutDefaults(details)))
 
+/** The same of an object that is new. */
+export function encodeNewDetails({ attributes, checksums, parts }: NewDetails): Buffer {
+  const ofChecksums = checksums.map(
+    ({ algorithm, value, type }) => `{"algorithm":"${algorithm}","value":"${value}","type":"${type}"}`, // nothing of it needs escaping
+  )
+  return Buffer.from(
+    `${openAttributes(attributes)},"checksums":[${ofChecksums.join(',')}],"parts":${parts === null ? 'null' : JSON.stringify(parts)}}`,
+  )
+}
+
+export interface NewDetails extends Pick<ObjectDetails, 'checksums' | 'parts'> {
+  readonly attributes: ObjectAttributes
+}
+
+/** Of attributes that never change: many objects have the same. */
+const opened = new WeakMap<ObjectAttributes, string>()
+
+/** JSON without its last brace. */
+function openAttributes(attributes: ObjectAttributes): string {
+  let text = opened.get(attributes)
+  if (text !== undefined) return text
+  text = JSON.stringify(withoutDefaults(attributes)).slice(0, -1)
+  if (Object.isFrozen(attributes)) opened.set(attributes, text)
+  return text
+}
+
 /** What `completeAttributes` adds need not be in every frame. */
-const withoutDefaults = (details: ObjectDetails): object =>
+const withoutDefaults = (details: ObjectAttributes): object =>
   details.storageClass === DEFAULT_STORAGE_CLASS ? { ...details, storageClass: undefined } : details
 
 /** Of a frame whose checksum holds: what `encodeDetails` wrote, now or in an older version. */

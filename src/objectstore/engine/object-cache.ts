@@ -5,31 +5,28 @@
  * L2  when a new one makes others go and is cheap to read again, only one in CHEAP_PER_KEPT is kept. Otherwise a client that reads more
  *     objects in turn than fit would never find one of them
  */
+import { LinkedList } from '../../linked-list.ts'
+import type { Link } from '../../linked-list.ts'
+
+/** L2 */
 const CHEAP_PER_KEPT = 8
 
 interface Entry<Value> {
   readonly position: number
   readonly value: Value
   readonly bytes: number
-  /** Used just before it, and just after it. A ring with `#ends` between the newest and the oldest: a Map in order of use would walk over those that left. */
-  older: Entry<Value>
-  newer: Entry<Value>
 }
 
 export class ObjectCache<Value> {
   readonly #bytesMax: number
-  readonly #entries = new Map<number, Entry<Value>>()
-  /** Its `newer` is the oldest entry, its `older` the newest. */
-  readonly #ends: Entry<Value>
+  readonly #entries = new Map<number, Link<Entry<Value>>>()
+  /** In order of use. A Map in that order would walk over those that left. */
+  readonly #used = new LinkedList<Entry<Value>>()
   #bytes = 0
   #cheap = 0
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
-    const ends = { position: -1, bytes: 0 } as Entry<Value> // complete with the next two lines, but for a value, which nobody asks for
-    ends.older = ends
-    ends.newer = ends
-    this.#ends = ends
   }
 
   get bytes(): number {
@@ -39,11 +36,11 @@ export class ObjectCache<Value> {
   get(position: number): Value | undefined {
     const entry = this.#entries.get(position)
     if (entry === undefined) return undefined
-    if (this.#ends.older !== entry) {
-      unlink(entry)
-      this.#append(entry)
+    if (this.#used.newest !== entry) {
+      this.#used.remove(entry)
+      this.#used.append(entry)
     }
-    return entry.value
+    return entry.value.value
   }
 
   /** Whether it is to be added (L2); asked once for each. */
@@ -57,29 +54,14 @@ export class ObjectCache<Value> {
   /** One that `wants` has let in. */
   add(position: number, value: Value, bytes: number): void {
     if (this.#entries.has(position)) return
-    const entry: Entry<Value> = { position, value, bytes, older: this.#ends, newer: this.#ends }
-    this.#entries.set(position, entry)
-    this.#append(entry)
+    this.#entries.set(position, this.#used.add({ position, value, bytes }))
     this.#bytes += bytes
-    while (this.#bytes > this.#bytesMax) this.#remove(this.#ends.newer) // L1
+    while (this.#bytes > this.#bytesMax) this.#remove(this.#used.oldest!) // L1: there is one while they take bytes
   }
 
-  #append(entry: Entry<Value>): void {
-    const newest = this.#ends.older
-    entry.older = newest
-    entry.newer = this.#ends
-    newest.newer = entry
-    this.#ends.older = entry
+  #remove(entry: Link<Entry<Value>>): void {
+    this.#used.remove(entry)
+    this.#entries.delete(entry.value.position)
+    this.#bytes -= entry.value.bytes
   }
-
-  #remove(entry: Entry<Value>): void {
-    unlink(entry)
-    this.#entries.delete(entry.position)
-    this.#bytes -= entry.bytes
-  }
-}
-
-function unlink<Value>({ older, newer }: Entry<Value>): void {
-  older.newer = newer
-  newer.older = older
 }

@@ -3,7 +3,7 @@
  *
  * O1  a piece of a body is given out only when the frame it stands in holds: wrong bytes never leave
  * O2  while a body is read, the frames it stands in stay where they are: `oldestRead`
- * O3  frames that were read stay in memory, within CACHE_BYTES_MAX: what is read often is read once
+ * O3  frames that were read stay in memory, within `cacheBytes`: what is read often is read once
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { ObjectValue } from '../index/value.ts'
@@ -18,7 +18,8 @@ import { ObjectCache } from './object-cache.ts'
 import { runOf } from './run-reads.ts'
 import type { Run, RunReads } from './run-reads.ts'
 
-const CACHE_BYTES_MAX = 64 << 20
+/** What is made of a frame, about, beside its payload: what its headers say in text, too. */
+const LOADED_BYTES = 2048
 /** A frame with more is not kept: it would take the place of many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
@@ -55,18 +56,32 @@ interface Read {
   readonly giveBack: () => void
 }
 
+interface ObjectsParts {
+  readonly reads: FrameReads
+  readonly runs: RunReads
+  readonly counters: StoreCounters
+  /** O3 */
+  readonly cacheBytes: number
+}
+
 export class Objects {
   readonly #reads: FrameReads
   readonly runs: RunReads
   readonly #counters: StoreCounters
   /** By position. */
-  readonly #cache = new ObjectCache<LoadedObject>(CACHE_BYTES_MAX)
+  readonly #cache: ObjectCache<LoadedObject>
   readonly #open = new Set<ExtentSource>()
 
-  constructor(reads: FrameReads, runs: RunReads, counters: StoreCounters) {
+  constructor({ reads, runs, counters, cacheBytes }: ObjectsParts) {
     this.#reads = reads
     this.runs = runs
     this.#counters = counters
+    this.#cache = new ObjectCache(cacheBytes)
+  }
+
+  /** O3 */
+  get keptBytes(): number {
+    return this.#cache.bytes
   }
 
   /** O2. Infinity: nothing is read. */
@@ -86,7 +101,7 @@ export class Objects {
     const bytes = payload.byteLength
     const isKept = this.#isKept(bytes, true)
     const loaded = this.#loaded(position, isKept ? copyInOwnMemory(payload) : payload)
-    if (isKept) this.#cache.add(position, loaded, bytes)
+    if (isKept) this.#cache.add(position, loaded, LOADED_BYTES + bytes)
     return loaded
   }
 
@@ -97,12 +112,13 @@ export class Objects {
     if (kept !== undefined) return kept
     const { payload } = await this.#reads.read(position, expectedBytes(value, keyBytes))
     const loaded = this.#loaded(position, payload)
-    if (this.#isKept(payload.byteLength, false)) this.#cache.add(position, loaded, payload.byteLength)
+    const bytes = payload.byteLength
+    if (this.#isKept(bytes, false)) this.#cache.add(position, loaded, LOADED_BYTES + bytes)
     return loaded
   }
 
   #isKept(bytes: number, isCheap: boolean): boolean {
-    return bytes <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(bytes, isCheap)
+    return bytes <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(LOADED_BYTES + bytes, isCheap)
   }
 
   #loaded(position: number, payload: Buffer): LoadedObject {

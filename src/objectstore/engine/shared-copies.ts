@@ -1,26 +1,55 @@
 /**
  * Copies of short bodies, side by side in memory that they share: memory of its own for each costs main more than twice what the copy does.
  *
- * S1  memory is never used again: it is collected when nobody keeps any of its copies
+ * S1  memory is used again when all of its copies were given back. If one is not, that memory is collected when nobody keeps any of its copies
  * S2  a copy that is kept for long holds at most SHARED_BYTES: no more than the longest body that stays in memory
  */
 const SHARED_BYTES = 64 * 1024
 const COPY_BYTES_MAX = 16 * 1024
+/** Memory that waits to be used again. */
+const SPARE_MAX = 16
+
+interface SharedMemory {
+  readonly bytes: Buffer
+  used: number
+  /** Not given back yet. */
+  copies: number
+}
+
+export interface SharedCopy {
+  readonly bytes: Buffer
+  /** Null: memory of its own. */
+  readonly memory: SharedMemory | null
+}
 
 export class SharedCopies {
-  #shared = Buffer.alloc(0)
-  #used = 0
+  #filling = newMemory()
+  readonly #spare: SharedMemory[] = []
 
   /** A longer one gets memory of its own. */
-  copyOf(bytes: Uint8Array): Buffer {
-    if (bytes.byteLength > COPY_BYTES_MAX) return Buffer.from(bytes)
-    if (this.#used + bytes.byteLength > this.#shared.byteLength) {
-      this.#shared = Buffer.allocUnsafeSlow(SHARED_BYTES)
-      this.#used = 0
-    }
-    const from = this.#used
-    this.#used += bytes.byteLength
-    this.#shared.set(bytes, from)
-    return this.#shared.subarray(from, this.#used)
+  copyOf(bytes: Uint8Array): SharedCopy {
+    if (bytes.byteLength > COPY_BYTES_MAX) return { bytes: Buffer.from(bytes), memory: null }
+    if (this.#filling.used + bytes.byteLength > SHARED_BYTES) this.#begin()
+    const memory = this.#filling
+    const from = memory.used
+    memory.used += bytes.byteLength
+    memory.copies += 1
+    memory.bytes.set(bytes, from)
+    return { bytes: memory.bytes.subarray(from, memory.used), memory }
+  }
+
+  /** Once, by whoever had the copy: nobody reads it any more (S1). */
+  giveBack({ memory }: SharedCopy): void {
+    if (memory === null) return
+    memory.copies -= 1
+    if (memory.copies > 0) return
+    memory.used = 0
+    if (memory !== this.#filling && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
+  }
+
+  #begin(): void {
+    this.#filling = this.#spare.pop() ?? newMemory()
   }
 }
+
+const newMemory = (): SharedMemory => ({ bytes: Buffer.allocUnsafeSlow(SHARED_BYTES), used: 0, copies: 0 })

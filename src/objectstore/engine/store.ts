@@ -31,7 +31,7 @@ import type {
   UploadedPart,
 } from '../operations.ts'
 import { refuse } from '../refusals.ts'
-import { Bodies, Received } from './bodies.ts'
+import { Bodies } from './bodies.ts'
 import type { Core } from './core.ts'
 import { FrameDropped } from './frame-reads.ts'
 import {
@@ -43,10 +43,12 @@ import {
   encodeCommit,
   encodeDeleted,
   encodeDetails,
+  encodeNewDetails,
 } from './frames.ts'
-import type { Change, CommitFrame, Content, ObjectDetails } from './frames.ts'
+import type { Change, CommitFrame, Content, NewDetails, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
 import type { PartState, UploadState } from './state.ts'
+import { Received } from './received.ts'
 import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
 
 export class Store implements ObjectStore {
@@ -145,12 +147,13 @@ export class Store implements ObjectStore {
 
   putObject({ bucket, key, attributes, checksums, precondition, ...object }: NewObject): Promise<ObjectSummary> {
     const body = asReceived(object.body)
-    const details = { ...attributes, checksums, parts: null }
+    const details = { attributes, checksums, parts: null }
+    const onTaken = (): void => body.taken()
     const stored = this.#commit(bucket, key, () => {
       if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
       body.demandWhole()
       const { md5: etag, bytes: size } = body.digest
-      return { details, content: body.content, etag, size, parts: 0, uploadId: null }
+      return { details, content: body.content, etag, size, parts: 0, uploadId: null, onTaken }
     })
     return body.abandonAfter(stored)
   }
@@ -201,7 +204,13 @@ export class Store implements ObjectStore {
   ): Promise<ObjectSummary | null> {
     const core = this.#core
     const before = loaded.frame
-    const frame = { ...before, flags: flagsOf(details), uploadId: null, details: encodeDetails(details), content }
+    const frame = {
+      ...before,
+      flags: flagsOf(details, details.checksums),
+      uploadId: null,
+      details: encodeDetails(details),
+      content,
+    }
     return core.ask(() => {
       if (core.state.index.get(before.bucket, before.key)?.position !== loaded.position) return replied(null)
       return { kind: 'change', frame: objectFrame(frame, purpose), reply: () => summaryOf(valueOf(frame, 0)) }
@@ -280,7 +289,8 @@ export class Store implements ObjectStore {
       core.counters.bodyBytesWritten += size
     }
     const reply = (): UploadedPart => ({ partNumber, size, etag, lastModifiedMs, checksum })
-    return { kind: 'change', before, frame: { ...partFrame(part, 'admit'), onStored }, reply }
+    const onTaken = (): void => body.taken()
+    return { kind: 'change', before, frame: partFrame(part, 'admit', { onStored, onTaken }), reply }
   }
 
   completeUpload({ upload, parts, etag, checksums, precondition }: Completion): Promise<ObjectSummary> {
@@ -293,7 +303,7 @@ export class Store implements ObjectStore {
       const isShown = upload.checksum.isChosen
       return {
         details: {
-          ...state.attributes,
+          attributes: state.attributes,
           checksums,
           parts: present.map(({ partNumber, size, checksum }) => ({
             partNumber,
@@ -306,6 +316,7 @@ export class Store implements ObjectStore {
         size: present.reduce((sum, { size }) => sum + size, 0),
         parts: present.length,
         uploadId,
+        onTaken: () => {},
       }
     })
   }
@@ -326,19 +337,20 @@ export class Store implements ObjectStore {
     bucket: Bucket,
     key: string,
     judge: () => {
-      readonly details: ObjectDetails
+      readonly details: NewDetails
       readonly content: Content
       readonly etag: string
       readonly size: number
       readonly parts: number
       readonly uploadId: string | null
+      readonly onTaken: () => void
     },
   ): Promise<ObjectSummary> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
     return core.ask(() => {
       this.#present(core.state.bucketOf(bucket.number))
-      const { details, content, etag, size, parts, uploadId } = judge()
+      const { details, content, etag, size, parts, uploadId, onTaken } = judge()
       const object: CommitFrame = {
         bucket: bucket.number,
         key: keyBytes,
@@ -346,17 +358,17 @@ export class Store implements ObjectStore {
         size,
         lastModifiedMs: core.wallMs(),
         commitSequence: core.state.commitSequence + 1,
-        flags: flagsOf(details),
+        flags: flagsOf(details.attributes, details.checksums),
         etag,
         uploadId,
-        details: encodeDetails(details),
+        details: encodeNewDetails(details),
         content,
       }
       const onStored = (): void => {
         core.counters.objectsWritten += 1
         if (parts === 0) core.counters.bodyBytesWritten += size
       }
-      const frame = { ...objectFrame(object, 'admit'), onStored }
+      const frame = objectFrame(object, 'admit', { onStored, onTaken })
       if (frame.payloadBytes > core.appender.payloadBytesMax) {
         throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
       }
@@ -400,19 +412,23 @@ export class Store implements ObjectStore {
   }
 }
 
-const commitFrame = (type: number, frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> => ({
+type Purpose = NewFrame<Change>['purpose']
+type Heard = Pick<NewFrame<Change>, 'onStored' | 'onTaken'>
+
+const commitFrame = (type: number, frame: CommitFrame, purpose: Purpose, heard: Heard = {}): NewFrame<Change> => ({
   type,
   payloadBytes: commitFrameBytes(frame),
   encode: (target, at) => encodeCommit(frame, target, at),
   purpose,
   durability: 'sync',
+  ...heard,
 })
 
-const objectFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
-  commitFrame(FRAME_OBJECT, frame, purpose)
+const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
+  commitFrame(FRAME_OBJECT, frame, purpose, heard)
 
-export const partFrame = (frame: CommitFrame, purpose: NewFrame<Change>['purpose']): NewFrame<Change> =>
-  commitFrame(FRAME_PART, frame, purpose)
+export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
+  commitFrame(FRAME_PART, frame, purpose, heard)
 
 /** A part that was listed, if it is still the one that is there. */
 function presentPart(upload: UploadState, { partNumber, etag }: UploadedPart): PartState {

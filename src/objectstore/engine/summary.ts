@@ -18,7 +18,7 @@ import type { ObjectValue } from '../index/value.ts'
 import type { Encryption, ObjectAttributes, ObjectSummary } from '../operations.ts'
 import { DEFAULT_STORAGE_CLASS, STORAGE_CLASSES } from '../storage-class.ts'
 import type { StorageClass } from '../storage-class.ts'
-import type { CommitFrame, ObjectDetails } from './frames.ts'
+import type { CommitFrame } from './frames.ts'
 
 const FLAG_OF_ALGORITHM = {
   CRC32: FLAG_CRC32,
@@ -69,8 +69,10 @@ export function storageClassOf({ flags }: ObjectValue): StorageClass {
   return STORAGE_CLASSES[(flags >>> STORAGE_CLASS.shift) & STORAGE_CLASS.bits] ?? DEFAULT_STORAGE_CLASS
 }
 
-export function flagsOf(details: Pick<ObjectDetails, 'checksums'> & ObjectAttributes): number {
-  const { tags, checksums, encryption, storageClass } = details
+export function flagsOf(
+  { tags, encryption, storageClass }: Pick<ObjectAttributes, 'tags' | 'encryption' | 'storageClass'>,
+  checksums: readonly Checksum[],
+): number {
   let flags = (tags.length > 0 ? FLAG_TAGS : 0) | (STORAGE_CLASSES.indexOf(storageClass) << STORAGE_CLASS.shift)
   for (const { algorithm, type } of checksums) {
     flags |= FLAG_OF_ALGORITHM[algorithm] | (type === 'COMPOSITE' ? FLAG_COMPOSITE : 0)

@@ -3,6 +3,7 @@
  * request: one whose body arrives slowly, or that reads its answer slowly.
  */
 import type { Exchange } from '../../http/exchange.ts'
+import { LinkedList } from '../../linked-list.ts'
 import { slowestOf } from '../../http/slow-clients.ts'
 import { refuse } from '../refusals.ts'
 
@@ -10,7 +11,7 @@ type Admitted = Pick<Exchange, 'onEnd' | 'slowRate' | 'giveUp'>
 
 export class Admission {
   readonly #requestsMax: number
-  readonly #admitted = new Set<Admitted>()
+  readonly #admitted = new LinkedList<Admitted>()
 
   constructor(requestsMax: number) {
     this.#requestsMax = requestsMax
@@ -21,10 +22,10 @@ export class Admission {
     if (this.#admitted.size >= this.#requestsMax) {
       const slowest = slowestOf(this.#admitted)
       if (slowest === null) throw refuse('SlowDown')
-      this.#admitted.delete(slowest)
+      this.#admitted.remove(this.#admitted.linkOf(slowest))
       slowest.giveUp()
     }
-    this.#admitted.add(exchange)
-    exchange.onEnd(() => void this.#admitted.delete(exchange))
+    const link = this.#admitted.add(exchange)
+    exchange.onEnd(() => this.#admitted.remove(link))
   }
 }

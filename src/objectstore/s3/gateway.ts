@@ -211,14 +211,20 @@ class Gateway {
       asked.cors = this.#corsHeaders(request, address.bucket)
       this.#admission.enter(exchange)
       const answer = this.#perform(request, classified, body, exchange, () => void (asked.speaksS3 = true))
-      if (answer instanceof Promise || !operation.isStored) void this.#answerLater(exchange, asked, classified, answer)
-      else this.#send(exchange, asked, classified, answer)
+      if (!operation.isStored) void this.#answerSettled(exchange, asked, classified, answer)
+      else if (!(answer instanceof Promise)) this.#send(exchange, asked, classified, answer)
+      else {
+        answer
+          .then((given) => this.#send(exchange, asked, classified, given))
+          .catch((error: unknown) => this.#refuse(exchange, asked, error))
+      }
     } catch (error) {
       void this.#refuse(exchange, asked, error)
     }
   }
 
-  async #answerLater(
+  /** G1 */
+  async #answerSettled(
     exchange: Exchange,
     asked: MutableAsked,
     classified: Classified,
@@ -226,7 +232,7 @@ class Gateway {
   ): Promise<void> {
     try {
       const given = await answer
-      if (!classified.operation.isStored) await this.#parts.store.settled() // G1
+      await this.#parts.store.settled()
       this.#send(exchange, asked, classified, given)
     } catch (error) {
       await this.#refuse(exchange, asked, error)

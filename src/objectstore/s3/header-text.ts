@@ -8,6 +8,7 @@ import type { ShownHeaders } from '../operations.ts'
 import type { HeaderLine } from './handler.ts'
 
 const OURS = 'x-obj-'
+const OF_METADATA = `${OURS}meta-`
 const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|durability|error-.+)$/
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
@@ -16,12 +17,31 @@ export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): s
   const parts: string[] = [] // joined at last: the text is in one piece then, and cheap to put into many answers
   for (const [name, text] of headers) {
     const value = safeValue(text)
-    parts.push('\r\n', name, ': ', value)
-    if (speaksS3 && name.startsWith(OURS) && !OWN_HEADER.test(name)) {
-      parts.push('\r\nx-amz-', name.slice(OURS.length), ': ', value)
-    }
+    const begins = beginsOf(name)
+    parts.push(begins.ours, value)
+    if (speaksS3 && begins.theirs !== null) parts.push(begins.theirs, value)
   }
   return parts.join('')
+}
+
+/** What stands before a value. */
+interface Begins {
+  readonly ours: string
+  /** T1. Null: S3 has no such header, or it has the same name there. */
+  readonly theirs: string | null
+}
+
+/** Of most answers; names of metadata are the clients'. */
+const known = new Map<string, Begins>()
+const KNOWN_MAX = 200
+
+function beginsOf(name: string): Begins {
+  let begins = known.get(name)
+  if (begins !== undefined) return begins
+  const isOfS3 = name.startsWith(OURS) && !OWN_HEADER.test(name)
+  begins = { ours: `\r\n${name}: `, theirs: isOfS3 ? `\r\nx-amz-${name.slice(OURS.length)}: ` : null }
+  if (known.size < KNOWN_MAX && !name.startsWith(OF_METADATA)) known.set(name, begins)
+  return begins
 }
 
 /** Headers that many answers have. */

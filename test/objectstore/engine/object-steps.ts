@@ -1,4 +1,5 @@
 /** Objects: written, at once or slowly, deleted, tagged, and read while they change. */
+import { finished } from '../../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { FRAME_DELETED } from '../../../src/objectstore/engine/frames.ts'
 import type {
@@ -73,7 +74,7 @@ export class ObjectSteps extends Steps {
     const received = async (): Promise<ReceivedBody> => {
       const writer = this.world.store.receive(isLarge ? 1 << 20 : declared, PLAN, target)
       for (let at = 0; at < bytes.byteLength; at += declared) await writeAll(writer, bytes.subarray(at, at + declared))
-      return writer.finish()
+      return finished(writer)
     }
     this.#commit(target, bytes, condition, since, received)
   }
@@ -136,7 +137,7 @@ export class ObjectSteps extends Steps {
     const { target, writer, since, bytes, at } = body
     if (!isKept) return writer.abandon()
     writer.write(bytes.subarray(at))
-    this.#commit(target, bytes, 'any', since, () => writer.finish())
+    this.#commit(target, bytes, 'any', since, () => finished(writer))
   }
 
   delete(bucket: Bucket | null, key: string, condition: Condition): void {

@@ -1,20 +1,52 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { SharedCopies } from '../../../src/objectstore/engine/shared-copies.ts'
+import type { SharedCopy } from '../../../src/objectstore/engine/shared-copies.ts'
 
-test('copies keep what they were made of, whatever comes behind them', () => {
-  const lengths = fc.array(fc.oneof(fc.nat(300), fc.integer({ min: 15_000, max: 20_000 })), { maxLength: 80 })
-  fc.assert(
-    fc.property(lengths, (asked) => {
-      const copies = new SharedCopies()
-      const source = Buffer.alloc(20_000)
-      const made = asked.map((length, i) => copies.copyOf(source.fill(i).subarray(0, length)))
-      assert.deepEqual(
-        made,
-        asked.map((length, i) => Buffer.alloc(length, i)),
-      )
+interface Kept {
+  readonly copy: SharedCopy
+  readonly expected: Buffer
+}
+
+/** Whatever stands in memory that is given back is written over. */
+const isWhole = ({ copy, expected }: Kept): boolean => copy.bytes.equals(expected)
+
+describe('shared copies', () => {
+  const steps = fc.array(
+    fc.record({
+      length: fc.oneof(fc.nat(300), fc.integer({ min: 3000, max: 20_000 })),
+      givesBack: fc.option(fc.nat(), { freq: 2 }),
     }),
-    { numRuns: 30 },
+    { maxLength: 80 },
   )
+
+  it('keep what they were made of until they are given back, whatever comes behind them', () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const copies = new SharedCopies()
+        const source = Buffer.alloc(20_000)
+        const kept: Kept[] = []
+        for (const [i, { length, givesBack }] of all.entries()) {
+          const copy = copies.copyOf(source.fill(i + 1).subarray(0, length))
+          kept.push({ copy, expected: Buffer.alloc(length, i + 1) })
+          if (givesBack !== null) copies.giveBack(kept.splice(givesBack % kept.length, 1)[0]!.copy)
+          assert.ok(kept.every(isWhole))
+        }
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('stand in the same memory again when all of it was given back', () => {
+    const copies = new SharedCopies()
+    const body = Buffer.alloc(4096, 'x')
+    const buffers = new Set<ArrayBufferLike>()
+    for (let round = 0; round < 200; round++) {
+      const made = Array.from({ length: 20 }, () => copies.copyOf(body))
+      for (const { bytes } of made) buffers.add(bytes.buffer)
+      for (const copy of made) copies.giveBack(copy)
+    }
+    assert.ok(buffers.size <= 3, `${buffers.size}`)
+  })
 })

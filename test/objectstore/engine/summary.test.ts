@@ -13,7 +13,7 @@ const valueOf = (flags: number): ObjectValue => {
   return { position: 0, size: 0, lastModifiedMs: 0, commitSequence: 1, etag: '0'.repeat(32), parts: 0, flags }
 }
 const flagsWith = (checksums: readonly Checksum[], about: object = {}): number =>
-  flagsOf({ ...PLAIN, ...about, checksums })
+  flagsOf({ ...PLAIN, ...about }, checksums)
 
 describe('the flags of an object', () => {
   it('say algorithm and type of its checksum, its storage class, and fit their field', () => {

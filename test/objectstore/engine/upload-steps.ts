@@ -1,4 +1,5 @@
 /** Uploads in parts. */
+import { finished as finishedBody } from '../../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
 import { finished } from '../../../src/objectstore/s3/slices.ts'
@@ -46,7 +47,7 @@ export class UploadSteps extends Steps {
         const plan = { checksums: ['CRC32'] as const, sha256: true }
         const writer = this.world.store.receive(isSmall ? bytes.byteLength : 1 << 20, plan, target)
         await writeAll(writer, bytes)
-        const body = await writer.finish()
+        const body = await finishedBody(writer)
         const checksum = { value: body.digest.checksums[0]!.value, bytes: bytes.byteLength }
         return this.world.store.putPart(upload, partNumber, body, checksum)
       },

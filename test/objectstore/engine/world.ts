@@ -185,6 +185,7 @@ export class StoreWorld extends EngineWorld {
       defer: setImmediate,
       segmentBytes,
       readCacheBytes: 24 * RUN_BYTES,
+      objectCacheBytes: 64 << 20,
       uploadTtlMs: UPLOAD_TTL_MS,
     })
   }

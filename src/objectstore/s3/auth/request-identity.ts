@@ -14,8 +14,23 @@ export interface Caller {
 /** Both names of a header, made once: each request asks for many. */
 const names = new Map<string, readonly [ours: string, theirs: string]>()
 
+let askedLast: ReadonlyMap<string, string> | null = null
+let askedSize = -1
+let hadOne = false
+
+/** Whether there is any header of either prefix. Each request is asked many times in a row, and many have none. */
+export function hasOwnHeaders(headers: ReadonlyMap<string, string>): boolean {
+  if (headers === askedLast && headers.size === askedSize) return hadOne
+  askedLast = headers
+  askedSize = headers.size
+  hadOne = false
+  for (const name of headers.keys()) if (name.startsWith('x-obj-') || name.startsWith('x-amz-')) hadOne = true
+  return hadOne
+}
+
 /** Either name of a header: ours wins. @param name one of ours, not one that a client chose */
 export function eitherHeader(headers: ReadonlyMap<string, string>, name: string): string | undefined {
+  if (!hasOwnHeaders(headers)) return undefined
   let both = names.get(name)
   if (both === undefined) names.set(name, (both = [`x-obj-${name}`, `x-amz-${name}`]))
   return headers.get(both[0]) ?? headers.get(both[1])

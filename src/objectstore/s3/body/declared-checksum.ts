@@ -4,6 +4,7 @@
  * Source: Amazon S3 user guide, "Checking object integrity"; messages as S3 has them.
  */
 import type { ChecksumAlgorithm } from '../../bodies/checksums.ts'
+import { hasOwnHeaders } from '../auth/request-identity.ts'
 import { refuse } from '../../refusals.ts'
 import { algorithmOf, isChecksum } from '../../bodies/checksum-algorithms.ts'
 
@@ -28,6 +29,7 @@ const SETTINGS = new Set(['algorithm', 'type', 'mode'])
 
 /** @throws S3Error InvalidRequest */
 export function declaredChecksum(headers: ReadonlyMap<string, string>): DeclaredChecksum | null {
+  if (!hasOwnHeaders(headers)) return null
   const inHeaders = checksumHeaders(headers)
   const inTrailers = announcedTrailers(headers)
   if (inHeaders.length + inTrailers.length > 1) {

@@ -222,8 +222,10 @@ class Piping implements Taker {
 
   whole(): void {
     const trailer = this.payload!.finish()
-    const refused = (error: unknown): void => this.refused(error)
-    this.#writer.finish().then((received) => this.#resolve({ received, trailer }), refused)
+    this.#writer.finish(
+      (received) => this.#resolve({ received, trailer }),
+      (error) => this.refused(error),
+    )
   }
 
   refused(error: unknown): void {

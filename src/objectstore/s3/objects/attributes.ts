@@ -30,6 +30,29 @@ const NOT_IMPLEMENTED = [
   'website-redirect-location',
   'write-offset-bytes',
 ]
+const OWN_NAME = /^x-(?:obj|amz)-/
+/** Of the content, beside its type. */
+const OF_CONTENT: ReadonlySet<string> = new Set([
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'expires',
+])
+/** Not of the object: who asks, and what is said of the body on its way. */
+const OF_REQUEST: ReadonlySet<string> = new Set([
+  'x-amz-checksum-crc32',
+  'x-amz-checksum-crc32c',
+  'x-amz-checksum-crc64nvme',
+  'x-amz-checksum-sha256',
+  'x-amz-content-sha256',
+  'x-amz-date',
+  'x-amz-sdk-checksum-algorithm',
+  'x-amz-user-agent',
+  'x-obj-principal',
+])
+const NO_TAGS: readonly Tag[] = Object.freeze([])
+const NO_METADATA = Object.freeze({})
 const METADATA = /^x-(obj|amz)-meta-(.*)$/s
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
@@ -39,6 +62,7 @@ const NOT_UTF8 = '\ufffd'
 
 /** @throws S3Error InvalidArgument, MetadataTooLarge, InvalidTag, InvalidStorageClass, NotImplemented */
 export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): ObjectAttributes {
+  if (!saysMore(headers)) return plainAttributes(headers.get('content-type') || DEFAULT_CONTENT_TYPE)
   const storageClass = storageOf(headers)
   return {
     ...contentOf(headers),
@@ -47,6 +71,40 @@ export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): Obje
     storageClass,
     encryption: encryptionOf(headers),
   }
+}
+
+/** Whether it says anything of the object but its type. */
+function saysMore(headers: Headers): boolean {
+  for (const name of headers.keys()) {
+    if (OF_CONTENT.has(name)) return true
+    if (OWN_NAME.test(name) && !OF_REQUEST.has(name)) return true
+  }
+  return false
+}
+
+/** What most requests say is made once for all: whoever keeps something with it finds it again. */
+const plain = new Map<string, ObjectAttributes>()
+const PLAIN_MAX = 256
+const PLAIN_CHARACTERS_MAX = 128
+
+function plainAttributes(contentType: string): ObjectAttributes {
+  const made = plain.get(contentType)
+  if (made !== undefined) return made
+  demandPlain('content-type', contentType)
+  const attributes = Object.freeze({
+    contentType,
+    cacheControl: null,
+    contentDisposition: null,
+    contentEncoding: null,
+    contentLanguage: null,
+    expires: null,
+    metadata: NO_METADATA,
+    tags: NO_TAGS,
+    storageClass: DEFAULT_STORAGE_CLASS,
+    encryption: null,
+  })
+  if (plain.size < PLAIN_MAX && contentType.length <= PLAIN_CHARACTERS_MAX) plain.set(contentType, attributes)
+  return attributes
 }
 
 /** The part of the attributes that a copy replaces together. */
@@ -86,7 +144,10 @@ export function metadataOf(headers: Headers): Readonly<Record<string, string>> {
 }
 
 /** @throws S3Error InvalidTag, InvalidArgument */
-export const tagsOf = (headers: Headers): readonly Tag[] => parseTaggingHeader(eitherHeader(headers, 'tagging') ?? '')
+export function tagsOf(headers: Headers): readonly Tag[] {
+  const tagging = eitherHeader(headers, 'tagging')
+  return tagging === undefined ? NO_TAGS : parseTaggingHeader(tagging)
+}
 
 /** @throws S3Error InvalidStorageClass, NotImplemented */
 export function storageOf(headers: Headers): StorageClass {

@@ -1,4 +1,5 @@
 /** Bytes of an object that become a body of their own, at the pace of whichever is slower. */
+import { finished } from '../../finished.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../operations.ts'
 
 /** When this rejects, the writer is abandoned; the source is closed in any case. @throws S3Error of either */
@@ -12,7 +13,7 @@ export async function copyBody(source: ByteSource, writer: BodyWriter): Promise<
         onDrain = resolve
       })
     }
-    return await writer.finish()
+    return await finished(writer)
   } catch (error) {
     writer.abandon()
     throw error

@@ -76,11 +76,11 @@ class TestWriter implements BodyWriter {
     }
   }
 
-  async finish(): Promise<ReceivedBody> {
-    if (this.#failsWith !== null) throw this.#failsWith
+  finish(received: (body: ReceivedBody) => void, failed: (error: unknown) => void): void {
+    if (this.#failsWith !== null) return failed(this.#failsWith)
     this.state = 'finished'
     const digest = { bytes: this.text.length, md5: '', checksums: [], sha256: null }
-    return { digest, abandon: () => void (this.state = 'abandoned') }
+    received({ digest, abandon: () => void (this.state = 'abandoned') })
   }
 
   abandon(): void {

@@ -1,0 +1,79 @@
+/**
+ * Values in the order in which they were added, each with a link by which it is taken out again. A Set does the same with a hash, and makes its
+ * table anew all the time where values come and go.
+ *
+ * L1  an iteration shows what is added meanwhile, and not what is taken out meanwhile
+ */
+import assert from 'node:assert/strict'
+
+export interface Link<Value> {
+  readonly value: Value
+  isIn: boolean
+  older: Link<Value>
+  newer: Link<Value>
+}
+
+export class LinkedList<Value> {
+  /** Between the newest and the oldest link. */
+  readonly #ends: Link<Value>
+  #size = 0
+
+  constructor() {
+    const ends = { value: undefined, isIn: true } as Link<Value> // complete with the next two lines, but for a value, which nobody asks for
+    ends.older = ends
+    ends.newer = ends
+    this.#ends = ends
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Undefined: it is empty. */
+  get oldest(): Link<Value> | undefined {
+    return this.#size === 0 ? undefined : this.#ends.newer
+  }
+
+  get newest(): Link<Value> | undefined {
+    return this.#size === 0 ? undefined : this.#ends.older
+  }
+
+  add(value: Value): Link<Value> {
+    const link: Link<Value> = { value, isIn: false, older: this.#ends, newer: this.#ends }
+    this.append(link)
+    return link
+  }
+
+  /** One that was removed, behind all others. */
+  append(link: Link<Value>): void {
+    const newest = this.#ends.older
+    link.isIn = true
+    link.older = newest
+    link.newer = this.#ends
+    newest.newer = link
+    this.#ends.older = link
+    this.#size += 1
+  }
+
+  /** Once, or more often. Its own links stay for an iteration that stands at it (L1). */
+  remove(link: Link<Value>): void {
+    if (!link.isIn) return
+    link.isIn = false
+    link.older.newer = link.newer
+    link.newer.older = link.older
+    this.#size -= 1
+  }
+
+  /** From the oldest on. */
+  *[Symbol.iterator](): Generator<Value> {
+    for (let link = this.#ends.newer; link !== this.#ends; link = link.newer) if (link.isIn) yield link.value
+  }
+
+  /** Of a value that is in the list. Looks at all of them. */
+  linkOf(value: Value): Link<Value> {
+    let link = this.#ends.newer
+    while (link !== this.#ends && link.value !== value) link = link.newer
+    assert(link !== this.#ends)
+    return link
+  }
+}
