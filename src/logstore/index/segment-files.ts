@@ -6,6 +6,7 @@ import { StoreError } from '../../errors.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
 
 /** A file of a bundle, open for reading. */
 export interface BundleFile {
@@ -26,6 +27,8 @@ export interface SegmentFiles {
   readonly failure: 'bundle_read_failed' | 'object_storage_read_failed'
   /** @throws StoreError: `bundle_index_corrupt` when of a bundle this sidecar alone is missing, else one of the kind above */
   open(base: number, name: string): BundleFile
+  /** What stands in for the other files of a compacted bundle; null: it is not compacted. @throws StoreError as above */
+  openStandIn(base: number): BundleFile | null
   /** Whether it helps to know what is read next: a disk reads at once. */
   readonly readsAhead: boolean
   /** Hint: these places of the files of this name are read next, in this order. */
@@ -57,6 +60,17 @@ export class LocalSegmentFiles implements SegmentFiles {
         throw new StoreError('corrupt', 'bundle_index_corrupt', problem)
       }
       const problem = `bundle ${segmentName(base)}: ${name} cannot be opened (${errorCode(error)})`
+      throw new StoreError('unavailable', this.failure, problem, { cause: error })
+    }
+  }
+
+  openStandIn(base: number): OpenFile | null {
+    const path = `${this.#directory}/${segmentName(base)}/${STAND_IN_NAME}`
+    if (!this.#files.exists(path)) return null
+    try {
+      return this.#files.open(path, 'read')
+    } catch (error) {
+      const problem = `bundle ${segmentName(base)}: ${STAND_IN_NAME} cannot be opened (${errorCode(error)})`
       throw new StoreError('unavailable', this.failure, problem, { cause: error })
     }
   }
