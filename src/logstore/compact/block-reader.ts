@@ -279,7 +279,10 @@ function readWords(from: ByteReader): Map<number, Uint32Array> {
   const count = from.varint()
   const rows = readNumbers(from, count)
   const words = new Map<number, Uint32Array>()
-  for (const row of rows) words.set(row, Uint32Array.from({ length: 4 }, () => from.u32()))
+  for (const row of rows)
+    words.set(
+      row,
+      Uint32Array.from({ length: 4 }, () => from.u32()),
+    )
   return words
 }
-

@@ -5,12 +5,10 @@
  * R2  entries are those of the segment before it was compacted, so places in it, and cursors, mean what they meant
  */
 import { crc32 } from 'node:zlib'
-import { StoreError } from '../../errors.ts'
 import { segmentName } from '../../log/segment-format.ts'
-import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, decodeStandInHeader } from '../../log/stand-in.ts'
+import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.ts'
 import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
-import type { Partition, PartitionSummary } from '../index/reader.ts'
-import type { SegmentFiles } from '../index/segment-files.ts'
+import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import type { BundleFile } from '../index/segment-files.ts'
 import { BlockKeys, BlockRecords, BlockTexts } from './block-reader.ts'
 import { ByteReader } from './byte-reader.ts'
@@ -66,8 +64,7 @@ export interface CompactHeader {
   readonly identity: number
 }
 
-export class CompactIndex {
-  readonly isCompact = true
+export class CompactIndex implements BundleSearch {
   readonly header: CompactHeader
   readonly entryCount: number
   readonly blocks: readonly CompactBlock[]
@@ -88,6 +85,9 @@ export class CompactIndex {
   timeHigh = 0
   timeLow = 0
   row = 0
+  /** The number of a block, and of the row in it. */
+  unit = 0
+  number = 0
   // Of the posting `seekPosting` was called for last.
   postingTimeHigh = 0
   postingTimeLow = 0
@@ -240,11 +240,7 @@ export class CompactIndex {
       const high32 = keys.timeHigh[middle]!
       const low32 = keys.timeLow[middle]!
       const isBefore =
-        high32 !== timeHigh
-          ? high32 < timeHigh
-          : low32 !== timeLow
-            ? low32 < timeLow
-            : keys.entry[middle]! < entry
+        high32 !== timeHigh ? high32 < timeHigh : low32 !== timeLow ? low32 < timeLow : keys.entry[middle]! < entry
       if (isBefore) from = middle + 1
       else to = middle
     }
@@ -269,14 +265,15 @@ export class CompactIndex {
     const block = this.blockOf(this.row)
     const keys = this.#keys!
     this.partition = block.partition
-    this.timeHigh = keys.timeHigh[this.row - block.firstRow]!
-    this.timeLow = keys.timeLow[this.row - block.firstRow]!
+    this.unit = block.number
+    this.number = this.row - block.firstRow
+    this.timeHigh = keys.timeHigh[this.number]!
+    this.timeLow = keys.timeLow[this.number]!
   }
 
   idOf(entry: number): Uint32Array {
     this.seekEntry(entry)
-    const block = this.blockOf(this.row)
-    return this.records(block).ids.of(this.row - block.firstRow)
+    return this.records(this.blocks[this.unit]!).ids.of(this.number)
   }
 
   entriesBefore(frameOffset: number, recordNumber: number): number {
@@ -447,18 +444,3 @@ function partitionOf(
 
 const nameOf = ({ tenant, dataset }: { readonly tenant: string; readonly dataset: string }): string =>
   encodePartitionName(tenant, dataset).toString('latin1')
-
-/** Null: the segment is not compacted. @throws StoreError when it is, and cannot be read */
-export function openCompactIndex(files: SegmentFiles, cache: PieceCache, base: number, end: number): CompactIndex | null {
-  const source = files.openStandIn(base)
-  if (source === null) return null
-  try {
-    const index = new CompactIndex(source, base, cache)
-    if (index.header.end === end) return index
-    const problem = `bundle ${segmentName(base)}: ${STAND_IN_NAME} ends elsewhere than the segment`
-    throw new StoreError('corrupt', 'bundle_block_corrupt', problem)
-  } catch (error) {
-    source.close()
-    throw error
-  }
-}

@@ -35,11 +35,20 @@ interface WrittenPartition {
 /**
  * @param originalBytes of the files that it replaces
  * @param rest called after each block, so that the processor is left to others
- * @returns parts of the content, one after the other
+ * @returns parts of the content, one after the other; null: there would be more blocks than a number of 16 bits names
  */
-export function compactContent(records: SegmentRecords, originalBytes: number, rest: () => void): readonly Buffer[] {
+export function compactContent(
+  records: SegmentRecords,
+  originalBytes: number,
+  rest: () => void,
+): readonly Buffer[] | null {
+  const partitions = records.index.partitionCount
+  if (partitions + records.count / BLOCK_ROWS_MAX + records.source.byteLength / BLOCK_BYTES_MAX > BLOCKS_MAX)
+    return null
   return new CompactWriter(records, rest).write(originalBytes)
 }
+
+const BLOCKS_MAX = 0xffff
 
 class CompactWriter {
   readonly #records: SegmentRecords
@@ -255,4 +264,3 @@ function timesOf({ index: { timeHigh, timeLow }, count }: SegmentRecords): { min
   }
   return { minTime, maxTime }
 }
-

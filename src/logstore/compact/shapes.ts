@@ -8,7 +8,21 @@
 import assert from 'node:assert/strict'
 import { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
-import { BYTES, FIELD_KINDS, FIXED32, FIXED64, KEY, LOG_RECORD, MESSAGE, SEVERITY, SPAN, TEXT, TIME, VARINT, kindOfWireType } from './otlp-fields.ts'
+import {
+  BYTES,
+  FIELD_KINDS,
+  FIXED32,
+  FIXED64,
+  KEY,
+  LOG_RECORD,
+  MESSAGE,
+  SEVERITY,
+  SPAN,
+  TEXT,
+  TIME,
+  VARINT,
+  kindOfWireType,
+} from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
 
 /** What writes a record: bytes as they are, the begin and the end of what has a length, and values. */
@@ -196,8 +210,7 @@ const tagOf = (field: number, wireType: number): number => (field << 3) | wireTy
 const LENGTH = 2
 const NAME_TAG = tagOf(1, LENGTH)
 
-const isAttributes = (message: number, tag: number): boolean =>
-  tag === tagOf(message === LOG_RECORD ? 6 : 9, LENGTH)
+const isAttributes = (message: number, tag: number): boolean => tag === tagOf(message === LOG_RECORD ? 6 : 9, LENGTH)
 
 /** The text of an AnyValue. */
 const isText = (message: number, tag: number): boolean => message === ANY_VALUE_MESSAGE && tag === tagOf(1, LENGTH)

@@ -143,8 +143,7 @@ export class TextColumnWriter {
       }
       if (this.#kinds.length === PLACEHOLDERS_MAX) return this.#wholeOf(start, end)
       const characters = at - wordStart
-      const isNumber =
-        digits === characters && digits <= DIGITS_MAX && (source[wordStart] !== 0x30 || digits === 1)
+      const isNumber = digits === characters && digits <= DIGITS_MAX && (source[wordStart] !== 0x30 || digits === 1)
       form[length++] = isNumber ? NUMBER : WORD
       this.#kinds.push(isNumber ? NUMBER : WORD)
       this.#first.push(isNumber ? numberAt(source, wordStart, at) : wordStart)

@@ -27,8 +27,6 @@ export interface SegmentFiles {
   readonly failure: 'bundle_read_failed' | 'object_storage_read_failed'
   /** @throws StoreError: `bundle_index_corrupt` when of a bundle this sidecar alone is missing, else one of the kind above */
   open(base: number, name: string): BundleFile
-  /** What stands in for the other files of a compacted bundle; null: it is not compacted. @throws StoreError as above */
-  openStandIn(base: number): BundleFile | null
   /** Whether it helps to know what is read next: a disk reads at once. */
   readonly readsAhead: boolean
   /** Hint: these places of the files of this name are read next, in this order. */
@@ -55,22 +53,12 @@ export class LocalSegmentFiles implements SegmentFiles {
       return files.open(path, 'read')
     } catch (error) {
       // A bundle that retention dropped is gone as a whole; a sidecar that is gone alone can be built again.
-      if (name !== RECORDS_NAME && !files.exists(path) && files.exists(directory)) {
+      const isSidecar = name !== RECORDS_NAME && name !== STAND_IN_NAME
+      if (isSidecar && !files.exists(path) && files.exists(directory)) {
         const problem = `bundle ${segmentName(base)}: ${name} is missing; it has to be rebuilt`
         throw new StoreError('corrupt', 'bundle_index_corrupt', problem)
       }
       const problem = `bundle ${segmentName(base)}: ${name} cannot be opened (${errorCode(error)})`
-      throw new StoreError('unavailable', this.failure, problem, { cause: error })
-    }
-  }
-
-  openStandIn(base: number): OpenFile | null {
-    const path = `${this.#directory}/${segmentName(base)}/${STAND_IN_NAME}`
-    if (!this.#files.exists(path)) return null
-    try {
-      return this.#files.open(path, 'read')
-    } catch (error) {
-      const problem = `bundle ${segmentName(base)}: ${STAND_IN_NAME} cannot be opened (${errorCode(error)})`
       throw new StoreError('unavailable', this.failure, problem, { cause: error })
     }
   }
