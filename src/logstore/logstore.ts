@@ -38,11 +38,8 @@ import { spanned } from '../spans.ts'
 import type { BeginSpan } from '../spans.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
-import { STAND_IN_NAME } from '../log/stand-in.ts'
-import { StoreError } from '../errors.ts'
-import { adoptCompacted } from './compact/adopt.ts'
-import type { CompactResult, CompactTask } from './compact/compact-segment.ts'
-import { Compactor } from './compact/compactor.ts'
+import type { Compactor } from './compact/compactor.ts'
+import { compactedBundles, openCompaction } from './compaction.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
 import { BucketStore } from './bucket/bucket-store.ts'
 import { openBundles } from './bundles.ts'
@@ -216,11 +213,7 @@ async function openStorage({ config, running, logger, clock, readErrors, startup
     logger,
     readErrors,
     after: (delayMs, run) => clock.after(delayMs, run),
-    compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment),
-    onStandInDamaged(base) {
-      const problem = new StoreError('corrupt', 'bundle_block_corrupt', `${STAND_IN_NAME} is damaged`)
-      readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
-    },
+    ...compactedBundles(log, readErrors),
     onStep: (step) => startup.at(step),
   })
   return { log, arena, indexes, ...bundles }
@@ -308,7 +301,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     })
   const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
   await running.open(() => ({ close: async () => stopRetaining() }))
-  const compactor = config.compaction ? await openCompactor(context, storage, () => supervisor.lane) : null
+  const compactor = await openCompaction(context, storage, SEGMENTS_NAME, () => supervisor.lane)
   const active = log.segments.at(-1)
   const total = active === undefined || active.sealed ? 0 : log.written - active.base
   context.startup.at({ phase: 'indexing the newest segment', done: 0, total, unit: 'bytes' })
@@ -317,36 +310,6 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     return supervisor
   })
   return { ingest, supervisor, gateway, datasets, counters, compactor }
-}
-
-function openCompactor(
-  { config, running, logger, clock }: Context,
-  { log, registry, sidecars }: Storage,
-  lane: () => DecodeSupervisor['lane'],
-): Promise<Compactor> {
-  const { durability } = config
-  const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
-  return running.open(
-    () =>
-      new Compactor({
-        log,
-        registry,
-        sidecars,
-        directories: [config.dataDirectory, ...replicas],
-        segmentsName: SEGMENTS_NAME,
-        startJobs: () =>
-          new JobPool<CompactTask, CompactResult>({
-            name: 'logstore compaction',
-            filename: new URL('../../workers/compact-segment.ts', import.meta.url),
-            threads: 1,
-            threadsAtStart: 0,
-            queueMax: 1,
-          }),
-        logger,
-        clock,
-        onCompacted: (bundle) => lane()?.publishBundle(bundle),
-      }),
-  )
 }
 
 interface QuerySide {

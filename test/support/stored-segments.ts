@@ -214,7 +214,6 @@ export class TestStore {
     for (const segment of this.segments) {
       if (segment.sealed && segment.row === null) segment.row = this.index(segment, fromFrames)
     }
-    if (process.env['COMPACT'] === '1') this.compact()
   }
 
   /** As the background does: the stand-ins of bundles are written, then what they stand in for goes. */

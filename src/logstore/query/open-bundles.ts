@@ -5,6 +5,7 @@
  * O1  which form of a bundle is opened follows from the snapshot, so all of a query sees one form
  */
 import { RECORDS_NAME } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import type { BlockCache } from '../index/block-cache.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import type { PieceCache } from '../compact/piece-cache.ts'
@@ -15,6 +16,12 @@ import type { Catalog } from '../index/catalog.ts'
 
 /** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
 const OPEN_MAX = 256
+
+interface ExpectedSegment {
+  readonly kind: 'bundle' | 'active'
+  readonly base: number
+  readonly expected?: ExpectedIndex
+}
 
 export class OpenBundles {
   readonly #files: SegmentFiles
@@ -49,12 +56,16 @@ export class OpenBundles {
   }
 
   /** Hint: the indexes of the bundles among these segments are asked for next, in this order. */
-  expectIndexes(segments: readonly { readonly kind: 'bundle' | 'active'; readonly base: number }[]): void {
+  expectIndexes(segments: readonly ExpectedSegment[]): void {
     if (!this.#files.readsAhead) return
     const closed = segments.filter(({ kind, base }) => kind === 'bundle' && !this.#indexes.has(base))
+    const isCompacted = (segment: ExpectedSegment): boolean => segment.expected?.isCompacted === true
+    // One kind of file at a time can be expected: that of most bundles, once they are compacted.
+    const compacted = closed.filter(isCompacted)
+    const [name, first] = compacted.length > 0 ? [STAND_IN_NAME, compacted] : [INDEX_NAME, closed]
     this.#files.expect(
-      INDEX_NAME,
-      closed.map(({ base }) => ({ base, at: 0 })),
+      name,
+      first.map(({ base }) => ({ base, at: 0 })),
     )
   }
 
