@@ -15,6 +15,7 @@ import { publishFile } from '../src/log/files.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { segmentName } from '../src/log/segment-format.ts'
 import { ActiveIndex } from '../src/logstore/index/active-index.ts'
+import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { IndexBuilder } from '../src/logstore/index/builder.ts'
@@ -99,7 +100,7 @@ const NO_DEADLINE = new Deadline(Infinity, () => 0)
 const EVERYTHING: QueryFilter = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
 const timeAt = (share: number): bigint => FIRST_TIME + BigInt(Math.floor(share * BUNDLES * RECORDS * NS_PER_RECORD))
 const newBundles = (): OpenBundles =>
-  new OpenBundles(new LocalSegmentFiles(nodeFiles, directory), new BlockCache(64 << 20))
+  new OpenBundles(new LocalSegmentFiles(nodeFiles, directory), new BlockCache(64 << 20), new PieceCache(64 << 20))
 
 /** What the engine does before it reads records; returns how many match. */
 function search(bundles: OpenBundles, filter: QueryFilter): number {

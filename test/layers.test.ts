@@ -14,7 +14,7 @@ const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
 const STOREYS = [
   ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'connection', 'api'],
   ['src/objectstore', 'index bodies', 'engine', 's3'],
-  ['src/logstore', 'tenants', 'index search', 'bucket', 'ingest query', 'survey walk', 'reads', 'grpc'],
+  ['src/logstore', 'tenants', 'index search', 'compact', 'bucket', 'ingest query', 'survey walk', 'reads', 'grpc'],
 ] as const
 const inService = (service: string, storey: string): string[] =>
   storey.split(' ').map((folder) => `${service}/${folder}`)

@@ -2,6 +2,7 @@
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
+import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
@@ -14,7 +15,10 @@ import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
 const MIB = 1024 * 1024
 /** There are more threads when they wait for a bucket, and behind them is a cache that they share. */
-const CACHES = { local: { blocks: 64 * MIB, batches: 64 * MIB }, remote: { blocks: 16 * MIB, batches: 16 * MIB } }
+const CACHES = {
+  local: { blocks: 64 * MIB, batches: 64 * MIB, pieces: 64 * MIB },
+  remote: { blocks: 16 * MIB, batches: 16 * MIB, pieces: 32 * MIB },
+}
 
 /** What a search reads passes through here: little enough to stay in the processor's caches. */
 const SCAN_BYTES = 2 * MIB
@@ -23,7 +27,7 @@ const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner 
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const caches = remote === null ? CACHES.local : CACHES.remote
-const bundles = new OpenBundles(files, new BlockCache(caches.blocks))
+const bundles = new OpenBundles(files, new BlockCache(caches.blocks), new PieceCache(caches.pieces))
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
 const parts = { bundles, frames, scans, nowMs: processNowMs }

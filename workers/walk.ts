@@ -2,6 +2,7 @@
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
+import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
@@ -17,11 +18,12 @@ const MIB = 1024 * 1024
 /** Room for the frames of one run of candidates, which lie far from each other where many senders' times overlap. */
 const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
+const PIECES_BYTES = 64 * MIB
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
-const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES))
+const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES), new PieceCache(PIECES_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const reader = new SegmentReader({ bundles, frames, scans: frames })
 const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })

@@ -84,6 +84,10 @@ export const logStoreSettings = {
     description:
       'A bundle is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer bundles to search',
   }),
+  LOGSTORE_COMPACTION: oneOf(['on', 'off'], {
+    default: 'on',
+    description: '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
+  }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     default: String(LOGSTORE_BODY_BYTES_DEFAULT),
     min: LOGSTORE_BODY_BYTES_FLOOR,
@@ -180,6 +184,8 @@ export interface LogStoreConfig {
   /** Per tenant; Infinity: no limit. */
   readonly concurrentQueriesMax: number
   /** Infinity: keep all. */
+  /** Sealed bundles are compacted in the background. */
+  readonly compaction: boolean
   readonly retention: { readonly ageSecondsMax: number; readonly bytesMax: number }
   readonly queryStore: { readonly kind: 'local' } | S3QueryStore
   /** Variables that begin with LOGSTORE_ and are no settings: worth a warning. */
@@ -257,6 +263,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
       bytesMax: settings.LOGSTORE_GATEWAY_MAX_BYTES,
     }),
     concurrentQueriesMax: settings.LOGSTORE_MAX_CONCURRENT_QUERIES,
+    compaction: settings.LOGSTORE_COMPACTION === 'on',
     retention: Object.freeze({
       ageSecondsMax: settings.LOGSTORE_RETENTION_MAX_AGE_SECONDS,
       bytesMax: settings.LOGSTORE_RETENTION_MAX_BYTES,

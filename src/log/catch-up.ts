@@ -17,6 +17,7 @@ import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import { atOnce } from '../steps.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentName } from './segment-format.ts'
+import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, readStandIn } from './stand-in.ts'
 
 const PIECE_BYTES = 1 << 20
 
@@ -39,10 +40,11 @@ export function catchUp(files: Files, task: CatchUpTask, rest: () => void): numb
   return copied
 }
 
-function isSame(files: Files, { primary, replica, segmentsName }: CatchUpTask, base: number): boolean {
+function isSame(files: Files, { primary, replica, segmentsName, logId }: CatchUpTask, base: number): boolean {
   const [one, other] = [primary, replica].map((directory) => {
-    const path = `${directory}/${segmentsName}/${segmentName(base)}/${RECORDS_NAME}`
-    return files.exists(path) ? opened(files, path, readFooter) : null
+    const segment = `${directory}/${segmentsName}/${segmentName(base)}`
+    const path = `${segment}/${RECORDS_NAME}`
+    return files.exists(path) ? opened(files, path, readFooter) : readStandIn(files, segment, logId, base)
   })
   if (!one || !other) return false
   return one.end === other.end && one.lastHeaderCrc === other.lastHeaderCrc && one.epoch === other.epoch
@@ -51,15 +53,39 @@ function isSame(files: Files, { primary, replica, segmentsName }: CatchUpTask, b
 function copySegment(files: Files, task: CatchUpTask, base: number, end: number, rest: () => void): number {
   const name = `${task.segmentsName}/${segmentName(base)}`
   const source = `${task.primary}/${name}/${RECORDS_NAME}`
-  if (!files.exists(source)) return 0 // it was dropped meanwhile
+  if (!files.exists(source)) return copyStandIn(files, task, base, rest)
   if (!isWhole(files, source, task.logId, base, end)) return 0 // C3
+  const bytes = end - base + SEGMENT_FOOTER_BYTES
+  const copied = copyFile(files, source, `${task.replica}/${name}`, RECORDS_NAME, bytes, rest)
+  const standIn = `${task.replica}/${name}/${STAND_IN_NAME}`
+  if (files.exists(standIn)) files.removeFile(standIn)
+  return copied
+}
+
+/** Of a segment that was compacted; nothing when it was dropped. */
+function copyStandIn(files: Files, task: CatchUpTask, base: number, rest: () => void): number {
+  const name = `${task.segmentsName}/${segmentName(base)}`
+  const standIn = readStandIn(files, `${task.primary}/${name}`, task.logId, base)
+  if (standIn === null || !isStandInWhole(files, `${task.primary}/${name}`, standIn)) return 0 // C3
+  const source = `${task.primary}/${name}/${STAND_IN_NAME}`
+  const copied = copyFile(files, source, `${task.replica}/${name}`, STAND_IN_NAME, standIn.fileBytes, rest)
+  clearBesideStandIn(files, `${task.replica}/${name}`, task.logId, base)
+  return copied
+}
+
+function copyFile(
+  files: Files,
+  source: string,
+  directory: string,
+  name: string,
+  bytes: number,
+  rest: () => void,
+): number {
   return opened(files, source, (from) => {
-    const directory = `${task.replica}/${name}`
     makeDurableDirectory(files, directory)
-    const temporary = `${directory}/${RECORDS_NAME}${TEMPORARY_SUFFIX}`
+    const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
     if (files.exists(temporary)) files.removeFile(temporary)
     const to = files.create(temporary, 'small-writes')
-    const bytes = end - base + SEGMENT_FOOTER_BYTES
     try {
       copyBytesOf(from, to, bytes, rest)
       to.fdatasync()
@@ -67,7 +93,7 @@ function copySegment(files: Files, task: CatchUpTask, base: number, end: number,
       to.close()
     }
     if (files.exists(`${directory}/${QUARANTINE_NAME}`)) files.removeFile(`${directory}/${QUARANTINE_NAME}`)
-    files.rename(temporary, `${directory}/${RECORDS_NAME}`)
+    files.rename(temporary, `${directory}/${name}`)
     files.syncDirectory(directory) // C2
     return bytes
   })

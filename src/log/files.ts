@@ -81,14 +81,23 @@ export function readWhole(files: Files, path: string): Buffer | null {
 /**
  * A small file that is there whole or not at all, also after a power cut: written beside, synced, renamed, directory synced.
  * `directory` exists.
+ *
+ * @param check reads what was written, before it gets its name; what it throws ends the attempt
  */
-export function publishFile(files: Files, directory: string, name: string, parts: readonly Uint8Array[]): void {
+export function publishFile(
+  files: Files,
+  directory: string,
+  name: string,
+  parts: readonly Uint8Array[],
+  check: (path: string) => void = () => {},
+): void {
   const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
   if (files.exists(temporary)) files.removeFile(temporary)
   const file = files.create(temporary)
   try {
     file.writev(parts, 0)
     file.fdatasync()
+    check(temporary)
   } catch (error) {
     file.close()
     files.removeFile(temporary) // on a full disk its room is needed

@@ -10,6 +10,7 @@
  * V5  a position that may have been handed out as durable is never given to another frame: a segment damaged at its end is
  *     sealed, and the log goes on behind what is missing
  * V6  a directory behind the end of the log says nothing unless its file is of this log: it is left where it is, and is an incident
+ * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
@@ -35,6 +36,8 @@ import {
   segmentBaseOf,
   segmentName,
 } from './segment-format.ts'
+import { readStandIn } from './stand-in.ts'
+import type { StandIn } from './stand-in.ts'
 
 export interface RecoverOptions {
   readonly files: Files
@@ -179,7 +182,10 @@ class Recovery {
   #isBehind(previous: number | undefined, base: number): boolean {
     if (previous === undefined) return true
     const path = `${this.#directoryOf(previous)}/${RECORDS_NAME}`
-    if (!this.#files.exists(path)) return false
+    if (!this.#files.exists(path)) {
+      const standIn = this.#standInOf(previous)
+      return standIn !== null && standIn.end + SEGMENT_FOOTER_BYTES === base
+    }
     const file = this.#files.open(path, 'read')
     try {
       return previous + file.size() === base
@@ -190,7 +196,7 @@ class Recovery {
 
   *#isOurs(base: number): Steps<boolean> {
     const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
-    if (!this.#files.exists(path)) return false
+    if (!this.#files.exists(path)) return this.#standInOf(base) !== null
     const { logId } = this.#options
     const file = this.#files.open(path, 'read')
     try {
@@ -226,6 +232,8 @@ class Recovery {
   ): Steps<RecoveredSegment | null> {
     const path = `${this.#directoryOf(base)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) {
+      const standIn = this.#standInOf(base)
+      if (standIn !== null) return this.#openCompacted(standIn)
       if (nextBase === undefined && durable <= base + SEGMENT_HEADER_BYTES) return this.#remove(base)
       const to = nextBase === undefined ? durable : nextBase - SEGMENT_FOOTER_BYTES
       this.#report(base, { from: base, to, reason: `${RECORDS_NAME} is missing` })
@@ -240,6 +248,18 @@ class Recovery {
     } finally {
       file.close()
     }
+  }
+
+  #standInOf(base: number): StandIn | null {
+    return readStandIn(this.#files, this.#directoryOf(base), this.#options.logId, base)
+  }
+
+  /** V7 */
+  #openCompacted({ base, end, frameCount, epoch, lastHeaderCrc }: StandIn): RecoveredSegment {
+    const known = readQuarantine(this.#files, this.#directoryOf(base))
+    for (const range of known === 'unreadable' ? [] : known) this.#report(base, range)
+    this.#framesEnd = end
+    return { base, end, sealed: true, frameCount, epoch, chain: lastHeaderCrc }
   }
 
   /** V1; null when there is no footer that fits, or a crash tore what is before it. */

@@ -2,7 +2,8 @@
  * Opening a log that is kept in several directories: brings them to the same state, so that nothing a write quorum acknowledged is
  * lost while fewer directories than the quorum are damaged, wiped or missing, the primary among them or not.
  *
- * Files are byte-identical in all directories (P2 of log-writer.ts), so repair is copying.
+ * Files are byte-identical in all directories (P2 of log-writer.ts), so repair is copying. A segment may have a stand-in in one directory and its file
+ * in another: both are the same segment (T2 of stand-in.ts), and it is copied in the form that its source has.
  *
  * R1  every acknowledged frame is whole in at least one directory that is undamaged and was not behind: so the source is taken
  *     from the highest epoch, the least damaged, the longest, in that order
@@ -13,7 +14,7 @@
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { makeDurableDirectory, publishFile } from './files.ts'
+import { makeDurableDirectory, publishFile, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
@@ -21,6 +22,8 @@ import { readFrame, readHeader, scanInSteps } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import type { RecoveredLog, RecoveredSegment } from './recovery.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
+import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, publishStandIn, readStandIn } from './stand-in.ts'
+import type { StandIn } from './stand-in.ts'
 
 export interface RecoverDirectoriesOptions {
   readonly files: Files
@@ -152,7 +155,9 @@ class Replicas {
       if (isWanted) {
         if (yield* this.#isWhole(from, segment)) this.#copySegment(from, to, segment)
       } else if (own && !own.sealed && own.end < segment.end && !isDamaged(other, segment.base)) {
-        if (this.#links(from, segment, own)) this.#copyFrom(from, to, segment, own.end)
+        if (this.#standInOf(from, segment.base) !== null) {
+          if (yield* this.#isWhole(from, segment)) this.#copySegment(from, to, segment) // it was committed before it was compacted
+        } else if (this.#links(from, segment, own)) this.#copyFrom(from, to, segment, own.end)
       }
     }
   }
@@ -204,7 +209,10 @@ class Replicas {
   /** Reads every frame: a sealed segment is not read otherwise. */
   *#isWhole(replica: number, segment: RecoveredSegment): Steps<boolean> {
     const path = `${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`
-    if (!this.#files.exists(path)) return false
+    if (!this.#files.exists(path)) {
+      const standIn = this.#standInOf(replica, segment.base)
+      return standIn !== null && isStandInWhole(this.#files, this.#directoryOf(replica, segment.base), standIn)
+    }
     const file = this.#files.open(path, 'read')
     try {
       const header = readHeader(file)
@@ -225,6 +233,7 @@ class Replicas {
 
   /** Whether the frame behind `own.end` in the other directory follows the last frame of `own`. */
   #links(replica: number, segment: RecoveredSegment, own: RecoveredSegment): boolean {
+    if (this.#standInOf(replica, segment.base) !== null) return false
     const file = this.#files.open(`${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, 'read')
     try {
       const read = readFrame(file, this.#logId, segment.base, own.end - segment.base)
@@ -238,8 +247,21 @@ class Replicas {
     const target = this.#directoryOf(to, segment.base)
     makeDurableDirectory(this.#files, target)
     if (this.#files.exists(`${target}/${QUARANTINE_NAME}`)) this.#files.removeFile(`${target}/${QUARANTINE_NAME}`)
+    if (this.#standInOf(from, segment.base) !== null) {
+      const bytes = readWhole(this.#files, `${this.#directoryOf(from, segment.base)}/${STAND_IN_NAME}`)!
+      publishStandIn(this.#files, target, [bytes])
+      return clearBesideStandIn(this.#files, target, this.#logId, segment.base)
+    }
     const bytes = this.#readFrom(from, segment, 0)
     publishFile(this.#files, target, RECORDS_NAME, [bytes])
+    if (this.#files.exists(`${target}/${STAND_IN_NAME}`)) this.#files.removeFile(`${target}/${STAND_IN_NAME}`)
+  }
+
+  /** Null: it has the file of the segment, whatever stands beside it, or nothing whole. */
+  #standInOf(replica: number, base: number): StandIn | null {
+    const directory = this.#directoryOf(replica, base)
+    if (this.#files.exists(`${directory}/${RECORDS_NAME}`)) return null
+    return readStandIn(this.#files, directory, this.#logId, base)
   }
 
   /** Appends what is behind a position, footer included. */

@@ -114,9 +114,14 @@ export function isStandInWhole(files: Files, segmentDirectory: string, { content
   }
 }
 
-/** T1 */
-export function publishStandIn(files: Files, segmentDirectory: string, parts: readonly Uint8Array[]): void {
-  publishFile(files, segmentDirectory, STAND_IN_NAME, parts)
+/** T1 @param check as of `publishFile` */
+export function publishStandIn(
+  files: Files,
+  segmentDirectory: string,
+  parts: readonly Uint8Array[],
+  check?: (path: string) => void,
+): void {
+  publishFile(files, segmentDirectory, STAND_IN_NAME, parts, check)
 }
 
 /**

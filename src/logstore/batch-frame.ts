@@ -171,8 +171,20 @@ export interface RecordPlace {
   resourceEnd: number
 }
 
+/** Records as readers meet them: those of a frame, or of a block of a compacted bundle. */
+export interface RecordBatch {
+  readonly recordCount: number
+  readonly body: Buffer
+  /** Whether what is ASCII in the texts of the records may stand there in other bytes. */
+  readonly mayHaveEscapes: boolean
+  envelopeOf(record: number): Pick<BatchEnvelope, 'signal' | 'format' | 'source' | 'tenant'>
+  /** The object is used again for the next one. */
+  placeOf(record: number): RecordPlace
+  record(record: number): StoredRecord
+}
+
 /** A stored batch, read from a frame's payload. The frame's checksum was verified; a payload that does not fit its own lengths is our bug. */
-export class StoredBatch {
+export class StoredBatch implements RecordBatch {
   readonly envelope: BatchEnvelope
   readonly recordCount: number
   readonly body: Buffer
@@ -220,6 +232,14 @@ export class StoredBatch {
       receivedAtHigh: payload.readUInt32LE(12),
     }
     this.body = payload.subarray(bodyOffset, bodyOffset + payload.readUInt32LE(28))
+  }
+
+  envelopeOf(): BatchEnvelope {
+    return this.envelope
+  }
+
+  get mayHaveEscapes(): boolean {
+    return this.envelope.format === FORMAT_JSON && this.body.includes(0x5c)
   }
 
   datasetOfResource(resource: number): string {

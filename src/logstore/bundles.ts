@@ -12,6 +12,7 @@ import type { SidecarParts } from './index/sidecars.ts'
 export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
   /** Of the segments that are no bundles yet. */
   readonly indexes: SegmentIndexes
+  readonly onStandInDamaged: (base: number) => void
 }
 
 export interface Bundles {
@@ -22,7 +23,10 @@ export interface Bundles {
 }
 
 /** @throws what the log or the job throws that a missing sidecar needs; then everything in `running` is closed */
-export async function openBundles(running: Lifecycle, { indexes, ...parts }: BundlesOptions): Promise<Bundles> {
+export async function openBundles(
+  running: Lifecycle,
+  { indexes, onStandInDamaged, ...parts }: BundlesOptions,
+): Promise<Bundles> {
   const { log } = parts
   const registry = new SegmentRegistry(indexes)
   const sidecars = await running.open(async () => {
@@ -35,6 +39,7 @@ export async function openBundles(running: Lifecycle, { indexes, ...parts }: Bun
     sidecars,
     repair(incident) {
       if (incident.kind === 'index') return sidecars.rebuild(incident.base)
+      if (incident.kind === 'stand-in') return onStandInDamaged(incident.base)
       const { base, position } = incident
       const segment = log.segments.find((each) => each.base === base)
       if (segment) log.reportDamage(segment, { from: position, to: position + 8, reason: 'found by a query' })

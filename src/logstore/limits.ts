@@ -28,6 +28,8 @@ export const IDEMPOTENCY_SECONDS = 900
 export const IDEMPOTENCY_BUNDLES_MAX = 1024
 /** Membership filters and id tables of those bundles, in the decode lane. */
 export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
+/** Likewise, of those that are compacted: blocks that were looked at, and the tables that say which. */
+export const IDEMPOTENCY_PIECES_BYTES = 32 * MIB
 
 /** Bodies between their arrival and their answer: room for the largest some times over. */
 export const ARENA_BYTES_MIN = 64 * MIB

@@ -39,6 +39,8 @@ import type { BeginSpan } from '../spans.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
+import type { Compactor } from './compact/compactor.ts'
+import { compactedBundles, openCompaction } from './compaction.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
 import { BucketStore } from './bucket/bucket-store.ts'
 import { openBundles } from './bundles.ts'
@@ -212,6 +214,7 @@ async function openStorage({ config, running, logger, clock, readErrors, startup
     logger,
     readErrors,
     after: (delayMs, run) => clock.after(delayMs, run),
+    ...compactedBundles(log, readErrors),
     onStep: (step) => startup.at(step),
   })
   return { log, arena, indexes, ...bundles }
@@ -223,6 +226,7 @@ interface IngestSide {
   readonly gateway: GatewayBudget
   readonly datasets: DatasetCounts
   readonly counters: IngestCounters
+  readonly compactor: Compactor | null
 }
 
 async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
@@ -298,6 +302,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     })
   const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
   await running.open(() => ({ close: async () => stopRetaining() }))
+  const compactor = await openCompaction(context, storage, SEGMENTS_NAME, () => supervisor.lane)
   const active = log.segments.at(-1)
   const total = active === undefined || active.sealed ? 0 : log.written - active.base
   context.startup.at({ phase: 'indexing the newest segment', done: 0, total, unit: 'bytes' })
@@ -305,7 +310,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     await supervisor.start()
     return supervisor
   })
-  return { ingest, supervisor, gateway, datasets, counters }
+  return { ingest, supervisor, gateway, datasets, counters, compactor }
 }
 
 interface QuerySide {

@@ -10,6 +10,7 @@ import type { ReadErrors } from '../observability/read-errors.ts'
 import type { RequestMetrics } from '../observability/request-metrics.ts'
 import type { Arena } from '../pipeline/arena.ts'
 import type { BucketStore } from './bucket/bucket-store.ts'
+import type { Compactor } from './compact/compactor.ts'
 import type { IngestCounters, QueryCounters } from './counters.ts'
 import type { DatasetCount, DatasetCounts } from './ingest/dataset-counts.ts'
 import type { GatewayBudget } from './ingest/gateway-budget.ts'
@@ -26,6 +27,8 @@ export interface MetricSources {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
   readonly arena: Arena
+  /** Null: bundles stay as they are. */
+  readonly compactor: Pick<Compactor, 'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures'> | null
   /** That queries are answered from. */
   readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
   readonly acceptGate: AcceptGate
@@ -85,6 +88,14 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   )
   gauge('bundles', 'Sealed bundles', () => registry.bundles.length)
   gauge('sidecars_pending', 'Sealed segments whose sidecar is being built', () => sidecars.pending)
+  const { compactor } = sources
+  if (compactor !== null) {
+    gauge('compaction_debt_bytes', 'Bytes of bundles that are still to be compacted', () => compactor.debtBytes)
+    counter('compacted_bundles', 'Bundles compacted since the start', () => compactor.bundles)
+    counter('compaction_bytes_before', 'Bytes of the files of those bundles before', () => compactor.bytesBefore)
+    counter('compaction_bytes_after', 'Bytes of the files of those bundles after', () => compactor.bytesAfter)
+    counter('compaction_failures', 'Attempts to compact a bundle that failed', () => compactor.failures)
+  }
   gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   gauge('wal_replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
   gauge(

@@ -30,6 +30,8 @@ import {
   encodeNames,
   writeBatchHead,
 } from '../../src/logstore/batch-frame.ts'
+import { compactSegment } from '../../src/logstore/compact/compact-segment.ts'
+import { PieceCache } from '../../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../../src/logstore/index/segment-files.ts'
 import type { ExpectedRead, SegmentFiles } from '../../src/logstore/index/segment-files.ts'
@@ -214,6 +216,19 @@ export class TestStore {
     }
   }
 
+  /** As the background does: the stand-ins of bundles are written, then what they stand in for goes. */
+  compact(): void {
+    for (const segment of this.segments) {
+      if (segment.row === null || segment.row.isCompacted === true) continue
+      const { base, end } = segment
+      const task = { logId: LOG_ID, base, end, directories: [this.directoryOf(base)] }
+      const result = compactSegment(this.#files, { ...task, kind: 'write' }, () => {})
+      if (result.kind !== 'written') continue
+      segment.row = result.bundle
+      compactSegment(this.#files, { ...task, kind: 'clear' }, () => {})
+    }
+  }
+
   index({ base, end, active }: Segment, fromFrames: boolean): IndexedSegmentFacts {
     const directory = this.directoryOf(base)
     const recordsPath = `${directory}/${RECORDS_NAME}`
@@ -302,7 +317,7 @@ export class TestStore {
       },
       expect: (name, reads) => void noted()?.push({ name, reads }),
     }
-    return new OpenBundles(files, new BlockCache(1 << 20))
+    return new OpenBundles(files, new BlockCache(1 << 20), new PieceCache(1 << 18))
   }
 
   #engineParts(): QueryEngineParts {

@@ -1,8 +1,9 @@
 /**
  * Which bundles are in the bucket: a copy of the directory of a log's segments, made by tools that know nothing of bundles, in any order.
  *
- * C1  a bundle counts when its manifest is there and whole, and every file it stands for is there with its size: what is on its way does
- *     not count yet
+ * C1  a bundle counts when its manifest is there and whole, and every file it stands for is there with its size; or its stand-in, when that has the
+ *     length that it says: what is on its way does not count yet
+ * C4  a bundle that counted and of which a part is left, as its copy is replaced by its compacted form, counts on: queries of it fail until it is whole
  * C2  a manifest is read once, as long as its ETag is the same; a look at a bucket of which nothing changed is its listing alone
  * C3  bundles of two logs cannot be told apart by position: then there is no catalog
  */
@@ -15,6 +16,8 @@ import {
   decodeSegmentHeader,
   segmentBaseOf,
 } from '../../log/segment-format.ts'
+import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, decodeStandInHeader } from '../../log/stand-in.ts'
+import { COMPACT_BEGIN_BYTES, decodeCompactHead } from '../compact/compact-format.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import { describedBundle } from '../index/manifest.ts'
 import type { Bundle } from '../index/manifest.ts'
@@ -39,9 +42,12 @@ interface KnownBundle {
 /** Of one bundle, by name. */
 type Objects = ReadonlyMap<string, ListedObject>
 
+/** Null: the bundle has another form. */
 export interface BundleObjects {
-  readonly index: ListedObject
-  readonly records: ListedObject
+  readonly index: ListedObject | null
+  readonly records: ListedObject | null
+  readonly compact: ListedObject | null
+  /** Of the file that opens the bundle. */
   readonly indexHeadBytes: number | null
 }
 
@@ -75,8 +81,15 @@ export class BucketCatalog {
     const objects = this.#objects.get(base)
     const known = this.#known.get(base)
     if (objects === undefined || known === undefined) return null
-    const { indexHeadBytes } = known
-    return { index: objects.get(INDEX_NAME)!, records: objects.get(RECORDS_NAME)!, indexHeadBytes }
+    const { indexHeadBytes, bundle } = known
+    const ofForm = (name: string, isIt: boolean): ListedObject | null => (isIt && objects.get(name)) || null
+    const isCompacted = bundle.isCompacted === true
+    return {
+      index: ofForm(INDEX_NAME, !isCompacted),
+      records: ofForm(RECORDS_NAME, !isCompacted),
+      compact: ofForm(STAND_IN_NAME, isCompacted),
+      indexHeadBytes,
+    }
   }
 
   /** @throws ObjectReadError; the catalog is as it was then */
@@ -87,7 +100,7 @@ export class BucketCatalog {
     const readNext = async (): Promise<void> => {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
         const [base, objects] = next
-        const bundle = await this.#bundleOf(base, objects, signal)
+        const bundle = (await this.#bundleOf(base, objects, signal)) ?? this.#known.get(base) ?? null // C4
         if (bundle === null) continue
         known.set(base, bundle)
         this.#read.set(base, bundle)
@@ -103,6 +116,31 @@ export class BucketCatalog {
 
   /** Null: it does not count (C1). */
   async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
+    return (await this.#compactedOf(base, objects, signal)) ?? (await this.#indexedOf(base, objects, signal))
+  }
+
+  async #compactedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
+    const compact = objects.get(STAND_IN_NAME)
+    if (compact === undefined || compact.bytes < COMPACT_BEGIN_BYTES) return null
+    const before = this.#read.get(base)
+    if (before?.version === compact.etag) return before
+    try {
+      const begin = Buffer.from(await this.#client.read(compact, 0, COMPACT_BEGIN_BYTES, signal))
+      const standIn = decodeStandInHeader(begin)
+      const head = decodeCompactHead(begin.subarray(STAND_IN_HEADER_BYTES))
+      if (standIn === null || head === null) return null
+      const { end, logId } = standIn
+      if (standIn.base !== base || standIn.fileBytes !== compact.bytes) return null
+      const { minTime, maxTime, receivedUntil, records, identity, openBytes } = head
+      const bundle = { base, end, minTime, maxTime, receivedUntil, records, identity, isCompacted: true }
+      return { version: compact.etag, bundle, logId, indexHeadBytes: openBytes, damaged: [] }
+    } catch (error) {
+      if (error instanceof ObjectReadError && error.kind === 'stale') return null
+      throw error
+    }
+  }
+
+  async #indexedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
     const manifest = objects.get(MANIFEST_NAME)
     const records = objects.get(RECORDS_NAME)
     const index = objects.get(INDEX_NAME)

@@ -30,7 +30,11 @@ const KIB = 1024
 /** Of an index file, what is read with it when its manifest does not say what opens it. */
 const UNKNOWN_HEAD_BYTES = 64 * KIB
 const HEAD_BYTES_MAX = 4096 * KIB
-const PIECE_BYTES: Readonly<Record<RemoteFileKind, number>> = { index: 64 * KIB, records: 256 * KIB }
+const PIECE_BYTES: Readonly<Record<RemoteFileKind, number>> = {
+  index: 64 * KIB,
+  records: 256 * KIB,
+  compact: 256 * KIB,
+}
 /** A longer read is one of its own, cut only at this length. */
 const LONG_READ_BYTES = 8192 * KIB
 const READS_AT_ONCE = 24
@@ -70,7 +74,10 @@ export class ObjectReader {
   /** What was read of a bundle is not what it should be. */
   async distrust(base: number): Promise<void> {
     const objects = this.#catalog.objectsOf(base)
-    if (objects !== null) this.#ranges.forget([objects.index.key, objects.records.key])
+    if (objects !== null) {
+      const { index, records, compact } = objects
+      this.#ranges.forget([index, records, compact].flatMap((object) => object?.key ?? []))
+    }
     await this.refresh()
   }
 
@@ -108,7 +115,9 @@ export class ObjectReader {
       for (let base = bases.pop(); base !== undefined && bytes < this.#warmBytesMax; base = bases.pop()) {
         const objects = this.#catalog.objectsOf(base)
         if (objects === null || this.#closing.signal.aborted) continue
-        const [head] = piecesOf(objects, 'index', 0, 1)
+        const file = objects.compact === null ? 'index' : 'compact'
+        if (objects[file] === null) continue
+        const [head] = piecesOf(objects, file, 0, 1)
         bytes += head!.to - head!.from
         await this.#get(head!, this.#closing.signal).catch(() => {})
       }
@@ -186,8 +195,10 @@ class QueryReads {
   async #replyTo(request: Exclude<RemoteRequest, { kind: 'expect' }>): Promise<RemoteReply> {
     const { base, file } = request
     const objects = this.#parts.objectsOf(base)
-    if (objects === null) return { kind: 'failed', reason: 'the bundle is not in the bucket any more' }
-    if (request.kind === 'size') return { kind: 'size', bytes: objects[file].bytes }
+    const object = objects?.[file] ?? null
+    if (objects === null || object === null)
+      return { kind: 'failed', reason: 'the bundle is not in the bucket any more, or in another form' }
+    if (request.kind === 'size') return { kind: 'size', bytes: object.bytes }
     try {
       return { kind: 'bytes', bytes: await this.#read(objects, request) }
     } catch (error) {
@@ -211,9 +222,13 @@ class QueryReads {
   /** A table that is read block after block is read ahead. */
   #readSequentially(objects: BundleObjects, base: number, file: RemoteFileKind, pieces: readonly Piece[]): void {
     const { to } = pieces.at(-1)!
-    const isNext = file === 'index' && base === this.#lastIndexRead.base && pieces[0]!.from === this.#lastIndexRead.to
+    const isNext =
+      file === 'index' &&
+      objects.index !== null &&
+      base === this.#lastIndexRead.base &&
+      pieces[0]!.from === this.#lastIndexRead.to
     if (isNext) {
-      const end = Math.min(objects.index.bytes, to + SEQUENTIAL_AHEAD * PIECE_BYTES.index)
+      const end = Math.min(objects.index!.bytes, to + SEQUENTIAL_AHEAD * PIECE_BYTES.index)
       if (end > to) for (const piece of piecesOf(objects, file, to, end - to)) this.#begin(piece)
     }
     if (file === 'index') this.#lastIndexRead = { base, to }
@@ -223,7 +238,7 @@ class QueryReads {
   #pass(file: RemoteFileKind, base: number, at: number): void {
     const expected = this.#expected
     if (file !== expected.file) return
-    const isHere = (place: ExpectedPlace): boolean => place.base === base && (file === 'index' || place.at === at)
+    const isHere = (place: ExpectedPlace): boolean => place.base === base && (file !== 'records' || place.at === at)
     const here = expected.places.findIndex((place, number) => number >= expected.passed && isHere(place))
     if (here < 0) return
     expected.passed = here + 1
@@ -237,7 +252,7 @@ class QueryReads {
     for (; expected.begun < places.length && expected.begun - expected.passed < AHEAD; expected.begun++) {
       const { base, at } = places[expected.begun]!
       const objects = this.#parts.objectsOf(base)
-      if (objects === null || at >= objects[file].bytes) continue
+      if (objects === null || at >= (objects[file]?.bytes ?? 0)) continue
       for (const piece of piecesOf(objects, file, at, 1)) this.#begin(piece)
     }
   }
@@ -250,9 +265,9 @@ class QueryReads {
 
 /** The pieces that hold bytes [at, at + bytes) of a file, which are all in it. */
 function piecesOf(objects: BundleObjects, file: RemoteFileKind, at: number, bytes: number): readonly Piece[] {
-  const object = objects[file]
+  const object = objects[file]!
   const pieceBytes = PIECE_BYTES[file]
-  const head = file === 'index' ? Math.min(objects.indexHeadBytes ?? UNKNOWN_HEAD_BYTES, HEAD_BYTES_MAX) : 0
+  const head = file !== 'records' ? Math.min(objects.indexHeadBytes ?? UNKNOWN_HEAD_BYTES, HEAD_BYTES_MAX) : 0
   if (bytes > pieceBytes && at >= head) return split(object, at, at + bytes, LONG_READ_BYTES)
   const from = at < head ? 0 : head + Math.floor((at - head) / pieceBytes) * pieceBytes
   const first = { object, from, to: Math.min(object.bytes, at < head ? head : from + pieceBytes) }

@@ -2,17 +2,19 @@
  * The sealed bundles at one moment, as queries see them: rows in one SharedArrayBuffer that never changes once written. The
  * main thread writes a new one when a bundle comes or goes; handing it to a query copies nothing.
  *
- *   offset  bytes  field      40 bytes a row, ascending by base
+ *   offset  bytes  field      48 bytes a row, ascending by base
  *        0      8  base       f64: position of the segment
  *        8      8  end        f64: position after its last frame
  *       16      8  minTime    u64, ns since the Unix epoch: low word, high word
  *       24      8  maxTime    u64
  *       32      4  records    u32
- *       36      4  identity   u32: of its index file
+ *       36      4  identity   u32: of its index file, or of its stand-in
+ *       40      4  form       u32: 1 it is compacted, else 0
+ *       44      4  unused
  */
 import assert from 'node:assert/strict'
 
-const ROW_BYTES = 40
+const ROW_BYTES = 48
 const ROW_WORDS = ROW_BYTES / 4
 const ROW_DOUBLES = ROW_BYTES / 8
 
@@ -23,6 +25,8 @@ export interface CatalogRow {
   readonly maxTime: bigint
   readonly records: number
   readonly identity: number
+  /** It has a stand-in in place of its other files. */
+  readonly isCompacted?: boolean
 }
 
 export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
@@ -31,7 +35,7 @@ export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
   const doubles = new Float64Array(shared)
   const times = new BigUint64Array(shared)
   let baseBefore = -1
-  for (const [row, { base, end, minTime, maxTime, records, identity }] of rows.entries()) {
+  for (const [row, { base, end, minTime, maxTime, records, identity, isCompacted = false }] of rows.entries()) {
     assert(base > baseBefore && end >= base)
     baseBefore = base
     doubles[row * ROW_DOUBLES] = base
@@ -40,6 +44,7 @@ export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
     times[row * ROW_DOUBLES + 3] = maxTime
     words[row * ROW_WORDS + 8] = records
     words[row * ROW_WORDS + 9] = identity
+    words[row * ROW_WORDS + 10] = isCompacted ? 1 : 0
   }
   return shared
 }
@@ -87,6 +92,10 @@ export class Catalog {
     return this.#words[row * ROW_WORDS + 9]!
   }
 
+  isCompacted(row: number): boolean {
+    return this.#words[row * ROW_WORDS + 10] === 1
+  }
+
   /** Row of the bundle at this position, or -1. */
   find(base: number): number {
     let low = 0
@@ -106,4 +115,5 @@ export interface BundlePlace {
   readonly end: number
   readonly identity: number
   readonly directory: string
+  readonly isCompacted?: boolean
 }

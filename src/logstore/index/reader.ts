@@ -36,7 +36,39 @@ export interface PartitionSummary {
   readonly facts: PartitionFacts | null
 }
 
-export class BundleIndex {
+/** What the index of a bundle answers, whichever form the bundle has. */
+export interface BundleSearch {
+  readonly header: Pick<IndexHeader, 'base' | 'end' | 'minTime' | 'maxTime' | 'receivedUntil' | 'identity'>
+  readonly entryCount: number
+  // Of the entry `seekEntry` was called for last.
+  readonly frameOffset: number
+  readonly recordNumber: number
+  readonly partition: number
+  readonly timeHigh: number
+  readonly timeLow: number
+  /** Where its record is read: what is read as a whole, and the number of the record in it. */
+  readonly unit: number
+  readonly number: number
+  // Of the posting `seekPosting` was called for last.
+  readonly postingTimeHigh: number
+  readonly postingTimeLow: number
+  readonly postingEntry: number
+  close(): void
+  findPartition(tenant: string, dataset: string): Partition | null
+  partitions(): Iterable<PartitionSummary>
+  mayContainId(w0: number, w1: number, w2: number, w3: number): boolean
+  findId(w0: number, w1: number, w2: number, w3: number, from?: number): { entry: number; nextRow: number } | null
+  mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean
+  traceRows(w0: number, w1: number, w2: number, w3: number): { from: number; to: number }
+  traceEntry(row: number): number
+  lowerBoundPosting(partition: Partition, timeHigh: number, timeLow: number, entry: number): number
+  seekPosting(row: number): void
+  seekEntry(entry: number): void
+  idOf(entry: number): Uint32Array
+  entriesBefore(frameOffset: number, recordNumber: number): number
+}
+
+export class BundleIndex implements BundleSearch {
   readonly header: IndexHeader
   readonly #file: BlockFile
   readonly #entries: BlockTable
@@ -82,6 +114,15 @@ export class BundleIndex {
 
   get entryCount(): number {
     return this.#entries.rows
+  }
+
+  /** A frame, by its offset. */
+  get unit(): number {
+    return this.frameOffset
+  }
+
+  get number(): number {
+    return this.recordNumber
   }
 
   close(): void {
@@ -243,6 +284,8 @@ export interface ExpectedIndex {
   readonly base: number
   readonly end: number
   readonly identity: number
+  /** It has a stand-in in place of its other files. */
+  readonly isCompacted?: boolean
 }
 
 /** Opens `index.bin` of a bundle. */

@@ -6,6 +6,7 @@ import { StoreError } from '../../errors.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
 
 /** A file of a bundle, open for reading. */
 export interface BundleFile {
@@ -52,7 +53,8 @@ export class LocalSegmentFiles implements SegmentFiles {
       return files.open(path, 'read')
     } catch (error) {
       // A bundle that retention dropped is gone as a whole; a sidecar that is gone alone can be built again.
-      if (name !== RECORDS_NAME && !files.exists(path) && files.exists(directory)) {
+      const isSidecar = name !== RECORDS_NAME && name !== STAND_IN_NAME
+      if (isSidecar && !files.exists(path) && files.exists(directory)) {
         const problem = `bundle ${segmentName(base)}: ${name} is missing; it has to be rebuilt`
         throw new StoreError('corrupt', 'bundle_index_corrupt', problem)
       }

@@ -33,6 +33,10 @@ export class SegmentRegistry {
   /** Not indexed any more, but held by queries. */
   readonly #retired = new Set<Indexed>()
   readonly #bundles = new Map<Position, Bundle>()
+  /** Numbers of the snapshots that queries hold, in the order in which they were taken. */
+  readonly #held = new Set<number>()
+  #snapshots = 0
+  #waiting: { readonly before: number; readonly run: () => void }[] = []
   /** null: the bundles changed since it was encoded; the next snapshot needs a new one. */
   #catalog: SharedArrayBuffer | null = null
 
@@ -78,6 +82,10 @@ export class SegmentRegistry {
     this.#retire(indexed)
   }
 
+  isCompacted(base: Position): boolean {
+    return this.#bundles.get(base)?.isCompacted === true
+  }
+
   drop(base: Position): void {
     if (this.#bundles.delete(base)) this.#catalog = null
   }
@@ -86,6 +94,8 @@ export class SegmentRegistry {
     const catalog = (this.#catalog ??= encodeCatalog(this.bundles))
     const held = [...this.#indexed.values()].sort((a, b) => a.base - b.base)
     for (const indexed of held) indexed.queries++
+    const number = this.#snapshots++
+    this.#held.add(number)
     let released = false
     return {
       indexed: held.map(({ base, number }) => ({ base, index: this.#indexes.at(number).handle })),
@@ -97,8 +107,26 @@ export class SegmentRegistry {
           indexed.queries--
           this.#giveBackUnused(indexed)
         }
+        this.#held.delete(number)
+        this.#runUnheld()
       },
     }
+  }
+
+  /** Resolves when no query holds a snapshot that is older than this call. */
+  olderReleased(): Promise<void> {
+    return new Promise((run) => {
+      this.#waiting.push({ before: this.#snapshots, run })
+      this.#runUnheld()
+    })
+  }
+
+  #runUnheld(): void {
+    if (this.#waiting.length === 0) return
+    const [oldest = Infinity] = this.#held
+    const over = this.#waiting.filter(({ before }) => before <= oldest)
+    this.#waiting = this.#waiting.filter(({ before }) => before > oldest)
+    for (const { run } of over) run()
   }
 
   /** After a decode lane died: frees the indexes that it took and never told of. */

@@ -34,6 +34,8 @@ export interface SidecarParts {
   readonly readErrors: Pick<ReadErrors, 'noteFailed'>
   /** Calls once after a while; does not keep the process alive. */
   readonly after: (delayMs: number, run: () => void) => void
+  /** Of a segment that has a stand-in; null: it has none. */
+  readonly compactedBundle: (segment: SegmentInfo) => Bundle | null
   /** Hears how far `recover` is. */
   readonly onStep?: (step: Step) => void
 }
@@ -49,6 +51,10 @@ export class Sidecars {
     parts.log.onSealed((segment) => this.#build(segment, RETRY_FIRST_MS))
   }
 
+  isBuilding(base: number): boolean {
+    return this.#building.has(base)
+  }
+
   get pending(): number {
     return this.#building.size
   }
@@ -59,7 +65,10 @@ export class Sidecars {
     const { segments } = log
     for (const [done, segment] of segments.entries()) {
       onStep({ phase: 'opening the indexes of segments', done, total: segments.length, unit: 'segments' })
-      if (!segment.sealed || !files.exists(segment.recordsPath)) continue // B3
+      if (!segment.sealed) continue
+      const compacted = this.#parts.compactedBundle(segment)
+      if (compacted !== null) registry.publish(compacted)
+      if (compacted !== null || !files.exists(segment.recordsPath)) continue // B3
       const known = readBundleManifest(files, segment)
       if (known) registry.publish(known)
       else {
@@ -75,6 +84,7 @@ export class Sidecars {
 
   /** A reader found the sidecar of a bundle damaged. */
   rebuild(base: number): void {
+    if (this.#parts.registry.isCompacted(base)) return // nothing of it is derived
     const segment = this.#parts.log.segments.find((candidate) => candidate.base === base && candidate.sealed)
     if (segment) this.#build(segment, RETRY_FIRST_MS, true)
   }
@@ -126,8 +136,8 @@ export class Sidecars {
 }
 
 /** What the decode lane needs to open a bundle. */
-export const placeOf = (log: Log, { base, end, identity }: CatalogRow): BundlePlace => {
+export const placeOf = (log: Log, { base, end, identity, isCompacted = false }: CatalogRow): BundlePlace => {
   const segment = log.segments.find((candidate) => candidate.base === base)
   if (!segment) throw new StoreError('corrupt', 'segment_missing', `there is no segment ${segmentName(base)}`)
-  return { base, end, identity, directory: segment.directory }
+  return { base, end, identity, directory: segment.directory, isCompacted }
 }

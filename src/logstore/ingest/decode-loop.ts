@@ -12,10 +12,11 @@ import { replaySegment } from '../../log/read.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
-import { IDEMPOTENCY_CACHE_BYTES } from '../limits.ts'
+import { IDEMPOTENCY_CACHE_BYTES, IDEMPOTENCY_PIECES_BYTES } from '../limits.ts'
 import { BlockCache } from '../index/block-cache.ts'
-import { openBundleIndex } from '../index/reader.ts'
-import type { BundleIndex } from '../index/reader.ts'
+import { openBundle } from '../compact/open-bundle.ts'
+import { PieceCache } from '../compact/piece-cache.ts'
+import type { BundleSearch } from '../index/reader.ts'
 import { LocalSegmentFiles } from '../index/segment-files.ts'
 import { BatchIntake } from './batch-intake.ts'
 import { DatasetCounts } from './dataset-counts.ts'
@@ -45,6 +46,7 @@ class DecodeLoop {
   readonly #seen: SeenRecords
   readonly #intake: BatchIntake
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
+  readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   #stopping = false
 
   constructor(port: MessagePort, data: DecodeLaneData) {
@@ -137,7 +139,7 @@ class DecodeLoop {
   /** A bundle that cannot be read is reported and left out: its records may then be stored a second time, which loses nothing. */
   #addBundle(place: BundlePlace): void {
     try {
-      this.#seen.addBundle(openSeenBundle(place, this.#cache, (error) => this.#unreadable(place, error)))
+      this.#seen.addBundle(openSeenBundle(place, this.#cache, this.#pieces, (error) => this.#unreadable(place, error)))
     } catch (error) {
       this.#unreadable(place, error)
     }
@@ -170,8 +172,13 @@ function rebuildIndex(
   )
 }
 
-function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (error: unknown) => void): SeenBundle {
-  const index = openBundleIndex(new LocalSegmentFiles(nodeFiles, parentOf(place.directory)), cache, place)
+function openSeenBundle(
+  place: BundlePlace,
+  cache: BlockCache,
+  pieces: PieceCache,
+  onUnreadable: (error: unknown) => void,
+): SeenBundle {
+  const index = openBundle(new LocalSegmentFiles(nodeFiles, parentOf(place.directory)), cache, pieces, place)
   let readable = true
   const answer = (ask: () => boolean): boolean => {
     try {
@@ -195,7 +202,7 @@ function openSeenBundle(place: BundlePlace, cache: BlockCache, onUnreadable: (er
 }
 
 /** As seen-records R1. */
-function bundleHasBatch(index: BundleIndex, ids: Uint32Array, records: number, framesMax: number): boolean {
+function bundleHasBatch(index: BundleSearch, ids: Uint32Array, records: number, framesMax: number): boolean {
   let found = index.findId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)
   for (let looked = 0; found !== null && looked < framesMax; looked++) {
     if (isBatchAt(index, found.entry, ids, records)) return true
@@ -204,7 +211,7 @@ function bundleHasBatch(index: BundleIndex, ids: Uint32Array, records: number, f
   return false
 }
 
-function isBatchAt(index: BundleIndex, first: number, ids: Uint32Array, records: number): boolean {
+function isBatchAt(index: BundleSearch, first: number, ids: Uint32Array, records: number): boolean {
   const end = first + records
   if (end > index.entryCount) return false
   index.seekEntry(first)

@@ -82,18 +82,18 @@ export class QueryEngine {
     const found = page.results()
     const shown = found.slice(0, limit).map((each) => {
       const source = sources[each.source]!
-      return { ...each, base: source.base, ...reader.locate(source, each.entry) }
+      return { ...each, from: source, base: source.base, ...reader.locate(source, each.entry) }
     })
     reader.bundles.expectFrames(shown)
     const records: string[] = []
     const parts = new PartTexts()
     let characters = 0
     let last: Cursor | null = null
-    for (const { base, frameOffset, recordNumber, id, timeHigh, timeLow } of shown) {
+    for (const { from, base, frameOffset, recordNumber, unit, number, id, timeHigh, timeLow } of shown) {
       if (characters > PAGE_CHARACTERS_MAX) break
       deadline.check()
-      const batch = reader.readBatch(reader.frames, snapshot.logId, base, frameOffset)
-      const record = renderResult(batch, recordNumber, id, timeHigh, timeLow, parts)
+      const batch = reader.readBatch(reader.frames, snapshot.logId, from, unit)
+      const record = renderResult(batch, number, id, timeHigh, timeLow, parts)
       records.push(record)
       characters += record.length
       const time = timeOfWords(timeHigh, timeLow)

@@ -1,27 +1,39 @@
 /**
  * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
- * identity of the index file, so that a rebuilt index is opened anew.
+ * identity of the index file, so that a rebuilt index is opened anew, and a bundle that was compacted.
+ *
+ * O1  which form of a bundle is opened follows from the snapshot, so all of a query sees one form
  */
 import { RECORDS_NAME } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import type { BlockCache } from '../index/block-cache.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
-import { openBundleIndex } from '../index/reader.ts'
-import type { BundleIndex, ExpectedIndex } from '../index/reader.ts'
+import type { PieceCache } from '../compact/piece-cache.ts'
+import { openBundle } from '../compact/open-bundle.ts'
+import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
 import type { BundleFile, SegmentFiles } from '../index/segment-files.ts'
 import type { Catalog } from '../index/catalog.ts'
 
 /** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
 const OPEN_MAX = 256
 
+interface ExpectedSegment {
+  readonly kind: 'bundle' | 'active'
+  readonly base: number
+  readonly expected?: ExpectedIndex
+}
+
 export class OpenBundles {
   readonly #files: SegmentFiles
   readonly #blocks: BlockCache
-  readonly #indexes = new Map<number, BundleIndex>()
+  readonly #pieces: PieceCache
+  readonly #indexes = new Map<number, BundleSearch>()
   readonly #records = new Map<number, BundleFile>()
 
-  constructor(files: SegmentFiles, blocks: BlockCache) {
+  constructor(files: SegmentFiles, blocks: BlockCache, pieces: PieceCache) {
     this.#files = files
     this.#blocks = blocks
+    this.#pieces = pieces
   }
 
   /** The kind of refusal that a failed read is for a client. */
@@ -29,12 +41,12 @@ export class OpenBundles {
     return this.#files.failure
   }
 
-  index(expected: ExpectedIndex): BundleIndex {
+  index(expected: ExpectedIndex): BundleSearch {
     const { base } = expected
     const open = this.#indexes.get(base)
     if (open !== undefined && open.header.identity === expected.identity) return touch(this.#indexes, base, open)
     this.forget(base)
-    return admit(this.#indexes, base, openBundleIndex(this.#files, this.#blocks, expected))
+    return admit(this.#indexes, base, openBundle(this.#files, this.#blocks, this.#pieces, expected))
   }
 
   records(base: number): BundleFile {
@@ -44,12 +56,16 @@ export class OpenBundles {
   }
 
   /** Hint: the indexes of the bundles among these segments are asked for next, in this order. */
-  expectIndexes(segments: readonly { readonly kind: 'bundle' | 'active'; readonly base: number }[]): void {
+  expectIndexes(segments: readonly ExpectedSegment[]): void {
     if (!this.#files.readsAhead) return
     const closed = segments.filter(({ kind, base }) => kind === 'bundle' && !this.#indexes.has(base))
+    const isCompacted = (segment: ExpectedSegment): boolean => segment.expected?.isCompacted === true
+    // One kind of file at a time can be expected: that of most bundles, once they are compacted.
+    const compacted = closed.filter(isCompacted)
+    const [name, first] = compacted.length > 0 ? [STAND_IN_NAME, compacted] : [INDEX_NAME, closed]
     this.#files.expect(
-      INDEX_NAME,
-      closed.map(({ base }) => ({ base, at: 0 })),
+      name,
+      first.map(({ base }) => ({ base, at: 0 })),
     )
   }
 
@@ -75,9 +91,14 @@ export class OpenBundles {
 
   /** Gives up what neither the catalog nor the segments without a sidecar name any more. */
   keepOnly(catalog: Catalog, others: readonly { readonly base: number }[]): void {
-    for (const base of this.#indexes.keys()) if (catalog.find(base) < 0) this.forget(base)
+    for (const [base, { header }] of this.#indexes) {
+      const row = catalog.find(base)
+      if (row < 0 || catalog.identity(row) !== header.identity) this.forget(base)
+    }
     for (const [base, file] of this.#records) {
-      if (catalog.find(base) >= 0 || others.some((other) => other.base === base)) continue
+      const row = catalog.find(base)
+      const isRead = row >= 0 ? !catalog.isCompacted(row) : others.some((other) => other.base === base)
+      if (isRead) continue
       file.close()
       this.#records.delete(base)
     }

@@ -1,12 +1,12 @@
 /** One result of a query: finds the record in its batch and renders it. */
 import { formatRecordId } from '../../../native-free-codecs/record-id-text.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import { renderRecord } from './render/record.ts'
 import type { PartTexts } from './render/record.ts'
 
 /** The JSON text of record `recordNumber`; id and time are those of the index. */
 export function renderResult(
-  batch: StoredBatch,
+  batch: RecordBatch,
   recordNumber: number,
   id: Uint32Array,
   timeHigh: number,
@@ -14,7 +14,7 @@ export function renderResult(
   parts: PartTexts,
 ): string {
   const { resource, scope, record, resourceSchemaUrl, scopeSchemaUrl, dataset } = batch.record(recordNumber)
-  const { signal, format, source, tenant } = batch.envelope
+  const { signal, format, source, tenant } = batch.envelopeOf(recordNumber)
   const { body } = batch
   const startOf = (part: Uint8Array): number => part.byteOffset - body.byteOffset
   const endOf = (part: Uint8Array): number => startOf(part) + part.byteLength

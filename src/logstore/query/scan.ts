@@ -5,7 +5,7 @@
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
 import type { ActiveIndex } from '../index/active-index.ts'
-import type { BundleIndex, Partition } from '../index/reader.ts'
+import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { RecordView } from '../search/record-view.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
@@ -268,7 +268,7 @@ function scanActiveEntries(
 }
 
 /** True when the bundle's index was searched past the pruning. */
-export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
+export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
   const { plan } = scan
   if (scan.visible === 0) return false
   if (plan.id !== null) return scanBundleId(scan, index, plan.id)
@@ -280,7 +280,7 @@ export function scanBundle(scan: SegmentScan, index: BundleIndex): boolean {
   return true
 }
 
-function scanBundleId(scan: SegmentScan, index: BundleIndex, id: Uint32Array): boolean {
+function scanBundleId(scan: SegmentScan, index: BundleSearch, id: Uint32Array): boolean {
   const { plan } = scan
   if (!index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
   let found = index.findId(id[0]!, id[1]!, id[2]!, id[3]!)
@@ -296,7 +296,7 @@ function scanBundleId(scan: SegmentScan, index: BundleIndex, id: Uint32Array): b
 }
 
 /** The rows of one trace ascend by entry. */
-function traceHasEntry(index: BundleIndex, trace: Uint32Array, entry: number): boolean {
+function traceHasEntry(index: BundleSearch, trace: Uint32Array, entry: number): boolean {
   const rows = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   let low = rows.from
   let high = rows.to
@@ -308,7 +308,7 @@ function traceHasEntry(index: BundleIndex, trace: Uint32Array, entry: number): b
   return low < rows.to && index.traceEntry(low) === entry
 }
 
-function scanBundleTrace(scan: SegmentScan, index: BundleIndex, trace: Uint32Array): boolean {
+function scanBundleTrace(scan: SegmentScan, index: BundleSearch, trace: Uint32Array): boolean {
   const { plan } = scan
   if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
   const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
@@ -322,13 +322,13 @@ function scanBundleTrace(scan: SegmentScan, index: BundleIndex, trace: Uint32Arr
   return true
 }
 
-function considerEntry(scan: SegmentScan, index: BundleIndex, partition: Partition, entry: number): void {
+function considerEntry(scan: SegmentScan, index: BundleSearch, partition: Partition, entry: number): void {
   index.seekEntry(entry)
   if (index.partition === partition.number) scan.consider(entry, index.timeHigh, index.timeLow)
 }
 
 /** Counts by two searches in the posting list, less what is not to be seen; then walks the list only as far as the page wants. */
-function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
+function scanBundleTime(scan: SegmentScan, index: BundleSearch, partition: Partition): void {
   const { from, to } = postingsInRange(scan.plan, index, partition)
   const beyond = countMatching(scan, index, partition, scan.visible, index.entryCount)
   for (const span of scan.damaged) scan.quarantined += countMatching(scan, index, partition, span.from, span.to)
@@ -343,7 +343,7 @@ function scanBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partit
 /** Rows [from, to) of the postings of the partition that are in the time range. Reads no posting where the partition says it. */
 export function postingsInRange(
   plan: QueryPlan,
-  index: BundleIndex,
+  index: BundleSearch,
   partition: Partition,
 ): { from: number; to: number } {
   const { fromHigh, fromLow, toHigh, toLow } = plan
@@ -356,20 +356,20 @@ export function postingsInRange(
   }
 }
 
-function showAscending(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): void {
+function showAscending(scan: SegmentScan, index: BundleSearch, partition: Partition, from: number, to: number): void {
   const { timeHigh, timeLow, entry } = scan.firstOfPage
   let row = Math.max(from, index.lowerBoundPosting(partition, timeHigh, timeLow, entry))
   for (let looked = 1; row < to; row++, looked++) if (!showPosting(scan, index, row, looked)) break
 }
 
-function showDescending(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): void {
+function showDescending(scan: SegmentScan, index: BundleSearch, partition: Partition, from: number, to: number): void {
   const { timeHigh, timeLow, entry } = scan.endOfPage
   let row = Math.min(to, index.lowerBoundPosting(partition, timeHigh, timeLow, entry)) - 1
   for (let looked = 1; row >= from; row--, looked++) if (!showPosting(scan, index, row, looked)) break
 }
 
 /** False: no posting behind it comes onto the page. */
-function showPosting(scan: SegmentScan, index: BundleIndex, row: number, looked: number): boolean {
+function showPosting(scan: SegmentScan, index: BundleSearch, row: number, looked: number): boolean {
   if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
   index.seekPosting(row)
   const entry = index.postingEntry
@@ -378,7 +378,7 @@ function showPosting(scan: SegmentScan, index: BundleIndex, row: number, looked:
 }
 
 /** Every entry of the time range, for a search in their records. */
-function gatherBundleTime(scan: SegmentScan, index: BundleIndex, partition: Partition): void {
+function gatherBundleTime(scan: SegmentScan, index: BundleSearch, partition: Partition): void {
   const { from, to } = postingsInRange(scan.plan, index, partition)
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
@@ -388,7 +388,7 @@ function gatherBundleTime(scan: SegmentScan, index: BundleIndex, partition: Part
 }
 
 /** Of the entries [from, to), those of the partition in the time range. */
-function countMatching(scan: SegmentScan, index: BundleIndex, partition: Partition, from: number, to: number): number {
+function countMatching(scan: SegmentScan, index: BundleSearch, partition: Partition, from: number, to: number): number {
   let matching = 0
   for (let entry = from; entry < to; entry++) {
     if ((entry - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()

@@ -1,18 +1,18 @@
 /**
- * The part of a search that reads records: the candidates of one segment, frame by frame in the order of the file.
+ * The part of a search that reads records: the candidates of one segment, frame by frame, or block by block, in the order of the file.
  *
- * G1  a frame is read once for all its candidates, and the deadline is looked at before each
+ * G1  a frame or block is read once for all its candidates, and the deadline is looked at before each
  */
-import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { SegmentScan } from './scan.ts'
 
-/** Where the record of an entry stands. */
+/** Where the record of an entry is read, see BundleSearch. */
 interface EntryPlaces {
-  readonly frameOffset: number
-  readonly recordNumber: number
+  readonly unit: number
+  readonly number: number
   readonly timeHigh: number
   readonly timeLow: number
   /** Sets the fields. */
@@ -27,11 +27,11 @@ export class ActivePlaces implements EntryPlaces {
     this.#index = index
   }
 
-  get frameOffset(): number {
+  get unit(): number {
     return this.#index.frameOffset[this.#entry]!
   }
 
-  get recordNumber(): number {
+  get number(): number {
     return this.#index.recordNumber[this.#entry]!
   }
 
@@ -48,31 +48,31 @@ export class ActivePlaces implements EntryPlaces {
   }
 }
 
-/** Tells the scan of its candidates that match. */
+/** Tells the scan of its candidates that match. @param entries the candidates in the order in which they are read */
 export function searchRecords(
   scan: SegmentScan,
+  entries: Uint32Array,
   places: EntryPlaces,
   matcher: SearchMatcher,
-  read: (frameOffset: number) => StoredBatch,
+  read: (unit: number) => RecordBatch,
 ): void {
-  const entries = scan.candidates.sorted()
-  const numbers = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  const timeHigh = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  const timeLow = new Uint32Array(RECORDS_PER_BATCH_MAX)
+  const numbers = new Uint16Array(BLOCK_ROWS_MAX)
+  const timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
+  const timeLow = new Uint32Array(BLOCK_ROWS_MAX)
   for (let first = 0; first < entries.length;) {
     scan.deadline.check()
     places.seekEntry(entries[first]!)
-    const { frameOffset } = places
+    const { unit } = places
     let count = 0
-    while (first + count < entries.length && places.frameOffset === frameOffset) {
-      numbers[count] = places.recordNumber
+    while (first + count < entries.length && places.unit === unit) {
+      numbers[count] = places.number
       timeHigh[count] = places.timeHigh
       timeLow[count] = places.timeLow
       count++
       if (first + count < entries.length) places.seekEntry(entries[first + count]!)
     }
     const begin = first
-    matcher.run(read(frameOffset), numbers, count, (at, view) =>
+    matcher.run(read(unit), numbers, count, (at, view) =>
       scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
     )
     first += count

@@ -2,11 +2,13 @@
  * The segments of one snapshot as questions read them: which there are, what their indexes find, and the records behind it. Whatever is
  * asked, what cannot be read is told with its bundle, and what is damaged with its place.
  */
+import assert from 'node:assert/strict'
 import { StoreError } from '../../errors.ts'
 import { ActiveIndex } from '../index/active-index.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
+import { CompactIndex } from '../compact/compact-index.ts'
 import { Catalog } from '../index/catalog.ts'
-import type { BundleIndex, ExpectedIndex } from '../index/reader.ts'
+import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { QueryFilter } from './cursor.ts'
 import { DamagedFrameError } from './frame-reader.ts'
@@ -87,7 +89,9 @@ export class SegmentReader {
           catalog.maxTimeLow(row),
         )
       if (!mayMatch) continue
-      sources.push({ kind: 'bundle', base, expected: { base, end: catalog.end(row), identity: catalog.identity(row) } })
+      const isCompacted = catalog.isCompacted(row)
+      const expected = { base, end: catalog.end(row), identity: catalog.identity(row), isCompacted }
+      sources.push({ kind: 'bundle', base, expected })
     }
     for (const { base, index } of indexed) {
       if (base < plan.snapshot) sources.push({ kind: 'active', base, index: ActiveIndex.attach(index) })
@@ -124,60 +128,74 @@ export class SegmentReader {
 
   /** Finds among the candidates of a scan those whose records match. */
   search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
-    const read = (frameOffset: number) => this.readBatch(this.#parts.scans, logId, source.base, frameOffset)
-    if (source.kind === 'active') return searchRecords(scan, new ActivePlaces(source.index), matcher, read)
+    const read = (unit: number) => this.readBatch(this.#parts.scans, logId, source, unit)
+    const entries = scan.candidates.sorted()
+    if (source.kind === 'active') return searchRecords(scan, entries, new ActivePlaces(source.index), matcher, read)
     this.inBundle(source, (index) => {
+      if (index instanceof CompactIndex) {
+        const ordered = inUnits(index, entries)
+        const readBlock = (unit: number) => index.readRecords(index.blocks[unit]!)
+        return searchRecords(scan, ordered, index, matcher, readBlock)
+      }
       const { bundles } = this.#parts
-      if (bundles.readsAhead) bundles.expectFrames(framesOf(scan, index, source.base))
-      searchRecords(scan, index, matcher, read)
+      if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, index, source.base))
+      searchRecords(scan, entries, index, matcher, read)
     })
   }
 
   /** Where the record of an entry stands. */
-  locate(source: Source, entry: number): { frameOffset: number; recordNumber: number; id: Uint32Array } {
+  locate(source: Source, entry: number): RecordLocation {
     if (source.kind === 'active') {
-      const { frameOffset, recordNumber, idWords } = source.index
-      return {
-        frameOffset: frameOffset[entry]!,
-        recordNumber: recordNumber[entry]!,
-        id: idWords.slice(4 * entry, 4 * entry + 4),
-      }
+      const { idWords } = source.index
+      const frameOffset = source.index.frameOffset[entry]!
+      const recordNumber = source.index.recordNumber[entry]!
+      const id = idWords.slice(4 * entry, 4 * entry + 4)
+      return { frameOffset, recordNumber, unit: frameOffset, number: recordNumber, id }
     }
     return this.inBundle(source, (index) => {
       index.seekEntry(entry)
-      const { frameOffset, recordNumber } = index
-      return { frameOffset, recordNumber, id: index.idOf(entry) }
+      const { frameOffset, recordNumber, unit, number } = index
+      return { frameOffset, recordNumber, unit, number, id: index.idOf(entry) }
     })
   }
 
   /** @param frames `scans` for what is read once */
-  readBatch(frames: FrameReader, logId: number, base: number, frameOffset: number): StoredBatch {
+  readBatch(frames: FrameReader, logId: number, source: Source, unit: number): RecordBatch {
+    const { base } = source
     try {
-      return frames.read(logId, base, frameOffset)
+      if (source.kind === 'active' || !source.expected.isCompacted) return frames.read(logId, base, unit)
+      return this.inBundle(source, (index) => {
+        assert(index instanceof CompactIndex)
+        return index.records(index.blocks[unit]!)
+      })
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'deadline_exceeded') throw error
+      if (error instanceof SegmentReadError) throw error
       const { position } = error instanceof DamagedFrameError ? error : { position: null }
       throw new SegmentReadError(error, position === null ? null : { kind: 'frame', base, position })
     }
   }
 
   /** Runs something that reads a bundle's index, and says of a failure which bundle it was. */
-  inBundle<Result>({ base, expected }: BundleSource, read: (index: BundleIndex) => Result): Result {
+  inBundle<Result>({ base, expected }: BundleSource, read: (index: BundleSearch) => Result): Result {
     try {
       return read(this.#parts.bundles.index(expected))
     } catch (error) {
       const isOfIndex = error instanceof StoreError && !(error instanceof SegmentReadError)
       if (!isOfIndex || error.code === 'deadline_exceeded') throw error
       this.#parts.bundles.forget(base)
-      throw new SegmentReadError(error, error.kind === 'corrupt' ? { kind: 'index', base } : null)
+      throw new SegmentReadError(
+        error,
+        error.kind === 'corrupt' ? { kind: expected.isCompacted ? 'stand-in' : 'index', base } : null,
+      )
     }
   }
 }
 
 /** Where the frames of the candidates begin, in the order of the segment; the first ones where they are many. */
-function framesOf(scan: SegmentScan, index: BundleIndex, base: number): { base: number; frameOffset: number }[] {
+function framesOf(entries: Uint32Array, index: BundleSearch, base: number): { base: number; frameOffset: number }[] {
   const frames: { base: number; frameOffset: number }[] = []
-  for (const entry of scan.candidates.sorted()) {
+  for (const entry of entries) {
     index.seekEntry(entry)
     const { frameOffset } = index
     if (frameOffset === frames.at(-1)?.frameOffset) continue
@@ -185,6 +203,26 @@ function framesOf(scan: SegmentScan, index: BundleIndex, base: number): { base: 
     frames.push({ base, frameOffset })
   }
   return frames
+}
+
+/** The same entries in the order in which their records are read. */
+function inUnits(index: CompactIndex, entries: Uint32Array): Uint32Array {
+  const rows = Float64Array.from(entries, (entry) => {
+    index.seekEntry(entry)
+    return index.row * 2 ** 21 + entry // entries of a segment are fewer
+  })
+  return Uint32Array.from(rows.sort(), (key) => key % 2 ** 21)
+}
+
+/** Where a record is. */
+export interface RecordLocation {
+  /** In the log: what cursors name. */
+  readonly frameOffset: number
+  readonly recordNumber: number
+  /** Where it is read, see BundleSearch. */
+  readonly unit: number
+  readonly number: number
+  readonly id: Uint32Array
 }
 
 /** A segment could not be read. */
@@ -210,7 +248,7 @@ export const placesOf = (index: ActiveIndex): SegmentIndex => ({
   entriesBefore: (frameOffset, recordNumber) => activeEntriesBefore(index, frameOffset, recordNumber),
 })
 
-/** As BundleIndex.entriesBefore. */
+/** As BundleSearch.entriesBefore. */
 function activeEntriesBefore(active: ActiveIndex, frameOffset: number, recordNumber: number): number {
   let entry = active.countBefore(frameOffset)
   const { count } = active

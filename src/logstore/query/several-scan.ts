@@ -1,6 +1,6 @@
 /** A trace over several datasets of a tenant: the part of a scan that looks for it in one segment. */
 import type { ActiveIndex } from '../index/active-index.ts'
-import type { BundleIndex } from '../index/reader.ts'
+import type { BundleSearch } from '../index/reader.ts'
 import type { SeveralDatasets } from './plan.ts'
 import { ENTRIES_PER_CHECK } from './scan.ts'
 import type { SegmentScan } from './scan.ts'
@@ -22,7 +22,7 @@ export function scanActiveOfSeveral(scan: SegmentScan, active: ActiveIndex, seve
 }
 
 /** Likewise. */
-export function scanBundleOfSeveral(scan: SegmentScan, index: BundleIndex, several: SeveralDatasets): boolean {
+export function scanBundleOfSeveral(scan: SegmentScan, index: BundleSearch, several: SeveralDatasets): boolean {
   const { tenant, trace, id } = scan.plan
   if (trace === null || scan.visible === 0) return false
   if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
@@ -43,7 +43,7 @@ export function scanBundleOfSeveral(scan: SegmentScan, index: BundleIndex, sever
 
 /** The datasets of a tenant that a segment has records of, with the numbers of their partitions. */
 export function datasetsOf(
-  index: Pick<ActiveIndex | BundleIndex, 'partitions'>,
+  index: Pick<ActiveIndex | BundleSearch, 'partitions'>,
   tenant: string,
 ): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
@@ -57,7 +57,7 @@ export function datasetsOf(
 
 /** Numbers of the partitions of a segment that may be read. */
 export function partitionsOf(
-  index: Pick<ActiveIndex | BundleIndex, 'partitions'>,
+  index: Pick<ActiveIndex | BundleSearch, 'partitions'>,
   tenant: string,
   { among }: SeveralDatasets,
 ): ReadonlySet<number> {

@@ -65,6 +65,8 @@ export interface QueryRefusal {
 export type QueryIncident =
   /** The sidecar of the segment at `base` has to be built again. */
   | { readonly kind: 'index'; readonly base: number }
+  /** The stand-in of the segment at `base` is damaged. */
+  | { readonly kind: 'stand-in'; readonly base: number }
   /** The frame at `position` has to be quarantined. */
   | { readonly kind: 'frame'; readonly base: number; readonly position: number }
 

@@ -1,5 +1,5 @@
-import { FORMAT_JSON, SIGNAL_LOG } from '../batch-frame.ts'
-import type { RecordPlace, StoredBatch } from '../batch-frame.ts'
+import { SIGNAL_LOG } from '../batch-frame.ts'
+import type { RecordPlace } from '../batch-frame.ts'
 import { parseWithSource } from '../json-source.ts'
 import type { AttributePlace, FieldName } from './names.ts'
 import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, whole } from './record-view.ts'
@@ -21,8 +21,8 @@ export class JsonView implements RecordView {
   #resource: Members = NONE
 
   /** @param group see RecordView */
-  seek({ envelope, body }: StoredBatch, place: RecordPlace, group: number): void {
-    this.isLog = envelope.signal === SIGNAL_LOG
+  seek(body: Buffer, signal: number, place: RecordPlace, group: number): void {
+    this.isLog = signal === SIGNAL_LOG
     this.#record = membersOf(body, place.recordStart, place.recordEnd)
     if (group === this.group) return
     this.group = group
@@ -73,10 +73,6 @@ export class JsonView implements RecordView {
     return status === undefined ? null : readField(status, asMembers(this.#record.status))
   }
 }
-
-/** Whether what is ASCII in the texts of the batch may stand there in other bytes. */
-export const hasEscapes = ({ envelope, body }: StoredBatch): boolean =>
-  envelope.format === FORMAT_JSON && body.includes(0x5c)
 
 const EXACT_MEMBERS: ReadonlySet<string> = new Set([
   'intValue',

@@ -3,11 +3,11 @@
  * that most of the others need not be looked at.
  */
 import { FORMAT_JSON } from '../batch-frame.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import { ByteFinder } from './byte-finder.ts'
 import { severityOf } from './expression.ts'
 import type { NameCondition, Search } from './expression.ts'
-import { JsonView, hasEscapes } from './json-view.ts'
+import { JsonView } from './json-view.ts'
 import { resolveName } from './names.ts'
 import type { AttributePlace, FieldName } from './names.ts'
 import { ProtobufView } from './protobuf-view.ts'
@@ -56,14 +56,13 @@ export class SearchMatcher {
    * @param numbers  of `count` records, ascending
    * @param matched  called with the place in `numbers` of each that matches, and a view of it that is valid during the call
    */
-  run(batch: StoredBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
+  run(batch: RecordBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
     const { body } = batch
-    const isFiltered = this.#required !== null && !hasEscapes(batch)
+    const isFiltered = this.#required !== null && !batch.mayHaveEscapes
     this.#hits.fill(NOT_ASKED)
     let hit = isFiltered ? this.#firstHit(body, 0, body.byteLength) : 0
     if (hit < 0) return
     const narrows = isFiltered && this.#inRecord
-    const isJson = batch.envelope.format === FORMAT_JSON
     let lastGroup = -1
     for (let at = 0; at < count; at++) {
       const place = batch.placeOf(numbers[at]!)
@@ -78,8 +77,9 @@ export class SearchMatcher {
         lastGroup = place.group
         this.#recordBytes += place.resourceEnd - place.resourceStart + place.scopeEnd - place.scopeStart
       }
-      const view = isJson ? this.#json : this.#protobuf
-      view.seek(batch, place, this.#group)
+      const { format, signal } = batch.envelopeOf(numbers[at]!)
+      const view = format === FORMAT_JSON ? this.#json : this.#protobuf
+      view.seek(body, signal, place, this.#group)
       if (this.#condition(view)) matched(at, view)
     }
   }

@@ -1,6 +1,6 @@
 import { contentEnd, cursor } from '../../../native-free-codecs/protobuf-wire.ts'
 import { SIGNAL_LOG } from '../batch-frame.ts'
-import type { RecordPlace, StoredBatch } from '../batch-frame.ts'
+import type { RecordPlace } from '../batch-frame.ts'
 import type { AttributePlace, FieldName } from './names.ts'
 import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, whole } from './record-view.ts'
 import type { FieldPlace, RecordView } from './record-view.ts'
@@ -40,9 +40,9 @@ export class ProtobufView implements RecordView {
   readonly #names = new Map<string, Buffer>()
 
   /** @param group see RecordView */
-  seek(batch: StoredBatch, place: RecordPlace, group: number): void {
-    this.isLog = batch.envelope.signal === SIGNAL_LOG
-    this.#bytes = batch.body
+  seek(body: Buffer, signal: number, place: RecordPlace, group: number): void {
+    this.isLog = signal === SIGNAL_LOG
+    this.#bytes = body
     this.#place = place
     this.group = group
   }

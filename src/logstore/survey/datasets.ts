@@ -7,7 +7,7 @@
  */
 import type { ActiveIndex } from '../index/active-index.ts'
 import { signalBit } from '../index/index-file.ts'
-import type { BundleIndex, Partition, PartitionSummary } from '../index/reader.ts'
+import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import { SIGNAL_LOG, SIGNAL_TRACE, signalName } from '../batch-frame.ts'
 import type { Deadline } from '../query/deadline.ts'
 import type { QueryPlan } from '../query/plan.ts'
@@ -173,7 +173,7 @@ function undamaged(
 }
 
 /** Postings are sorted by time: the first and the last that are not damaged. */
-function timesOfUndamaged(scan: SurveyScan, index: BundleIndex, partition: Partition): TimeRange | null {
+function timesOfUndamaged(scan: SurveyScan, index: BundleSearch, partition: Partition): TimeRange | null {
   const first = partition.firstPosting
   const end = first + partition.records
   const seek = (row: number): boolean => {

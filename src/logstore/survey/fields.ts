@@ -8,7 +8,7 @@
  */
 import type { Deadline } from '../query/deadline.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
-import type { BundleIndex } from '../index/reader.ts'
+import type { BundleSearch } from '../index/reader.ts'
 import { isInRange } from '../query/plan.ts'
 import { ENTRIES_PER_CHECK, boundsOf, postingsInRange } from '../query/scan.ts'
 import type { SegmentIndex } from '../query/scan.ts'
@@ -179,7 +179,7 @@ function chooseActive(scan: SurveyScan, active: ActiveIndex, before: number, run
 }
 
 /** Likewise, by the time of the records. Where nothing is damaged the postings of runs alone are read. */
-function chooseBundle(scan: SurveyScan, index: BundleIndex, before: number, runs: Runs): number {
+function chooseBundle(scan: SurveyScan, index: BundleSearch, before: number, runs: Runs): number {
   const { plan } = scan
   const partition = index.findPartition(plan.tenant, plan.dataset)
   if (partition === null) return 0

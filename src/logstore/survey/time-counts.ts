@@ -1,6 +1,6 @@
 /** How many records of one dataset lie in each bucket of time: by indexes alone, their zones or their sorted postings. */
 import type { ActiveIndex } from '../index/active-index.ts'
-import type { BundleIndex, Partition } from '../index/reader.ts'
+import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { Deadline } from '../query/deadline.ts'
 import { isInRange, overlaps } from '../query/plan.ts'
 import type { QueryPlan } from '../query/plan.ts'
@@ -139,7 +139,7 @@ function countActive(
 /** Adds to `counts`. Postings are sorted by time, so that those of a bucket are counted by where it begins and ends. */
 function countBundle(
   scan: SurveyScan,
-  index: BundleIndex,
+  index: BundleSearch,
   partition: Partition,
   buckets: TimeBuckets,
   counts: Float64Array,

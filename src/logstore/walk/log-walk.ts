@@ -6,7 +6,7 @@
  * L3  records of a frame that is known to be damaged are counted, and left out
  */
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import { Deadline } from '../query/deadline.ts'
 import { placesOf } from '../query/segment-reader.ts'
@@ -41,12 +41,8 @@ export interface LogWalkStep {
   readonly isAtEnd: boolean
 }
 
-/** @param visit of each record in order, with the place behind it; true: it has enough */
-export function walkInLog(
-  parts: WalkParts,
-  task: QueryTask<LogWalkRequest>,
-  visit: (record: WalkedRecord, position: number) => boolean,
-): LogWalkStep {
+/** @param visit of each record in order, with its place; true: it has enough */
+export function walkInLog(parts: WalkParts, task: QueryTask<LogWalkRequest>, visit: VisitRecord): LogWalkStep {
   const { tenant, request, among = null, snapshot } = task
   const { from, dataset, search } = request
   const committed = endOf(task)
@@ -65,6 +61,8 @@ export function walkInLog(
   return { next, damaged: step.damaged, isAtEnd: true }
 }
 
+type VisitRecord = (record: WalkedRecord, position: number, recordNumber: number) => boolean
+
 interface Chosen {
   readonly several: SeveralDatasets
   readonly matcher: (check: () => void) => SearchMatcher | null
@@ -77,6 +75,8 @@ interface Entries {
   partition: number
   frameOffset: number
   recordNumber: number
+  unit: number
+  number: number
   timeHigh: number
   timeLow: number
   idOf(entry: number): Uint32Array
@@ -87,7 +87,7 @@ class Step {
   damaged = 0
   readonly #parts: WalkParts
   readonly #task: QueryTask<LogWalkRequest>
-  readonly #visit: (record: WalkedRecord, position: number) => boolean
+  readonly #visit: VisitRecord
   readonly #several: SeveralDatasets
   readonly #deadline: Deadline
   readonly #matcher: SearchMatcher | null
@@ -96,12 +96,7 @@ class Step {
   readonly #numbers = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly #entries: number[] = []
 
-  constructor(
-    parts: WalkParts,
-    task: QueryTask<LogWalkRequest>,
-    visit: (record: WalkedRecord, position: number) => boolean,
-    { several, matcher }: Chosen,
-  ) {
+  constructor(parts: WalkParts, task: QueryTask<LogWalkRequest>, visit: VisitRecord, { several, matcher }: Chosen) {
     this.#parts = parts
     this.#task = task
     this.#visit = visit
@@ -124,6 +119,8 @@ class Step {
           this.partition = index.partition
           this.frameOffset = index.frameOffset
           this.recordNumber = index.recordNumber
+          this.unit = index.unit
+          this.number = index.number
           this.timeHigh = index.timeHigh
           this.timeLow = index.timeLow
         },
@@ -139,7 +136,8 @@ class Step {
     return (index) => partitionsOf(index, this.#task.tenant, this.#several)
   }
 
-  #walkEntries({ base }: Source, entries: Entries): LogPlace | null {
+  #walkEntries(source: Source, entries: Entries): LogPlace | null {
+    const { base } = source
     const { request, snapshot } = this.#task
     const { from } = request
     if (entries.partitions.size === 0) return null
@@ -158,7 +156,7 @@ class Step {
       if (this.#entries.length > 0) {
         if (isDamaged(frameOffset)) this.damaged += this.#entries.length
         else {
-          const stoppedAt = this.#walkFrame(base, frameOffset, entries)
+          const stoppedAt = this.#walkFrame(source, frameOffset, entries)
           if (stoppedAt !== null) return stoppedAt
         }
       }
@@ -176,37 +174,45 @@ class Step {
   }
 
   /** The place behind the record at which the visitor had enough; null: all of the frame's records were looked at. */
-  #walkFrame(base: number, frameOffset: number, entries: Entries): LogPlace | null {
-    const { reader, frames } = this.#parts
-    const batch = reader.readBatch(frames, this.#task.snapshot.logId, base, frameOffset)
-    const position = base + frameOffset
-    const matching = this.#matchingOf(batch, entries)
-    for (const entry of matching) {
+  #walkFrame(source: Source, frameOffset: number, entries: Entries): LogPlace | null {
+    const position = source.base + frameOffset
+    for (const entry of this.#matchingOf(source, entries)) {
       entries.read(entry)
-      const { recordNumber, timeHigh, timeLow } = entries
-      const record = { batch, recordNumber, timeHigh, timeLow, id: entries.idOf(entry) }
-      if (this.#visit(record, position)) return { position, recordNumber: recordNumber + 1 }
+      const { recordNumber, unit, number, timeHigh, timeLow } = entries
+      const record = { batch: this.#read(source, unit), number, timeHigh, timeLow, id: entries.idOf(entry) }
+      if (this.#visit(record, position, recordNumber)) return { position, recordNumber: recordNumber + 1 }
     }
     return null
   }
 
-  #matchingOf(batch: StoredBatch, entries: Entries): readonly number[] {
+  #read(source: Source, unit: number): RecordBatch {
+    const { reader, frames } = this.#parts
+    return reader.readBatch(frames, this.#task.snapshot.logId, source, unit)
+  }
+
+  /** In the order of the log, whatever the order in which they are read. */
+  #matchingOf(source: Source, entries: Entries): readonly number[] {
     const chosen = this.#entries
     if (this.#matcher === null) return chosen
-    for (const [at, entry] of chosen.entries()) {
+    const placed = chosen.map((entry) => {
       entries.read(entry)
-      this.#numbers[at] = entries.recordNumber
-    }
+      return { entry, unit: entries.unit, number: entries.number }
+    })
     const matching: number[] = []
-    this.#matcher.run(batch, this.#numbers, chosen.length, (at) => void matching.push(chosen[at]!))
-    return matching
+    for (const [unit, among] of Map.groupBy(placed, ({ unit }) => unit)) {
+      among.sort((a, b) => a.number - b.number)
+      for (const [at, { number }] of among.entries()) this.#numbers[at] = number
+      const matched = (at: number): void => void matching.push(among[at]!.entry)
+      this.#matcher.run(this.#read(source, unit), this.#numbers, among.length, matched)
+    }
+    return matching.sort((a, b) => a - b)
   }
 }
 
 const endOf = ({ request: { to }, snapshot: { committed } }: QueryTask<LogWalkRequest>): number =>
   Math.min(to ?? committed, committed)
 
-const NO_ENTRY = { partition: -1, frameOffset: -1, recordNumber: -1, timeHigh: 0, timeLow: 0 }
+const NO_ENTRY = { partition: -1, frameOffset: -1, recordNumber: -1, unit: -1, number: -1, timeHigh: 0, timeLow: 0 }
 
 function activeEntries(index: ActiveIndex, partitionsOf: (index: ActiveIndex) => ReadonlySet<number>): Entries {
   return {
@@ -215,6 +221,8 @@ function activeEntries(index: ActiveIndex, partitionsOf: (index: ActiveIndex) =>
       this.partition = index.partition[entry]!
       this.frameOffset = index.frameOffset[entry]!
       this.recordNumber = index.recordNumber[entry]!
+      this.unit = this.frameOffset
+      this.number = this.recordNumber
       this.timeHigh = index.timeHigh[entry]!
       this.timeLow = index.timeLow[entry]!
     },

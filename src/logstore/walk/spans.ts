@@ -45,8 +45,8 @@ export function spansStep(parts: WalkParts, task: QueryTask<SpansRequest>): Walk
     parts,
     { ...task, request: timeRequest },
     {
-      make({ batch, recordNumber }) {
-        const view = views.of(batch, recordNumber)
+      make({ batch, number }) {
+        const view = views.of(batch, number)
         if (request.of === 'traces') return textOf(view.field('trace_id')).toLowerCase()
         return `${KINDS[Number(view.field('kind'))] ?? KINDS[0]} ${textOf(view.field('name'))}`
       },

@@ -14,7 +14,7 @@ import { PageSelection } from '../query/page-selection.ts'
 import { planQuery } from '../query/plan.ts'
 import type { QueryTask } from '../query/task.ts'
 import { SegmentScan } from '../query/scan.ts'
-import type { StoredBatch } from '../batch-frame.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import { SearchMatcher } from '../search/matcher.ts'
 import { timeOfWords } from '../time-words.ts'
 
@@ -52,8 +52,9 @@ export interface TimeWalkRequest {
 
 /** Valid during the call that it is handed to. */
 export interface WalkedRecord {
-  readonly batch: StoredBatch
-  readonly recordNumber: number
+  readonly batch: RecordBatch
+  /** Of the record in the batch. */
+  readonly number: number
   readonly id: Uint32Array
   readonly timeHigh: number
   readonly timeLow: number
@@ -71,6 +72,8 @@ interface Candidate {
   readonly base: number
   readonly frameOffset: number
   readonly recordNumber: number
+  readonly unit: number
+  readonly number: number
   readonly id: Uint32Array
   readonly timeHigh: number
   readonly timeLow: number
@@ -143,7 +146,7 @@ function narrowed({ filter, order, resume }: TimeWalkRequest): QueryFilter {
   return { ...filter, endTime: endTime !== null && endTime <= time ? endTime : time + 1n }
 }
 
-/** Candidates in a row, in the order of results: their frames are read in the order of the file, each once. */
+/** Candidates in a row, in the order of results: their frames and blocks are read in the order of the file, each once. */
 class Runs {
   readonly #parts: WalkParts
   readonly #logId: number
@@ -185,17 +188,15 @@ class Runs {
   /** What is made of those that match; null: to be made when it is taken, as texts are long. */
   #make(run: readonly Candidate[]): ReadonlyMap<Candidate, string | null> {
     const made = new Map<Candidate, string | null>()
-    const ordered = run.toSorted(
-      (a, b) => a.base + a.frameOffset - b.base - b.frameOffset || a.recordNumber - b.recordNumber,
-    )
+    const ordered = run.toSorted((a, b) => a.base - b.base || a.unit - b.unit || a.number - b.number)
     let characters = 0
     for (let first = 0; first < ordered.length;) {
-      const { base, frameOffset } = ordered[first]!
+      const { base, unit } = ordered[first]!
       const begin = first
       for (; first < ordered.length; first++) {
         const each = ordered[first]!
-        if (each.base !== base || each.frameOffset !== frameOffset) break
-        this.#numbers[first - begin] = each.recordNumber
+        if (each.base !== base || each.unit !== unit) break
+        this.#numbers[first - begin] = each.number
       }
       this.#check()
       const batch = this.#read(ordered[begin]!)
@@ -212,12 +213,12 @@ class Runs {
     return made
   }
 
-  #makeOne(candidate: Candidate, batch: StoredBatch): string {
+  #makeOne(candidate: Candidate, batch: RecordBatch): string {
     return this.#visitor.make({ ...candidate, batch })
   }
 
-  #read({ base, frameOffset }: Candidate): StoredBatch {
+  #read({ source, unit }: Candidate): RecordBatch {
     const { reader, frames } = this.#parts
-    return reader.readBatch(frames, this.#logId, base, frameOffset)
+    return reader.readBatch(frames, this.#logId, source, unit)
   }
 }

@@ -57,24 +57,24 @@ function traceOf(
   }
   const found = page.results().map((each) => {
     const source = sources[each.source]!
-    return { ...each, base: source.base, ...reader.locate(source, each.entry) }
+    return { ...each, from: source, base: source.base, ...reader.locate(source, each.entry) }
   })
   bundles.expectFrames(found)
   const texts = new PartTexts()
   const views = new RecordViews()
   const records: TraceRecord[] = []
   let characters = 0
-  for (const { base, frameOffset, recordNumber, id, timeHigh, timeLow } of found) {
+  for (const { from, unit, number, id, timeHigh, timeLow } of found) {
     if (characters > TRACE_CHARACTERS_MAX) break
     deadline.check()
-    const batch = reader.readBatch(frames, snapshot.logId, base, frameOffset)
-    const json = renderResult(batch, recordNumber, id, timeHigh, timeLow, texts)
-    const view = views.of(batch, recordNumber)
+    const batch = reader.readBatch(frames, snapshot.logId, from, unit)
+    const json = renderResult(batch, number, id, timeHigh, timeLow, texts)
+    const view = views.of(batch, number)
     const startTime = timeOfWords(timeHigh, timeLow)
     records.push({
       json,
-      isLog: batch.envelope.signal === SIGNAL_LOG,
-      dataset: batch.record(recordNumber).dataset,
+      isLog: batch.envelopeOf(number).signal === SIGNAL_LOG,
+      dataset: batch.record(number).dataset,
       spanId: idOf(view.field('span_id')),
       parentSpanId: idOf(view.field('parent_span_id')),
       name: textOf(view.field('name')),

@@ -59,12 +59,12 @@ export class Walker {
     const writer = new LineWriter()
     const { textMax } = this.#parts.bounds
     let counted = 0
-    const { next, damaged, isAtEnd } = walkInLog(this.#parts, task, (record, position) => {
+    const { next, damaged, isAtEnd } = walkInLog(this.#parts, task, (record, position, recordNumber) => {
       if (isCounted) {
         counted++
         return false
       }
-      const id = eventId(logId, { position, recordNumber: record.recordNumber + 1 })
+      const id = eventId(logId, { position, recordNumber: recordNumber + 1 })
       writer.add(`id: ${id}\ndata: `, writer.lineOf(record), '\n\n')
       return writer.characters >= textMax
     })
@@ -80,8 +80,8 @@ class LineWriter {
   readonly #texts: string[] = []
   readonly #parts = new PartTexts()
 
-  lineOf({ batch, recordNumber, id, timeHigh, timeLow }: WalkedRecord): string {
-    return inOneLine(renderResult(batch, recordNumber, id, timeHigh, timeLow, this.#parts))
+  lineOf({ batch, number, id, timeHigh, timeLow }: WalkedRecord): string {
+    return inOneLine(renderResult(batch, number, id, timeHigh, timeLow, this.#parts))
   }
 
   /** A record, with what goes before and behind it. */

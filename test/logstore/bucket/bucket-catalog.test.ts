@@ -86,10 +86,10 @@ describe('the catalog of a bucket', () => {
     assert.equal(bucket.counts.requests, 3)
     const first = catalog.objectsOf(0)!
     assert.deepEqual(
-      [first.index.key, first.records.key],
+      [first.index!.key, first.records!.key],
       ['0000000000000000/index.bin', '0000000000000000/records.log'],
     )
-    assert(first.indexHeadBytes! < first.index.bytes)
+    assert(first.indexHeadBytes! < first.index!.bytes)
     assert.equal(catalog.objectsOf(8), null)
   })
 
@@ -139,11 +139,32 @@ describe('the catalog of a bucket', () => {
     assert.deepEqual([bundles.length, damaged, catalog.objectsOf(base)], [2, [], null])
   })
 
+  it('takes a compacted bundle for what it stands in for, when it is whole, whatever is left of the other form', async () => {
+    bucket.copy(store)
+    const plain = await catalog.refresh(NEVER)
+    const copied = store.segments[0]!.base
+    store.compact()
+    const path = `${store.directoryOf(copied)}/compact.bin`
+    const compact = readFileSync(path)
+    const key = `${segmentName(copied)}/compact.bin`
+    const rowOf = async () => (await catalog.refresh(NEVER)).bundles.find(({ base }) => base === copied)
+    bucket.put(key, compact.subarray(0, 200)) // on its way
+    assert.deepEqual(await rowOf(), plain.bundles[0])
+    bucket.objects.delete(`${segmentName(copied)}/records.log`) // no form is whole: the bundle is not forgotten
+    assert.deepEqual(await rowOf(), plain.bundles[0])
+    assert.equal(catalog.objectsOf(copied)!.records, null)
+    bucket.put(key, compact)
+    assert.deepEqual(await rowOf(), store.segments[0]!.row)
+    const { compact: object, index, indexHeadBytes } = catalog.objectsOf(copied)!
+    assert.deepEqual([object!.key, index], [key, null])
+    assert(indexHeadBytes! < object!.bytes)
+  })
+
   it('is of one prefix only', async () => {
     bucket.copy(store, 'logs/acme/')
     const other = new BucketCatalog(bucket, 'logs/acme/')
     assert.equal((await other.refresh(NEVER)).bundles.length, 3)
-    assert.equal(other.objectsOf(0)!.index.key, 'logs/acme/0000000000000000/index.bin')
+    assert.equal(other.objectsOf(0)!.index!.key, 'logs/acme/0000000000000000/index.bin')
     assert.equal((await catalog.refresh(NEVER)).bundles.length, 3)
   })
 })

@@ -10,6 +10,8 @@ import type { Files } from '../../../src/log/files.ts'
 import { Log } from '../../../src/log/log.ts'
 import { nodeEnvironment } from '../../../src/log/node-environment.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
+import { adoptCompacted } from '../../../src/logstore/compact/adopt.ts'
+import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../../../src/logstore/index/segment-files.ts'
 import type { IndexSegmentTask, IndexedSegmentFacts } from '../../../src/logstore/index/publish.ts'
@@ -97,6 +99,8 @@ export class OpenedCopy {
       readErrors: unloggedReadErrors(),
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
       after: (_delayMs, run) => run(),
+      compactedBundle: (segment) => adoptCompacted(files, log, segment),
+      onStandInDamaged: ignore,
     })
     return new OpenedCopy(directory, running, log, bundles)
   }
@@ -108,6 +112,7 @@ export class OpenedCopy {
     this.#openBundles = new OpenBundles(
       new LocalSegmentFiles(files, `${directory}/${SEGMENTS_NAME}`),
       new BlockCache(1 << 22),
+      new PieceCache(1 << 22),
     )
     const frames = new FrameReader(this.#openBundles, 1 << 22)
     this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, scans: frames, nowMs: () => 0 })

@@ -14,7 +14,7 @@ interface ModelRecord extends TestRecord {
 type Step =
   | { readonly kind: 'add'; readonly tenant: string; readonly records: readonly Omit<TestRecord, 'text'>[] }
   | { readonly kind: 'seal' }
-  | { readonly kind: 'publish'; readonly fromFrames: boolean }
+  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean }
   | { readonly kind: 'restart' }
 
 const record = fc.record({
@@ -32,7 +32,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
-  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean() }), weight: 2 },
+  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }), weight: 2 },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
 )
 const steps = fc.array(step, { maxLength: 20, size: 'max' })
@@ -74,7 +74,9 @@ class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        return this.store.publish(step.fromFrames)
+        this.store.publish(step.fromFrames)
+        if (step.compacts) this.store.compact()
+        return
       case 'restart':
         return this.store.restart()
     }

@@ -19,7 +19,7 @@ export interface Stored extends TestRecord {
 type Step =
   | { readonly kind: 'add'; readonly tenant: string; readonly records: readonly Omit<TestRecord, 'text'>[] }
   | { readonly kind: 'seal' }
-  | { readonly kind: 'publish'; readonly fromFrames: boolean }
+  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean }
   | { readonly kind: 'restart' }
   | { readonly kind: 'damage'; readonly pick: number }
 
@@ -45,7 +45,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 8,
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
-  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean() }), weight: 2 },
+  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }), weight: 2 },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('damage' as const), pick: fc.nat() }), weight: 1 },
 )
@@ -73,7 +73,9 @@ export class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        return this.store.publish(step.fromFrames)
+        this.store.publish(step.fromFrames)
+        if (step.compacts) this.store.compact()
+        return
       case 'restart':
         return this.store.restart()
       case 'damage': {

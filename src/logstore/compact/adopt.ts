@@ -1,0 +1,47 @@
+/**
+ * A start finds what compaction left of a segment.
+ *
+ * A1  beside the segment's file a stand-in counts only if it is whole: else it goes, and the segment is compacted anew
+ * A2  a stand-in that is alone and does not open is damage: an incident that names the whole segment
+ */
+import { StoreError } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import { STAND_IN_NAME, isStandInWhole, readStandIn } from '../../log/stand-in.ts'
+import type { Bundle } from '../index/manifest.ts'
+import { CompactIndex } from './compact-index.ts'
+import { bundleOfCompact } from './compact-segment.ts'
+import { PieceCache } from './piece-cache.ts'
+
+/** Null: the segment is not compacted, or damaged (A2). @throws what the file system throws */
+export function adoptCompacted(
+  files: Files,
+  log: Pick<Log, 'id' | 'reportDamage'>,
+  segment: SegmentInfo,
+): Bundle | null {
+  const { base, end, directory, recordsPath } = segment
+  const path = `${directory}/${STAND_IN_NAME}`
+  if (!files.exists(path)) return null
+  const standIn = readStandIn(files, directory, log.id, base)
+  const hasRecords = files.exists(recordsPath)
+  if (hasRecords && (standIn?.end !== end || !isStandInWhole(files, directory, standIn))) {
+    files.removeFile(path) // A1
+    files.syncDirectory(directory)
+    return null
+  }
+  try {
+    const file = files.open(path, 'read')
+    try {
+      return bundleOfCompact(new CompactIndex(file, base, new PieceCache(0)))
+    } finally {
+      file.close()
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'corrupt') throw error
+    if (hasRecords) {
+      files.removeFile(path) // A1
+      files.syncDirectory(directory)
+    } else log.reportDamage(segment, { from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }) // A2
+    return null
+  }
+}

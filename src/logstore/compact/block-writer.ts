@@ -1,0 +1,231 @@
+/**
+ * Writes blocks: some thousand records of one partition in the order of time, as columns. Layout of the parts, each compressed by itself:
+ *
+ *   keys     steps of the times, see writePairs; entries, see writeNumbers
+ *   texts    groups varint; each: signal, format, source u8; resource, scope, their schema URLs: length varint, bytes. Number of the group of each
+ *            row, see writeChoices. Shapes varint, the number of each in the bundle; number of the shape of each row. Then by column: heads of texts,
+ *            severities
+ *   values   by column: values of texts, numbers, bytes. Then record ids and trace ids that do not follow from the records: count varint, rows,
+ *            16 bytes each
+ *
+ * What stands in `texts` says of most searches which rows match, without the values.
+ *
+ * B1  columns stand in the order of their numbers in the bundle, and in a column the values of the rows in their order
+ */
+import { ByteWriter } from './byte-writer.ts'
+import { WordPairs, writeChoices, writeNumbers, writePairs } from './number-columns.ts'
+import { SEVERITY, TEXT } from './otlp-fields.ts'
+import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE, ROOT_SPAN, RecordCutter } from './record-shape.ts'
+import { isNumber } from './shapes.ts'
+import type { Shapes } from './shapes.ts'
+import { TextColumnWriter } from './text-column.ts'
+import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
+
+export const BLOCK_ROWS_MAX = 4096
+/** Of the records of a block; one record more may be long. */
+export const BLOCK_BYTES_MAX = 2 * 1024 * 1024
+
+/** What records share: where they came from, and what they belong to. */
+export interface Group {
+  readonly signal: number
+  readonly format: number
+  readonly source: number
+  readonly resource: Uint8Array
+  readonly scope: Uint8Array
+  readonly resourceSchemaUrl: Uint8Array
+  readonly scopeSchemaUrl: Uint8Array
+  /** ROOT_… of the shapes of its records. */
+  readonly root: number
+}
+
+/** The paths under which a trace id stands: field 9 of LogRecord, field 1 of Span. */
+export const TRACE_PATHS: readonly string[] = [`${ROOT_LOG}/74`, `${ROOT_SPAN}/10`]
+
+export interface BlockParts {
+  readonly keys: Buffer
+  readonly texts: Buffer
+  readonly values: Buffer
+}
+
+type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
+
+export class BlockWriter {
+  readonly #source: Buffer
+  readonly #shapes: Shapes
+  /** As it cut the record that was added last. */
+  readonly cutter = new RecordCutter()
+  readonly #keys = new ByteWriter()
+  readonly #texts = new ByteWriter()
+  readonly #values = new ByteWriter()
+  readonly #opaque: Buffer = Buffer.of(ROOT_OPAQUE)
+  #rows = 0
+  #columns = new Map<number, ColumnWriter>()
+  #groups = new Map<Group, number>()
+  #usedShapes = new Map<number, number>()
+  readonly #rowGroups = new Uint16Array(BLOCK_ROWS_MAX)
+  readonly #rowShapes = new Uint16Array(BLOCK_ROWS_MAX)
+  readonly #entries = new Float64Array(BLOCK_ROWS_MAX)
+  readonly #times = new WordPairs(BLOCK_ROWS_MAX)
+  #timeHigh = 0
+  #timeLow = 0
+  #ids: [row: number, words: Uint32Array][] = []
+  #traces: [row: number, words: Uint32Array][] = []
+
+  /** @param source what the records stand in */
+  constructor(source: Buffer, shapes: Shapes) {
+    this.#source = source
+    this.#shapes = shapes
+  }
+
+  get rows(): number {
+    return this.#rows
+  }
+
+  /**
+   * @param trace four words at `traceAt`, zeros: none
+   * @param id    the record id where it does not follow from record and group
+   */
+  add(
+    start: number,
+    end: number,
+    group: Group,
+    timeHigh: number,
+    timeLow: number,
+    entry: number,
+    trace: Uint32Array,
+    traceAt: number,
+    id: Uint32Array | null,
+  ): void {
+    const row = this.#rows++
+    if (row === 0) this.#times.add(0, 0)
+    else this.#addStep(timeHigh, timeLow)
+    this.#timeHigh = timeHigh
+    this.#timeLow = timeLow
+    this.#entries[row] = entry
+    this.#rowGroups[row] = numberIn(this.#groups, group)
+    const cutter = this.cutter
+    cutter.cut(this.#source, start, end, group.root)
+    let shape = this.#shapes.numberOf(cutter.shape.subarray(0, cutter.shapeBytes))
+    if (shape < 0) {
+      shape = this.#shapes.numberOf(this.#opaque)
+      cutter.cutWhole(start, end, group.root)
+    }
+    this.#rowShapes[row] = numberIn(this.#usedShapes, shape)
+    this.#addValues(shape)
+    if (id !== null) this.#ids.push([row, id])
+    if (!this.#followsTrace(shape, trace, traceAt)) this.#traces.push([row, trace.slice(traceAt, traceAt + 4)])
+  }
+
+  #addStep(timeHigh: number, timeLow: number): void {
+    const borrow = timeLow < this.#timeLow ? 1 : 0
+    this.#times.add(timeHigh - this.#timeHigh - borrow, (timeLow - this.#timeLow) >>> 0)
+  }
+
+  #addValues(shape: number): void {
+    const { columns } = this.#shapes.all[shape]!
+    const { first, second } = this.cutter
+    for (let i = 0; i < columns.length; i++) {
+      const number = columns[i]!
+      let column = this.#columns.get(number)
+      if (column === undefined) {
+        column = this.#columnFor(this.#shapes.columns[number]!.kind)
+        this.#columns.set(number, column)
+      }
+      if (column instanceof NumberColumnWriter) column.add(second[i]!, first[i]!, this.#timeHigh, this.#timeLow)
+      else column.add(first[i]!, second[i]!)
+    }
+  }
+
+  #columnFor(kind: number): ColumnWriter {
+    if (isNumber(kind)) return new NumberColumnWriter(kind)
+    return kind === TEXT ? new TextColumnWriter(this.#source) : new BytesColumnWriter(this.#source)
+  }
+
+  /** Whether a reader finds the trace id of the record that was cut, see `traceColumnOf`. */
+  #followsTrace(shape: number, trace: Uint32Array, at: number): boolean {
+    const value = traceColumnOf(this.#shapes, shape)
+    const start = value < 0 ? 0 : this.cutter.first[value]!
+    if (value < 0 || this.cutter.second[value]! - start !== 16) {
+      return (trace[at]! | trace[at + 1]! | trace[at + 2]! | trace[at + 3]!) === 0
+    }
+    for (let word = 0; word < 4; word++) {
+      if (this.#source.readUInt32BE(start + 4 * word) !== trace[at + word]) return false
+    }
+    return true
+  }
+
+  /** The parts of the rows that were added; valid until the next call. Rows come into the next block from here on. */
+  finish(): BlockParts {
+    const rows = this.#rows
+    const keys = this.#keys
+    keys.reset()
+    writePairs(keys, this.#times)
+    writeNumbers(keys, this.#entries, rows)
+
+    const texts = this.#texts
+    texts.reset()
+    texts.varint(this.#groups.size)
+    for (const group of this.#groups.keys()) writeGroup(texts, group)
+    writeChoices(texts, this.#rowGroups, rows, this.#groups.size)
+    texts.varint(this.#usedShapes.size)
+    for (const shape of this.#usedShapes.keys()) texts.varint(shape)
+    writeChoices(texts, this.#rowShapes, rows, this.#usedShapes.size)
+
+    const values = this.#values
+    values.reset()
+    const ordered = [...this.#columns].sort(([a], [b]) => a - b) // B1
+    for (const [number, column] of ordered) {
+      if (column instanceof TextColumnWriter) {
+        column.writeHead(texts)
+        column.writeValues(values)
+      } else column.write(this.#shapes.columns[number]!.kind === SEVERITY ? texts : values)
+    }
+    writeWords(values, this.#ids)
+    writeWords(values, this.#traces)
+    this.#begin()
+    return { keys: keys.written(), texts: texts.written(), values: values.written() }
+  }
+
+  #begin(): void {
+    this.#rows = 0
+    this.#times.count = 0
+    this.#columns = new Map()
+    this.#groups = new Map()
+    this.#usedShapes = new Map()
+    this.#ids = []
+    this.#traces = []
+  }
+}
+
+/** Which value of the records of a shape is their trace id; -1: none, or more than one. */
+export function traceColumnOf(shapes: Shapes, shape: number): number {
+  const { columns, isIrregular } = shapes.all[shape]!
+  if (isIrregular) return -1
+  return columns.findIndex((column) => TRACE_PATHS.includes(shapes.columns[column]!.path))
+}
+
+export const rootOf = (isJson: boolean, isLog: boolean): number => (isJson ? ROOT_JSON : isLog ? ROOT_LOG : ROOT_SPAN)
+
+function numberIn<Key>(numbers: Map<Key, number>, key: Key): number {
+  let number = numbers.get(key)
+  if (number === undefined) numbers.set(key, (number = numbers.size))
+  return number
+}
+
+function writeGroup(into: ByteWriter, group: Group): void {
+  into.byte(group.signal)
+  into.byte(group.format)
+  into.byte(group.source)
+  for (const part of [group.resource, group.scope, group.resourceSchemaUrl, group.scopeSchemaUrl])
+    into.lengthAndBytes(part)
+}
+
+function writeWords(into: ByteWriter, all: readonly (readonly [row: number, words: Uint32Array])[]): void {
+  into.varint(all.length)
+  writeNumbers(
+    into,
+    Float64Array.from(all, ([row]) => row),
+    all.length,
+  )
+  for (const [, words] of all) for (const word of words) into.u32(word)
+}

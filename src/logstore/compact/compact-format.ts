@@ -1,0 +1,98 @@
+/**
+ * `compact.bin`, the stand-in of a sealed segment of the log store (`src/log/stand-in.ts`): the records of the segment, clustered by tenant, dataset and
+ * time in compressed blocks, with all that is needed to find them. Integers are little-endian; offsets count from the begin of the file.
+ *
+ *   offset  bytes  what
+ *        0     64  header of the stand-in
+ *       64     96  head
+ *      160      …  directory
+ *        …      …  pieces: of the record ids, of the trace ids, filters of the blocks, chunks of entries, then of each block keys, texts, values
+ *
+ * Head:
+ *
+ *   offset  bytes  field
+ *        0      8  magic           "TLCOMPCT"
+ *        8      4  version         COMPACT_VERSION
+ *       12      4  directoryBytes
+ *       16      4  directoryCrc    CRC-32
+ *       20      4  records
+ *       24      8  minTime         ns since the Unix epoch
+ *       32      8  maxTime
+ *       40      8  receivedUntil   when the last of its batches was received
+ *       48      8  openBytes       of the file: what opens it and answers whether an id may be in it
+ *       56      8  originalBytes   of the files that it replaced
+ *       64     28  unused, 0
+ *       92      4  crc             CRC-32 of bytes [0, 92)
+ *
+ * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
+ * the order of the partitions: rows varint, first and last time u64, first entry u32, then its pieces keys, texts, values, filter (`writePiece`; no bytes: it may
+ * hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts).
+ *
+ * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
+ *
+ * F1  every byte that can change an answer is covered: the head by its checksum, the directory by the head's, pieces by the directory's. So the checksum of
+ *     the head stands for the whole file and is its identity
+ * F2  nothing of it is derived from anything else on the disk
+ */
+import { crc32 } from 'node:zlib'
+import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
+
+export const COMPACT_HEAD_BYTES = 96
+const COMPACT_VERSION = 1
+const MAGIC = Buffer.from('TLCOMPCT')
+const CRC_AT = COMPACT_HEAD_BYTES - 4
+
+/** Of what every reader reads first. */
+export const COMPACT_BEGIN_BYTES = STAND_IN_HEADER_BYTES + COMPACT_HEAD_BYTES
+/** Entries of one chunk of the map from entries to rows. */
+export const CHUNK_ENTRIES = 8192
+
+export interface CompactHead {
+  readonly directoryBytes: number
+  readonly directoryCrc: number
+  readonly records: number
+  readonly minTime: bigint
+  readonly maxTime: bigint
+  readonly receivedUntil: bigint
+  readonly openBytes: number
+  readonly originalBytes: number
+  /** Its checksum (F1). */
+  readonly identity: number
+}
+
+export function encodeCompactHead(head: Omit<CompactHead, 'identity'>): Buffer {
+  const bytes = Buffer.alloc(COMPACT_HEAD_BYTES)
+  MAGIC.copy(bytes)
+  bytes.writeUInt32LE(COMPACT_VERSION, 8)
+  bytes.writeUInt32LE(head.directoryBytes, 12)
+  bytes.writeUInt32LE(head.directoryCrc, 16)
+  bytes.writeUInt32LE(head.records, 20)
+  bytes.writeBigUInt64LE(head.minTime, 24)
+  bytes.writeBigUInt64LE(head.maxTime, 32)
+  bytes.writeBigUInt64LE(head.receivedUntil, 40)
+  bytes.writeBigUInt64LE(BigInt(head.openBytes), 48)
+  bytes.writeBigUInt64LE(BigInt(head.originalBytes), 56)
+  bytes.writeUInt32LE(crc32(bytes.subarray(0, CRC_AT)), CRC_AT)
+  return bytes
+}
+
+/** Null: it is none, damaged, or of another version. @param bytes from where the head begins */
+export function decodeCompactHead(bytes: Buffer): CompactHead | null {
+  const isWhole =
+    bytes.byteLength >= COMPACT_HEAD_BYTES &&
+    bytes.subarray(0, 8).equals(MAGIC) &&
+    crc32(bytes.subarray(0, CRC_AT)) === bytes.readUInt32LE(CRC_AT) &&
+    bytes.readUInt32LE(8) === COMPACT_VERSION
+  if (!isWhole) return null
+  return {
+    directoryBytes: bytes.readUInt32LE(12),
+    directoryCrc: bytes.readUInt32LE(16),
+    records: bytes.readUInt32LE(20),
+    minTime: bytes.readBigUInt64LE(24),
+    maxTime: bytes.readBigUInt64LE(32),
+    receivedUntil: bytes.readBigUInt64LE(40),
+    openBytes: Number(bytes.readBigUInt64LE(48)),
+    originalBytes: Number(bytes.readBigUInt64LE(56)),
+    identity: bytes.readUInt32LE(CRC_AT),
+  }
+}

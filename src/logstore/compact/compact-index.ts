@@ -1,0 +1,446 @@
+/**
+ * A compacted bundle, searched and read: answers what the index of a bundle answers, in its terms, and gives the records as well.
+ *
+ * R1  an answer rests on verified pieces only (pieces.ts P1)
+ * R2  entries are those of the segment before it was compacted, so places in it, and cursors, mean what they meant
+ */
+import { crc32 } from 'node:zlib'
+import { segmentName } from '../../log/segment-format.ts'
+import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.ts'
+import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
+import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
+import type { BundleFile } from '../index/segment-files.ts'
+import { BlockKeys, BlockRecords, BlockTexts } from './block-reader.ts'
+import { ByteReader } from './byte-reader.ts'
+import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, decodeCompactHead } from './compact-format.ts'
+import { HashIndex, traceHash } from './hash-index.ts'
+import { readNumbers } from './number-columns.ts'
+import type { PieceCache } from './piece-cache.ts'
+import { PieceFile, readPiece } from './pieces.ts'
+import type { Piece } from './pieces.ts'
+import { Shapes } from './shapes.ts'
+
+export interface CompactBlock {
+  readonly number: number
+  readonly firstRow: number
+  readonly rows: number
+  readonly partition: number
+  readonly minTime: bigint
+  readonly maxTime: bigint
+  readonly firstEntry: number
+  readonly keys: Piece
+  readonly texts: Piece
+  readonly values: Piece
+  readonly filter: Piece
+}
+
+interface CompactPartition extends Partition {
+  readonly names: { readonly tenant: string; readonly dataset: string }
+  readonly facts: { readonly bytes: number; readonly signals: number }
+  /** Its blocks are [firstBlock, blockEnd). */
+  readonly firstBlock: number
+  readonly blockEnd: number
+}
+
+interface ChunkPlace {
+  readonly frameOffset: number
+  readonly recordNumber: number
+  readonly piece: Piece
+}
+
+/** Of some thousand entries in a row. */
+interface Chunk {
+  readonly row: Float64Array
+  readonly frameOffset: Float64Array
+  readonly recordNumber: Float64Array
+}
+
+export interface CompactHeader {
+  readonly base: number
+  readonly end: number
+  readonly minTime: bigint
+  readonly maxTime: bigint
+  readonly receivedUntil: bigint
+  readonly identity: number
+}
+
+export class CompactIndex implements BundleSearch {
+  readonly header: CompactHeader
+  readonly entryCount: number
+  readonly blocks: readonly CompactBlock[]
+  readonly shapes: Shapes
+  readonly #file: PieceFile
+  readonly #cache: PieceCache
+  readonly #owner: number
+  readonly #partitions: readonly CompactPartition[]
+  readonly #byName: ReadonlyMap<string, CompactPartition>
+  readonly #chunks: readonly ChunkPlace[]
+  readonly #ids: HashIndex
+  readonly #traces: HashIndex
+
+  // Of the entry `seekEntry` was called for last.
+  frameOffset = 0
+  recordNumber = 0
+  partition = 0
+  timeHigh = 0
+  timeLow = 0
+  row = 0
+  /** The number of a block, and of the row in it. */
+  unit = 0
+  number = 0
+  // Of the posting `seekPosting` was called for last.
+  postingTimeHigh = 0
+  postingTimeLow = 0
+  postingEntry = 0
+
+  /** What was found of the id and the trace that were asked for last. */
+  #found: { readonly words: string; readonly entries: readonly number[] } = { words: '', entries: [] }
+  #traced: { readonly words: string; readonly entries: readonly number[] } = { words: '', entries: [] }
+  /** The block, and the chunk, of the row and entry that were looked at last. */
+  #block: CompactBlock | null = null
+  #keys: BlockKeys | null = null
+  #chunk: Chunk | null = null
+  #chunkNumber = -1
+
+  constructor(source: BundleFile, base: number, cache: PieceCache) {
+    const file = new PieceFile(source, segmentName(base))
+    this.#file = file
+    this.#cache = cache
+    this.#owner = cache.newOwner()
+    const begin = file.read(0, Math.min(COMPACT_BEGIN_BYTES, file.size()))
+    const standIn = decodeStandInHeader(begin)
+    const head = decodeCompactHead(begin.subarray(STAND_IN_HEADER_BYTES))
+    if (standIn === null || head === null) throw file.corrupt('it is damaged: header checksum mismatch')
+    if (standIn.base !== base || standIn.fileBytes !== file.size()) throw file.corrupt('it is of another segment')
+    const { minTime, maxTime, receivedUntil, identity } = head
+    this.header = { base, end: standIn.end, minTime, maxTime, receivedUntil, identity }
+    this.entryCount = head.records
+    const directory = file.read(COMPACT_BEGIN_BYTES, head.directoryBytes)
+    if (crc32(directory) !== head.directoryCrc) throw file.corrupt('its directory is damaged: checksum mismatch')
+    const from = new ByteReader(directory)
+    this.shapes = Shapes.read(from)
+    const described = readPartitions(from)
+    const blocks = readBlocks(from, described)
+    const chunks = readChunks(from)
+    this.#ids = new HashIndex(from, COMPACT_BEGIN_BYTES + head.directoryBytes, blocks.length)
+    this.#traces = new HashIndex(from, this.#ids.end, blocks.length)
+    let at = this.#traces.end
+    const place = (piece: Piece): Piece => {
+      at += piece.bytes
+      return { ...piece, at: at - piece.bytes }
+    }
+    const filters = blocks.map(({ filter }) => place(filter))
+    this.#chunks = chunks.map((chunk) => ({ ...chunk, piece: place(chunk.piece) }))
+    this.blocks = blocks.map((block, number) => ({
+      ...block,
+      filter: filters[number]!,
+      keys: place(block.keys),
+      texts: place(block.texts),
+      values: place(block.values),
+    }))
+    let blockEnd = 0
+    this.#partitions = described.map((partition, number) => {
+      blockEnd += partition.blockCount
+      return partitionOf(partition, number, this.blocks, blockEnd)
+    })
+    this.#byName = new Map(this.#partitions.map((partition) => [nameOf(partition.names), partition]))
+  }
+
+  close(): void {
+    this.#cache.drop(this.#owner)
+    this.#file.close()
+  }
+
+  findPartition(tenant: string, dataset: string): CompactPartition | null {
+    return this.#byName.get(nameOf({ tenant, dataset })) ?? null
+  }
+
+  *partitions(): Iterable<PartitionSummary> {
+    for (const partition of this.#partitions) yield { ...partition.names, partition, facts: partition.facts }
+  }
+
+  mayContainId(w0: number, _w1: number, _w2: number, _w3: number): boolean {
+    return this.#blocksOf(this.#ids, w0).length > 0
+  }
+
+  /** As BundleIndex.findId. */
+  findId(w0: number, w1: number, w2: number, w3: number, from = 0): { entry: number; nextRow: number } | null {
+    const words = `${w0} ${w1} ${w2} ${w3}`
+    if (this.#found.words !== words) this.#found = { words, entries: this.#entriesOfId(w0, w1, w2, w3) }
+    const entry = this.#found.entries[from]
+    return entry === undefined ? null : { entry, nextRow: from + 1 }
+  }
+
+  #entriesOfId(w0: number, w1: number, w2: number, w3: number): number[] {
+    const entries: number[] = []
+    for (const number of this.#blocksOf(this.#ids, w0)) {
+      const block = this.blocks[number]!
+      const ids = this.records(block).ids.all()
+      for (let row = 0; row < block.rows; row++) {
+        const at = 4 * row
+        if (ids[at] !== w0 || ids[at + 1] !== w1 || ids[at + 2] !== w2 || ids[at + 3] !== w3) continue
+        entries.push(this.keys(block).entry[row]!)
+      }
+    }
+    return entries.sort((a, b) => a - b)
+  }
+
+  mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean {
+    return this.#blocksOf(this.#traces, traceHash(w0, w1, w2, w3)).length > 0
+  }
+
+  /** As BundleIndex.traceRows; valid until the next call. */
+  traceRows(w0: number, w1: number, w2: number, w3: number): { from: number; to: number } {
+    const words = `${w0} ${w1} ${w2} ${w3}`
+    if (this.#traced.words !== words) this.#traced = { words, entries: this.#entriesOfTrace(w0, w1, w2, w3) }
+    return { from: 0, to: this.#traced.entries.length }
+  }
+
+  traceEntry(row: number): number {
+    return this.#traced.entries[row]!
+  }
+
+  #entriesOfTrace(w0: number, w1: number, w2: number, w3: number): number[] {
+    const trace = Uint32Array.of(w0, w1, w2, w3)
+    const entries: number[] = []
+    for (const number of this.#blocksOf(this.#traces, traceHash(w0, w1, w2, w3))) {
+      const block = this.blocks[number]!
+      const records = this.records(block)
+      for (let row = 0; row < block.rows; row++) {
+        if (records.hasTrace(row, trace)) entries.push(this.keys(block).entry[row]!)
+      }
+    }
+    return entries.sort((a, b) => a - b)
+  }
+
+  #blocksOf(index: HashIndex, hash: number): number[] {
+    return index.blocksOf(hash, (piece, make) => this.#cached(piece, () => make(this.#file.piece(piece))))
+  }
+
+  /** As BundleIndex.lowerBoundPosting. */
+  lowerBoundPosting({ number }: Partition, timeHigh: number, timeLow: number, entry: number): number {
+    const { firstBlock, blockEnd, firstPosting, records } = this.#partitions[number]!
+    const time = BigInt(timeHigh) * 2n ** 32n + BigInt(timeLow) // the high word may be 2^32, see index/reader.ts R2
+    let low = firstBlock
+    let high = blockEnd
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const { minTime, firstEntry } = this.blocks[middle]!
+      if (minTime < time || (minTime === time && firstEntry < entry)) low = middle + 1
+      else high = middle
+    }
+    if (low === firstBlock) return firstPosting
+    const block = this.blocks[low - 1]!
+    if (time > block.maxTime) return Math.min(block.firstRow + block.rows, firstPosting + records)
+    const keys = this.keys(block)
+    let from = 0
+    let to = block.rows
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      const high32 = keys.timeHigh[middle]!
+      const low32 = keys.timeLow[middle]!
+      const isBefore =
+        high32 !== timeHigh ? high32 < timeHigh : low32 !== timeLow ? low32 < timeLow : keys.entry[middle]! < entry
+      if (isBefore) from = middle + 1
+      else to = middle
+    }
+    return block.firstRow + from
+  }
+
+  seekPosting(row: number): void {
+    const block = this.blockOf(row)
+    const keys = this.#keys!
+    const at = row - block.firstRow
+    this.postingTimeHigh = keys.timeHigh[at]!
+    this.postingTimeLow = keys.timeLow[at]!
+    this.postingEntry = keys.entry[at]!
+  }
+
+  seekEntry(entry: number): void {
+    const chunk = this.#chunkAt(Math.floor(entry / CHUNK_ENTRIES))
+    const at = entry % CHUNK_ENTRIES
+    this.row = chunk.row[at]!
+    this.frameOffset = chunk.frameOffset[at]!
+    this.recordNumber = chunk.recordNumber[at]!
+    const block = this.blockOf(this.row)
+    const keys = this.#keys!
+    this.partition = block.partition
+    this.unit = block.number
+    this.number = this.row - block.firstRow
+    this.timeHigh = keys.timeHigh[this.number]!
+    this.timeLow = keys.timeLow[this.number]!
+  }
+
+  idOf(entry: number): Uint32Array {
+    this.seekEntry(entry)
+    return this.records(this.blocks[this.unit]!).ids.of(this.number)
+  }
+
+  entriesBefore(frameOffset: number, recordNumber: number): number {
+    if (frameOffset <= 0) return 0
+    if (frameOffset >= this.header.end - this.header.base) return this.entryCount
+    const isBefore = (offset: number, number: number): boolean =>
+      offset < frameOffset || (offset === frameOffset && number < recordNumber)
+    let low = 0
+    let high = this.#chunks.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const { frameOffset: offset, recordNumber: number } = this.#chunks[middle]!
+      if (isBefore(offset, number)) low = middle + 1
+      else high = middle
+    }
+    if (low === 0) return 0
+    const chunk = this.#chunkAt(low - 1)
+    let from = 0
+    let to = chunk.row.length
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if (isBefore(chunk.frameOffset[middle]!, chunk.recordNumber[middle]!)) from = middle + 1
+      else to = middle
+    }
+    return (low - 1) * CHUNK_ENTRIES + from
+  }
+
+  /** Of a row; its keys are at hand then. */
+  blockOf(row: number): CompactBlock {
+    const known = this.#block
+    if (known !== null && row >= known.firstRow && row < known.firstRow + known.rows) return known
+    let low = 0
+    let high = this.blocks.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.blocks[middle]!.firstRow <= row) low = middle + 1
+      else high = middle
+    }
+    const block = this.blocks[low - 1]!
+    this.#keys = this.keys(block)
+    this.#block = block
+    return block
+  }
+
+  keys({ keys, rows, minTime }: CompactBlock): BlockKeys {
+    return this.#cached(keys, () => new BlockKeys(this.#file.piece(keys), rows, minTime))
+  }
+
+  /** Not kept: searches go through many. */
+  texts({ texts, rows }: CompactBlock): BlockTexts {
+    return new BlockTexts(this.#file.piece(texts), rows, this.shapes)
+  }
+
+  /** Null: it may hold any word. */
+  filter({ filter }: CompactBlock): Uint32Array | null {
+    if (filter.bytes === 0) return null
+    return this.#cached(filter, () => {
+      const bytes = this.#file.piece(filter)
+      return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4)
+    })
+  }
+
+  records(block: CompactBlock): BlockRecords {
+    return this.#cached(block.values, () => this.readRecords(block))
+  }
+
+  /** Without keeping them. */
+  readRecords(block: CompactBlock): BlockRecords {
+    const { names } = this.#partitions[block.partition]!
+    return new BlockRecords(this.texts(block), this.#file.piece(block.values), this.keys(block), this.shapes, names)
+  }
+
+  #chunkAt(number: number): Chunk {
+    if (number !== this.#chunkNumber) {
+      const { piece } = this.#chunks[number]!
+      const count = Math.min(CHUNK_ENTRIES, this.entryCount - number * CHUNK_ENTRIES)
+      this.#chunk = this.#cached(piece, () => {
+        const from = new ByteReader(this.#file.piece(piece))
+        return {
+          row: readNumbers(from, count),
+          frameOffset: readNumbers(from, count),
+          recordNumber: readNumbers(from, count),
+        }
+      })
+      this.#chunkNumber = number
+    }
+    return this.#chunk!
+  }
+
+  #cached<Made extends object>(piece: Piece, make: () => Made): Made {
+    return this.#cache.get(this.#owner, piece, make)
+  }
+}
+
+interface Described {
+  readonly name: Buffer
+  readonly records: number
+  readonly bytes: number
+  readonly signals: number
+  readonly blockCount: number
+}
+
+const readPartitions = (from: ByteReader): Described[] =>
+  Array.from({ length: from.varint() }, () => ({
+    name: from.lengthAndBytes(),
+    records: from.varint(),
+    bytes: from.varint(),
+    signals: from.varint(),
+    blockCount: from.varint(),
+  }))
+
+/** Their pieces have no place yet. */
+function readBlocks(from: ByteReader, partitions: readonly Described[]): CompactBlock[] {
+  const blocks: CompactBlock[] = []
+  let firstRow = 0
+  for (const [partition, { blockCount }] of partitions.entries()) {
+    for (let left = blockCount; left > 0; left--) {
+      const rows = from.varint()
+      blocks.push({
+        number: blocks.length,
+        firstRow,
+        rows,
+        partition,
+        minTime: from.u64(),
+        maxTime: from.u64(),
+        firstEntry: from.u32(),
+        keys: readPiece(from, 0),
+        texts: readPiece(from, 0),
+        values: readPiece(from, 0),
+        filter: readPiece(from, 0),
+      })
+      firstRow += rows
+    }
+  }
+  return blocks
+}
+
+const readChunks = (from: ByteReader): ChunkPlace[] =>
+  Array.from({ length: from.varint() }, () => ({
+    frameOffset: from.u32(),
+    recordNumber: from.varint(),
+    piece: readPiece(from, 0),
+  }))
+
+function partitionOf(
+  { name, records, bytes, signals, blockCount }: Described,
+  number: number,
+  blocks: readonly CompactBlock[],
+  blockEnd: number,
+): CompactPartition {
+  const firstBlock = blockEnd - blockCount
+  const first = blocks[firstBlock]!
+  const last = blocks[blockEnd - 1]!
+  return {
+    number,
+    records,
+    firstPosting: first.firstRow,
+    minTimeHigh: Number(first.minTime >> 32n),
+    minTimeLow: Number(first.minTime & 0xffff_ffffn),
+    maxTimeHigh: Number(last.maxTime >> 32n),
+    maxTimeLow: Number(last.maxTime & 0xffff_ffffn),
+    names: decodePartitionName(name),
+    facts: { bytes, signals },
+    firstBlock,
+    blockEnd,
+  }
+}
+
+const nameOf = ({ tenant, dataset }: { readonly tenant: string; readonly dataset: string }): string =>
+  encodePartitionName(tenant, dataset).toString('latin1')

@@ -1,0 +1,157 @@
+/**
+ * The two halves of compacting a segment, on a thread of their own.
+ *
+ *   write   read the segment ──► write the stand-in beside ──► sync ──► read it back, compare every record ──► rename, sync the directory
+ *   clear   remove what it stands in for
+ *
+ * W1  nothing is removed before the stand-in has its name, durably, in that directory: a process that dies at any point leaves the one form, or
+ *     the other, or both, which are the same segment (T2 of stand-in.ts)
+ * W2  what is compared is what a reader makes of the file: records, what they belong to, their ids, traces, times and places
+ * W3  a segment in which anything is damaged, or known to be, stays as it is
+ */
+import { StoreError } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import { QUARANTINE_NAME } from '../../log/quarantine.ts'
+import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+import { clearBesideStandIn, encodeStandInHeader, publishStandIn } from '../../log/stand-in.ts'
+import type { Bundle } from '../index/manifest.ts'
+import { CompactIndex } from './compact-index.ts'
+import { compactContent } from './compact-writer.ts'
+import { PieceCache } from './piece-cache.ts'
+import { readSegmentRecords } from './segment-records.ts'
+import type { SegmentRecords } from './segment-records.ts'
+
+export interface CompactTask {
+  readonly kind: 'write' | 'clear'
+  readonly logId: number
+  /** Position of the segment, and behind its last frame. */
+  readonly base: number
+  readonly end: number
+  /** Of the segment, in each directory of the log that is in use; that of the primary first. */
+  readonly directories: readonly string[]
+}
+
+export type CompactResult =
+  | {
+      readonly kind: 'written'
+      readonly bundle: Bundle
+      readonly bytesBefore: number
+      readonly bytesAfter: number
+      /** Directories that have it. */
+      readonly directories: readonly string[]
+      readonly problem: string | null
+    }
+  | { readonly kind: 'left'; readonly reason: string }
+  | { readonly kind: 'cleared' }
+
+const CHECK_CACHE_BYTES = 8 * 1024 * 1024
+
+/** @param rest called every now and then, so that the processor is left to others @throws what the file system throws */
+export function compactSegment(files: Files, task: CompactTask, rest: () => void): CompactResult {
+  const { logId, base, directories } = task
+  if (task.kind === 'write') return write(files, task, rest)
+  for (const directory of directories) clearBesideStandIn(files, directory, logId, base)
+  return { kind: 'cleared' }
+}
+
+function write(files: Files, { logId, base, end, directories }: CompactTask, rest: () => void): CompactResult {
+  const primary = directories[0]!
+  if (files.exists(`${primary}/${QUARANTINE_NAME}`)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
+  const file = files.open(`${primary}/${RECORDS_NAME}`, 'read')
+  let records: SegmentRecords | null
+  try {
+    records = readSegmentRecords(file, logId, base, end)
+  } finally {
+    file.close()
+  }
+  if (records === null) return { kind: 'left', reason: 'it has frames that cannot be compacted' } // W3
+  const bytesBefore = bytesIn(files, primary)
+  const content = compactContent(records, bytesBefore, rest)
+  if (content === null) return { kind: 'left', reason: 'it is of too many small datasets' }
+  const parts = [encodeStandInHeader(records.footer, content), ...content]
+  const bytesAfter = parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  if (bytesAfter >= bytesBefore) return { kind: 'left', reason: 'it would become no smaller' }
+  let bundle: Bundle | null = null
+  const written: string[] = []
+  let problem: string | null = null
+  for (const directory of directories) {
+    try {
+      publishStandIn(files, directory, parts, (path) => {
+        bundle = checkedBundle(files, path, base, records, rest)
+      })
+      written.push(directory)
+    } catch (error) {
+      if (directory === primary) throw error
+      problem = `${directory}: ${String(error)}` // the others have it: a directory is in either form
+    }
+  }
+  return { kind: 'written', bundle: bundle!, bytesBefore, bytesAfter, directories: written, problem }
+}
+
+const bytesIn = (files: Files, directory: string): number =>
+  (files.list(directory) ?? []).reduce((sum, name) => sum + sizeOf(files, `${directory}/${name}`), 0)
+
+function sizeOf(files: Files, path: string): number {
+  const file = files.open(path, 'read')
+  try {
+    return file.size()
+  } finally {
+    file.close()
+  }
+}
+
+/** W2 @throws StoreError when it is not the segment */
+function checkedBundle(files: Files, path: string, base: number, records: SegmentRecords, rest: () => void): Bundle {
+  const file = files.open(path, 'read')
+  try {
+    const index = new CompactIndex(file, base, new PieceCache(CHECK_CACHE_BYTES))
+    if (index.entryCount !== records.count) throw differs(base, 'it has another number of records')
+    for (const block of index.blocks) {
+      const keys = index.keys(block)
+      const read = index.readRecords(block)
+      const ids = read.ids.all()
+      for (let row = 0; row < block.rows; row++) {
+        const entry = keys.entry[row]!
+        index.seekEntry(entry)
+        const { index: active, source, start, end, groups, group } = records
+        const record = read.record(row)
+        const its = groups[group[entry]!]!
+        const isSame =
+          index.unit === block.number &&
+          index.number === row &&
+          index.frameOffset === active.frameOffset[entry] &&
+          index.recordNumber === active.recordNumber[entry] &&
+          keys.timeHigh[row] === active.timeHigh[entry] &&
+          keys.timeLow[row] === active.timeLow[entry] &&
+          sameWords(ids, 4 * row, active.idWords, 4 * entry) &&
+          sameWords(read.traceOf(row), 0, active.traceWords, 4 * entry) &&
+          source.compare(record.record, 0, record.record.byteLength, start[entry], end[entry]) === 0 &&
+          sameBytes(record.resource, its.resource) &&
+          sameBytes(record.scope, its.scope) &&
+          sameBytes(record.resourceSchemaUrl, its.resourceSchemaUrl) &&
+          sameBytes(record.scopeSchemaUrl, its.scopeSchemaUrl)
+        if (!isSame) throw differs(base, `entry ${entry} is another one`)
+      }
+      rest()
+    }
+    return bundleOfCompact(index)
+  } finally {
+    file.close()
+  }
+}
+
+export const bundleOfCompact = ({ header, entryCount: records }: CompactIndex): Bundle => ({
+  ...header,
+  records,
+  isCompacted: true,
+})
+
+const differs = (base: number, how: string): StoreError =>
+  new StoreError('corrupt', 'compaction_differs', `bundle ${segmentName(base)}: its compacted form differs: ${how}`)
+
+function sameWords(a: Uint32Array, aAt: number, b: Uint32Array, bAt: number): boolean {
+  for (let word = 0; word < 4; word++) if (a[aAt + word] !== b[bAt + word]) return false
+  return true
+}
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0

@@ -1,0 +1,156 @@
+/**
+ * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives for one
+ * bundle, so that its memory goes with it.
+ *
+ *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they go
+ *
+ * J1  a bundle is seen in the one form or in the other: the files of the form that a query began with stay until it ends
+ * J2  what fails is tried again later; a segment that has to stay as it is is left for this life of the process
+ * J3  nothing is written while the disk has little room, or the log takes nothing
+ */
+import { messageOf } from '../../errors.ts'
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import { segmentName } from '../../log/segment-format.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { JobPool } from '../../pipeline/jobs.ts'
+import type { BundlePlace } from '../index/catalog.ts'
+import type { SegmentRegistry } from '../index/segment-registry.ts'
+import type { Sidecars } from '../index/sidecars.ts'
+import type { CompactResult, CompactTask } from './compact-segment.ts'
+
+const LOOK_EVERY_MS = 1000
+const RETRY_MS = 60_000
+const CLOSE_WITHIN_MS = 2000
+
+export interface CompactorParts {
+  readonly log: Log
+  readonly registry: SegmentRegistry
+  readonly sidecars: Sidecars
+  /** Of the log; the data directory first. */
+  readonly directories: readonly string[]
+  readonly segmentsName: string
+  readonly startJobs: () => JobPool<CompactTask, CompactResult>
+  readonly logger: Logger
+  readonly clock: { nowMs(): number; every(intervalMs: number, run: () => void): () => void }
+  /** Before queries see the bundle in its new form. */
+  readonly onCompacted: (bundle: BundlePlace) => void
+}
+
+export class Compactor {
+  readonly #parts: CompactorParts
+  readonly #stopLooking: () => void
+  /** By base: when it may be tried again; Infinity: not in this life. */
+  readonly #later = new Map<number, number>()
+  /** Have a stand-in and other files beside it, as a process died before they went. */
+  readonly #unclean: number[]
+  #running: Promise<void> | null = null
+  #jobs: JobPool<CompactTask, CompactResult> | null = null
+  #closed = false
+  bytesBefore = 0
+  bytesAfter = 0
+  bundles = 0
+  failures = 0
+
+  constructor(parts: CompactorParts) {
+    this.#parts = parts
+    this.#unclean = parts.registry.bundles.filter(({ isCompacted }) => isCompacted).map(({ base }) => base)
+    this.#stopLooking = parts.clock.every(LOOK_EVERY_MS, () => this.#look())
+  }
+
+  /** Bytes of the log that are to be compacted: of bundles that are not, and were not given up. */
+  get debtBytes(): number {
+    return this.#waiting().reduce((sum, { base, end }) => sum + end - base, 0)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#stopLooking()
+    await this.#jobs?.close({ withinMs: CLOSE_WITHIN_MS })
+    await this.#running
+  }
+
+  #waiting() {
+    return this.#parts.registry.bundles.filter(
+      ({ base, isCompacted }) => isCompacted !== true && this.#later.get(base) !== Infinity,
+    )
+  }
+
+  #look(): void {
+    if (this.#closed || this.#running !== null) return
+    const { clock, log, sidecars } = this.#parts
+    const nowMs = clock.nowMs()
+    const unclean = this.#unclean.shift()
+    const next = this.#waiting().find(({ base }) => (this.#later.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base))
+    const base = unclean ?? next?.base
+    const segment = log.segments.find((each) => each.base === base && each.sealed)
+    if (segment === undefined || (log.state.kind !== 'ok' && log.state.kind !== 'degraded')) return
+    if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return // J3
+    this.#running = this.#run(segment, unclean !== undefined).finally(() => (this.#running = null))
+  }
+
+  async #run(segment: SegmentInfo, isWritten: boolean): Promise<void> {
+    const { logger, clock } = this.#parts
+    const jobs = this.#parts.startJobs()
+    this.#jobs = jobs
+    try {
+      if (isWritten) await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
+      else await this.#compact(jobs, segment)
+    } catch (error) {
+      if (this.#closed || !this.#exists(segment)) return
+      this.failures++
+      this.#later.set(segment.base, clock.nowMs() + RETRY_MS) // J2
+      logger.error(
+        { segment: segmentName(segment.base), reason: messageOf(error) },
+        'a bundle could not be compacted: it is tried again later',
+      )
+    } finally {
+      this.#jobs = null
+      await jobs.close({ withinMs: CLOSE_WITHIN_MS })
+    }
+  }
+
+  async #compact(jobs: JobPool<CompactTask, CompactResult>, segment: SegmentInfo): Promise<void> {
+    const { log, registry, logger, onCompacted } = this.#parts
+    const { base, end, directory } = segment
+    const name = segmentName(base)
+    const directories = this.#directoriesOf(base)
+    const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories })
+    if (result.kind === 'left') {
+      this.#later.set(base, Infinity)
+      logger.info({ segment: name, reason: result.reason }, 'a bundle stays as it is')
+      return
+    }
+    if (result.kind !== 'written' || this.#closed || !this.#exists(segment)) return
+    const { bundle, bytesBefore, bytesAfter, problem } = result
+    if (problem !== null)
+      logger.warn({ segment: name, reason: problem }, 'a replica directory keeps the uncompacted form')
+    onCompacted({ base, end, identity: bundle.identity, directory, isCompacted: true })
+    registry.publish(bundle)
+    this.bundles++
+    this.bytesBefore += bytesBefore
+    this.bytesAfter += bytesAfter
+    logger.info({ segment: name, bytesBefore, bytesAfter }, 'bundle compacted')
+    await registry.olderReleased() // J1
+    if (!this.#closed && this.#exists(segment)) await this.#clear(jobs, segment, result.directories)
+  }
+
+  async #clear(
+    jobs: JobPool<CompactTask, CompactResult>,
+    { base, end }: SegmentInfo,
+    directories: readonly string[],
+  ): Promise<void> {
+    await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories })
+  }
+
+  /** Of those that are in use; one that is lost is brought to the same state when it comes back. */
+  #directoriesOf(base: number): readonly string[] {
+    const { directories, segmentsName, log } = this.#parts
+    const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+    return directories.filter((each) => !lost.has(each)).map((each) => `${each}/${segmentsName}/${segmentName(base)}`)
+  }
+
+  /** Retention may have dropped it meanwhile. */
+  #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
+    return this.#parts.log.segments.some((segment) => segment.base === base)
+  }
+}

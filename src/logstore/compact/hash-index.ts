@@ -1,0 +1,156 @@
+/**
+ * Says which blocks of a bundle may hold a record id or a trace id: pairs of a hash and the number of a block, in the order of hashes, in pieces.
+ *
+ *   directory   bits of the hashes u8, pieces varint; each: pairs varint, first hash u32, then as `writePiece`
+ *   piece       steps from hash to hash, varints; then the blocks, one byte each, or two when the bundle has more than 256
+ *
+ * H1  a key that was added is always found
+ * H2  hashes have ten bits more than the number of pairs needs: of a thousand other keys one is found, and a block looked at in vain
+ */
+import type { ByteReader } from './byte-reader.ts'
+import { ByteReader as Reader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { asItIs, readPiece, writePiece } from './pieces.ts'
+import type { Piece, WrittenPiece } from './pieces.ts'
+
+const PAIRS_PER_PIECE = 2048
+const BITS_OVER = 10
+
+/** Hash of a trace id, which clients choose: every bit of it counts. Source: MurmurHash3's finalizer, word by word. */
+export function traceHash(w0: number, w1: number, w2: number, w3: number): number {
+  return mix(w3 ^ mix(w2 ^ mix(w1 ^ mix(w0 ^ 0x9747b28c))))
+}
+
+export function mix(word: number): number {
+  let hash = Math.imul(word ^ (word >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}
+
+const bitsFor = (pairs: number): number => Math.min(32, Math.ceil(Math.log2(pairs + 1)) + BITS_OVER)
+
+/** @param hashes of 32 bits @param blocks by pair @returns the pieces; their directory goes into `directory` */
+export function writeHashIndex(
+  directory: ByteWriter,
+  hashes: Uint32Array,
+  blocks: Uint16Array,
+  blockCount: number,
+): WrittenPiece[] {
+  const pairs = hashes.length
+  const bits = bitsFor(pairs)
+  const shift = 32 - bits
+  // Hash and block as one number, so that sorting needs no comparison function.
+  const keys = Float64Array.from(hashes, (hash, i) => (hash >>> shift) * 65_536 + blocks[i]!).sort()
+  directory.byte(bits)
+  directory.varint(Math.ceil(pairs / PAIRS_PER_PIECE))
+  const pieces: WrittenPiece[] = []
+  const into = new ByteWriter()
+  for (let from = 0; from < pairs; from += PAIRS_PER_PIECE) {
+    const to = Math.min(pairs, from + PAIRS_PER_PIECE)
+    const first = Math.floor(keys[from]! / 65_536)
+    into.reset()
+    let before = first
+    for (let i = from; i < to; i++) {
+      const hash = Math.floor(keys[i]! / 65_536)
+      into.varint(hash - before)
+      before = hash
+    }
+    for (let i = from; i < to; i++) {
+      const block = keys[i]! % 65_536
+      into.byte(block & 0xff)
+      if (blockCount > 256) into.byte(block >>> 8)
+    }
+    const piece = asItIs(into.written())
+    directory.varint(to - from)
+    directory.u32(first)
+    writePiece(directory, piece)
+    pieces.push(piece)
+  }
+  return pieces
+}
+
+interface HashPiece extends Piece {
+  readonly pairs: number
+  readonly first: number
+}
+
+interface Pairs {
+  readonly hashes: Uint32Array
+  readonly blocks: Uint16Array
+}
+
+export class HashIndex {
+  readonly #shift: number
+  readonly #pieces: HashPiece[] = []
+  readonly #blockCount: number
+  /** Where the pieces end in the file. */
+  readonly end: number
+
+  /** @param at where the pieces begin in the file */
+  constructor(directory: ByteReader, at: number, blockCount: number) {
+    this.#shift = 32 - directory.byte()
+    this.#blockCount = blockCount
+    let next = at
+    for (let left = directory.varint(); left > 0; left--) {
+      const pairs = directory.varint()
+      const first = directory.u32()
+      const piece = { pairs, first, ...readPiece(directory, next) }
+      this.#pieces.push(piece)
+      next += piece.bytes
+    }
+    this.end = next
+  }
+
+  /** The blocks that may hold the key of this hash, ascending (H1). @param load reads a piece, or has it */
+  blocksOf(hash: number, load: (piece: Piece, make: (bytes: Buffer) => Pairs) => Pairs): number[] {
+    const wanted = hash >>> this.#shift
+    const found: number[] = []
+    // From the last piece that begins before the hash on: it may begin inside of one piece and go on in the next.
+    let piece = Math.max(0, this.#firstPieceFrom(wanted) - 1)
+    for (; piece < this.#pieces.length && this.#pieces[piece]!.first <= wanted; piece++) {
+      const entry = this.#pieces[piece]!
+      const { hashes, blocks } = load(entry, (bytes) => this.#read(entry, bytes))
+      for (let i = lowerBound(hashes, wanted); i < hashes.length && hashes[i] === wanted; i++) {
+        if (found.at(-1) !== blocks[i]) found.push(blocks[i]!)
+      }
+    }
+    return found
+  }
+
+  /** The first piece that begins at or behind the hash. */
+  #firstPieceFrom(wanted: number): number {
+    let low = 0
+    let high = this.#pieces.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#pieces[middle]!.first < wanted) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #read({ pairs, first }: HashPiece, bytes: Buffer): Pairs {
+    const from = new Reader(bytes)
+    const hashes = new Uint32Array(pairs)
+    let hash = first
+    for (let i = 0; i < pairs; i++) {
+      hash += from.varint()
+      hashes[i] = hash
+    }
+    const blocks = Uint16Array.from({ length: pairs }, () =>
+      this.#blockCount > 256 ? from.byte() + 256 * from.byte() : from.byte(),
+    )
+    return { hashes, blocks }
+  }
+}
+
+function lowerBound(values: Uint32Array, wanted: number): number {
+  let low = 0
+  let high = values.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (values[middle]! < wanted) low = middle + 1
+    else high = middle
+  }
+  return low
+}

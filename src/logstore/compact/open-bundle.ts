@@ -1,0 +1,30 @@
+/** Opens a bundle in the form that it is expected in. */
+import { StoreError } from '../../errors.ts'
+import { segmentName } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import type { BlockCache } from '../index/block-cache.ts'
+import { openBundleIndex } from '../index/reader.ts'
+import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
+import type { SegmentFiles } from '../index/segment-files.ts'
+import { CompactIndex } from './compact-index.ts'
+import type { PieceCache } from './piece-cache.ts'
+
+/** @throws StoreError when it cannot be read, or is another one */
+export function openBundle(
+  files: SegmentFiles,
+  blocks: BlockCache,
+  pieces: PieceCache,
+  expected: ExpectedIndex,
+): BundleSearch {
+  if (expected.isCompacted !== true) return openBundleIndex(files, blocks, expected)
+  const source = files.open(expected.base, STAND_IN_NAME)
+  try {
+    const index = new CompactIndex(source, expected.base, pieces)
+    if (index.header.end === expected.end && index.header.identity === expected.identity) return index
+    const problem = `bundle ${segmentName(expected.base)}: ${STAND_IN_NAME} is not the one that is expected`
+    throw new StoreError('corrupt', 'bundle_block_corrupt', problem)
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}

@@ -1,0 +1,123 @@
+/** Record ids of the rows of a block: computed from the records, as at ingest, but for those that do not follow from their record alone. */
+import { BatchHasher, HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
+import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
+import { groupPrefix, writeRecordHead } from '../../../native-free-codecs/record-id.ts'
+import type { Group } from './block-writer.ts'
+
+interface Records {
+  readonly recordCount: number
+  readonly body: Buffer
+  readonly groups: readonly Group[]
+  readonly rowGroup: Uint16Array
+}
+
+/** Ids that are asked for one by one before all of them are computed. */
+const ONE_BY_ONE_MAX = 64
+
+let hasher: BatchHasher | null = null
+
+export class RecordIds {
+  readonly #records: Records
+  readonly #starts: Uint32Array
+  readonly #owner: { readonly tenant: string; readonly dataset: string }
+  readonly #explicit: ReadonlyMap<number, Uint32Array>
+  #all: Uint32Array | null = null
+  #asked = 0
+  #heads: Buffer | null = null
+
+  /** @param starts where each record begins, and where the last one ends */
+  constructor(
+    records: Records,
+    starts: Uint32Array,
+    owner: { readonly tenant: string; readonly dataset: string },
+    explicit: ReadonlyMap<number, Uint32Array>,
+  ) {
+    this.#records = records
+    this.#starts = starts
+    this.#owner = owner
+    this.#explicit = explicit
+  }
+
+  /** Four words a row. */
+  all(): Uint32Array {
+    this.#all ??= this.#compute(0, this.#records.recordCount)
+    return this.#all
+  }
+
+  of(row: number): Uint32Array {
+    if (this.#all === null && ++this.#asked <= ONE_BY_ONE_MAX) return this.#compute(row, row + 1)
+    return this.all().slice(4 * row, 4 * row + 4)
+  }
+
+  /** Of the rows [from, to). */
+  #compute(from: number, to: number): Uint32Array {
+    const { body, rowGroup } = this.#records
+    const ids = plainIds(body, this.#starts, this.#starts.subarray(1), rowGroup, this.#headsOfGroups(), from, to)
+    for (const [row, words] of this.#explicit) if (row >= from && row < to) ids.set(words, 4 * (row - from))
+    return ids
+  }
+
+  #headsOfGroups(): Buffer {
+    if (this.#heads !== null) return this.#heads
+    const { groups } = this.#records
+    const { tenant, dataset } = this.#owner
+    const heads = Buffer.alloc(HEAD_BYTES * groups.length)
+    for (const [number, group] of groups.entries()) writeGroupHead(heads, number, tenant, dataset, group)
+    this.#heads = heads
+    return heads
+  }
+}
+
+/** The head of the ids of timed records of a group, see record-id.ts. */
+export function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: string, group: Group): void {
+  const { signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl } = group
+  const prefix = groupPrefix(tenant, dataset, signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl)
+  writeRecordHead(heads, HEAD_BYTES * number, prefix, 0, null)
+}
+
+/**
+ * Ids of records of body[start, end), in ascending order, as they are when each has a time and none is repeated in its batch.
+ *
+ * @param headOf number of the head of each record in `heads`
+ * @returns of the records [from, to)
+ */
+export function plainIds(
+  body: Buffer,
+  starts: Uint32Array,
+  ends: Uint32Array,
+  headOf: Uint16Array,
+  heads: Buffer,
+  from: number,
+  to: number,
+): Uint32Array {
+  const ids = new Uint32Array(4 * (to - from))
+  hasher ??= new BatchHasher()
+  for (let first = from; first < to;) {
+    const count = Math.min(RECORDS_PER_BATCH_MAX, to - first)
+    const bodyStart = starts[first]!
+    const numbers = new Map<number, number>()
+    const used = Uint16Array.from({ length: count }, (_, i) => {
+      const head = headOf[first + i]!
+      if (!numbers.has(head)) numbers.set(head, numbers.size)
+      return numbers.get(head)!
+    })
+    const usedHeads = Buffer.alloc(HEAD_BYTES * numbers.size)
+    for (const [head, number] of numbers) {
+      heads.copy(usedHeads, HEAD_BYTES * number, HEAD_BYTES * head, HEAD_BYTES * (head + 1))
+    }
+    const some = new Uint32Array(4 * count)
+    hasher.idsInto(
+      some,
+      body.subarray(bodyStart, ends[first + count - 1]),
+      Uint32Array.from({ length: count }, (_, i) => starts[first + i]! - bodyStart),
+      Uint32Array.from({ length: count }, (_, i) => ends[first + i]! - bodyStart),
+      used,
+      usedHeads,
+      numbers.size,
+      count,
+    )
+    ids.set(some, 4 * (first - from))
+    first += count
+  }
+  return ids
+}

@@ -1,0 +1,259 @@
+/**
+ * The shapes of a bundle, and the columns that follow from them. A column holds the values of one place: of one path of fields and attribute
+ * names. It is numbered when the first shape has it, so that shapes in their order give the columns in theirs, when they are written and when they are
+ * read.
+ *
+ * C1  a record without a shape is the one value of a column of whole records
+ */
+import assert from 'node:assert/strict'
+import { ByteReader } from './byte-reader.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import {
+  BYTES,
+  FIELD_KINDS,
+  FIXED32,
+  FIXED64,
+  KEY,
+  LOG_RECORD,
+  MESSAGE,
+  SEVERITY,
+  SPAN,
+  TEXT,
+  TIME,
+  VARINT,
+  kindOfWireType,
+} from './otlp-fields.ts'
+import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
+
+/** What writes a record: bytes as they are, the begin and the end of what has a length, and values. */
+export const STATIC = 0
+export const OPEN = 1
+export const CLOSE = 2
+export const VALUE = 3
+
+interface Step {
+  readonly does: number
+  /** STATIC */
+  readonly bytes: Buffer
+  /** VALUE */
+  readonly column: number
+}
+
+export interface Column {
+  readonly kind: number
+  /** Whether what it says counts as a text of the record, as searches have it. */
+  readonly isSearched: boolean
+  /** Of the attribute of the record whose text it holds; null: it is something else. */
+  readonly attribute: string | null
+  /** The text of a log's body, event name … by path; for conditions on it. */
+  readonly path: string
+}
+
+export interface Shape {
+  readonly root: number
+  readonly bytes: Buffer
+  readonly steps: readonly Step[]
+  /** Of its values in their order. */
+  readonly columns: Uint16Array
+  /** A field that stands there once has a value twice: which of them counts is for the views of records to say. */
+  readonly isIrregular: boolean
+}
+
+/** More of them than a service has: what comes then has no shape. */
+const SHAPES_MAX = 4096
+const COLUMNS_MAX = 16_384
+
+export class Shapes {
+  readonly all: Shape[] = []
+  readonly columns: Column[] = []
+  readonly #byBytes = new Map<string, number>()
+  readonly #byPath = new Map<string, number>()
+
+  /** Of a shape as RecordCutter wrote it; -1: there are too many. */
+  numberOf(bytes: Buffer): number {
+    const key = bytes.toString('latin1')
+    const known = this.#byBytes.get(key)
+    if (known !== undefined) return known
+    const isFull = this.all.length >= SHAPES_MAX || this.columns.length >= COLUMNS_MAX
+    if (isFull && bytes[0] !== ROOT_OPAQUE && bytes[0] !== ROOT_JSON) return -1
+    const number = this.all.length
+    this.all.push(new Compiler(this, Buffer.from(bytes)).compile())
+    this.#byBytes.set(key, number)
+    return number
+  }
+
+  columnOf(path: string, column: Omit<Column, 'path'>): number {
+    const known = this.#byPath.get(path)
+    if (known !== undefined) return known
+    this.columns.push({ ...column, path })
+    this.#byPath.set(path, this.columns.length - 1)
+    return this.columns.length - 1
+  }
+
+  write(into: ByteWriter): void {
+    into.varint(this.all.length)
+    for (const { bytes } of this.all) into.lengthAndBytes(bytes)
+  }
+
+  static read(from: ByteReader): Shapes {
+    const shapes = new Shapes()
+    for (let left = from.varint(); left > 0; left--) assert(shapes.numberOf(from.lengthAndBytes()) >= 0)
+    return shapes
+  }
+}
+
+/** Where a walk through a shape is. */
+interface Place {
+  readonly path: string
+  readonly isSearched: boolean
+  /** Of the record's own: null outside of its attributes, '' while the name is not known. */
+  readonly attribute: string | null
+}
+
+class Compiler {
+  readonly #shapes: Shapes
+  readonly #bytes: Buffer
+  readonly #from: ByteReader
+  readonly #steps: Step[] = []
+  readonly #columns: number[] = []
+  #isIrregular = false
+  #static: Buffer[] = []
+
+  constructor(shapes: Shapes, bytes: Buffer) {
+    this.#shapes = shapes
+    this.#bytes = bytes
+    this.#from = new ByteReader(bytes)
+  }
+
+  compile(): Shape {
+    const root = this.#from.byte()
+    if (root === ROOT_OPAQUE || root === ROOT_JSON) {
+      const kind = root === ROOT_JSON ? TEXT : BYTES
+      this.#value(kind, { path: `whole ${root}`, isSearched: false, attribute: null }) // C1
+    } else {
+      const message = root === ROOT_LOG ? LOG_RECORD : SPAN
+      this.#message(message, { path: `${root}`, isSearched: false, attribute: null }, true)
+    }
+    this.#flush()
+    const columns = Uint16Array.from(this.#columns)
+    return { root, bytes: this.#bytes, steps: this.#steps, columns, isIrregular: this.#isIrregular }
+  }
+
+  #message(message: number, place: Place, isRecord: boolean): void {
+    const kinds = FIELD_KINDS[message]!
+    const seen = new Set<number>()
+    let { attribute } = place
+    let key = ''
+    for (;;) {
+      const start = this.#from.at
+      const tag = this.#from.varint()
+      if (tag === 0) return
+      this.#static.push(this.#bytes.subarray(start, this.#from.at))
+      const kind = (tag < 256 ? kinds[tag]! : 0) || kindOfWireType(tag & 7)
+      const isSecond = seen.has(tag) || (message === ANY_VALUE_MESSAGE && seen.size > 0)
+      const isNameless = message === KEY_VALUE_MESSAGE && kind !== KEY && !seen.has(NAME_TAG)
+      if ((isSecond && !isRepeated(message, tag)) || isNameless) this.#isIrregular = true
+      seen.add(tag)
+      if (kind === KEY) {
+        const keyStart = this.#from.at
+        const name = this.#from.lengthAndBytes()
+        this.#static.push(this.#bytes.subarray(keyStart, this.#from.at))
+        key = `${name.byteLength}=${name.toString('latin1')}`
+        if (attribute === '') attribute = name.toString()
+        continue
+      }
+      const inner: Place = {
+        path: `${place.path}/${tag}${key}`,
+        isSearched: isRecord ? isSearchedField(message, tag) : place.isSearched && isSearchedPart(message, tag),
+        attribute: isRecord && isAttributes(message, tag) ? '' : attribute,
+      }
+      if (kind < MESSAGE) this.#value(kind, { ...inner, attribute: isText(message, tag) ? attribute : null })
+      else {
+        this.#step(OPEN)
+        // A list or a map in an attribute is no text of it.
+        const isDeeper = message === ANY_VALUE_MESSAGE
+        this.#message(kind - MESSAGE, isDeeper ? { ...inner, attribute: null } : inner, false)
+        this.#step(CLOSE)
+      }
+    }
+  }
+
+  #value(kind: number, { path, isSearched, attribute }: Place): void {
+    const hasLength = (kind === TEXT || kind === BYTES) && !path.startsWith('whole')
+    const column = this.#shapes.columnOf(path, { kind, isSearched: isSearched && kind === TEXT, attribute })
+    this.#columns.push(column)
+    if (hasLength) this.#step(OPEN)
+    this.#step(VALUE, column)
+    if (hasLength) this.#step(CLOSE)
+  }
+
+  #step(does: number, column = -1): void {
+    this.#flush()
+    this.#steps.push({ does, bytes: NOTHING, column })
+  }
+
+  #flush(): void {
+    if (this.#static.length > 0) this.#steps.push({ does: STATIC, bytes: Buffer.concat(this.#static), column: -1 })
+    this.#static = []
+  }
+}
+
+const NOTHING = Buffer.alloc(0)
+const ANY_VALUE_MESSAGE = 2
+const ARRAY_VALUE_MESSAGE = 3
+const KEY_VALUE_LIST_MESSAGE = 4
+const KEY_VALUE_MESSAGE = 5
+const EVENT_MESSAGE = 6
+const STATUS_MESSAGE = 8
+
+const tagOf = (field: number, wireType: number): number => (field << 3) | wireType
+const LENGTH = 2
+const NAME_TAG = tagOf(1, LENGTH)
+
+const isAttributes = (message: number, tag: number): boolean => tag === tagOf(message === LOG_RECORD ? 6 : 9, LENGTH)
+
+/** The text of an AnyValue. */
+const isText = (message: number, tag: number): boolean => message === ANY_VALUE_MESSAGE && tag === tagOf(1, LENGTH)
+
+/** Of a record: what holds texts that count, as RecordView.hasText says. */
+function isSearchedField(message: number, tag: number): boolean {
+  if (tag % 8 !== LENGTH) return false
+  const field = tag >>> 3
+  return message === LOG_RECORD ? field === 5 || field === 6 || field === 12 : [5, 9, 11, 15].includes(field)
+}
+
+/** Inside of that: every text but names, and what is no text. */
+function isSearchedPart(message: number, tag: number): boolean {
+  const field = tag >>> 3
+  switch (message) {
+    case ANY_VALUE_MESSAGE:
+      return field === 1 || field === 5 || field === 6
+    case EVENT_MESSAGE:
+      return field === 2 || field === 3
+    default:
+      return message === STATUS_MESSAGE ? field === 2 : field === 1 || field === 2
+  }
+}
+
+function isRepeated(message: number, tag: number): boolean {
+  const field = tag >>> 3
+  switch (message) {
+    case LOG_RECORD:
+      return field === 6
+    case SPAN:
+      return field === 9 || field === 11 || field === 13
+    case ARRAY_VALUE_MESSAGE:
+    case KEY_VALUE_LIST_MESSAGE:
+      return field === 1
+    case EVENT_MESSAGE:
+      return field === 3
+    case KEY_VALUE_MESSAGE:
+      return false
+    default:
+      return false
+  }
+}
+
+/** Whether the values of a column are numbers of 64 bits. */
+export const isNumber = (kind: number): boolean =>
+  kind === VARINT || kind === SEVERITY || kind === TIME || kind === FIXED64 || kind === FIXED32

@@ -1,0 +1,260 @@
+/**
+ * A column of texts as forms and variables. A form is a text with a placeholder for each word that has a digit in it; what the code of a service
+ * writes has few forms. So a column is a table of forms, the number of one for each value, and the variables by form and by place, where they
+ * are of one kind.
+ *
+ *   head     forms varint, 0: none; each form: length varint, bytes. Then the number of the form of each value, see writeChoices
+ *   values   by form, then by placeholder: numbers, see writeNumbers; or lengths, likewise, and the texts back to back
+ *
+ * T1  a placeholder is a byte that no form has otherwise: 1 a number of up to 15 digits without a zero before it, 2 another word, 3 a whole text.
+ *     A text that has such a byte itself, or too many placeholders, is a whole text
+ * T2  a word that is a variable is ASCII, and so is what stands beside it: it is a word by itself for searches, too (W1 of search/words.ts)
+ * T3  a column whose values share too few forms has one, of a whole text
+ */
+import { ASCII_OF_WORD } from '../search/words.ts'
+import type { ByteReader } from './byte-reader.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import { readChoices, readNumbers, writeChoices, writeNumbers } from './number-columns.ts'
+
+export const NUMBER = 1
+export const WORD = 2
+export const WHOLE = 3
+const DIGITS_MAX = 15
+const FORMS_MAX = 4096
+const PLACEHOLDERS_MAX = 64
+const WHOLE_FORM = Buffer.of(WHOLE)
+
+const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
+
+/** Values of one placeholder of one form. */
+interface Variable {
+  readonly kind: number
+  /** Of a number its value; else where the text stands. */
+  readonly first: number[]
+  readonly last: number[]
+}
+
+interface WrittenForm {
+  readonly bytes: Buffer
+  readonly variables: readonly Variable[]
+}
+
+export class TextColumnWriter {
+  readonly #source: Uint8Array
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+  #choices: number[] = []
+  #forms: WrittenForm[] = []
+  readonly #byText = new Map<string, number>()
+  #scratch = Buffer.allocUnsafe(4096)
+  /** Of the value at hand. */
+  readonly #kinds: number[] = []
+  readonly #first: number[] = []
+  readonly #last: number[] = []
+
+  /** @param source what the values stand in */
+  constructor(source: Uint8Array) {
+    this.#source = source
+  }
+
+  get count(): number {
+    return this.#starts.length
+  }
+
+  add(start: number, end: number): void {
+    this.#starts.push(start)
+    this.#ends.push(end)
+    if (this.#forms.length > FORMS_MAX) return // T3
+    const bytes = this.#formOf(start, end)
+    const text = bytes.toString('latin1')
+    let number = this.#byText.get(text)
+    if (number === undefined) {
+      number = this.#forms.length
+      this.#byText.set(text, number)
+      const variables = this.#kinds.map((kind): Variable => ({ kind, first: [], last: [] }))
+      this.#forms.push({ bytes: Buffer.from(bytes), variables })
+    }
+    this.#choices.push(number)
+    const { variables } = this.#forms[number]!
+    for (let i = 0; i < variables.length; i++) {
+      variables[i]!.first.push(this.#first[i]!)
+      variables[i]!.last.push(this.#last[i]!)
+    }
+  }
+
+  writeHead(into: ByteWriter): void {
+    const forms = this.#forms.length
+    if (forms > FORMS_MAX || forms > 16 + this.count / 2) this.#makeWhole()
+    into.varint(this.#forms.length)
+    for (const { bytes } of this.#forms) into.lengthAndBytes(bytes)
+    writeChoices(into, Uint16Array.from(this.#choices), this.count, this.#forms.length)
+  }
+
+  writeValues(into: ByteWriter): void {
+    for (const { variables } of this.#forms) {
+      for (const { kind, first, last } of variables) {
+        if (kind === NUMBER) {
+          writeNumbers(into, Float64Array.from(first), first.length)
+          continue
+        }
+        const lengths = Float64Array.from(first, (start, i) => last[i]! - start)
+        writeNumbers(into, lengths, lengths.length)
+        for (let i = 0; i < first.length; i++) into.copy(this.#source, first[i]!, last[i]!)
+      }
+    }
+  }
+
+  /** T3 */
+  #makeWhole(): void {
+    const whole = { kind: WHOLE, first: this.#starts, last: this.#ends }
+    this.#forms = [{ bytes: WHOLE_FORM, variables: [whole] }]
+    this.#choices = Array.from({ length: this.count }, () => 0)
+  }
+
+  /** Also sets the fields of the value at hand. */
+  #formOf(start: number, end: number): Buffer {
+    const source = this.#source
+    if (this.#scratch.byteLength < end - start) this.#scratch = Buffer.allocUnsafe(2 * (end - start))
+    const form = this.#scratch
+    this.#kinds.length = 0
+    this.#first.length = 0
+    this.#last.length = 0
+    let length = 0
+    for (let at = start; at < end;) {
+      const byte = source[at]!
+      if (ASCII_OF_WORD[byte] === 0 && byte < 128) {
+        if (byte <= WHOLE && byte > 0) return this.#wholeOf(start, end)
+        form[length++] = byte
+        at++
+        continue
+      }
+      const wordStart = at
+      let digits = 0
+      let isAscii = true
+      for (; at < end; at++) {
+        const next = source[at]!
+        if (next >= 128) isAscii = false
+        else if (ASCII_OF_WORD[next] === 0) break
+        else if (isDigit(next)) digits++
+      }
+      if (digits === 0 || !isAscii) {
+        for (let i = wordStart; i < at; i++) form[length++] = source[i]!
+        continue
+      }
+      if (this.#kinds.length === PLACEHOLDERS_MAX) return this.#wholeOf(start, end)
+      const characters = at - wordStart
+      const isNumber = digits === characters && digits <= DIGITS_MAX && (source[wordStart] !== 0x30 || digits === 1)
+      form[length++] = isNumber ? NUMBER : WORD
+      this.#kinds.push(isNumber ? NUMBER : WORD)
+      this.#first.push(isNumber ? numberAt(source, wordStart, at) : wordStart)
+      this.#last.push(at)
+    }
+    return form.subarray(0, length)
+  }
+
+  #wholeOf(start: number, end: number): Buffer {
+    this.#kinds.splice(0, Infinity, WHOLE)
+    this.#first.splice(0, Infinity, start)
+    this.#last.splice(0, Infinity, end)
+    return WHOLE_FORM
+  }
+}
+
+function numberAt(bytes: Uint8Array, start: number, end: number): number {
+  let value = 0
+  for (let at = start; at < end; at++) value = value * 10 + bytes[at]! - 0x30
+  return value
+}
+
+export interface Form {
+  readonly bytes: Buffer
+  /** Kinds of its placeholders. */
+  readonly kinds: readonly number[]
+  /** What stands before, between and behind them. */
+  readonly pieces: readonly Buffer[]
+}
+
+interface ReadVariable {
+  readonly numbers: Float64Array | null
+  readonly texts: Buffer
+  /** Where each text begins, and the last one ends. */
+  readonly ends: Uint32Array
+}
+
+export class TextColumn {
+  readonly forms: readonly Form[]
+  /** By value. */
+  readonly choices: Uint16Array
+  #variables: readonly (readonly ReadVariable[])[] | null = null
+  readonly #next: Uint32Array
+  #value = 0
+
+  constructor(head: ByteReader, count: number) {
+    const forms: Form[] = []
+    for (let left = head.varint(); left > 0; left--) forms.push(formOf(head.lengthAndBytes()))
+    this.forms = forms
+    this.choices = readChoices(head, count, forms.length)
+    this.#next = new Uint32Array(forms.length)
+  }
+
+  /** Before the first of `writeNext`. */
+  readValues(from: ByteReader): void {
+    const counts = new Uint32Array(this.forms.length)
+    for (const form of this.choices) counts[form]!++
+    this.#variables = this.forms.map(({ kinds }, form) => kinds.map((kind) => readVariable(from, kind, counts[form]!)))
+  }
+
+  /** The next value, as it stood in its record. */
+  writeNext(into: ByteWriter): void {
+    const form = this.choices[this.#value++]!
+    const at = this.#next[form]!++
+    const { kinds, pieces } = this.forms[form]!
+    const variables = this.#variables![form]!
+    into.copy(pieces[0]!)
+    for (let i = 0; i < kinds.length; i++) {
+      const { numbers, texts, ends } = variables[i]!
+      if (numbers === null) into.copy(texts, ends[at]!, ends[at + 1]!)
+      else writeDigits(into, numbers[at]!)
+      into.copy(pieces[i + 1]!)
+    }
+  }
+}
+
+function readVariable(from: ByteReader, kind: number, count: number): ReadVariable {
+  if (kind === NUMBER) return { numbers: readNumbers(from, count), texts: NOTHING, ends: NO_ENDS }
+  const lengths = readNumbers(from, count)
+  const ends = new Uint32Array(count + 1)
+  for (let i = 0; i < count; i++) ends[i + 1] = ends[i]! + lengths[i]!
+  return { numbers: null, texts: from.take(ends[count]!), ends }
+}
+
+const NOTHING = Buffer.alloc(0)
+const NO_ENDS = new Uint32Array(0)
+
+function formOf(bytes: Buffer): Form {
+  const kinds: number[] = []
+  const pieces: Buffer[] = []
+  let start = 0
+  for (let at = 0; at < bytes.byteLength; at++) {
+    const byte = bytes[at]!
+    if (byte === 0 || byte > WHOLE) continue
+    kinds.push(byte)
+    pieces.push(bytes.subarray(start, at))
+    start = at + 1
+  }
+  return { bytes, kinds, pieces: [...pieces, bytes.subarray(start)] }
+}
+
+function writeDigits(into: ByteWriter, value: number): void {
+  into.reserve(DIGITS_MAX)
+  let digits = 1
+  for (let limit = 10; value >= limit; limit *= 10) digits++
+  const { bytes } = into
+  let left = value
+  for (let at = into.at + digits - 1; at >= into.at; at--) {
+    const rest = Math.floor(left / 10)
+    bytes[at] = 0x30 + (left - rest * 10)
+    left = rest
+  }
+  into.at += digits
+}

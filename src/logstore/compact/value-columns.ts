@@ -1,0 +1,127 @@
+/** Columns of what is no text: numbers of 64 bits, and bytes. */
+import type { ByteReader } from './byte-reader.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import { WordPairs, readNumbers, readPairs, writeNumbers, writePairs } from './number-columns.ts'
+import { FIXED32, SEVERITY, TIME, VARINT } from './otlp-fields.ts'
+
+/** Times are near that of their record, which is kept in any case. */
+export class NumberColumnWriter {
+  readonly #isTime: boolean
+  readonly #pairs = new WordPairs()
+
+  constructor(kind: number) {
+    this.#isTime = kind === TIME
+  }
+
+  add(high: number, low: number, timeHigh: number, timeLow: number): void {
+    if (!this.#isTime) return this.#pairs.add(high, low)
+    const stepLow = (low - timeLow) >>> 0
+    const stepHigh = (high - timeHigh - (low < timeLow ? 1 : 0)) >>> 0
+    const sign = stepHigh >>> 31 === 1 ? 0xffff_ffff : 0
+    this.#pairs.add((((stepHigh << 1) | (stepLow >>> 31)) ^ sign) >>> 0, ((stepLow << 1) ^ sign) >>> 0)
+  }
+
+  write(into: ByteWriter): void {
+    writePairs(into, this.#pairs)
+  }
+}
+
+export class NumberColumn {
+  readonly #kind: number
+  readonly pairs: WordPairs
+  #value = 0
+
+  constructor(from: ByteReader, count: number, kind: number) {
+    this.pairs = readPairs(from, count)
+    this.#kind = kind
+  }
+
+  /** The next value as it stood in its record, whose time is given. */
+  writeNext(into: ByteWriter, timeHigh: number, timeLow: number): void {
+    const high = this.pairs.high[this.#value]!
+    const low = this.pairs.low[this.#value++]!
+    switch (this.#kind) {
+      case FIXED32:
+        return writeWord(into, low)
+      case TIME: {
+        const sign = (low & 1) === 1 ? 0xffff_ffff : 0
+        const stepLow = (((low >>> 1) | (high << 31)) ^ sign) >>> 0
+        const stepHigh = ((high >>> 1) ^ sign) >>> 0
+        const sum = timeLow + stepLow
+        writeWord(into, sum)
+        return writeWord(into, timeHigh + stepHigh + (sum > 0xffff_ffff ? 1 : 0))
+      }
+      default:
+        return this.#kind === VARINT || this.#kind === SEVERITY
+          ? writeVarint(into, high, low)
+          : writePair(into, high, low)
+    }
+  }
+}
+
+function writePair(into: ByteWriter, high: number, low: number): void {
+  writeWord(into, low)
+  writeWord(into, high)
+}
+
+function writeWord(into: ByteWriter, word: number): void {
+  into.reserve(4)
+  const { bytes, at } = into
+  bytes[at] = word
+  bytes[at + 1] = word >>> 8
+  bytes[at + 2] = word >>> 16
+  bytes[at + 3] = word >>> 24
+  into.at = at + 4
+}
+
+function writeVarint(into: ByteWriter, high: number, low: number): void {
+  if (high < 1 << 20) return into.varint(high * 2 ** 32 + low)
+  let leftHigh = high
+  let leftLow = low
+  into.reserve(10)
+  for (; leftHigh !== 0 || leftLow >= 128; leftHigh >>>= 7) {
+    into.bytes[into.at++] = (leftLow & 127) | 128
+    leftLow = ((leftLow >>> 7) | (leftHigh << 25)) >>> 0
+  }
+  into.bytes[into.at++] = leftLow
+}
+
+/** Ids have one length; others say theirs. */
+export class BytesColumnWriter {
+  readonly #source: Uint8Array
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+
+  constructor(source: Uint8Array) {
+    this.#source = source
+  }
+
+  add(start: number, end: number): void {
+    this.#starts.push(start)
+    this.#ends.push(end)
+  }
+
+  write(into: ByteWriter): void {
+    const lengths = Float64Array.from(this.#starts, (start, i) => this.#ends[i]! - start)
+    writeNumbers(into, lengths, lengths.length)
+    for (let i = 0; i < lengths.length; i++) into.copy(this.#source, this.#starts[i]!, this.#ends[i]!)
+  }
+}
+
+export class BytesColumn {
+  readonly #bytes: Buffer
+  readonly #ends: Uint32Array
+  #value = 0
+
+  constructor(from: ByteReader, count: number) {
+    const lengths = readNumbers(from, count)
+    this.#ends = new Uint32Array(count + 1)
+    for (let i = 0; i < count; i++) this.#ends[i + 1] = this.#ends[i]! + lengths[i]!
+    this.#bytes = from.take(this.#ends[count]!)
+  }
+
+  writeNext(into: ByteWriter): void {
+    const at = this.#value++
+    into.copy(this.#bytes, this.#ends[at]!, this.#ends[at + 1]!)
+  }
+}

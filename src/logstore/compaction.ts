@@ -1,0 +1,62 @@
+/** What the log store is made of that has to do with compacted bundles. */
+import type { LogStoreConfig } from '../config/logstore.ts'
+import { StoreError } from '../errors.ts'
+import type { Lifecycle } from '../lifecycle.ts'
+import type { Log } from '../log/log.ts'
+import { nodeFiles } from '../log/node-files.ts'
+import { segmentName } from '../log/segment-format.ts'
+import { STAND_IN_NAME } from '../log/stand-in.ts'
+import type { ReadErrors } from '../observability/read-errors.ts'
+import { JobPool } from '../pipeline/jobs.ts'
+import type { BundlesOptions } from './bundles.ts'
+import { adoptCompacted } from './compact/adopt.ts'
+import type { CompactResult, CompactTask } from './compact/compact-segment.ts'
+import { Compactor } from './compact/compactor.ts'
+import type { CompactorParts } from './compact/compactor.ts'
+
+/** How a start finds them, and who hears that one is damaged. */
+export const compactedBundles = (
+  log: Log,
+  readErrors: ReadErrors,
+): Pick<BundlesOptions, 'compactedBundle' | 'onStandInDamaged'> => ({
+  compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment),
+  onStandInDamaged(base) {
+    const problem = new StoreError('corrupt', 'bundle_block_corrupt', `${STAND_IN_NAME} is damaged`)
+    readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
+  },
+})
+
+/** Null: the settings want none. @param lane of the moment, which hears of each bundle */
+export async function openCompaction(
+  context: Pick<CompactorParts, 'logger' | 'clock'> & { readonly config: LogStoreConfig; readonly running: Lifecycle },
+  { log, registry, sidecars }: Pick<CompactorParts, 'log' | 'registry' | 'sidecars'>,
+  segmentsName: string,
+  lane: () => { publishBundle: CompactorParts['onCompacted'] } | null,
+): Promise<Compactor | null> {
+  const { config, running, logger, clock } = context
+  if (!config.compaction) return null
+  const { durability, dataDirectory } = config
+  const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
+  const startJobs = () =>
+    new JobPool<CompactTask, CompactResult>({
+      name: 'logstore compaction',
+      filename: new URL('../../workers/compact-segment.ts', import.meta.url),
+      threads: 1,
+      threadsAtStart: 0,
+      queueMax: 1,
+    })
+  return running.open(
+    () =>
+      new Compactor({
+        log,
+        registry,
+        sidecars,
+        directories: [dataDirectory, ...replicas],
+        segmentsName,
+        startJobs,
+        logger,
+        clock,
+        onCompacted: (bundle) => lane()?.publishBundle(bundle),
+      }),
+  )
+}

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { testSeed } from '../../support/seed.ts'
+import { BlockKeys, BlockRecords, BlockTexts } from '../../../src/logstore/compact/block-reader.ts'
+import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
+import type { Group } from '../../../src/logstore/compact/block-writer.ts'
+import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
+import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
+import { HashIndex, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
+import {
+  readNumbers,
+  readPairs,
+  writeNumbers,
+  writePairs,
+  WordPairs,
+} from '../../../src/logstore/compact/number-columns.ts'
+import { Shapes } from '../../../src/logstore/compact/shapes.ts'
+import { TextColumn, TextColumnWriter } from '../../../src/logstore/compact/text-column.ts'
+import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+
+const OWNER = { tenant: 'acme', dataset: 'orders' }
+const NO_TRACE = new Uint32Array(4)
+const seed = testSeed()
+
+const value: fc.Arbitrary<object> = fc.letrec<{ value: object }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 2 },
+    fc.record({
+      stringValue: fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.constantFrom('order 17 of 007', 'a1 b22', '9'.repeat(20)),
+      ),
+    }),
+    fc.record({ boolValue: fc.boolean() }),
+    fc.record({ intValue: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) }),
+    fc.record({ doubleValue: fc.double() }),
+    fc.record({ bytesValue: fc.uint8Array({ maxLength: 200 }) }),
+    fc.record({ arrayValue: fc.record({ values: fc.array(tie('value'), { maxLength: 3 }) }) }),
+    fc.record({
+      kvlistValue: fc.record({
+        values: fc.array(fc.record({ key: fc.string(), value: tie('value') }), { maxLength: 3 }),
+      }),
+    }),
+  ),
+})).value
+const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)
+const attributes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'service.name', ''), value }), { maxLength: 4 })
+const log = fc.record(
+  {
+    timeUnixNano: u64,
+    observedTimeUnixNano: u64,
+    severityNumber: fc.nat(24),
+    severityText: fc.string(),
+    body: value,
+    attributes,
+    flags: fc.nat(),
+    traceId: fc.oneof(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.uint8Array({ maxLength: 20 })),
+    spanId: fc.uint8Array({ minLength: 8, maxLength: 8 }),
+    eventName: fc.string(),
+  },
+  { requiredKeys: [] },
+)
+const LogRecord = messageType('opentelemetry.proto.logs.v1.LogRecord')
+const encoded = log.map((record) => Buffer.from(LogRecord.encode(LogRecord.fromObject(record)).finish()))
+/** What came over the wire may be anything: cut, changed, written in another way than ours. */
+const record = fc.oneof(
+  { arbitrary: encoded, weight: 6 },
+  { arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
+  {
+    arbitrary: fc.tuple(encoded, fc.nat(), fc.nat(255)).map(([bytes, at, byte]) => {
+      if (bytes.byteLength > 0) bytes[at % bytes.byteLength] = byte
+      return bytes
+    }),
+    weight: 3,
+  },
+)
+
+const groupOf = (root: number): Group => ({
+  signal: root === 2 ? 2 : 1,
+  format: root === 4 ? 2 : 1,
+  source: 3,
+  resource: Buffer.from(`resource ${root}`),
+  scope: Buffer.alloc(0),
+  resourceSchemaUrl: Buffer.from('https://example.com/schema'),
+  scopeSchemaUrl: Buffer.alloc(0),
+  root,
+})
+const GROUPS = [1, 2, 4].map(groupOf)
+
+describe('a block', () => {
+  it('gives every record back byte for byte, whatever it is, with times, entries, ids and traces', () => {
+    const row = fc.record({
+      bytes: record,
+      group: fc.nat(2),
+      step: fc.oneof(fc.nat(1000).map(BigInt), fc.bigInt({ min: 0n, max: 2n ** 58n })),
+      id: fc.option(fc.array(fc.nat(), { minLength: 4, maxLength: 4 }), { freq: 8 }),
+      trace: fc.option(fc.array(fc.nat(), { minLength: 4, maxLength: 4 }), { freq: 8 }),
+    })
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), (rows) => {
+        const source = Buffer.concat(rows.map(({ bytes }) => bytes))
+        const shapes = new Shapes()
+        const writer = new BlockWriter(source, shapes)
+        let at = 0
+        let time = 0n
+        const times = rows.map(({ step }) => (time += step))
+        for (const [entry, { bytes, group, id, trace }] of rows.entries()) {
+          const [high, low] = [Number(times[entry]! >> 32n), Number(times[entry]! & 0xffff_ffffn)]
+          const words = trace === null ? NO_TRACE : Uint32Array.from(trace)
+          const end = at + bytes.byteLength
+          writer.add(at, end, GROUPS[group]!, high, low, 7 * entry, words, 0, id && Uint32Array.from(id))
+          at = end
+        }
+        const parts = writer.finish()
+        const directory = new ByteWriter()
+        shapes.write(directory)
+        const read = Shapes.read(new ByteReader(directory.written()))
+        const keys = new BlockKeys(parts.keys, rows.length, times[0]!)
+        const texts = new BlockTexts(parts.texts, rows.length, read)
+        const records = new BlockRecords(texts, parts.values, keys, read, OWNER)
+        for (const [number, { bytes, group, id, trace }] of rows.entries()) {
+          const stored = records.record(number)
+          assert(bytes.equals(stored.record))
+          assert.deepEqual(stored.resource, GROUPS[group]!.resource)
+          assert.equal(Buffer.from(stored.resourceSchemaUrl).toString(), 'https://example.com/schema')
+          const keyTime = (BigInt(keys.timeHigh[number]!) << 32n) | BigInt(keys.timeLow[number]!)
+          assert.equal(keyTime, times[number])
+          assert.equal(keys.entry[number], 7 * number)
+          assert.deepEqual([...records.traceOf(number)], trace ?? [0, 0, 0, 0])
+          if (id !== null) assert.deepEqual([...records.ids.of(number)], id)
+          else assert.deepEqual(records.ids.of(number), records.ids.all().slice(4 * number, 4 * number + 4))
+        }
+      }),
+      { numRuns: 150, seed },
+    )
+  })
+})
+
+describe('columns', () => {
+  it('of texts give each back, and have a form for what differs in numbers only', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({ unit: fc.constantFrom('a', '1', '0', '-', '_', 'é', '\u0001', '\u0002', '\u0003', ' ') }),
+      fc.tuple(fc.nat(), fc.nat()).map(([a, b]) => `order ${a} of c-${b}x in ${a % 7} ms`),
+    )
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 60 }), (texts) => {
+        const bytes = texts.map((each) => Buffer.from(each))
+        const writer = new TextColumnWriter(Buffer.concat(bytes))
+        let at = 0
+        for (const { byteLength } of bytes) writer.add(at, (at += byteLength))
+        const [head, values, into] = [new ByteWriter(), new ByteWriter(), new ByteWriter(1)]
+        writer.writeHead(head)
+        writer.writeValues(values)
+        const column = new TextColumn(new ByteReader(head.written()), texts.length)
+        column.readValues(new ByteReader(values.written()))
+        for (let i = 0; i < texts.length; i++) column.writeNext(into)
+        assert(Buffer.concat(bytes).equals(into.written()))
+      }),
+      { numRuns: 200, seed },
+    )
+    const lines = Array.from({ length: 50 }, (_, i) => Buffer.from(`GET /api/v1/orders/${i * 7} 200 in ${i} ms`))
+    const writer = new TextColumnWriter(Buffer.concat(lines))
+    let at = 0
+    for (const { byteLength } of lines) writer.add(at, (at += byteLength))
+    const head = new ByteWriter()
+    writer.writeHead(head)
+    assert.equal(new TextColumn(new ByteReader(head.written()), 50).forms.length, 1)
+  })
+
+  it('of numbers give each back', () => {
+    const number = fc.oneof(fc.nat(300), fc.integer({ min: 0, max: 999_999_999_999_999 }))
+    fc.assert(
+      fc.property(fc.array(number), fc.array(fc.tuple(fc.nat(0xffff_ffff), fc.nat(0xffff_ffff))), (numbers, pairs) => {
+        const into = new ByteWriter(1)
+        writeNumbers(into, Float64Array.from(numbers), numbers.length)
+        const words = new WordPairs(1)
+        for (const [high, low] of pairs) words.add(high, low)
+        writePairs(into, words)
+        const from = new ByteReader(into.written())
+        assert.deepEqual([...readNumbers(from, numbers.length)], numbers)
+        const { high, low } = readPairs(from, pairs.length)
+        assert.deepEqual(
+          pairs.map((_, i) => [high[i], low[i]]),
+          pairs,
+        )
+      }),
+      { numRuns: 300, seed },
+    )
+  })
+})
+
+describe('the index of hashes', () => {
+  it('finds the blocks of every key that was added, and hardly any of others', () => {
+    const hash = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 0xffff_ffff))
+    fc.assert(
+      fc.property(fc.array(fc.tuple(hash, fc.nat(299)), { maxLength: 6000 }), (pairs) => {
+        const directory = new ByteWriter()
+        const blocks = Uint16Array.from(pairs, ([, block]) => block)
+        const pieces = writeHashIndex(
+          directory,
+          Uint32Array.from(pairs, ([key]) => key),
+          blocks,
+          300,
+        )
+        const bytes = Buffer.concat(pieces.map((piece) => piece.bytes))
+        const index = new HashIndex(new ByteReader(directory.written()), 0, 300)
+        assert.equal(index.end, bytes.byteLength)
+        const find = (key: number): number[] =>
+          index.blocksOf(key, (piece, make) => make(bytes.subarray(piece.at, piece.at + piece.bytes)))
+        for (const [key, block] of pairs) assert(find(key).includes(block))
+        const others = Array.from({ length: 200 }, (_, i) => find(Math.imul(i, 0x9e3779b1) >>> 0).length)
+        assert(others.reduce((a, b) => a + b, 0) < 20)
+      }),
+      { numRuns: 15, seed },
+    )
+  })
+})

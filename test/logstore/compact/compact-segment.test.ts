@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { StoreError } from '../../../src/errors.ts'
+import type { Files } from '../../../src/log/files.ts'
+import { makeDurableDirectory, publishFile } from '../../../src/log/files.ts'
+import { nodeFiles } from '../../../src/log/node-files.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES } from '../../../src/log/segment-format.ts'
+import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
+import { adoptCompacted } from '../../../src/logstore/compact/adopt.ts'
+import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
+import { compactSegment } from '../../../src/logstore/compact/compact-segment.ts'
+import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
+import { readSegmentRecords } from '../../../src/logstore/compact/segment-records.ts'
+import { SimFiles, mulberry32 } from '../../support/sim-files.ts'
+import { seedOf } from '../../support/seed.ts'
+import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
+
+const DIRECTORIES = ['/data/bundles/0', '/replica/bundles/0']
+
+/** A bundle of some datasets, with records that say the same at the same time, and some without a time. */
+function filledStore(context: TestContext): TestStore {
+  const store = TestStore.open(context)
+  for (let batch = 0; batch < 30; batch++) {
+    store.add(
+      batch % 5 === 0 ? 'globex' : 'acme',
+      Array.from({ length: 8 }, (_, i) => ({
+        dataset: i % 3 === 0 ? 'payments' : 'orders',
+        time: i === 7 ? 0n : BigInt(1_000_000 + ((batch * 37) % 11) * 1000 + (i >> 1)),
+        trace: i % 4 === 0 ? null : TRACES[(batch + i) % 3]!,
+        text: i === 2 ? 'the same again and again' : `order ${batch * 8 + i} was paid in ${i} ms by c-${batch}x`,
+        severity: 9 + (i % 2) * 8,
+      })),
+    )
+  }
+  store.seal()
+  store.publish()
+  return store
+}
+
+const taskOf = ({ segments }: TestStore) => {
+  const { base, end } = segments[0]!
+  return { logId: LOG_ID, base, end, directories: DIRECTORIES }
+}
+
+function copyInto(files: SimFiles, store: TestStore): void {
+  for (const directory of DIRECTORIES) {
+    makeDurableDirectory(files, directory)
+    for (const name of [RECORDS_NAME, 'index.bin', 'manifest.json']) {
+      publishFile(files, directory, name, [readFileSync(`${store.directoryOf(0)}/${name}`)])
+    }
+  }
+}
+
+/** What a start finds in a directory: id, time, place and bytes of every record. */
+function ledgerOf(files: Files, directory: string, { base, end }: { base: number; end: number }): readonly string[] {
+  const recordsPath = `${directory}/${RECORDS_NAME}`
+  const segment = { base, end, sealed: true, directory, recordsPath }
+  const damage: unknown[] = []
+  const log = { id: LOG_ID, reportDamage: (_segment: unknown, range: unknown) => void damage.push(range) }
+  const adopted = adoptCompacted(files, log, segment)
+  assert.deepEqual(damage, [])
+  const line = (entry: number, id: Uint32Array, time: string, place: string, bytes: Uint8Array): string =>
+    `${entry} ${[...id].join('.')} ${time} ${place} ${Buffer.from(bytes).toString('hex')}`
+  if (adopted === null) {
+    const file = files.open(recordsPath, 'read')
+    const records = readSegmentRecords(file, LOG_ID, base, end)
+    file.close()
+    assert(records !== null)
+    const { index, source, start, end: ends, count } = records
+    return Array.from({ length: count }, (_, entry) => {
+      const id = index.idWords.slice(4 * entry, 4 * entry + 4)
+      const time = `${index.timeHigh[entry]} ${index.timeLow[entry]}`
+      const place = `${index.frameOffset[entry]} ${index.recordNumber[entry]}`
+      return line(entry, id, time, place, source.subarray(start[entry], ends[entry]))
+    })
+  }
+  const index = new CompactIndex(files.open(`${directory}/${STAND_IN_NAME}`, 'read'), base, new PieceCache(1 << 20))
+  return Array.from({ length: index.entryCount }, (_, entry) => {
+    index.seekEntry(entry)
+    const { timeHigh, timeLow, frameOffset, recordNumber, unit, number } = index
+    const { record } = index.records(index.blocks[unit]!).record(number)
+    return line(entry, index.idOf(entry), `${timeHigh} ${timeLow}`, `${frameOffset} ${recordNumber}`, record)
+  })
+}
+
+class Stopped extends Error {}
+
+/** Files on which the process dies with the n-th thing that it does to them: whatever it tries then does not happen. */
+function dyingFiles(files: SimFiles, after: number): Files {
+  let left = after
+  const step = (): void => {
+    if (left-- <= 0) throw new Stopped()
+  }
+  return new Proxy(files, {
+    get(target, name) {
+      const member = Reflect.get(target, name) as unknown
+      if (typeof member !== 'function') return member
+      return (...given: unknown[]) => {
+        if (['create', 'rename', 'removeFile', 'syncDirectory'].includes(String(name))) step()
+        const result = (member as (...given: unknown[]) => unknown).apply(target, given)
+        if (name !== 'create') return result
+        const file = result as ReturnType<Files['create']>
+        return {
+          read: (into: Uint8Array, at: number) => file.read(into, at),
+          writev(parts: readonly Uint8Array[], at: number) {
+            step()
+            file.writev(parts, at)
+          },
+          fdatasync() {
+            step()
+            file.fdatasync()
+          },
+          truncate: (bytes: number) => file.truncate(bytes),
+          size: () => file.size(),
+          close: () => file.close(),
+        }
+      }
+    },
+  })
+}
+
+describe('compacting a segment', () => {
+  it('loses, repeats and changes no record, whenever the process is killed or the power fails', (context) => {
+    const store = filledStore(context)
+    const task = taskOf(store)
+    const seed = seedOf(context)
+    const before = new SimFiles({ seed })
+    copyInto(before, store)
+    const expected = ledgerOf(before, DIRECTORIES[0]!, task)
+    assert.equal(expected.length, 240)
+    let points = 0
+    for (const how of ['kill', 'crash'] as const) {
+      for (let after = 0, isOver = false; !isOver; after++, points++) {
+        const files = new SimFiles({ seed: seed + after })
+        copyInto(files, store)
+        const dying = dyingFiles(files, after)
+        try {
+          compactSegment(dying, { ...task, kind: 'write' }, () => {})
+          compactSegment(dying, { ...task, kind: 'clear' }, () => {})
+          isOver = true
+        } catch (error) {
+          assert(error instanceof Stopped || error instanceof Error)
+        }
+        files[how]()
+        for (const directory of DIRECTORIES) assert.deepEqual(ledgerOf(files, directory, task), expected)
+        // The next life does what this one did not finish.
+        if (!files.exists(`${DIRECTORIES[0]}/${RECORDS_NAME}`)) continue
+        const again = compactSegment(files, { ...task, kind: 'write' }, () => {})
+        assert.equal(again.kind, 'written')
+        compactSegment(files, { ...task, kind: 'clear' }, () => {})
+        for (const directory of DIRECTORIES) {
+          assert.deepEqual(ledgerOf(files, directory, task), expected)
+          assert.deepEqual(files.list(directory), [STAND_IN_NAME])
+        }
+      }
+    }
+    assert(points > 20, `${points} points`)
+  })
+
+  it('leaves a segment as it is in which a frame is damaged', (context) => {
+    const store = filledStore(context)
+    const files = new SimFiles({ seed: 1 })
+    copyInto(files, store)
+    files.damage(`${DIRECTORIES[0]}/${RECORDS_NAME}`, (content) => {
+      content[content.byteLength - SEGMENT_FOOTER_BYTES - 100]! ^= 4
+      return content
+    })
+    assert.equal(compactSegment(files, { ...taskOf(store), kind: 'write' }, () => {}).kind, 'left')
+    assert.deepEqual(files.list(DIRECTORIES[0]!), ['index.bin', 'manifest.json', RECORDS_NAME])
+  })
+
+  it('takes nothing for written that does not read back as it was', (context) => {
+    const store = filledStore(context)
+    const files = new SimFiles({ seed: 1 })
+    copyInto(files, store)
+    files.faults = {
+      read(path, at, bytes) {
+        if (path.includes(STAND_IN_NAME) && at > 2000) bytes[0]! ^= 1
+      },
+    }
+    assert.throws(() => compactSegment(files, { ...taskOf(store), kind: 'write' }, () => {}), StoreError)
+    assert.equal(files.exists(`${DIRECTORIES[0]}/${STAND_IN_NAME}`), false)
+  })
+})
+
+describe('a bit that flipped in a compacted bundle', () => {
+  it('is a refusal or changes no answer, wherever it is', (context) => {
+    const store = filledStore(context)
+    const questions = [
+      { dataset: 'orders' },
+      { dataset: 'orders', filter: { trace_id: TRACES[1] }, page: { limit: 500 } },
+      { dataset: 'payments', order: 'desc', page: { limit: 5 } },
+      { dataset: 'orders', filter: { search: 'paid severity:>=error' }, page: { limit: 500 } },
+      { dataset: 'orders', filter: { search: 'c-3x OR again' }, page: { limit: 500 } },
+      { dataset: 'orders', filter: { start_time_unix_nano: 1_002_000, end_time_unix_nano: 1_006_000 } },
+    ]
+    const plain = questions.map((question) => store.query('acme', question).results)
+    store.compact()
+    const byId = { dataset: 'orders', filter: { record_id: plain[0]![3]!.record.record_id } }
+    const ask = () => [...questions, byId].map((question) => store.ask('acme', question))
+    const bodyOf = (answer: ReturnType<typeof ask>[number]) =>
+      answer.kind === 'ok' ? Buffer.from(answer.body).toString() : null
+    const expected = ask().map(bodyOf)
+    for (const [number, results] of plain.entries()) {
+      assert.deepEqual((JSON.parse(expected[number]!) as { results: unknown }).results, results)
+    }
+    const path = `${store.directoryOf(0)}/${STAND_IN_NAME}`
+    const whole = readFileSync(path)
+    const random = mulberry32(seedOf(context))
+    let refused = 0
+    for (let round = 0; round < 120; round++) {
+      // Every part: small ones stand first.
+      const at = Math.floor(random() ** 2 * whole.byteLength)
+      const damaged = Buffer.from(whole)
+      damaged[at]! ^= 1 << Math.floor(random() * 8)
+      const file = nodeFiles.open(path, 'write')
+      file.writev([damaged], 0)
+      file.close()
+      store.restart()
+      for (const [number, answer] of ask().entries()) {
+        if (answer.kind === 'ok') assert.equal(bodyOf(answer), expected[number], `byte ${at}`)
+        else {
+          assert.equal(answer.kind, 'bundle_read_failed')
+          assert.deepEqual(answer.incident, { kind: 'stand-in', base: 0 })
+          refused++
+        }
+      }
+    }
+    assert(refused > 100)
+  })
+})
