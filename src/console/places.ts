@@ -14,7 +14,7 @@ export type RunningServices = Partial<Record<(typeof CONSOLE_SERVICES)[number], 
 
 /** What each service reads besides the headers that all have in common. */
 const HEADERS = {
-  logstore: ['content-encoding', 'x-logstore-'],
+  logstore: ['content-encoding', 'last-event-id', 'x-logstore-'],
   objectstore: [
     'cache-control',
     'content-disposition',

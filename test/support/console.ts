@@ -1,10 +1,10 @@
 /** The console as a real process beside all services, and a visitor's browser before it. */
 import assert from 'node:assert/strict'
 import { createServer, connect } from 'node:net'
-import type { AddressInfo, Server } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
 import { once } from 'node:events'
 import { AxeBuilder } from '@axe-core/playwright'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { startBrowser } from './browser.ts'
 import { temporaryDirectory } from './directories.ts'
 import { RunningService, launch } from './process.ts'
@@ -58,6 +58,7 @@ export class Door {
   /** host:port; null: nobody is there. */
   behind: string | null
   readonly #server: Server
+  readonly #visitors = new Set<Socket>()
 
   static async open(behind: string): Promise<Door> {
     const server = createServer()
@@ -72,6 +73,8 @@ export class Door {
     server.on('connection', (visitor) => {
       const [host, port] = this.behind?.split(':') ?? []
       visitor.on('error', () => {})
+      this.#visitors.add(visitor)
+      visitor.on('close', () => this.#visitors.delete(visitor))
       if (host === undefined) {
         visitor.destroy()
         return
@@ -79,6 +82,11 @@ export class Door {
       const service = connect(Number(port), host).on('error', () => visitor.destroy())
       visitor.pipe(service).pipe(visitor)
     })
+  }
+
+  /** Ends the connections that lead through it. */
+  cut(): void {
+    for (const visitor of this.#visitors) visitor.destroy()
   }
 
   get url(): string {
@@ -97,6 +105,7 @@ export class Visitor {
   /** Addresses of all requests. */
   readonly asked: string[] = []
   readonly #context: BrowserContext
+  #profiler: CDPSession | null = null
 
   static async open(browser: Browser, baseURL: string, theme: Theme = 'light'): Promise<Visitor> {
     const context = await browser.newContext({
@@ -131,6 +140,16 @@ export class Visitor {
   async violations(): Promise<readonly string[]> {
     const { violations } = await new AxeBuilder({ page: this.page }).analyze()
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  }
+
+  /** Processor time of the page's main thread, since some moment. */
+  async cpuMs(): Promise<number> {
+    if (this.#profiler === null) {
+      this.#profiler = await this.#context.newCDPSession(this.page)
+      await this.#profiler.send('Performance.enable', { timeDomain: 'threadTicks' })
+    }
+    const { metrics } = await this.#profiler.send('Performance.getMetrics')
+    return metrics.find(({ name }) => name === 'TaskDuration')!.value * 1000
   }
 
   async close(): Promise<void> {

@@ -5,6 +5,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Account } from './account.ts'
 import { Help, useShortcuts } from './help.ts'
 import { html } from './html.ts'
+import { LogsPage } from './logs/logs-page.ts'
+import { TracePage } from './logs/trace-page.ts'
 import { BucketPage } from './objects/bucket-page.ts'
 import { BucketsPage } from './objects/buckets-page.ts'
 import { OverviewPage } from './overview/overview-page.ts'
@@ -27,9 +29,10 @@ interface Destination {
   readonly also?: string
 }
 
-/** In their order. A page of the log store goes between the first two. */
+/** In their order. */
 const DESTINATIONS: readonly Destination[] = [
   { href: '/', title: 'Overview', service: null, key: 'o' },
+  { href: '/logs', title: 'Logs', service: 'logstore', key: 'l', also: '/traces' },
   { href: '/objects', title: 'Objects', service: 'objectstore', key: 'b' },
   { href: '/streams', title: 'Streams', service: 'broker', key: 's', also: '/audit' },
 ]
@@ -74,6 +77,8 @@ function Frame(): VNode {
     <main id="main" tabindex="-1" ref=${main}>
       <${Router}>
         <${Route} path="/" component=${OverviewPage} />
+        <${Route} path="/logs" component=${LogsPage} />
+        <${Route} path="/traces/:trace" component=${TracePage} />
         <${Route} path="/streams" component=${StreamsPage} />
         <${Route} path="/streams/:stream" component=${StreamPage} />
         <${Route} path="/streams/:stream/groups/:group" component=${GroupPage} />
@@ -88,7 +93,7 @@ function Frame(): VNode {
 }
 
 const isAt = (path: string, { href, also }: Destination): boolean =>
-  path === href || (href !== '/' && path.startsWith(`${href}/`)) || path === also
+  [href, also].some((each) => path === each || (each !== undefined && each !== '/' && path.startsWith(`${each}/`)))
 
 const NotFound = (): VNode =>
   html`<${Empty} isPage title="There is no such page">The address may be of another version.<//>`

@@ -4,6 +4,14 @@ const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 })
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
 const precise = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 })
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const moment = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+})
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' })
 
 export const exact = (count: number): string => whole.format(count)
@@ -26,6 +34,16 @@ export const rate = (perSecond: number): string =>
 export const byteRate = (perSecond: number): string => `${bytes(Math.round(perSecond))}/s`
 
 export const time = (ms: number): string => dateTime.format(ms)
+
+/** Of nanoseconds: a moment of this year, to the millisecond. */
+export const momentOf = (nano: string): string => moment.format(msOf(nano))
+
+/** Of nanoseconds: all of them. */
+export const exactTime = (nano: string): string =>
+  new Date(msOf(nano)).toISOString().replace(/\d{3}Z$/, `${nano.slice(-9).padStart(9, '0')}Z`)
+
+/** To the microsecond: no number has more digits of today's nanoseconds. */
+export const msOf = (nano: string): number => Number(BigInt(nano) / 1000n) / 1000
 
 const DURATIONS = [
   [86_400, 'd'],

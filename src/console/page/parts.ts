@@ -58,7 +58,7 @@ export const Command = ({ text }: { text: string }): VNode =>
   </div>`
 
 /** Browsers have a clipboard only for pages of this machine or over TLS. */
-export function Copy({ text, what }: { text: string; what: string }): VNode | null {
+export function Copy({ text, what, label }: { text: string; what: string; label?: string }): VNode | null {
   const [isCopied, setCopied] = useState(false)
   if (!isSecureContext) return null
   const copy = async (): Promise<void> => {
@@ -66,8 +66,13 @@ export function Copy({ text, what }: { text: string; what: string }): VNode | nu
     setCopied(true)
     setTimeout(() => setCopied(false), 1500)
   }
-  return html`<button type="button" class="quiet" onClick=${() => void copy()} aria-label=${`Copy ${what}`}>
-    ${isCopied ? 'Copied' : 'Copy'}
+  return html`<button
+    type="button"
+    class=${label === undefined ? 'quiet' : ''}
+    onClick=${() => void copy()}
+    aria-label=${label ?? `Copy ${what}`}
+  >
+    ${isCopied ? 'Copied' : (label ?? 'Copy')}
   </button>`
 }
 
@@ -83,6 +88,7 @@ interface FieldProps extends Children {
   readonly rows?: number
   readonly placeholder?: string
   readonly autofocus?: boolean
+  readonly step?: string
   readonly onInput?: (value: string) => void
 }
 

@@ -134,3 +134,18 @@ export async function askJson<Reply>(
   })
   return (await response.json()) as Reply
 }
+
+/** The body of an answer that has no end, as it comes. */
+export async function openStream(
+  service: ServiceName,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await send(`/${service}${path}`, {
+    headers: { ...identity(session.credentialsOf(service)), ...headers },
+    signal,
+  })
+  if (response.body === null) throw new Refusal(response.status, 'empty', 'The answer has no body.')
+  return response.body
+}

@@ -13,7 +13,7 @@ import type { Measure } from './measures.ts'
 import type { Sample } from './metrics.ts'
 
 const COLORS = ['--line-1', '--line-2', '--line-3']
-const PAGES: Partial<Record<ServiceName, string>> = { objectstore: '/objects', broker: '/streams' }
+const PAGES: Partial<Record<ServiceName, string>> = { logstore: '/logs', objectstore: '/objects', broker: '/streams' }
 
 export function ServiceCard({ service }: { service: ServiceName }): VNode {
   const known = useKnown(service)

@@ -1,0 +1,128 @@
+/** The spans of a trace over its time, each as a bar in the colour of its service. */
+import type { VNode } from 'preact'
+import { useMemo, useState } from 'preact/hooks'
+import { duration, exact } from '../format.ts'
+import { html } from '../html.ts'
+import { Steps } from '../steps.ts'
+import { VirtualList } from '../virtual-list.ts'
+import type { Trace } from './api.ts'
+import { colorOf } from './trace.ts'
+import type { FlatSpan } from './trace.ts'
+
+const ROW_PIXELS = 28
+const MARKS = [0, 0.25, 0.5, 0.75, 1]
+const INDENT_MAX = 12
+
+interface WaterfallProps {
+  readonly trace: Trace
+  readonly spans: readonly FlatSpan[]
+  readonly selected: string | null
+  readonly onOpen: (spanId: string) => void
+}
+
+export function Waterfall({ trace, spans, selected, onOpen }: WaterfallProps): VNode {
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set())
+  const shown = useMemo(() => withoutFolded(spans, folded), [spans, folded])
+  const whole = Math.max(1, Number(BigInt(trace.end_time_unix_nano) - BigInt(trace.start_time_unix_nano)))
+  const fold = (spanId: string): void =>
+    setFolded((before) =>
+      before.has(spanId) ? new Set([...before].filter((each) => each !== spanId)) : new Set([...before, spanId]),
+    )
+  if (spans.length === 0) {
+    return html`<section aria-label="Spans">
+      <p class="notice">No span of this trace is stored, log records alone.</p>
+    </section>`
+  }
+  const index = shown.findIndex(({ spanId }) => spanId === selected)
+  return html`<section aria-label="Spans">
+    <${Steps} count=${shown.length} at=${index} onGo=${(at: number) => onOpen(shown[at]!.spanId)} />
+    <div class="record span head" aria-hidden="true">
+      <span>Span</span>
+      <span class="axis">
+        ${MARKS.map((part) => html`<i key=${part} style=${{ left: `${part * 100}%` }}>${part === 0 ? '0' : duration((whole * part) / 1e9)}</i>`)}
+      </span>
+    </div>
+    <${VirtualList}
+      label="Spans by time"
+      count=${shown.length}
+      rowPixels=${ROW_PIXELS}
+      shown=${index}
+      row=${(at: number) =>
+        html`<${SpanRow}
+          span=${shown[at]!}
+          color=${colorOf(trace, shown[at]!.dataset)}
+          whole=${whole}
+          isSelected=${shown[at]!.spanId === selected}
+          isFolded=${folded.has(shown[at]!.spanId)}
+          onOpen=${() => onOpen(shown[at]!.spanId)}
+          onFold=${() => fold(shown[at]!.spanId)}
+        />`}
+    />
+  </section>`
+}
+
+function withoutFolded(spans: readonly FlatSpan[], folded: ReadonlySet<string>): readonly FlatSpan[] {
+  const shown: FlatSpan[] = []
+  for (let at = 0; at < spans.length; at++) {
+    const span = spans[at]!
+    shown.push(span)
+    if (folded.has(span.spanId)) at += span.below
+  }
+  return shown
+}
+
+interface RowProps {
+  readonly span: FlatSpan
+  readonly color: string
+  readonly whole: number
+  readonly isSelected: boolean
+  readonly isFolded: boolean
+  readonly onOpen: () => void
+  readonly onFold: () => void
+}
+
+function SpanRow({ span, color, whole, isSelected, isFolded, onOpen, onFold }: RowProps): VNode {
+  const { name, dataset, depth, below, offset, duration: nano, isFailed, logs, lacks } = span
+  const left = (100 * offset) / whole
+  const width = (100 * nano) / whole
+  const took = duration(nano / 1e9)
+  const indent = { paddingLeft: `${Math.min(depth, INDENT_MAX) * 0.9}rem` }
+  // The text stands where there is room for it.
+  const isLate = left + width > 85
+  const place = isLate ? { right: `calc(${100 - left}% + 4px)` } : { left: `calc(${left + width}% + 4px)` }
+  return html`<div class=${`record span ${isSelected ? 'chosen' : ''}`}>
+    <span class="name" style=${indent}>
+      ${
+        below > 0
+          ? html`<button
+              type="button"
+              class="quiet fold"
+              aria-expanded=${isFolded ? 'false' : 'true'}
+              aria-label=${`${exact(below)} spans below ${name}`}
+              onClick=${onFold}
+            ></button>`
+          : html`<span class="fold"></span>`
+      }
+      <button
+        type="button"
+        class="link cut"
+        aria-current=${isSelected ? 'true' : undefined}
+        title=${lacks === null ? `${dataset}: ${name}` : `${dataset}: ${name} (${lacks})`}
+        onClick=${onOpen}
+      >
+        <i class="dot" style=${{ background: color }} aria-hidden="true"></i><strong>${dataset}</strong> ${name}
+      </button>
+      ${isFailed && html`<span class="level error">error</span>`}
+      ${lacks !== null && html`<span class="fine" title=${lacks}>?</span>`}
+    </span>
+    <span class="axis" onClick=${onOpen}>
+      <i
+        class=${isFailed ? 'span-bar failed' : 'span-bar'}
+        style=${{ left: `${left}%`, width: `max(${width}%, 2px)`, background: color }}
+      ></i>
+      <span class="took number fine" style=${place} title=${`${nano} ns`}
+        >${took}${logs > 0 ? ` · ${logs} log${logs > 1 ? 's' : ''}` : ''}</span
+      >
+    </span>
+  </div>`
+}

@@ -1,0 +1,27 @@
+/** The keys `j` and `k`: to the next row of a list, and to the one before. */
+import type { VNode } from 'preact'
+import { html } from './html.ts'
+
+interface StepsProps {
+  readonly count: number
+  /** Of the row that is open; below 0: none. */
+  readonly at: number
+  readonly onGo: (at: number) => void
+}
+
+export function Steps({ count, at, onGo }: StepsProps): VNode {
+  const step = (by: number): void => {
+    const next = at < 0 ? 0 : at + by
+    if (next >= 0 && next < count) onGo(next)
+  }
+  const button = (key: string, by: number): VNode =>
+    html`<button
+      type="button"
+      class="hidden"
+      tabindex="-1"
+      aria-hidden="true"
+      data-key=${key}
+      onClick=${() => step(by)}
+    ></button>`
+  return html`<div>${button('j', 1)} ${button('k', -1)}</div>`
+}
