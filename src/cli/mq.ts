@@ -12,7 +12,8 @@ try {
   })
   if (answer.kind === 'group') {
     const { runCli } = await import('./run-cli.ts')
-    process.exitCode = await runCli(args, process.env, release.version)
+    const { MQ_PROGRAM } = await import('./mq-program.ts')
+    process.exitCode = await runCli(MQ_PROGRAM, args, process.env, release.version)
   } else if (answer.kind === 'start') {
     const { run } = await import('../run.ts') // only now: what only says something should say it soon
     await run(answer.config)
