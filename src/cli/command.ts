@@ -1,15 +1,16 @@
 /**
- * A command of `mq` as data: how it is written, where it works, what it does. `program.ts` makes the command line of it, `completion.ts` the completion,
- * and tests read the table.
+ * A command of `mq` or of `trilog logs` as data: how it is written, where it works, what it does. `program.ts` makes the command line of it,
+ * `completion.ts` the completion, and tests read the table.
  */
 import { NAME_RULE, STREAM_NAME_RULE, TOKEN_RULE, isName, isStreamName, isToken } from '../broker/names.ts'
 import type { Environment } from '../config/settings.ts'
 import { CliFailure, usageFailure } from './failure.ts'
 import type { Target } from './http-target.ts'
+import type { StoreTarget } from './store-target.ts'
 import type { Style } from './style.ts'
 
-/** `local`: on a data directory; `remote`: on a node, by `--target`; `nowhere`: needs neither. */
-type Place = 'local' | 'remote' | 'nowhere'
+/** `local`: on a data directory; `remote`: on a node, by `--target`; `store`: on a log store; `nowhere`: needs none of them. */
+type Place = 'local' | 'remote' | 'store' | 'nowhere'
 
 interface CommandOption {
   /** As commander takes them: `--limit <N>`. */
@@ -19,7 +20,7 @@ interface CommandOption {
 }
 
 export interface Command {
-  /** Below `mq`: `cli stream create`. */
+  /** Below the program: `cli stream create`. */
   readonly name: string
   /** `<stream>`, `<group>` … */
   readonly operands: readonly string[]
@@ -50,12 +51,17 @@ export interface World {
   readonly stop: AbortSignal
   /** One line for stdout, at once. Resolves when there is room for more. */
   write(line: string): Promise<void>
+  /** One line for stderr: what the answer does not say. */
+  tell(line: string): void
+  /** Until the time is over, or somebody says stop. */
+  pause(ms: number): Promise<void>
   readonly style: Style
 }
 
 export type Where =
   | { readonly place: 'local'; readonly directory: string }
   | { readonly place: 'remote'; readonly target: Target }
+  | { readonly place: 'store'; readonly store: StoreTarget }
 
 export interface CallParts {
   readonly world: World
@@ -87,6 +93,18 @@ export class Call {
     const { where } = this
     if (where.place === 'remote') return where.target
     throw usageFailure('this command asks a node: --target http://host:port is missing')
+  }
+
+  /** The log store that the command asks. @throws CliFailure when the options that name it are wrong */
+  get store(): StoreTarget {
+    const { where } = this
+    if (where.place === 'store') return where.store
+    throw usageFailure('this command asks a log store')
+  }
+
+  /** As it was written; null: left out. */
+  argument(name: string): string | null {
+    return this.#parts.operands.get(name) ?? null
   }
 
   operand(name: string): string {

@@ -2,6 +2,7 @@
 import type { Command } from './command.ts'
 
 export const DATA_DIRECTORY = './data/broker'
+export const STORE_TARGET = 'http://127.0.0.1:4318'
 
 /** Options that every command of a place has (P1 of program.ts). */
 export const COMMON = {
@@ -23,17 +24,34 @@ export const COMMON = {
     description: 'certificate in PEM that this command shows, for a node that asks for one',
   },
   'tls-key': { flags: '--tls-key <PATH>', description: 'private key of that certificate in PEM, without a passphrase' },
+  'store-target': {
+    flags: '--target <URL>',
+    description: `a log store: http://host:port, with --tls-ca https://host:port, too; default: the variable TRILOG_LOGS_TARGET, or ${STORE_TARGET}`,
+  },
+  tenant: {
+    flags: '--tenant <NAME>',
+    description: 'whose records; default: the variable TRILOG_LOGS_TENANT, or the tenant of development',
+  },
+  token: {
+    flags: '--token <TOKEN>',
+    description: 'sent as Authorization: Bearer; default: the variable TRILOG_LOGS_TOKEN, or the token of development',
+  },
   output: { flags: '--output <FORMAT>', description: 'text for people (default), or json' },
 } as const
-type CommonName = keyof typeof COMMON
+export type CommonName = keyof typeof COMMON
 
 /** Options that say which node is asked, and how; they go with `--target`. */
 export const REMOTE_NAMES = ['target', 'api-key', 'tls-ca', 'tls-cert', 'tls-key'] as const
+
+const TLS_NAMES = ['tls-ca', 'tls-cert', 'tls-key'] as const
+/** Likewise of a log store. */
+export const STORE_NAMES = ['store-target', 'tenant', 'token', ...TLS_NAMES] as const
 
 export const commonOf = ({ places, options }: Command): readonly CommonName[] => {
   const names: CommonName[] = []
   if (places.includes('local')) names.push('data-dir')
   if (places.includes('remote')) names.push(...REMOTE_NAMES)
+  if (places.includes('store')) names.push(...STORE_NAMES)
   return options.some(({ flags }) => flags.startsWith('--output ')) ? names : [...names, 'output']
 }
 

@@ -6,21 +6,25 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
 /** What may stand behind each beginning of a command line, by its words without options: `cli stream`. */
-type Words = ReadonlyMap<string, readonly string[]>
+export type Words = ReadonlyMap<string, readonly string[]>
 
-const NODE_FLAGS = [
+export const NODE_FLAGS = [
   '--help',
   '--version',
   '--validate-config',
   ...Object.values(brokerSettings).map(({ flag }) => flag),
 ]
 
-/** @param optionsOf all of a command */
+/**
+ * @param optionsOf all of a command
+ * @param first     what else may stand first
+ */
 export function wordsOf(
   commands: readonly Command[],
   optionsOf: (command: Command) => readonly { readonly flags: string }[],
+  first: readonly string[],
 ): Words {
-  const words = new Map<string, string[]>([['', [...NODE_FLAGS]]])
+  const words = new Map<string, readonly string[]>([['', first]])
   const add = (path: string, word: string): void => {
     const known = words.get(path) ?? []
     words.set(path, known.includes(word) ? known : [...known, word])

@@ -1,6 +1,6 @@
-/** Why a command of `mq` ends without what it was asked for, and its exit code. Source: contract "Broker", CLI. */
+/** Why a command of `mq` or `trilog logs` ends without what it was asked for, and its exit code. Source: contract "Broker", CLI. */
 
-/** The broker or the data said no, or could not be reached. */
+/** The service or the data said no, or could not be reached. */
 export const EXIT_REFUSED = 1
 /** The command line or the configuration cannot work. */
 export const EXIT_USAGE = 2

@@ -141,7 +141,8 @@ function nameInUrl(name: string): string {
   return name
 }
 
-function originOf(text: string, isTls: boolean): string {
+/** @throws CliFailure */
+export function originOf(text: string, isTls: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url?.protocol === 'https:' && !isTls) {
     throw usageFailure('--target must be a plain http address: https is not supported without --tls-ca')
@@ -154,7 +155,7 @@ function originOf(text: string, isTls: boolean): string {
   return url.origin
 }
 
-const causeOf = (error: unknown): string => {
+export const causeOf = (error: unknown): string => {
   const cause = error instanceof Error ? (error.cause ?? error) : error
   if (!(cause instanceof Error)) return String(cause)
   return cause.message || ('code' in cause ? String(cause.code) : cause.name)

@@ -1,7 +1,7 @@
 /**
- * `mq cli` and `mq diagnostics` as a process: stdout has the answer and nothing else, stderr what is wrong.
+ * `mq cli`, `mq diagnostics` and `trilog logs` as a process: stdout has the answer and nothing else, stderr what is wrong.
  *
- * E1  exit code 0, 1 (the broker or the data said no), 2 (usage or configuration). Source: contract "Broker", CLI
+ * E1  exit code 0, 1 (the service or the data said no), 2 (usage or configuration). Source: contract "Broker", CLI
  * E2  a reader of stdout that leaves is no failure: the rest is not written
  */
 import { once } from 'node:events'
@@ -12,10 +12,16 @@ import type { World } from './command.ts'
 import { CliFailure, EXIT_REFUSED, EXIT_USAGE } from './failure.ts'
 import type { FailureDetail } from './failure.ts'
 import { runCommand } from './program.ts'
+import type { Program } from './program.ts'
 import { styleFor, visible } from './style.ts'
 
 /** @returns the exit code */
-export async function runCli(args: readonly string[], env: Environment, version: string): Promise<number> {
+export async function runCli(
+  program: Program,
+  args: readonly string[],
+  env: Environment,
+  version: string,
+): Promise<number> {
   const output = new Output()
   const style = styleFor(process.stdout, env)
   const world: World = {
@@ -27,9 +33,11 @@ export async function runCli(args: readonly string[], env: Environment, version:
       return output.untilStopped()
     },
     write: (line) => output.write(line),
+    tell: (line) => void process.stderr.write(`${line}\n`),
+    pause: (ms) => output.pause(ms),
   }
   try {
-    const chosen = await runCommand(args, world, {
+    const chosen = await runCommand(program, args, world, {
       stdout: (text) => void process.stdout.write(text),
       stderr: (text) => void process.stderr.write(withoutValues(text)),
     })
@@ -66,6 +74,17 @@ class Output {
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => this.#stop.abort())
     this.#listens = true
     return this.#stop.signal
+  }
+
+  pause(ms: number): Promise<void> {
+    const signal = this.untilStopped()
+    return new Promise((resolve) => {
+      const cancel = systemClock.wait(ms, resolve)
+      signal.addEventListener('abort', () => {
+        cancel()
+        resolve()
+      })
+    })
   }
 
   /** Resolves when there is room for more. */

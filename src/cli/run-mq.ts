@@ -10,7 +10,8 @@ export async function runMq(args: readonly string[]): Promise<void> {
     const answer = nodeCommand(args, process.env, { version: release.version, node: process.versions.node })
     if (answer.kind === 'group') {
       const { runCli } = await import('./run-cli.ts')
-      process.exitCode = await runCli(args, process.env, release.version)
+      const { MQ_PROGRAM } = await import('./mq-program.ts')
+      process.exitCode = await runCli(MQ_PROGRAM, args, process.env, release.version)
     } else if (answer.kind === 'start') {
       const { run } = await import('../run.ts') // only now: a command that prints one line should print it soon
       await run(answer.config)

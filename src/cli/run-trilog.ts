@@ -17,6 +17,10 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     } else if (answer.kind === 'health') {
       const { healthOf, saidOfHealth } = await import('./health-check.ts')
       say(saidOfHealth(await healthOf(answer.config), answer.json))
+    } else if (answer.kind === 'logs') {
+      const { runCli } = await import('./run-cli.ts')
+      const { LOGS_PROGRAM } = await import('./logs-program.ts')
+      process.exitCode = await runCli(LOGS_PROGRAM, args, process.env, release.version)
     } else if (answer.kind === 'store') {
       const { runStoreCommand } = await import('./run-store-command.ts')
       await runStoreCommand(answer.command, process.env)

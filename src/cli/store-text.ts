@@ -11,7 +11,7 @@ const nameOf = (place: string): string => (place === '' ? '.' : visible(place))
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
-function shownSize(bytes: number): string {
+export function shownSize(bytes: number): string {
   const power = Math.min(UNITS.length - 1, bytes < 1024 ? 0 : Math.floor(Math.log2(bytes) / 10))
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`
 }

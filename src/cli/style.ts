@@ -2,7 +2,7 @@
  * How text for people looks.
  *
  * S1  colour only on a terminal that has it, and never when NO_COLOR is set (https://no-color.org)
- * S2  what comes from a broker is shown by `visible`: no byte of a record or a name moves the cursor of whoever looks
+ * S2  what comes from a service is shown by `visible`: no byte of a record or a name moves the cursor of the terminal
  */
 import { isUtf8 } from 'node:buffer'
 import type { Environment } from '../config/settings.ts'
@@ -13,10 +13,11 @@ export interface Style {
   readonly heading: Paint
   readonly good: Paint
   readonly bad: Paint
+  readonly warning: Paint
   readonly quiet: Paint
 }
 
-const CODES = { heading: 1, bad: 31, good: 32, quiet: 2 } as const
+const CODES = { heading: 1, bad: 31, good: 32, warning: 33, quiet: 2 } as const
 
 const painting =
   (code: number): Paint =>
@@ -25,12 +26,13 @@ const painting =
 
 const plain: Paint = (text) => text
 
-const PLAIN: Style = { heading: plain, good: plain, bad: plain, quiet: plain }
+const PLAIN: Style = { heading: plain, good: plain, bad: plain, warning: plain, quiet: plain }
 
 const COLOURED: Style = {
   heading: painting(CODES.heading),
   good: painting(CODES.good),
   bad: painting(CODES.bad),
+  warning: painting(CODES.warning),
   quiet: painting(CODES.quiet),
 }
 

@@ -6,7 +6,9 @@ import { EXIT_BAD_CONFIGURATION, loadConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
 import { SettingProblems, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
-import { SHELLS, completionScript } from './completion.ts'
+import { optionsOf } from './common-options.ts'
+import { SHELLS, completionScript, wordsOf } from './completion.ts'
+import { LOGS_COMMANDS } from './commands/logs.ts'
 import { parseCommandLine, settingsGiven } from './flags.ts'
 import type { CommandLine } from './flags.ts'
 import { shownRelease } from './release-text.ts'
@@ -29,12 +31,17 @@ export type TrilogAnswer =
   | { readonly kind: 'check'; readonly config: Config; readonly answer: (problems: readonly string[]) => Said }
   /** The settings are right: the services that they name are to be asked. */
   | { readonly kind: 'health'; readonly config: Config; readonly json: boolean }
+  /** `trilog logs`: asks a log store. */
+  | { readonly kind: 'logs' }
   /** About a data directory or a backup. */
   | { readonly kind: 'store'; readonly command: StoreCommand }
   | ({ readonly kind: 'say' } & Said)
 
 const COMMANDS = ['start', 'check', 'config', 'health', 'completion'] as const
 type Command = (typeof COMMANDS)[number]
+
+/** The group of commands that ask a log store. */
+const LOGS = 'logs'
 
 const OUTPUTS = ['text', 'json']
 const NAMED = Object.entries(allSettings).map(([variable, setting]) => ({ variable, flag: flagOf(variable), setting }))
@@ -53,6 +60,7 @@ const KINDS = {
  */
 export function trilogCommand(args: readonly string[], env: Environment, release: Release): TrilogAnswer {
   const [name, ...rest] = args
+  if (name === LOGS) return { kind: 'logs' }
   if (isStoreCommand(name)) {
     const asked = storeCommand(name, rest)
     return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode: 0 } : { kind: 'store', command: asked }
@@ -73,7 +81,7 @@ export function trilogCommand(args: readonly string[], env: Environment, release
 
 function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
   const command = COMMANDS.find((each) => each === name) ?? null
-  if (isStoreCommand(name)) problems.add(`trilog ${name}`, 'stands before its flags')
+  if (name === LOGS || isStoreCommand(name)) problems.add(`trilog ${name}`, 'stands before its flags')
   else if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
   if (command !== null && command !== 'completion') {
     for (const operand of rest) problems.add(`trilog ${command}`, `takes no ${operand}: see trilog --help`)
@@ -144,7 +152,7 @@ function completion(operands: readonly string[], problems: SettingProblems): Tri
   problems.throwIfAny()
   const ofStart = ['--services', ...SETTING_FLAGS]
   const words = new Map<string, readonly string[]>([
-    ['', [...COMMANDS, ...STORE_COMMANDS, '--help', '--version']],
+    ...wordsOf(LOGS_COMMANDS, optionsOf, [...COMMANDS, ...STORE_COMMANDS, '--help', '--version']),
     ['start', ofStart],
     ['check', [...ofStart, '--output']],
     ['config', [...ofStart, '--output']],

@@ -9,6 +9,7 @@ const USAGE = `trilog runs the log store, the object store and the broker in one
   trilog check [flags]       look at every setting, file and directory, and start nothing; exit code 2 when anything is wrong
   trilog config [flags]      show every setting and where it comes from
   trilog health [flags]      ask the services that these settings start whether they are ready; exit code 1 when one is not
+  trilog logs …              search, follow and export what a log store has: trilog logs --help
   trilog backup …            copy what a node has while it runs, to a directory or a bucket: trilog backup --help
   trilog restore …           write a data directory from a backup: trilog restore --help
   trilog inspect <directory> read a data directory and say what is damaged

@@ -8,6 +8,7 @@ import { segmentName } from '../log/segment-format.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
+import { workerFile } from '../pipeline/worker-file.ts'
 import type { BundlesOptions } from './bundles.ts'
 import { adoptCompacted } from './compact/adopt.ts'
 import type { CompactResult, CompactTask } from './compact/compact-segment.ts'
@@ -40,7 +41,7 @@ export async function openCompaction(
   const startJobs = () =>
     new JobPool<CompactTask, CompactResult>({
       name: 'logstore compaction',
-      filename: new URL('../../workers/compact-segment.ts', import.meta.url),
+      filename: workerFile('compact-segment'),
       threads: 1,
       threadsAtStart: 0,
       queueMax: 1,

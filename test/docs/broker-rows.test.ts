@@ -1,14 +1,13 @@
 /** docs/notes/broker-rows.md: the tests that it names are there, and it leaves nothing out of what the code knows of the specification. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { brokerRoutes } from '../../src/broker/api/routes.ts'
 import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import { REFUSALS } from '../../src/broker/refusals.ts'
-import { codeOf, document, root, tableOf } from './markdown.ts'
+import { codeOf, document, tableOf } from './markdown.ts'
+import { itNamesTests } from './rows.ts'
 
 const NOTE = document('docs/notes/broker-rows.md')
-const SECTIONS = Array.from(NOTE.matchAll(/^## (.+)$/gm), ([, name]) => name!)
 /** Routes and refusals of our own: README says so. */
 const OWN_ROUTES =
   /batch|\/livez$|\/readyz$|\/purge$|\/redrive$|\/seek$|^DELETE |^PATCH |^GET \/v1\/streams\/\{\}\/consumer-groups$/
@@ -28,19 +27,7 @@ const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a ta
 const plain = (route: string): string => route.replaceAll(/\{\w+\}|:\w+/g, '{}')
 
 describe('the rows of the broker’s specification', () => {
-  for (const section of SECTIONS) {
-    it(`"${section}" have each a test that is there, and are there once`, () => {
-      const rows = tableOf(NOTE, section)
-      assert.ok(rows.length > 0)
-      assert.equal(new Set(rows.map(([row]) => row)).size, rows.length)
-      for (const [row, file, title] of rows) {
-        const path = `${root}/${codeOf(file)}`
-        assert.ok(existsSync(path), `${row}: ${file}`)
-        const name = /^`` (.*) ``$/.exec(title ?? '')?.[1] ?? assert.fail(`${row}: ${title} is no name of a test`)
-        assert.ok(readFileSync(path, 'utf8').includes(name), `${row}: no test of ${file} is called ${name}`)
-      }
-    })
-  }
+  itNamesTests(NOTE)
 
   it('"Endpoints" are all routes but those of our own', () => {
     const named = tableOf(NOTE, 'Endpoints').map(([row]) => row!)

@@ -61,7 +61,11 @@ test('the documents name no setting that there is not', () => {
       ...processSettings,
       ...consoleSettings,
     }),
-    'MQ_API_KEY', // of the command line, not of a service
+    // of the command lines, not of a service
+    'MQ_API_KEY',
+    'TRILOG_LOGS_TARGET',
+    'TRILOG_LOGS_TENANT',
+    'TRILOG_LOGS_TOKEN',
   ])
   for (const name of [...PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md']) {
     const named = document(name).match(/\b(LOGSTORE|OBJSTORE|MQ|TRILOG)_[A-Z0-9_]*[A-Z0-9]\b(?!_)/g) ?? []

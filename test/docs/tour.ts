@@ -29,7 +29,7 @@ fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : da
 `
 const PREAMBLE = `
 command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
-npx() { [ "$1" = mq ] && shift && '${process.execPath}' '${root}/src/cli/mq.js' "$@"; }
+npx() { command="$1"; shift; '${process.execPath}' "${root}/src/cli/$command.js" "$@"; }
 `
 
 /** Runs a script in a shell that stops at the first failure; what it printed. */

@@ -1,6 +1,6 @@
 /** `mq completion`. */
 import type { Command } from '../command.ts'
-import { SHELLS, completionScript, wordsOf } from '../completion.ts'
+import { NODE_FLAGS, SHELLS, completionScript, wordsOf } from '../completion.ts'
 import { usageFailure } from '../failure.ts'
 
 /** @param all the other commands, `optionsOf` with what is common to them */
@@ -19,7 +19,7 @@ export const completionCommand = (
       const name = call.operand('shell')
       const shell = SHELLS.find((each) => each === name)
       if (shell === undefined) throw usageFailure(`<shell> must be one of ${SHELLS.join(', ')}`)
-      const script = completionScript('mq', shell, wordsOf([...all, command], optionsOf))
+      const script = completionScript('mq', shell, wordsOf([...all, command], optionsOf, NODE_FLAGS))
       return { json: { shell, script }, text: () => script.trimEnd().split('\n') }
     },
   }

@@ -55,7 +55,7 @@ const collectAt = (name: string, target: string): Command => ({
     if (path.trim() === '') throw usageFailure('--output must name a file')
     const { where, world } = call
     const { broker, ...facts } =
-      where.place === 'local' ? await collectLocally(call, where.directory) : await collectRemotely(where.target)
+      where.place === 'local' ? await collectLocally(call, where.directory) : await collectRemotely(call.target)
     const bundle = {
       schema: BUNDLE_SCHEMA,
       bundle_id,

@@ -41,7 +41,7 @@ export const ACCEPTED = 1
 export const REFUSED = 2
 export const SEGMENT_OPENED = 3
 
-export const ENCODINGS = ['identity', 'gzip', 'deflate', 'zstd'] as const
+export const ENCODINGS = ['identity', 'gzip', 'deflate', 'zstd', 'snappy', 'x-snappy-framed'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
 export interface IngestRequest {

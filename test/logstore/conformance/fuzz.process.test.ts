@@ -18,6 +18,7 @@ import {
   tracesRequest,
 } from '../../support/otlp.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+import { snappyBlock, snappyStream } from '../../support/snappy.ts'
 
 const BATCHES = 250
 /** What may be wrong with a batch after bytes of it changed; the claim of its tenant may be what changed. */
@@ -113,6 +114,8 @@ const CASES: readonly Case[] = [
   compressed('gzip', gzipSync),
   compressed('deflate', deflateSync),
   compressed('zstd', zstdCompressSync),
+  compressed('snappy', snappyBlock),
+  compressed('x-snappy-framed', snappyStream),
 ]
 
 describe('a batch that was cut, spliced or had bits flipped', () => {

@@ -172,7 +172,10 @@ describe('GET /openapi.json', () => {
     }
     for (const { path } of INGEST_ROUTES) {
       assert.partialDeepStrictEqual(paths[path]!['post']!.parameters, [
-        { name: 'content-encoding', schema: { enum: ['identity', 'gzip', 'deflate', 'zstd'] } },
+        {
+          name: 'content-encoding',
+          schema: { enum: ['identity', 'gzip', 'deflate', 'zstd', 'snappy', 'x-snappy-framed'] },
+        },
       ])
     }
   })

@@ -13,6 +13,8 @@ import { SearchMatcher } from '../../../src/logstore/search/matcher.ts'
 import { parseSearch } from '../../../src/logstore/search/parse.ts'
 import { LOGS_REQUEST, TRACES_REQUEST, encode, toOtlpJson } from '../../support/otlp.ts'
 import type { AnyValue, KeyValue, LogRecord, Span } from '../../support/otlp.ts'
+import { SearchError } from '../../../src/logstore/search/expression.ts'
+import { COSTLY_SEARCHES, HOSTILE_TEXTS, hostileSearches } from '../../support/search-texts.ts'
 import { payloadOf } from '../../support/stored-segments.ts'
 
 interface Group {
@@ -297,4 +299,33 @@ describe('a search finds in a stored batch what a plain look at its records find
     })
     assert.throws(() => matcher.run(batch, numbers, numbers.length, () => {}), /over/)
   })
+
+  it('answers whatever it is asked, of texts in every script, and the same in both formats', () => {
+    const records = HOSTILE_TEXTS.map((stringValue): LogRecord => ({
+      body: { stringValue },
+      attributes: [{ key: stringValue, value: { stringValue } }],
+    }))
+    const [protobuf, json] = [FORMAT_PROTOBUF, FORMAT_JSON].map((format) => storedBatch([{ records }], true, format))
+    let answered = 0
+    const searched = (text: string): void => {
+      const search = searchOrNull(text)
+      if (search === null) return
+      assert.deepEqual(matching(protobuf!, search), matching(json!, search))
+      answered++
+    }
+    for (const text of COSTLY_SEARCHES) searched(text)
+    assert.equal(answered, COSTLY_SEARCHES.length)
+    fc.assert(fc.property(hostileSearches, searched), { numRuns: 1000 })
+    assert(answered > 100) // else only refusals were tried
+  })
 })
+
+/** Null: it is refused. */
+function searchOrNull(text: string): Search | null {
+  try {
+    return parseSearch(text)
+  } catch (error) {
+    assert(error instanceof SearchError, String(error))
+    return null
+  }
+}

@@ -1,0 +1,31 @@
+/** Times as people write them on a command line. */
+import { usageFailure } from './failure.ts'
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/**
+ * Nanoseconds since the Unix epoch: of `15m` so long ago (s, m, h, d), of a date and time in ISO 8601, or as they are written.
+ *
+ * @throws CliFailure that names the option
+ */
+export function timeOf(option: string, text: string, nowMs: number): string {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  if (count !== undefined) return nanoseconds(nowMs - Number(count) * UNITS_MS[unit!]!)
+  if (/^\d{15,20}$/.test(text)) return text
+  const ms = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
+  if (ms >= 0) return nanoseconds(ms)
+  throw usageFailure(
+    `${option} must be so long ago, such as 15m (s, m, h, d), a time such as 2026-01-31T12:00:00Z, or nanoseconds since 1970`,
+  )
+}
+
+const nanoseconds = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) * 1_000_000n)
+
+/** In UTC, to the millisecond. */
+export const shownNanoseconds = (text: string): string => new Date(Number(BigInt(text) / 1_000_000n)).toISOString()
+
+export function shownDuration(nanoseconds: string): string {
+  const ms = Number(nanoseconds) / 1e6
+  if (Math.abs(ms) >= 1000) return `${(ms / 1000).toFixed(2)} s`
+  return `${ms.toFixed(Math.abs(ms) >= 10 ? 0 : 2)} ms`
+}
