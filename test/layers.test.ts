@@ -176,6 +176,15 @@ test('the engine imports nothing of src but the log, steps, spans and the errors
   )
 })
 
+test('the cluster protocol imports nothing of src but the formats of the log and the errors, and touches nothing', () => {
+  const folders = ['src/cluster', 'src/log/segment-format.ts', 'src/errors.ts', 'native-free-codecs']
+  const allowed = ({ from, to }: Import): boolean =>
+    isFile(to)
+      ? under(to, folders)
+      : PURE_BUILTINS.has(to) || (under(from, ['src/cluster/nats']) && to.startsWith('@nats-io/'))
+  assert.deepEqual(violations(['src/cluster'], allowed), [])
+})
+
 test('the tools for data directories import nothing of src but the log and the errors: they know directories, no service', () => {
   const folders = ['src/maintenance', 'src/log', 'src/errors.ts', 'native-free-codecs']
   assert.deepEqual(
