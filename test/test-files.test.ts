@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import { GROUPS, allTestFiles, inGroup } from '../scripts/tests/files.ts'
 import type { Group } from '../scripts/tests/files.ts'
 
-/** Folders of `test` that no folder of the code is like: about documents, and what several folders use. */
-const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/simulation', 'test/support'])
+/** Folders of `test` that no folder of the code is like: about documents, packages, and what several folders use. */
+const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/package', 'test/simulation', 'test/support'])
 /** Moves the services through their lives: imports the histories, wherever they stand. */
 const SIMULATION = 'test/simulation/'
 /** A whole service, route by route, with parts that fail, and killed. */

@@ -46,7 +46,13 @@ type ListenerSettings = Pick<NonNullable<Config['services']['broker']>, 'http' |
 
 async function healthOfOne(service: string, { http, tls }: ListenerSettings): Promise<ServiceHealth> {
   if (http.port === 0) return { service, isReady: false, status: 'unknown: port 0 means that any port was taken' }
-  const asked = { host: reachable(http.host), port: http.port, path: '/readyz', timeout: ANSWER_MS_MAX }
+  const asked = {
+    host: reachable(http.host),
+    port: http.port,
+    path: '/readyz',
+    timeout: ANSWER_MS_MAX,
+    agent: false as const,
+  }
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request =
@@ -58,7 +64,9 @@ async function healthOfOne(service: string, { http, tls }: ListenerSettings): Pr
     const body = await text(response)
     const { statusCode = 0 } = response
     if (ASKS_FOR_A_CERTIFICATE.has(statusCode)) return { service, isReady: true, status: 'answers' }
-    return { service, isReady: statusCode === 200, status: statusIn(body) ?? `answered ${statusCode}` }
+    const status = statusIn(body)
+    if (status === null) return { service, isReady: false, status: `answered ${statusCode}, as no trilog does` }
+    return { service, isReady: statusCode === 200, status }
   } catch (error) {
     return { service, isReady: false, status: `unreachable: ${messageOf(error)}` }
   }

@@ -200,7 +200,9 @@ describe('trilog', () => {
 
   it('refuses what it does not know', () => {
     assert.deepEqual(mistakesOf(['stop']), ['trilog has no command stop: see trilog --help'])
-    assert.deepEqual(mistakesOf(['start', '--output', 'json']), ['--output goes with check, config or --version'])
+    assert.deepEqual(mistakesOf(['start', '--output', 'json']), [
+      '--output goes with check, config, health or --version',
+    ])
     const { text, exitCode } = said(['check', '--output', 'xml', '--nope'])
     assert.equal(exitCode, 2)
     assert.match(text, /^problem: --nope is no flag of trilog: .*\nproblem: --output must be text or json\ninvalid$/)
@@ -210,7 +212,7 @@ describe('trilog', () => {
   it('completes commands and flags', () => {
     for (const shell of ['bash', 'zsh', 'fish']) {
       const { text } = said(['completion', shell])
-      for (const word of ['start', 'check', 'config', '--logstore-data-dir', '--services'])
+      for (const word of ['start', 'check', 'config', 'health', '--logstore-data-dir', '--services'])
         assert.ok(text.includes(word))
     }
   })

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI documents are such that generators make something of them. `scripts/openapi.ts` asks other people's tools; here are the rules of
- * theirs that matter.
+ * The OpenAPI documents are such that generators make something of them. `test/package/typed-clients.process.test.ts` asks other people's tools;
+ * here are the rules of theirs that matter.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
