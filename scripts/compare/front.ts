@@ -4,7 +4,7 @@
  *
  *   publish    a record of 200 bytes; local-sync is answered when it is synced to the disk, volatile at once
  *   PUT        an object of 4 KiB, synced to the disk
- *   GET        an object of 4 KiB: of 1000 that are in the cache, and of 20 000, which do not fit it
+ *   GET        an object of 4 KiB: of 1000, and of 20 000 in turn, which fit the cache on a machine of 5 GiB and more
  *
  * Beside the answers in a second stands what the server needed of the processor for one: all its threads, and main alone. The share is the
  * median of all rounds, with the lowest and the highest. On a machine that does other things meanwhile the times of main say more.

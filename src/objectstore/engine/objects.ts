@@ -19,7 +19,7 @@ import { runOf } from './run-reads.ts'
 import type { Run, RunReads } from './run-reads.ts'
 
 /** What is made of a frame, about, beside its payload: what its headers say in text, too. */
-const LOADED_BYTES = 2048
+const LOADED_BYTES = 3072
 /** A frame with more is not kept: it would take the place of many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */

@@ -44,14 +44,18 @@ function beginsOf(name: string): Begins {
   return begins
 }
 
-/** Headers that many answers have. */
+/** Headers that many answers have. Only the text is kept: it takes a third of what its lines take. */
 export class KeptHeaders implements ShownHeaders {
-  readonly lines: readonly HeaderLine[]
+  readonly #make: () => readonly HeaderLine[]
   #own: string | null = null
   #ofS3: string | null = null
 
-  constructor(lines: readonly HeaderLine[]) {
-    this.lines = lines
+  constructor(lines: () => readonly HeaderLine[]) {
+    this.#make = lines
+  }
+
+  get lines(): readonly HeaderLine[] {
+    return this.#make()
   }
 
   textFor(speaksS3: boolean): string {

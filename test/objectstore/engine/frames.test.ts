@@ -14,6 +14,7 @@ import {
   encodeDeleted,
   encodeDetails,
   encodeExtentHead,
+  encodeNewDetails,
   extentContent,
 } from '../../../src/objectstore/engine/frames.ts'
 import type { CommitFrame } from '../../../src/objectstore/engine/frames.ts'
@@ -99,6 +100,27 @@ describe('frames of the object store', () => {
       parts: [{ partNumber: 1, size: 5, checksum: null }],
     } as const
     assert.deepEqual(decodeDetails(encodeDetails(details)), details)
+  })
+
+  it('have the same details whether an object is new or written again, and whether its attributes are kept or not', () => {
+    const parts = fc.option(fc.array(record({ partNumber: u16, size: u48, checksum: fc.option(fc.base64String()) })))
+    const law = fc.property(
+      fc.record(
+        { contentType: fc.string(), metadata: fc.dictionary(fc.string(), fc.string()) },
+        { noNullPrototype: true },
+      ),
+      fc.constantFrom('STANDARD', 'GLACIER_IR'),
+      fc.array(fc.base64String().map((value) => ({ algorithm: 'SHA1', value, type: 'COMPOSITE' }) as const)),
+      parts,
+      (said, storageClass, checksums, parts) => {
+        const attributes = { ...PLAIN, ...said, storageClass } as const
+        const again = encodeDetails({ ...attributes, checksums, parts })
+        assert.deepEqual(encodeNewDetails({ attributes, checksums, parts }), again)
+        const kept = Object.freeze({ ...attributes })
+        for (let i = 0; i < 2; i++) assert.deepEqual(encodeNewDetails({ attributes: kept, checksums, parts }), again)
+      },
+    )
+    fc.assert(law, { seed: testSeed() })
   })
 
   it('refuse a number that does not fit its field', () => {

@@ -21,6 +21,11 @@ function classified(
 
 const COPY = { 'x-obj-copy-source': '/from/key' }
 
+/** The query of a pre-signed URL, as most signers write it. */
+const PRESIGNED =
+  'X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=KEY%2F20261124%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20261124T000000Z' +
+  `&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=${'a'.repeat(64)}`
+
 const SHAPES: readonly (readonly [line: string, operation: string, headers?: Record<string, string>])[] = [
   ['GET /', 'ListBuckets'],
   ['GET /?prefix=a&max-buckets=3', 'ListBuckets'],
@@ -49,6 +54,10 @@ const SHAPES: readonly (readonly [line: string, operation: string, headers?: Rec
   ['PUT /bkt/key?x-id=PutObject', 'PutObject'],
   ['PUT /bkt/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=1', 'PutObject'],
   ['GET /bkt/key', 'GetObject'],
+  [`GET /bkt/key?${PRESIGNED}`, 'GetObject'],
+  [`GET /bkt/key?${PRESIGNED}&tagging`, 'GetObjectTagging'],
+  [`GET /bkt/key?tagging&${PRESIGNED}`, 'GetObjectTagging'],
+  [`PUT /bkt?${PRESIGNED}`, 'CreateBucket'],
   ['GET /bkt/key?partNumber=2', 'GetObject'],
   ['GET /bkt/key?response-content-type=a/b&cache-buster=7', 'GetObject'],
   ['HEAD /bkt/key', 'HeadObject'],
@@ -85,6 +94,8 @@ const OUTSIDE = [
   'HEAD /bkt?location',
   'POST /bkt?restore',
   'GET /bkt/key?acl',
+  `GET /bkt/key?${PRESIGNED}&acl`,
+  `GET /bkt?${PRESIGNED}`,
   'GET /bkt/key?versionId=3',
   'GET /bkt/key?uploads',
   'GET /bkt/key?uploadId=u&partNumber=1',

@@ -15,8 +15,8 @@ export function storedObjectHeaders(
   object: StoredObject,
   overrides: Partial<ContentAttributes> | null,
 ): ShownHeaders {
-  if (overrides !== null) return new KeptHeaders(headersOf(bucket, object, overrides))
-  object.headers ??= new KeptHeaders(headersOf(bucket, object, {}))
+  if (overrides !== null) return new KeptHeaders(() => headersOf(bucket, object, overrides))
+  object.headers ??= new KeptHeaders(() => headersOf(bucket, object, {}))
   return object.headers
 }
 

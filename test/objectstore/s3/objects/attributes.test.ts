@@ -33,6 +33,19 @@ describe('what a request says of its object', () => {
     })
   })
 
+  it('is the same when only other headers say more', () => {
+    const ofRequest = { host: 'a', 'x-amz-date': '20261124T000000Z', 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' }
+    const general = { ...ofRequest, 'x-amz-storage-class': 'STANDARD' }
+    for (const type of ['', 'text/plain', 'x/'.padEnd(300, 'y')]) {
+      const said = { 'content-type': type }
+      const expected = attributes({ ...general, ...said })
+      for (let i = 0; i < 2; i++) assert.deepEqual(attributes({ ...ofRequest, ...said }), expected)
+      assert.notDeepEqual(attributes({ ...ofRequest, ...said, 'x-amz-meta-a': 'b' }), expected)
+      assert.notDeepEqual(attributes({ ...ofRequest, ...said, expires: '0' }), expected)
+    }
+    assert.throws(() => attributes({ 'content-type': 'a\u0001' }), { code: 'InvalidArgument' })
+  })
+
   it('is kept as it was sent', () => {
     assert.deepEqual(
       attributes({
