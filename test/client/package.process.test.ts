@@ -1,12 +1,15 @@
 /** The package that `npm pack` makes: the client library runs from it on older and newer Node, and its browser entry without Node. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { PERMISSIONS } from '../../src/broker/grants.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
+import { RealBrowser } from './real-browser.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** All that packing needs: the checkout is left alone. */
@@ -170,6 +173,60 @@ describe('the packed library', () => {
       [stdout, stderr],
       ['256 bytes, käse, k, stream_not_found\nstreaming: 256 bytes, käse, k, stream_not_found\n', ''],
     )
+  })
+})
+
+describe('the packed library in a browser', () => {
+  const key = 'of-a-browser'
+  const file = join(temporaryDirectory(), 'keys.json')
+  const grants = PERMISSIONS.map((permission) => ({ permission }))
+  const keys = [{ key_sha256: hash('sha256', key), tenant: 'acme', principal: 'web', grants }]
+  let browser: RealBrowser
+  let open: BrokerServer
+  let closed: BrokerServer
+  before(async () => {
+    const library = join(installed(), 'node_modules/trilog')
+    const manifest = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'))
+    browser = await RealBrowser.start(library, manifest.exports['./client'].browser.default)
+    writeFileSync(file, JSON.stringify({ keys }))
+    open = await BrokerServer.start()
+    closed = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', file] })
+  })
+  after(async () => {
+    await browser.close()
+    await open.stop()
+    await closed.stop()
+  })
+
+  for (const streaming of [false, true]) {
+    for (const apiKey of [null, key]) {
+      const way = `${streaming ? 'the streaming connection' : 'fetch'}, ${apiKey === null ? 'without credentials' : 'with a key'}`
+      it(`publishes, claims, acknowledges and subscribes over ${way}`, async () => {
+        const { url } = apiKey === null ? open : closed
+        const stream = streaming ? 'streamed' : 'fetched'
+        assert.deepEqual(await browser.use({ url, apiKey, streaming, stream }), [
+          'published local-sync,local-sync',
+          'claimed bytes true',
+          'claimed käse',
+          '0 left',
+          'handled bytes',
+          'handled text',
+          'replayed bytes',
+          'replayed text',
+          'stream_not_found',
+        ])
+      })
+    }
+  }
+
+  it('cannot be used by a page of another site', async () => {
+    await open.request('PUT', '/v1/streams/guarded')
+    assert.deepEqual(await browser.useFromElsewhere(new URL(closed.url).port, open.url, 'guarded'), [
+      'opaque',
+      'TypeError',
+      'refused',
+    ])
+    assert.equal((await open.stream('guarded').describe()).next_offset, 0)
   })
 })
 
