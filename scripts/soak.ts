@@ -7,6 +7,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { runBrokerKillRounds } from './soak/broker/kill.ts'
+import { runReplicateRounds } from './soak/broker/replicate.ts'
 import { runClean } from './soak/clean.ts'
 import { runKillRounds } from './soak/logstore/kill.ts'
 import { runObjectKillRounds } from './soak/objectstore/kill.ts'
@@ -15,19 +16,29 @@ import { runOverload } from './soak/logstore/overload.ts'
 const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated]
        npm run soak -- overload    [--duration 60s] [--seed N]
        npm run soak -- broker-kill [--rounds 200] [--seed N] [--replicated]
+       npm run soak -- broker-replicate [--rounds 200] [--seed N]
        npm run soak -- object-kill [--rounds 200] [--seed N]
        npm run soak -- object-clean [--duration 60s] [--seed N]
        npm run soak -- broker-clean [--duration 60s] [--seed N]
 
 kill         kill -9 of the log store under load, again and again, on one data directory
 overload     four times the connections that the log store can serve, with quotas on
-broker-kill  kill -9 of the broker under load, likewise
+broker-kill  kill -9 of the broker under load, likewise: records, leases, cursors, streams that come and go, the streaming connection, what is shipped to it
+broker-replicate kill -9 of two brokers that replicate to each other over a way that loses and repeats
 object-kill  kill -9 of the object store under load, likewise
 object-clean objects that are overwritten at a steady pace: the log of the object store stays below its bound
 broker-clean records that are soon removed, likewise: the log of the broker stays below its bound
 `
 
-const NAMES = ['kill', 'overload', 'broker-kill', 'object-kill', 'object-clean', 'broker-clean'] as const
+const NAMES = [
+  'kill',
+  'overload',
+  'broker-kill',
+  'broker-replicate',
+  'object-kill',
+  'object-clean',
+  'broker-clean',
+] as const
 
 const options = {
   rounds: { type: 'string', default: '200' },
@@ -46,6 +57,7 @@ const report = (line: string): void => console.log(line)
 report(`${soak.name}, seed ${soak.seed}`)
 if (soak.name === 'kill') console.log(await runKillRounds({ ...soak, report }))
 else if (soak.name === 'broker-kill') console.log(await runBrokerKillRounds({ ...soak, report }))
+else if (soak.name === 'broker-replicate') console.log(await runReplicateRounds({ ...soak, report }))
 else if (soak.name === 'object-kill') console.log(await runObjectKillRounds({ ...soak, report }))
 else if (soak.name === 'object-clean') console.log(await runClean({ ...soak, service: 'objectstore', report }))
 else if (soak.name === 'broker-clean') console.log(await runClean({ ...soak, service: 'broker', report }))

@@ -53,6 +53,8 @@ const RETENTION_EVERY_MS = 5000
 const DAY_MS = 86_400_000
 /** Longer ones are a thread's work. */
 const CACHED_FRAME_BYTES_MAX = 1 << 20
+/** Zeros before what is written to a log whose segments have the usual size. */
+const WRITE_AHEAD_BYTES = 256 << 10
 /** Everybody, in insecure-local and in the broker's own process. */
 export const LOCAL_CALLER: Caller = { tenant: 'local', principal: 'local' }
 
@@ -164,6 +166,7 @@ function openLog({ config, running, logger, pace = withoutPauses }: Context): Pr
     segmentsName: SEGMENTS_NAME,
     segmentBytes,
     pace,
+    writeAheadBytes: Math.min(WRITE_AHEAD_BYTES, Math.floor(segmentBytes / 8)),
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
     ...(isReplicated && { replicas: replicaDirectories, writeQuorum }),
   }

@@ -46,6 +46,8 @@ export interface JournalTask {
   readonly tail: JournalTail
   readonly reserveBytes: number
   readonly pageCache: PageCache
+  /** See write-ahead.ts; 0: none. */
+  readonly writeAheadBytes: number
   /** Writes in a row that the file system refused although it said that there is room: see free-space.ts. */
   readonly refusals: number
 }

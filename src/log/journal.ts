@@ -39,6 +39,7 @@ import {
   segmentName,
 } from './segment-format.ts'
 import { keepAsSpare, removeEmptied, removeSpares, takeSpare } from './spare.ts'
+import { WriteAhead } from './write-ahead.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
@@ -60,6 +61,7 @@ export interface JournalOptions {
   readonly tail: JournalTail
   readonly reserveBytes: number
   readonly pageCache: PageCache
+  readonly writeAheadBytes: number
   /** See JournalTask. */
   readonly refusals: number
   /** Monotonic, milliseconds with fractions. */
@@ -78,6 +80,8 @@ export class Journal {
   readonly #words: Uint32Array
   readonly #mark: DurableMark
   readonly #space: FreeSpace
+  /** Of the group before. */
+  groupFrames = 0
   #failed = false
   #isSyncing = false
 
@@ -90,6 +94,7 @@ export class Journal {
   #chain: number
 
   readonly #write = new GatheredWrite()
+  readonly #ahead: WriteAhead
 
   #unsyncedBytes = false
   #spaceBytes = 0
@@ -109,6 +114,7 @@ export class Journal {
       options.ring.capacityBytes >>> 2,
     )
     this.#mark = DurableMark.open(options.files, options.directory, options.shared.logId)
+    this.#ahead = new WriteAhead(options.writeAheadBytes)
     this.#space = new FreeSpace({ ...options, segments: this.#segments })
     const { tail } = options
     this.#base = tail.base
@@ -119,6 +125,7 @@ export class Journal {
     if (tail.base >= 0) {
       this.#file = this.#files.open(this.#recordsPath(), 'write', options.pageCache)
       this.#write.begin(this.#file, tail.end - tail.base)
+      this.#ahead.begin(this.#file, this.#file.size())
     }
     this.#spaceMs = options.nowMs()
   }
@@ -139,8 +146,10 @@ export class Journal {
     let kinds = 0
     let groupBytes = 0
     let externalBytes = 0
+    this.groupFrames = 0
     for (let at = first; at >= 0; at = groupBytes < GROUP_BYTES_MAX ? this.#ring.next() : -1) {
       const words = at >>> 2
+      this.groupFrames += 1
       if (this.#failed || this.#words[words] !== this.#generation) continue // J3, J5
       const kind = this.#words[words + 1]!
       kinds |= kind
@@ -159,7 +168,10 @@ export class Journal {
     if (this.#failed || groupBytes === 0) return
     if (kinds & MESSAGE_REPORT_WRITTEN || externalBytes >= ROOM_BYTES) this.#wakeMain()
     if (kinds & MESSAGE_SYNC) {
-      if (this.#unsyncedBytes) this.#sync() // not when the group ended with a seal
+      if (this.#unsyncedBytes) {
+        this.#writeAhead(groupBytes)
+        this.#sync()
+      } // not when the group ended with a seal
       this.#shared.publishSynced(this.#replica, this.#end) // J1
     }
     this.#spaceBytes += groupBytes
@@ -178,6 +190,11 @@ export class Journal {
     } catch (error) {
       this.#fail(error)
     }
+  }
+
+  /** The log has no other directory. */
+  get isOnly(): boolean {
+    return this.#shared.replicaCount === 1
   }
 
   /** Something is left for `idle` to do soon. */
@@ -253,6 +270,13 @@ export class Journal {
     if (this.#write.flush()) this.#unsyncedBytes = true
   }
 
+  #writeAhead(groupBytes: number): void {
+    const { nowMs, reserveBytes } = this.#options
+    const atMs = nowMs()
+    if (!this.#ahead.isDue(this.#end - this.#base, groupBytes, atMs)) return
+    if (this.#space.bytes >= 4 * reserveBytes) this.#ahead.extend(atMs)
+  }
+
   #sync(): void {
     assert(this.#file !== null)
     const startMs = this.#options.nowMs()
@@ -284,6 +308,7 @@ export class Journal {
     this.#isSyncing = false
     this.#end = base + SEGMENT_HEADER_BYTES
     this.#write.begin(this.#file, SEGMENT_HEADER_BYTES)
+    this.#ahead.begin(this.#file, this.#file.size())
     this.#frameCount = 0
     this.#shared.publishSegmentBase(this.#replica, base)
     this.#options.notify({ kind: 'opened', base })

@@ -28,6 +28,8 @@ export interface LogOptions {
   readonly replicaStallMs?: number
   /** Default: 'all-writes'. */
   readonly pageCache?: PageCache
+  /** Zeros that go before small groups: see write-ahead.ts. Default: none. */
+  readonly writeAheadBytes?: number
   readonly environment?: LogEnvironment
   /** Of what is read before it is open. Default: at once. */
   readonly pace?: Pace

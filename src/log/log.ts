@@ -376,6 +376,7 @@ export class Log {
         tail,
         reserveBytes: this.#reserveBytes,
         pageCache: this.#options.pageCache ?? 'all-writes',
+        writeAheadBytes: this.#options.writeAheadBytes ?? 0,
         refusals: this.#refusalsOf(replica),
       },
       {

@@ -6,11 +6,13 @@
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { PERMISSIONS } from '../../src/broker/grants.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { copiedCheckout, linkDependencies, npmEnvironment, npmInstall } from './checkout.ts'
@@ -18,6 +20,7 @@ import { buildImage, instructionsOf } from './dockerfile.ts'
 import type { Image } from './dockerfile.ts'
 import { TYPED, importsOf, specifiersIn, usedClient } from './library.ts'
 import { StartedProgram, run, said, useServices } from './program.ts'
+import { RealBrowser } from './real-browser.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { readonly version: string }
@@ -216,21 +219,54 @@ describe('what others install', () => {
       assert.ok(files.size > 10)
       for (const [file, code] of files) assert.doesNotMatch(code, /\b(process|require)\b[.(]|\bnode:/, file)
     })
+  })
 
-    it('has an entry for browsers that runs where there is nothing but what browsers have', async () => {
-      const entry = join(directory, 'build/app/dist/src/client/browser.js')
-      const flags = [
-        '--experimental-vm-modules',
-        '--no-warnings',
-        join(root, 'test/package/in-browser.ts'),
-        entry,
-        server.url,
-      ]
-      assert.deepEqual(await run({ command: process.execPath, args: flags, cwd: directory }), {
-        code: 0,
-        stdout: '256 bytes, käse, k, stream_not_found\nstreaming: 256 bytes, käse, k, stream_not_found\n',
-        stderr: '',
-      })
+  describe('the client in a browser', () => {
+    const key = 'of-a-browser'
+    const keys = join(temporaryDirectory(), 'keys.json')
+    const grants = PERMISSIONS.map((permission) => ({ permission }))
+    let browser: RealBrowser
+    let closed: BrokerServer
+    before(async () => {
+      browser = await RealBrowser.start(join(directory, 'build/app/dist'), 'src/client/browser.js')
+      const known = { key_sha256: hash('sha256', key), tenant: 'acme', principal: 'web', grants }
+      writeFileSync(keys, JSON.stringify({ keys: [known] }))
+      closed = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', keys] })
+    })
+    after(async () => {
+      await browser.close()
+      await closed.stop()
+    })
+
+    for (const streaming of [false, true]) {
+      for (const apiKey of [null, key]) {
+        const way = `${streaming ? 'the streaming connection' : 'fetch'}, ${apiKey === null ? 'without credentials' : 'with a key'}`
+        it(`publishes, claims, acknowledges and subscribes over ${way}`, async () => {
+          const { url } = apiKey === null ? server : closed
+          const stream = streaming ? 'streamed' : 'fetched'
+          assert.deepEqual(await browser.use({ url, apiKey, streaming, stream }), [
+            'published local-sync,local-sync',
+            'claimed bytes true',
+            'claimed käse',
+            '0 left',
+            'handled bytes',
+            'handled text',
+            'replayed bytes',
+            'replayed text',
+            'stream_not_found',
+          ])
+        })
+      }
+    }
+
+    it('cannot be used by a page of another site', async () => {
+      await server.request('PUT', '/v1/streams/guarded')
+      assert.deepEqual(await browser.useFromElsewhere(new URL(closed.url).port, server.url, 'guarded'), [
+        'opaque',
+        'TypeError',
+        'refused',
+      ])
+      assert.equal((await server.stream('guarded').describe()).next_offset, 0)
     })
   })
 

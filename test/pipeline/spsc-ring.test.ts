@@ -150,6 +150,40 @@ test('a ring behaves as a bounded queue under any interleaving, across its end a
   )
 })
 
+describe('a consumer that spins', () => {
+  const clock = (): { looks: number; nowMs: () => number } => {
+    const made = { looks: 0, nowMs: () => (made.looks += 1) }
+    return made
+  }
+
+  it('ends when its time is over, and not before', () => {
+    const { looks, nowMs } = clock()
+    assert.equal(looks, 0)
+    assert.equal(ringAt(256, 0).spinForMessage(10, nowMs), false)
+    assert.equal(nowMs(), 12) // began at 1, over at 11
+  })
+
+  it('sees a message that is there, or comes meanwhile', () => {
+    const ring = ringAt(256, 0)
+    const producer = SpscRing.attach(ring.shared)
+    let looks = 0
+    const sent = ring.spinForMessage(1000, () => {
+      if ((looks += 1) === 5) assert.ok(send(producer, 'late'))
+      return looks
+    })
+    assert.deepEqual([sent, looks], [true, 5])
+    assert.equal(
+      ring.spinForMessage(1000, () => 0),
+      true,
+    )
+    assert.equal(receive(ring), 'late')
+    assert.equal(
+      ring.spinForMessage(0, () => 0),
+      false,
+    )
+  })
+})
+
 describe('two threads on one ring', () => {
   for (const [capacityBytes, start] of [
     [64, 0],

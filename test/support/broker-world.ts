@@ -104,7 +104,14 @@ export class BrokerWorld extends EngineWorld {
     this.boot()
     const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES
     const replicas = options.replicas ?? []
-    this.log = await world.open({ ringBytes: RING_BYTES, segmentBytes, reserveBytes: RESERVE_BYTES, replicas })
+    const writeAheadBytes = Math.floor(segmentBytes / 8)
+    this.log = await world.open({
+      ringBytes: RING_BYTES,
+      segmentBytes,
+      reserveBytes: RESERVE_BYTES,
+      replicas,
+      writeAheadBytes,
+    })
     const opening = this.#openEngine()
     const stepping = { done: false }
     const opened = opening.finally(() => (stepping.done = true))

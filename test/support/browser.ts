@@ -44,11 +44,11 @@ async function unpacked(): Promise<string> {
 }
 
 /** With its defences on: what the package calls its own arguments turns them off. */
-export async function startBrowser(): Promise<Browser> {
+export async function startBrowser(more: readonly string[] = []): Promise<Browser> {
   const directory = await unpacked()
   return playwright.launch({
     executablePath: join(directory, 'chromium'),
-    args: ['--headless=shell', '--no-sandbox', '--font-render-hinting=none', '--disable-gpu'],
+    args: ['--headless=shell', '--no-sandbox', '--font-render-hinting=none', '--disable-gpu', ...more],
     env: {
       ...process.env,
       LD_LIBRARY_PATH: join(directory, 'al2023/lib'),

@@ -32,7 +32,26 @@ interface DeadLetterDetail {
   readonly dead_letter_offset: number
 }
 
-type Asked = 'asked' | 'answered'
+/** Of acts of one kind and key: how many have no answer, and how many have one, whose events were not seen. */
+interface Awaited {
+  asked: number
+  answered: number
+}
+
+/** Acts of keepers of lives, by the stream that their events name. */
+const LIFE_KINDS = [
+  'stream_created',
+  'stream_updated',
+  'stream_purged',
+  'stream_deleted',
+  'group_sought',
+  'group_deleted',
+  'cursor_deleted',
+  'delivery_dead_lettered',
+  'dead_letters_redriven',
+] as const
+export type LifeKind = (typeof LIFE_KINDS)[number]
+type ActKind = LifeKind | 'cursor_rewound'
 
 export class AuditLedger {
   /** Of the next event. */
@@ -42,27 +61,34 @@ export class AuditLedger {
   readonly copies = new Map<string, ExpectedCopy[]>()
   readonly #groupOf: (stream: string, group: string) => GroupLedger
   /** Acts that are awaited, by kind and what makes them unique. */
-  readonly #acts = new Map<string, Asked>()
+  readonly #acts = new Map<string, Awaited>()
   readonly #digests = new BlockDigests()
   #block: string[] = []
   #lastId = ''
 
-  constructor(groupOf: (stream: string, group: string) => GroupLedger) {
+  readonly #isLife: (stream: string) => boolean
+
+  /** @param isLife whether the stream has a keeper, who does all that is done to it */
+  constructor(groupOf: (stream: string, group: string) => GroupLedger, isLife: (stream: string) => boolean) {
     this.#groupOf = groupOf
+    this.#isLife = isLife
   }
 
   /** E2 */
-  asked(kind: 'stream_created' | 'cursor_rewound', key: string): void {
-    this.#acts.set(`${kind} ${key}`, 'asked')
+  asked(kind: ActKind, key: string): void {
+    this.#awaited(kind, key).asked++
   }
 
-  answered(kind: 'stream_created' | 'cursor_rewound', key: string): void {
-    const act = `${kind} ${key}`
-    if (this.#acts.has(act)) this.#acts.set(act, 'answered')
+  answered(kind: ActKind, key: string): void {
+    const awaited = this.#awaited(kind, key)
+    if (awaited.asked === 0) return // its event was seen before
+    awaited.asked--
+    awaited.answered++
   }
 
-  refused(kind: 'stream_created' | 'cursor_rewound', key: string): void {
-    this.#acts.delete(`${kind} ${key}`)
+  refused(kind: ActKind, key: string): void {
+    const awaited = this.#awaited(kind, key)
+    awaited.asked = Math.max(0, awaited.asked - 1)
   }
 
   /** E1, E3. The next event. Returns where it says that a delivery ended. */
@@ -75,6 +101,12 @@ export class AuditLedger {
     this.#lastId = id
     this.counts[kind] = (this.counts[kind] ?? 0) + 1
     this.#remember(event)
+    if (this.#isLife(String(stream))) {
+      const known = LIFE_KINDS.find((each) => each === kind)
+      assert(known, `${where} is ${kind}, and nobody did that`)
+      this.#happened(known, String(stream), where)
+      return null
+    }
     switch (kind) {
       case 'stream_created':
         this.#happened(kind, String(stream), where)
@@ -102,7 +134,7 @@ export class AuditLedger {
 
   /** E2, when all events were read and nobody is at work. @param isFinal what was not answered until now did not happen */
   assertComplete(isFinal: boolean): void {
-    const missing = [...this.#acts].filter(([, asked]) => asked === 'answered').map(([act]) => act)
+    const missing = [...this.#acts].filter(([, { answered }]) => answered > 0).map(([act]) => act)
     assert.deepEqual(missing, [], 'these were answered and have no audit event')
     if (isFinal) this.#acts.clear()
   }
@@ -111,8 +143,19 @@ export class AuditLedger {
     return this.#digests.pick(random, 0)
   }
 
+  #awaited(kind: string, key: string): Awaited {
+    const act = `${kind} ${key}`
+    const awaited = this.#acts.get(act) ?? { asked: 0, answered: 0 }
+    this.#acts.set(act, awaited)
+    return awaited
+  }
+
   #happened(kind: string, key: string, where: string): void {
-    assert(this.#acts.delete(`${kind} ${key}`), `${where} is ${kind} ${key}: nobody asked for it, or it is there twice`)
+    const awaited = this.#awaited(kind, key)
+    const { asked, answered } = awaited
+    assert(asked + answered > 0, `${where} is ${kind} ${key}: nobody asked for it, or it is there twice`)
+    if (answered > 0) awaited.answered--
+    else awaited.asked--
   }
 
   #expectCopy(source: StreamLedger, letter: DeadLetterDetail): void {

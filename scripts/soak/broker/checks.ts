@@ -6,6 +6,7 @@
  * A3  leases, finished records and the numbers of each group are what they were said to be (group-ledger.ts)
  * A4  cursors stand where they were set (cursor-ledger.ts)
  * A5  every act that is audited has its event; every dead letter has one event and one copy (audit-ledger.ts)
+ * A7  streams that come and go, and what other sites shipped, are as their owners left them (life-keeper.ts, shipper.ts)
  * A6  each record of a stream is, for each group, finished, leased, delayed or available: there is no other, and none is missing
  */
 import assert from 'node:assert/strict'
@@ -19,12 +20,17 @@ import type { Client } from './client.ts'
 import type { GroupLedger } from './group-ledger.ts'
 import { assertPage, readEvents, readPage } from './reader.ts'
 import type { Page } from './reader.ts'
+import { isLifeName } from './scene.ts'
 import type { Scene } from './scene.ts'
 import type { StreamLedger } from './stream-ledger.ts'
 
 /** With the largest payloads of the plan a page of these stays below what the client takes for an answer, 16 MiB. */
 const PAGE_RECORDS = 400
 const DRAIN_POLL_MS = 100
+
+interface Owner {
+  check(client: Client): Promise<void>
+}
 
 /** Offsets of each group that a failure policy ended meanwhile. */
 type Moved = ReadonlyMap<GroupLedger, ReadonlySet<number>>
@@ -34,8 +40,11 @@ export class Checks {
   readonly #client: Client
   readonly #random: Random
   readonly #createdAtMs = new Map<string, number>()
+  readonly #owners: readonly Owner[]
 
-  constructor(scene: Scene, random: Random) {
+  /** @param owners who work on streams that nobody else knows, and check them */
+  constructor(scene: Scene, random: Random, owners: readonly Owner[]) {
+    this.#owners = owners
     this.#scene = scene
     this.#client = scene.newInspector()
     this.#random = random
@@ -51,6 +60,7 @@ export class Checks {
     for (const stream of workStreams) await this.#describe(stream) // retention goes on by itself
     const copies = await this.#readCopies(deadStreams)
     const moved = await this.#readAudit()
+    for (const owner of this.#owners) await owner.check(this.#client)
     for (const [stream, pages] of copies) this.#checkCopies(stream, pages)
     for (const [group, list] of lists) group.listed(list, moved.get(group) ?? new Set(), isFinal)
     for (const group of groups) assert.deepEqual(group.unaudited(), [], `${group.path}: ended without an audit event`)
@@ -94,6 +104,7 @@ export class Checks {
       'streams are gone',
     )
     for (const { stream, created_at_ms: at } of streams) {
+      if (isLifeName(stream)) continue
       assert.equal(at, this.#createdAtMs.get(stream) ?? at, `${stream} was created again`)
       this.#createdAtMs.set(stream, at)
     }

@@ -46,7 +46,7 @@ export async function runBrokerKillRounds(options: BrokerKillOptions): Promise<B
   ]
   const env = HASTENED
   const server = await BrokerServer.start({ flags, env })
-  const load = await Load.start(() => server.readyLine.http, options)
+  const load = await Load.start(() => server.readyLine.http, { ...options, onlyWorkers: false })
   return underLoad(load, server, options, () => {
     const args = ['--http-bind', '127.0.0.1:0', '--data-dir', server.dataDirectory, ...flags]
     const command: Command = { entry: 'src/cli/mq.js', args, env }

@@ -7,12 +7,18 @@ import { CheckedCrew } from '../crew.ts'
 import type { Actor } from './actor.ts'
 import { Checks } from './checks.ts'
 import { CursorKeeper } from './cursor-keeper.ts'
+import { LifeKeeper } from './life-keeper.ts'
 import { Publisher } from './publisher.ts'
 import { Reader } from './reader.ts'
-import { Scene } from './scene.ts'
+import { Scene, lifeName } from './scene.ts'
+import { Shipper } from './shipper.ts'
+import { Streamer } from './streamer.ts'
 import { Worker } from './worker.ts'
 
 const PUBLISHERS_PER_STREAM = 2
+const LIFE_KEEPERS = 3
+/** Whose groups are worked on over the streaming connection as well. */
+const STREAMED: ReadonlySet<string> = new Set(['plain', 'kept'])
 
 export interface LoadOptions {
   readonly seed: number
@@ -22,6 +28,8 @@ export interface LoadOptions {
   /** Of everybody, between two requests, about. */
   readonly pauseMs?: number
   readonly workersPerGroup?: number
+  /** Nobody changes and deletes streams, ships from elsewhere, or comes over the streaming connection: where failures leave it open what happened. */
+  readonly onlyWorkers?: boolean
 }
 
 export class Load extends CheckedCrew<Scene> {
@@ -37,11 +45,24 @@ export class Load extends CheckedCrew<Scene> {
   }
 
   private constructor(authority: () => string, options: LoadOptions) {
-    const { seed, replicated = false, onlyDurable = replicated, pauseMs = 4, workersPerGroup = 3 } = options
+    const {
+      seed,
+      replicated = false,
+      onlyDurable = replicated,
+      pauseMs = 4,
+      workersPerGroup = 3,
+      onlyWorkers = true,
+    } = options
     const scene = new Scene({ authority, replicated, onlyDurable })
     super(scene, new Random(mix32(seed)))
     const nextSeed = (): number => this.random.uint32()
-    this.checks = new Checks(scene, new Random(nextSeed()))
+    const keepers = Array.from(
+      { length: onlyWorkers ? 0 : LIFE_KEEPERS },
+      (_, n) => new LifeKeeper(scene, lifeName(n), nextSeed(), 2 * pauseMs),
+    )
+    const shippers = onlyWorkers ? [] : [new Shipper(scene, nextSeed(), 4 * pauseMs)]
+    const streamed = onlyWorkers ? [] : scene.groups.filter(({ stream }) => STREAMED.has(stream.name))
+    this.checks = new Checks(scene, new Random(nextSeed()), [...keepers, ...shippers])
     this.#actors = [
       ...scene.workStreams.flatMap((stream) =>
         Array.from({ length: PUBLISHERS_PER_STREAM }, () => new Publisher(scene, stream, nextSeed(), pauseMs)),
@@ -55,6 +76,9 @@ export class Load extends CheckedCrew<Scene> {
       }),
       new Reader(scene, nextSeed(), pauseMs),
       new Reader(scene, nextSeed(), pauseMs),
+      ...keepers,
+      ...shippers,
+      ...streamed.map((group) => new Streamer(scene, group, nextSeed(), pauseMs)),
     ]
   }
 

@@ -24,19 +24,9 @@ export class Publisher extends Actor {
   }
 
   protected async act(): Promise<void> {
-    if (this.#backlog > this.#stream.plan.backlogMax) return sleep(BACKLOG_PAUSE_MS)
+    if (backlogOf(this.scene, this.#stream) > this.#stream.plan.backlogMax) return sleep(BACKLOG_PAUSE_MS)
     if (this.chance(50)) await this.#publish()
     else await this.#publishBatch()
-  }
-
-  /** Of the slowest group: records that are not finished. */
-  get #backlog(): number {
-    const { storedEnd } = this.#stream
-    const open = this.scene.groupsOf(this.#stream).map((group) => {
-      const from = group.finishedEnd()
-      return storedEnd - from - group.countFinished(from, storedEnd).certain
-    })
-    return Math.max(...open)
   }
 
   async #publish(): Promise<void> {
@@ -100,4 +90,14 @@ export class Publisher extends Actor {
     if (mode !== null) return mode
     return this.#stream.plan.body.default_durability === 'local-quorum' ? 'local-quorum' : 'local-sync'
   }
+}
+
+/** Of the slowest group: records that are not finished. */
+export function backlogOf(scene: Scene, stream: StreamLedger): number {
+  const { storedEnd } = stream
+  const open = scene.groupsOf(stream).map((group) => {
+    const from = group.finishedEnd()
+    return storedEnd - from - group.countFinished(from, storedEnd).certain
+  })
+  return Math.max(...open)
 }

@@ -11,6 +11,17 @@ import { DEAD_STREAMS, WORK_STREAMS, inQuorum } from './plan.ts'
 import { StreamLedger } from './stream-ledger.ts'
 
 const CURSORS_PER_GROUP = 2
+const LIFE_PREFIX = 'life.'
+
+/** Of a stream that has a keeper: it comes and goes. */
+export const lifeName = (n: number): string => `${LIFE_PREFIX}${n}`
+export const isLifeName = (stream: string): boolean => stream.startsWith(LIFE_PREFIX)
+
+/** Of whom is known whether an answer is awaited. */
+interface Asking {
+  readonly isBusy: boolean
+  abandon(): void
+}
 
 export interface SceneOptions {
   readonly authority: () => string
@@ -29,14 +40,16 @@ export class Scene {
   readonly deadStreams: readonly StreamLedger[]
   readonly groups: readonly GroupLedger[]
   readonly cursors: readonly CursorLedger[]
-  readonly audit = new AuditLedger((stream, group) => this.group(stream, group))
+  readonly audit = new AuditLedger((stream, group) => this.group(stream, group), isLifeName)
   /** Names of streams that were created while the load was on, and nobody publishes to. */
   readonly extraStreams = new Set<string>()
-  readonly #clients: Client[] = []
+  readonly #clients: Asking[] = []
+  readonly #authority: () => string
   readonly #clientOptions: Omit<ClientOptions, 'gate'>
 
   constructor({ authority, replicated, onlyDurable }: SceneOptions) {
     this.onlyDurable = onlyDurable
+    this.#authority = authority
     this.#clientOptions = { authority, traffic: this.traffic, failures: () => this.failures }
     const plans = replicated ? WORK_STREAMS.map((plan, i) => (i % 2 === 0 ? inQuorum(plan) : plan)) : WORK_STREAMS
     this.workStreams = plans.map((plan) => new StreamLedger(plan))
@@ -72,6 +85,16 @@ export class Scene {
     const client = new Client({ ...this.#clientOptions, gate: this.gate })
     this.#clients.push(client)
     return client
+  }
+
+  /** Somebody who asks over a connection of another kind, and waits while the gate is closed. */
+  watch(client: Asking): void {
+    this.#clients.push(client)
+  }
+
+  /** host:port of the process that runs now. */
+  get authority(): string {
+    return this.#authority()
   }
 
   /** Of somebody who looks on while the others wait. */

@@ -14,7 +14,7 @@ import { pauseOn } from '../pause.ts'
 import type { ClientTimers, Pause } from '../pause.ts'
 import type { Waiting } from '../retry.ts'
 import { HttpBrokerError, SdkError, aborted, brokerRefused, transportFailed } from '../sdk-error.ts'
-import { Abandonment } from './abandonment.ts'
+import { Abandonment, abandonable } from './abandonment.ts'
 import type { HttpConfig } from './settings.ts'
 import { Slots } from './slots.ts'
 import { NotSent } from './transport.ts'
@@ -176,17 +176,7 @@ export class HttpConnection implements Waiting {
     try {
       if (signal?.aborted) throw aborted()
       const headers = body === null ? this.#headers : this.#bodyHeaders
-      const answer = await this.#transport.send({
-        origin,
-        method,
-        path,
-        headers,
-        body,
-        get signal() {
-          return request.signal
-        },
-        onAbandoned: (listener) => request.onAbandoned(listener),
-      })
+      const answer = await this.#transport.send(abandonable({ origin, method, path, headers, body }, request))
       return textOf(answer)
     } catch (error) {
       if (error instanceof SdkError || error instanceof BrokerError) throw error
