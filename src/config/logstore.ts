@@ -86,7 +86,8 @@ export const logStoreSettings = {
   }),
   LOGSTORE_COMPACTION: oneOf(['on', 'off'], {
     default: 'on',
-    description: '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
+    description:
+      '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
   }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     default: String(LOGSTORE_BODY_BYTES_DEFAULT),

@@ -19,7 +19,7 @@ import type { BlockTexts } from './block-reader.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import type { Group } from './block-writer.ts'
 import type { Shape, Shapes } from './shapes.ts'
-import { NUMBER } from './text-column.ts'
+import { NUMBER, WHOLE } from './text-column.ts'
 import { mayHoldToken, wordHash } from './token-filter.ts'
 import type { Form, TextColumn } from './text-column.ts'
 
@@ -110,7 +110,7 @@ function judgeOfText(condition: TextCondition): Judge {
   const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
     if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : DIFFERS
-    if (kinds.some((kind) => kind > 2)) return LOOK
+    if (kinds.includes(WHOLE)) return LOOK
     const shown = Buffer.from(pieces.map((piece) => piece.toString('latin1')).join('0'), 'latin1')
     const isExact = !isAboutNumbers && (!prefix || kinds.every((kind) => kind === NUMBER))
     if (isExact) return test.inBytes(shown, 0, shown.byteLength) ? MATCHES : DIFFERS

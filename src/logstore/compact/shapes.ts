@@ -29,7 +29,7 @@ import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
 export const STATIC = 0
 export const OPEN = 1
 export const CLOSE = 2
-export const VALUE = 3
+const VALUE = 3
 
 interface Step {
   readonly does: number

@@ -32,7 +32,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
-  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }), weight: 2 },
+  {
+    arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }),
+    weight: 2,
+  },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
 )
 const steps = fc.array(step, { maxLength: 20, size: 'max' })

@@ -45,7 +45,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 8,
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
-  { arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }), weight: 2 },
+  {
+    arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }),
+    weight: 2,
+  },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('damage' as const), pick: fc.nat() }), weight: 1 },
 )
