@@ -1,4 +1,4 @@
-/** Compacts one segment at the lowest priority, and rests twice as long as it works. */
+/** Compacts one segment at the lowest priority, and rests half as long as it works. */
 import { setPriority } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -6,7 +6,7 @@ import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
 import type { CompactResult, CompactTask } from '../src/logstore/compact/compact-segment.ts'
 
 const LOWEST = 19
-const RESTS = 2
+const RESTS = 0.5
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 setPriority(LOWEST) // Linux: of this thread alone

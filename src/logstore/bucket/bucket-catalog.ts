@@ -3,7 +3,7 @@
  *
  * C1  a bundle counts when its manifest is there and whole, and every file it stands for is there with its size; or its stand-in, when that has the
  *     length that it says: what is on its way does not count yet
- * C4  a bundle that counted and of which a part is left, as its copy is replaced by its compacted form, counts on: queries of it fail until it is whole
+ * C4  a bundle that counted counts on while its stand-in is on its way, whatever is left of the other form: queries of it fail until it is whole
  * C2  a manifest is read once, as long as its ETag is the same; a look at a bucket of which nothing changed is its listing alone
  * C3  bundles of two logs cannot be told apart by position: then there is no catalog
  */
@@ -100,7 +100,7 @@ export class BucketCatalog {
     const readNext = async (): Promise<void> => {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
         const [base, objects] = next
-        const bundle = (await this.#bundleOf(base, objects, signal)) ?? this.#known.get(base) ?? null // C4
+        const bundle = (await this.#bundleOf(base, objects, signal)) ?? this.#replacedOf(base, objects)
         if (bundle === null) continue
         known.set(base, bundle)
         this.#read.set(base, bundle)
@@ -115,6 +115,11 @@ export class BucketCatalog {
   }
 
   /** Null: it does not count (C1). */
+  /** C4 */
+  #replacedOf(base: number, objects: Objects): KnownBundle | null {
+    return objects.has(STAND_IN_NAME) ? (this.#known.get(base) ?? null) : null
+  }
+
   async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
     return (await this.#compactedOf(base, objects, signal)) ?? (await this.#indexedOf(base, objects, signal))
   }

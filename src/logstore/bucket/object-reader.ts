@@ -228,7 +228,7 @@ class QueryReads {
       base === this.#lastIndexRead.base &&
       pieces[0]!.from === this.#lastIndexRead.to
     if (isNext) {
-      const end = Math.min(objects.index!.bytes, to + SEQUENTIAL_AHEAD * PIECE_BYTES.index)
+      const end = Math.min(objects.index.bytes, to + SEQUENTIAL_AHEAD * PIECE_BYTES.index)
       if (end > to) for (const piece of piecesOf(objects, file, to, end - to)) this.#begin(piece)
     }
     if (file === 'index') this.#lastIndexRead = { base, to }

@@ -236,7 +236,7 @@ export class BlockRecords implements RecordBatch {
     return {
       resource: body.subarray(resourceStart, resourceEnd),
       scope: body.subarray(scopeStart, scopeEnd),
-      record: body.subarray(this.#starts[row]!, this.#starts[row + 1]!),
+      record: body.subarray(this.#starts[row], this.#starts[row + 1]),
       resourceSchemaUrl,
       scopeSchemaUrl,
       dataset: this.#owner.dataset,

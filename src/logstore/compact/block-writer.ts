@@ -198,7 +198,7 @@ export class BlockWriter {
 }
 
 /** Which value of the records of a shape is their trace id; -1: none, or more than one. */
-export function traceColumnOf(shapes: Shapes, shape: number): number {
+function traceColumnOf(shapes: Shapes, shape: number): number {
   const { columns, isIrregular } = shapes.all[shape]!
   if (isIrregular) return -1
   return columns.findIndex((column) => TRACE_PATHS.includes(shapes.columns[column]!.path))

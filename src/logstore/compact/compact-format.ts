@@ -37,7 +37,7 @@
 import { crc32 } from 'node:zlib'
 import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
 
-export const COMPACT_HEAD_BYTES = 96
+const COMPACT_HEAD_BYTES = 96
 const COMPACT_VERSION = 1
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4

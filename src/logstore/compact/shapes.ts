@@ -29,7 +29,7 @@ import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
 export const STATIC = 0
 export const OPEN = 1
 export const CLOSE = 2
-export const VALUE = 3
+const VALUE = 3
 
 interface Step {
   readonly does: number
@@ -55,6 +55,8 @@ export interface Shape {
   readonly steps: readonly Step[]
   /** Of its values in their order. */
   readonly columns: Uint16Array
+  /** Names of the attributes of the record, in their order. */
+  readonly attributes: readonly string[]
   /** A field that stands there once has a value twice: which of them counts is for the views of records to say. */
   readonly isIrregular: boolean
 }
@@ -116,6 +118,7 @@ class Compiler {
   readonly #from: ByteReader
   readonly #steps: Step[] = []
   readonly #columns: number[] = []
+  readonly #attributes: string[] = []
   #isIrregular = false
   #static: Buffer[] = []
 
@@ -136,7 +139,8 @@ class Compiler {
     }
     this.#flush()
     const columns = Uint16Array.from(this.#columns)
-    return { root, bytes: this.#bytes, steps: this.#steps, columns, isIrregular: this.#isIrregular }
+    const attributes = this.#attributes
+    return { root, bytes: this.#bytes, steps: this.#steps, columns, attributes, isIrregular: this.#isIrregular }
   }
 
   #message(message: number, place: Place, isRecord: boolean): void {
@@ -159,7 +163,11 @@ class Compiler {
         const name = this.#from.lengthAndBytes()
         this.#static.push(this.#bytes.subarray(keyStart, this.#from.at))
         key = `${name.byteLength}=${name.toString('latin1')}`
-        if (attribute === '') attribute = name.toString()
+        if (attribute === '') {
+          if (name.byteLength === 0) this.#isIrregular = true // a name that says nothing is not told from none
+          attribute = name.toString()
+          this.#attributes.push(attribute)
+        }
         continue
       }
       const inner: Place = {

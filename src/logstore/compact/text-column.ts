@@ -17,7 +17,7 @@ import type { ByteWriter } from './byte-writer.ts'
 import { readChoices, readNumbers, writeChoices, writeNumbers } from './number-columns.ts'
 
 export const NUMBER = 1
-export const WORD = 2
+const WORD = 2
 export const WHOLE = 3
 const DIGITS_MAX = 15
 const FORMS_MAX = 4096
@@ -99,7 +99,7 @@ export class TextColumnWriter {
         }
         const lengths = Float64Array.from(first, (start, i) => last[i]! - start)
         writeNumbers(into, lengths, lengths.length)
-        for (let i = 0; i < first.length; i++) into.copy(this.#source, first[i]!, last[i]!)
+        for (let i = 0; i < first.length; i++) into.copy(this.#source, first[i], last[i])
       }
     }
   }
@@ -213,7 +213,7 @@ export class TextColumn {
     into.copy(pieces[0]!)
     for (let i = 0; i < kinds.length; i++) {
       const { numbers, texts, ends } = variables[i]!
-      if (numbers === null) into.copy(texts, ends[at]!, ends[at + 1]!)
+      if (numbers === null) into.copy(texts, ends[at], ends[at + 1])
       else writeDigits(into, numbers[at]!)
       into.copy(pieces[i + 1]!)
     }

@@ -12,8 +12,9 @@ import { ASCII_OF_WORD } from '../search/words.ts'
 import { LOWER } from '../search/byte-finder.ts'
 import { mix } from './hash-index.ts'
 
-const PROBES = 5
-const BITS_PER_TOKEN = 7.5
+const PROBES = 7
+/** One of 150 words that are not there is said to be. */
+const BITS_PER_TOKEN = 10.5
 const SEED = 0x2545f491
 
 /** Of a word in ASCII, in whatever case. */

@@ -104,7 +104,7 @@ export class BytesColumnWriter {
   write(into: ByteWriter): void {
     const lengths = Float64Array.from(this.#starts, (start, i) => this.#ends[i]! - start)
     writeNumbers(into, lengths, lengths.length)
-    for (let i = 0; i < lengths.length; i++) into.copy(this.#source, this.#starts[i]!, this.#ends[i]!)
+    for (let i = 0; i < lengths.length; i++) into.copy(this.#source, this.#starts[i], this.#ends[i])
   }
 }
 
@@ -122,6 +122,6 @@ export class BytesColumn {
 
   writeNext(into: ByteWriter): void {
     const at = this.#value++
-    into.copy(this.#bytes, this.#ends[at]!, this.#ends[at + 1]!)
+    into.copy(this.#bytes, this.#ends[at], this.#ends[at + 1])
   }
 }

@@ -4,6 +4,7 @@
  * The entries of a segment are cut into spans: entries of damaged frames that are already known (they are counted apart and
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
+import { CompactIndex } from '../compact/compact-index.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { RecordView } from '../search/record-view.ts'
@@ -62,6 +63,12 @@ export function boundsOf(
 export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
+  /** Whether all that is wanted of what does not come onto the page is its number. */
+  readonly countsOnly: boolean = true
+  /** Whether `found` needs a view of the record. */
+  readonly needsViews: boolean = false
+  /** Of a compacted bundle, with a search: number of the partition whose records have to be searched, block by block; -1: none. */
+  partitionToSearch = -1
   matched = 0
   quarantined = 0
   /** With a search: entries that may match, whose records have to be read. */
@@ -275,7 +282,9 @@ export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
   if (plan.trace !== null) return scanBundleTrace(scan, index, plan.trace)
   const partition = index.findPartition(plan.tenant, plan.dataset)
   if (partition === null || !mayMatch(plan, partition)) return false
-  if (plan.search !== null) gatherBundleTime(scan, index, partition)
+  if (plan.search !== null && index instanceof CompactIndex && scan.damaged.length === 0) {
+    scan.partitionToSearch = partition.number
+  } else if (plan.search !== null) gatherBundleTime(scan, index, partition)
   else scanBundleTime(scan, index, partition)
   return true
 }

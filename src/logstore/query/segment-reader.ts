@@ -11,6 +11,7 @@ import { Catalog } from '../index/catalog.ts'
 import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { QueryFilter } from './cursor.ts'
+import { BlockSearch } from './block-scan.ts'
 import { DamagedFrameError } from './frame-reader.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
@@ -43,6 +44,7 @@ export interface SegmentReaderParts {
 
 export class SegmentReader {
   readonly #parts: SegmentReaderParts
+  #searching: { readonly matcher: SearchMatcher; readonly search: BlockSearch } | null = null
 
   constructor(parts: SegmentReaderParts) {
     this.#parts = parts
@@ -133,6 +135,8 @@ export class SegmentReader {
     if (source.kind === 'active') return searchRecords(scan, entries, new ActivePlaces(source.index), matcher, read)
     this.inBundle(source, (index) => {
       if (index instanceof CompactIndex) {
+        if (scan.partitionToSearch >= 0)
+          return this.#blockSearch(scan, matcher).run(scan, index, scan.partitionToSearch)
         const ordered = inUnits(index, entries)
         const readBlock = (unit: number) => index.readRecords(index.blocks[unit]!)
         return searchRecords(scan, ordered, index, matcher, readBlock)
@@ -141,6 +145,14 @@ export class SegmentReader {
       if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, index, source.base))
       searchRecords(scan, entries, index, matcher, read)
     })
+  }
+
+  /** Made once for a search: it goes through many bundles. */
+  #blockSearch({ plan }: SegmentScan, matcher: SearchMatcher): BlockSearch {
+    assert(plan.search !== null)
+    if (this.#searching?.matcher !== matcher)
+      this.#searching = { matcher, search: new BlockSearch(plan.search, matcher) }
+    return this.#searching.search
   }
 
   /** Where the record of an entry stands. */

@@ -161,14 +161,20 @@ function countRecords(
       plan,
       snapshot,
       (bounds) =>
-        new SurveyScan(plan, deadline, bounds, (timeHigh, timeLow, view) => {
-          const bucket = buckets.of(timeHigh, timeLow)
-          ofAll[bucket]! += 1
-          if (readValue === null) return
-          const text = readValue(view!) // a split reads records, see surveyPlan
-          if (text === null) ofNone[bucket]! += 1
-          else values.add(keyOfText(text), bucket)
-        }),
+        new SurveyScan(
+          plan,
+          deadline,
+          bounds,
+          (timeHigh, timeLow, view) => {
+            const bucket = buckets.of(timeHigh, timeLow)
+            ofAll[bucket]! += 1
+            if (readValue === null) return
+            const text = readValue(view!) // a split reads records, see surveyPlan
+            if (text === null) ofNone[bucket]! += 1
+            else values.add(keyOfText(text), bucket)
+          },
+          readValue !== null,
+        ),
     )
     if (scan === null) continue
     if (matcher !== null) reader.search(scan, source, matcher, snapshot.logId)

@@ -17,9 +17,14 @@ const NO_PAGE = new PageSelection(1, false)
 export class SurveyScan extends SegmentScan {
   readonly #found: Found
 
-  constructor(plan: QueryPlan, deadline: Deadline, bounds: ScanBounds, found: Found) {
+  override readonly countsOnly = false
+  override readonly needsViews: boolean
+
+  /** @param needsViews `found` looks at the records */
+  constructor(plan: QueryPlan, deadline: Deadline, bounds: ScanBounds, found: Found, needsViews = true) {
     super(plan, NO_PAGE, deadline, 0, bounds)
     this.#found = found
+    this.needsViews = needsViews
   }
 
   override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {

@@ -1,0 +1,317 @@
+/**
+ * What the texts of a block say of a search, without the values: for each row that it matches, that it does not, or that its record has to be
+ * looked at.
+ *
+ * S1  MATCHES and DIFFERS are what the matcher of records says, of every record; LOOK promises nothing
+ * S2  a text is as good as its form (text-column.ts), where no word of the search has a digit: the words it lacks have one each, stand by themselves and
+ *     between the others. For the beginning of a word it is if no placeholder is of a word that begins with letters
+ */
+import { SIGNAL_LOG } from '../batch-frame.ts'
+import type { NameCondition, Search, TextCondition } from '../search/expression.ts'
+import { resolveName } from '../search/names.ts'
+import type { FieldName } from '../search/names.ts'
+import { ProtobufView } from '../search/protobuf-view.ts'
+import { TextTest } from '../search/text-test.ts'
+import { valueTest } from '../search/values.ts'
+import { isAscii } from '../search/words.ts'
+import type { ValueTest } from '../search/values.ts'
+import type { BlockTexts } from './block-reader.ts'
+import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import type { Group } from './block-writer.ts'
+import type { Shape, Shapes } from './shapes.ts'
+import { NUMBER, WHOLE } from './text-column.ts'
+import { mayHoldToken, wordHash } from './token-filter.ts'
+import type { Form, TextColumn } from './text-column.ts'
+
+export const DIFFERS = 0
+export const LOOK = 1
+export const MATCHES = 2
+
+/** One for all rows, or one for each. */
+export type Verdict = number | Uint8Array
+
+type Judge = (texts: BlockTexts, shapes: Shapes) => Verdict
+
+export function judgeOf(search: Search): Judge {
+  switch (search.kind) {
+    case 'all':
+      return () => MATCHES
+    case 'and': {
+      const all = search.of.map(judgeOf)
+      return (texts, shapes) => combined(all, texts, shapes, DIFFERS, Math.min)
+    }
+    case 'or': {
+      const any = search.of.map(judgeOf)
+      return (texts, shapes) => combined(any, texts, shapes, MATCHES, Math.max)
+    }
+    case 'not': {
+      const one = judgeOf(search.of)
+      return (texts, shapes) => negated(one(texts, shapes))
+    }
+    case 'text':
+      return judgeOfText(search)
+    case 'severity':
+      return judgeOfSeverity(search.min, search.max)
+    case 'signal':
+      return ({ groups, rowGroup }) => {
+        const isLog = search.signal === 'log'
+        return byChoice(
+          groups.map(({ signal }) => ((signal === SIGNAL_LOG) === isLog ? MATCHES : DIFFERS)),
+          rowGroup,
+        )
+      }
+    case 'name':
+      return judgeOfName(search)
+  }
+}
+
+/** @param decisive verdict that no other changes */
+function combined(
+  judges: readonly Judge[],
+  texts: BlockTexts,
+  shapes: Shapes,
+  decisive: number,
+  choose: (a: number, b: number) => number,
+): Verdict {
+  let verdict: Verdict = MATCHES - decisive
+  for (const judge of judges) {
+    if (verdict === decisive) break
+    const next = judge(texts, shapes)
+    if (typeof next === 'number' && typeof verdict === 'number') verdict = choose(verdict, next)
+    else if (next === decisive) verdict = decisive
+    else {
+      const [one, other]: readonly [Uint8Array, Verdict] =
+        typeof next === 'number' ? [verdict as Uint8Array, next] : [next, verdict] // one of the two is no number
+      verdict = one.map((each, row) => choose(each, typeof other === 'number' ? other : other[row]!))
+    }
+  }
+  return verdict
+}
+
+const negated = (verdict: Verdict): Verdict =>
+  typeof verdict === 'number' ? MATCHES - verdict : verdict.map((each) => MATCHES - each)
+
+/** Of rows that each have one of some choices. */
+function byChoice(verdicts: readonly number[], choices: Uint16Array): Verdict {
+  const [first = DIFFERS] = verdicts
+  if (verdicts.every((each) => each === first)) return first
+  const rows = new Uint8Array(choices.length)
+  for (let row = 0; row < rows.length; row++) rows[row] = verdicts[choices[row]!]!
+  return rows
+}
+
+const hasDigit = (word: string): boolean => /[0-9]/.test(word)
+
+function judgeOfText(condition: TextCondition): Judge {
+  const test = new TextTest(condition)
+  const { words, prefix } = condition
+  const isAboutNumbers = words.some(hasDigit)
+  const plain = words.find((word) => !hasDigit(word) && !(prefix && word === words.at(-1)))
+  const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
+  const ofForm = ({ bytes, kinds, pieces }: Form): number => {
+    if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : DIFFERS
+    if (kinds.includes(WHOLE)) return LOOK
+    const shown = Buffer.from(pieces.map((piece) => piece.toString('latin1')).join('0'), 'latin1')
+    const isExact = !isAboutNumbers && (!prefix || kinds.every((kind) => kind === NUMBER))
+    if (isExact) return test.inBytes(shown, 0, shown.byteLength) ? MATCHES : DIFFERS
+    return plainTest !== null && !plainTest.inBytes(shown, 0, shown.byteLength) ? DIFFERS : LOOK
+  }
+  return (texts, shapes) =>
+    byColumns(
+      texts,
+      (shape) => (isKnown(shape) ? [...shape.columns].filter((column) => shapes.columns[column]!.isSearched) : null),
+      ofForm,
+    )
+}
+
+/** Shapes whose values are where their names say. */
+const isKnown = ({ root, isIrregular }: Shape): boolean => (root === ROOT_LOG || root === ROOT_SPAN) && !isIrregular
+
+/**
+ * The best verdict of the values of some columns, by row.
+ *
+ * @param columnsOf a shape: those that count, each as often as it stands there; null: its records have to be looked at
+ */
+function byColumns(
+  texts: BlockTexts,
+  columnsOf: (shape: Shape) => readonly number[] | null,
+  ofForm: (form: Form) => number,
+): Verdict {
+  const { shapes, rowShape, rows } = texts
+  const chosen = shapes.map(columnsOf)
+  const judged = new Map<number, Uint8Array>()
+  let isAllSame = true
+  let first = -1
+  const judge = (number: number): Uint8Array => {
+    let verdicts = judged.get(number)
+    if (verdicts === undefined) {
+      verdicts = Uint8Array.from(texts.texts.get(number)!.forms, ofForm)
+      judged.set(number, verdicts)
+      for (const verdict of verdicts) {
+        if (first < 0) first = verdict
+        if (verdict !== first) isAllSame = false
+      }
+    }
+    return verdicts
+  }
+  for (const columns of chosen) for (const column of columns ?? []) judge(column)
+  if (isAllSame && first <= DIFFERS && chosen.every((columns) => columns !== null)) return DIFFERS
+  // Every value of a column is passed, in rows of whatever shape it stands.
+  const all = new Set(chosen.flatMap((columns) => columns ?? []))
+  const cursors = [...all].map((number) => new Cursor(texts.texts.get(number)!, judge(number)))
+  const places = new Map([...all].map((number, place) => [number, place]))
+  const passed = shapes.map(({ columns }) => [...columns].flatMap((column) => places.get(column) ?? []))
+  const verdicts = new Uint8Array(rows)
+  for (let row = 0; row < rows; row++) {
+    const shape = rowShape[row]!
+    let best = chosen[shape] === null ? LOOK : DIFFERS
+    const its = passed[shape]!
+    for (let i = 0; i < its.length; i++) {
+      const verdict = cursors[its[i]!]!.next()
+      if (verdict > best && chosen[shape] !== null) best = verdict
+    }
+    verdicts[row] = best
+  }
+  return verdicts
+}
+
+class Cursor {
+  readonly #choices: Uint16Array
+  readonly #verdicts: Uint8Array
+  #at = 0
+
+  constructor({ choices }: TextColumn, verdicts: Uint8Array) {
+    this.#choices = choices
+    this.#verdicts = verdicts
+  }
+
+  next(): number {
+    return this.#verdicts[this.#choices[this.#at++]!]!
+  }
+}
+
+const SEVERITY_PATH = `${ROOT_LOG}/16`
+
+/** Where a log has no number, its text says it: that is for the matcher. */
+function judgeOfSeverity(min: number, max: number): Judge {
+  return ({ shapes, rowShape, severities }, bundle) => {
+    const number = bundle.columns.findIndex(({ path }) => path === SEVERITY_PATH)
+    const column = severities.get(number)
+    const has = shapes.map(({ columns }) => columns.includes(number))
+    const without = shapes.map((shape) => (shape.root === ROOT_SPAN && !shape.isIrregular ? DIFFERS : LOOK))
+    const rows = new Uint8Array(rowShape.length)
+    let at = 0
+    for (let row = 0; row < rows.length; row++) {
+      const shape = rowShape[row]!
+      rows[row] = without[shape]!
+      if (!has[shape]) continue
+      const low = column!.pairs.low[at]!
+      const high = column!.pairs.high[at++]!
+      if (!isKnown(shapes[shape]!) || high !== 0 || low === 0 || low > 0x7fff_ffff) continue
+      rows[row] = low >= min && low <= max ? MATCHES : DIFFERS
+    }
+    return rows
+  }
+}
+
+/** Attributes of resources and scopes, and those of records that are texts. */
+function judgeOfName({ name, value }: NameCondition): Judge {
+  const named = resolveName(name)
+  if (named.kind !== 'attribute') return () => LOOK
+  const { key, of } = named
+  const test = valueTest(value)
+  const inGroups = (texts: BlockTexts): Verdict =>
+    byChoice(
+      texts.groups.map((group) =>
+        ofGroup(
+          group,
+          of.filter((place) => place !== 'record'),
+          key,
+          test,
+        ),
+      ),
+      texts.rowGroup,
+    )
+  const inRecords: Judge = (texts, shapes) =>
+    byColumns(
+      texts,
+      (shape) => {
+        if (!isKnown(shape)) return null
+        const mayBe = shape.attributes.filter((each) => each === key || key.startsWith(`${each}.`))
+        const columns = [...shape.columns].filter((column) => shapes.columns[column]!.attribute === key)
+        return mayBe.length === columns.length ? columns : null
+      },
+      ({ bytes, kinds }) => (kinds.length > 0 ? LOOK : test(bytes.toString()) ? MATCHES : DIFFERS),
+    )
+  return (texts, shapes) => {
+    const judges = [inGroups, ...(of.includes('record') ? [inRecords] : [])]
+    return combined(judges, texts, shapes, MATCHES, Math.max)
+  }
+}
+
+function ofGroup(
+  { root, signal, resource, scope }: Group,
+  places: readonly ('resource' | 'scope' | 'record')[],
+  key: string,
+  test: ValueTest,
+): number {
+  if (root !== ROOT_LOG && root !== ROOT_SPAN) return LOOK
+  const view = new ProtobufView()
+  const body = Buffer.concat([resource, scope])
+  const scopeStart = resource.byteLength
+  const none = { group: 0, recordStart: 0, recordEnd: 0 }
+  const place = { ...none, resourceStart: 0, resourceEnd: scopeStart, scopeStart, scopeEnd: body.byteLength }
+  view.seek(body, signal, place, 0)
+  return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : DIFFERS
+}
+
+/** False: no record of a block with this filter matches. */
+export type FilterTest = (filter: Uint32Array) => boolean
+
+export function filterTestOf(search: Search): FilterTest {
+  switch (search.kind) {
+    case 'and': {
+      const all = search.of.map(filterTestOf)
+      return (filter) => all.every((one) => one(filter))
+    }
+    case 'or': {
+      const any = search.of.map(filterTestOf)
+      return (filter) => any.some((one) => one(filter))
+    }
+    case 'text': {
+      const { words, prefix } = search
+      return needing(prefix ? words.slice(0, -1) : words)
+    }
+    case 'name':
+      return needing(wordsOfValue(search))
+    default:
+      return () => true
+  }
+}
+
+/** Words that stand in every record that matches; those that are not ASCII are in no filter. */
+function needing(words: readonly string[]): FilterTest {
+  const hashes = words.filter(isAscii).map((word) => wordHash(Buffer.from(word, 'latin1'), 0, word.length))
+  return (filter) => hashes.every((hash) => mayHoldToken(filter, hash))
+}
+
+/** The fields whose texts are in filters. */
+const TEXT_FIELDS: ReadonlySet<FieldName> = new Set<FieldName>([
+  'severity_text',
+  'event_name',
+  'trace_state',
+  'name',
+  'status.message',
+])
+
+function wordsOfValue({ name, value }: NameCondition): readonly string[] {
+  if (value.kind !== 'equals' && value.kind !== 'begins') return []
+  const { text } = value
+  // Numbers and booleans are no texts.
+  const mayBeOther =
+    value.kind === 'begins' ? /^[-0-9]/.test(text) : value.number !== null || /^(true|false)$/.test(text)
+  const named = resolveName(name)
+  if (mayBeOther || !isAscii(text) || (named.kind === 'field' && !TEXT_FIELDS.has(named.field))) return []
+  const words = text.match(/[A-Za-z0-9_]+/g) ?? []
+  return value.kind === 'begins' ? words.slice(0, -1) : words
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { readWhole } from '../../src/log/files.ts'
+import type { Log } from '../../src/log/log.ts'
+import { decodeSegmentFooter } from '../../src/log/segment-format.ts'
+import { STAND_IN_NAME, clearBesideStandIn, encodeStandInHeader, publishStandIn } from '../../src/log/stand-in.ts'
+import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
+
+const OPTIONS = { replicas: ['/replica-1', '/replica-2'], writeQuorum: 2, segmentBytes: 4096 }
+const DIRECTORIES = ['/data', ...OPTIONS.replicas]
+const CONTENT = Buffer.alloc(900, 'the segment in another form ')
+
+/** A log of some segments, closed. */
+async function written(seed: number): Promise<World> {
+  const world = new World({ seed })
+  const log = await world.open(OPTIONS)
+  const writer = openWriter(log)
+  for (let n = 0; n < 40; n += 1) {
+    appended(writer, payloadOf(n, 700))
+    world.step()
+  }
+  await log.close()
+  return world
+}
+
+const segmentsOf = ({ segments }: Log) => segments.map(({ base, end, sealed }) => ({ base, end, sealed }))
+
+/** As a service does it in one directory. */
+function compact({ files }: World, directory: string): void {
+  const footer = decodeSegmentFooter(readWhole(files, `${directory}/records.log`)!.subarray(-64))!
+  publishStandIn(files, directory, [encodeStandInHeader(footer, [CONTENT]), CONTENT])
+  clearBesideStandIn(files, directory, footer.logId, footer.base)
+}
+
+describe('a log some of whose segments have a stand-in', () => {
+  it('opens with all of them, whichever directories have which form, after a power cut, too', async () => {
+    for (let seed = 1; seed <= 8; seed += 1) {
+      const world = await written(seed)
+      const { files } = world
+      const first = await world.open(OPTIONS)
+      const before = segmentsOf(first)
+      await first.close()
+      const sealed = before.filter((segment) => segment.sealed)
+      assert(sealed.length >= 4)
+      for (const [number, { base }] of sealed.entries()) {
+        for (const [replica, directory] of DIRECTORIES.entries()) {
+          const path = `${directory}/segments/${base.toString(16).padStart(16, '0')}`
+          if ((number + replica + seed) % 3 !== 0) compact(world, path)
+        }
+      }
+      world.end('crash')
+      const log = await world.open(OPTIONS)
+      assert.equal(log.state.kind, 'ok')
+      assert.deepEqual(log.incidents, [])
+      // The segment that was open goes on in the same place.
+      assert.deepEqual(segmentsOf(log).slice(0, before.length), before)
+      const { end } = appended(openWriter(log), payloadOf(99, 100))
+      world.step()
+      assert.equal(log.committed, end)
+      await log.close()
+      assert(files.paths().some((path) => path.endsWith(STAND_IN_NAME)))
+    }
+  })
+
+  it('fills a directory that lost everything with the form that the others have', async () => {
+    const world = await written(3)
+    const { files } = world
+    const name = files.list('/data/segments')!.find((each) => !each.startsWith('spare'))!
+    for (const directory of DIRECTORIES) compact(world, `${directory}/segments/${name}`)
+    for (const path of files.list('/replica-1')!) {
+      if (path === 'segments') files.removeDirectory('/replica-1/segments')
+    }
+    const log = await world.open(OPTIONS)
+    assert.equal(log.state.kind, 'ok')
+    assert.deepEqual(files.list(`/replica-1/segments/${name}`), [STAND_IN_NAME])
+    const path = (directory: string): string => `${directory}/segments/${name}/${STAND_IN_NAME}`
+    assert(files.contentOf(path('/replica-1')).equals(files.contentOf(path('/data'))))
+    await log.close()
+  })
+
+  it('tells of a stand-in that is damaged, and takes it from a directory that has it whole', async () => {
+    const world = await written(4)
+    const { files } = world
+    const name = files.list('/data/segments')!.find((each) => !each.startsWith('spare'))!
+    for (const directory of DIRECTORIES) compact(world, `${directory}/segments/${name}`)
+    files.damage(`/replica-2/segments/${name}/${STAND_IN_NAME}`, (content) => {
+      content[20]! ^= 1 // of its header
+      return content
+    })
+    const log = await world.open(OPTIONS)
+    assert.equal(log.state.kind, 'ok')
+    assert.deepEqual(log.incidents, [])
+    const whole = files.contentOf(`/data/segments/${name}/${STAND_IN_NAME}`)
+    assert(files.contentOf(`/replica-2/segments/${name}/${STAND_IN_NAME}`).equals(whole))
+    await log.close()
+  })
+})
