@@ -131,7 +131,7 @@ export class Shop {
     const traceId = this.#hex(32)
     const words = {
       order: String(++this.#order),
-      items: String(1 + Math.floor(this.#random() * 5)),
+      items: String(2 + Math.floor(this.#random() * 5)),
       item: String(100 + Math.floor(this.#random() * 40)),
       total: (9 + this.#random() * 190).toFixed(2),
     }

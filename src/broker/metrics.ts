@@ -6,6 +6,7 @@
  */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
+import { bytesIn } from '../log/segment-list.ts'
 import { Metrics } from '../observability/metrics.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import type { RequestMetrics } from '../observability/request-metrics.ts'
@@ -15,7 +16,10 @@ import type { GroupSample, GroupSeries } from './operations/group-series.ts'
 export interface BrokerMetricSources {
   readonly counters: BrokerCounters
   readonly gauges: BrokerGauges
-  readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'lostReplicas' | 'roomFor' | 'syncSeconds'>
+  readonly log: Pick<
+    Log,
+    'counters' | 'committed' | 'state' | 'incidents' | 'lostReplicas' | 'roomFor' | 'segments' | 'syncSeconds'
+  >
   readonly groups: Pick<GroupSeries, 'of'>
   readonly requests: Pick<RequestMetrics, 'register'>
   readonly process: Pick<ProcessMetrics, 'register'>
@@ -98,6 +102,7 @@ export class BrokerMetrics {
       log.roomFor('admit'),
     )
     gauge('mq.log.quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
+    gauge('mq.log.size_bytes', 'Bytes of the log', () => bytesIn(log.segments))
     gauge('mq.log.replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
     gauge('mq.degraded', 'Kinds of trouble that the node works in spite of: /readyz names them', () => gauges.degraded)
     counter('mq.read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)

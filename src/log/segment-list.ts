@@ -11,6 +11,10 @@ export interface SegmentInfo {
   readonly recordsPath: string
 }
 
+/** Of all of them; what was removed at the beginning does not count. */
+export const bytesIn = (segments: readonly SegmentInfo[]): number =>
+  (segments.at(-1)?.end ?? 0) - (segments[0]?.base ?? 0)
+
 /** The one that a position is in, or behind when it is the last. Null: before all of them. */
 export function segmentOf(segments: readonly SegmentInfo[], position: Position): SegmentInfo | null {
   let low = 0

@@ -2,6 +2,7 @@
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
+import { bytesIn } from '../log/segment-list.ts'
 import type { Health } from '../observability/health.ts'
 import { Metrics, restOf } from '../observability/metrics.ts'
 import type { Labels } from '../observability/metrics.ts'
@@ -79,6 +80,7 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   counter('wal_syncs', 'fdatasync calls of the journal', () => log.counters().syncs)
   counter('wal_bytes', 'Bytes written by the journal', () => log.counters().bytes)
   counter('wal_sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
+  gauge('wal_size_bytes', 'Bytes of the log', () => bytesIn(log.segments))
   gauge('wal_committed_position', 'Everything below is durable', () => log.committed)
   gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
     log.state.kind === 'read-only' ? 1 : 0,

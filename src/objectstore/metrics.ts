@@ -1,6 +1,7 @@
 /** The object store's metrics in Prometheus' text format. */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { Log } from '../log/log.ts'
+import { bytesIn } from '../log/segment-list.ts'
 import { Metrics, restOf } from '../observability/metrics.ts'
 import type { Labels } from '../observability/metrics.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
@@ -86,7 +87,7 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   gauge('read_cache_bytes', 'Memory of pieces of large objects that were read', () => gauges.readCacheBytes)
   gauge('object_cache_bytes', 'Memory of small objects that were read', () => gauges.objectCacheBytes)
   counter('accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
-  gauge('log_bytes', 'Bytes of the log', () => (log.segments.at(-1)?.end ?? 0) - (log.segments[0]?.base ?? 0))
+  gauge('log_bytes', 'Bytes of the log', () => bytesIn(log.segments))
   gauge('log_committed_position', 'Everything below is durable', () => log.committed)
   counter('log_written_bytes', 'Bytes written by the journal', () => log.counters().bytes)
   counter('log_groups', 'Group commits', () => log.counters().groups)

@@ -208,6 +208,29 @@ describe('logs in the console', () => {
     await lines.getByRole('button', { name: /402 in/ }).click()
     await page.reload()
     await detail.getByText('error.type').waitFor()
+    await page.goto('/logs?dataset=old')
+    await page.getByRole('combobox', { name: 'Search' }).fill(refusedTrace)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'POST /cart/checkout' }).waitFor()
+  })
+
+  it('are copied as JSON, and gone through by keys', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.goto('/logs?dataset=payments&signal=log')
+    await rows.getByRole('button').first().waitFor()
+    await page.keyboard.press('j')
+    await detail.getByRole('button', { name: 'Copy as JSON' }).click()
+    await detail.getByText('Copied').waitFor()
+    const { record_id: first } = JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()')) as {
+      record_id: string
+    }
+    assert.equal(new URL(page.url()).searchParams.get('record'), first)
+    await page.keyboard.press('j')
+    await page.waitForURL((url) => ![null, first].includes(url.searchParams.get('record')))
+    await page.keyboard.press('k')
+    await page.waitForURL((url) => url.searchParams.get('record') === first)
+    await page.keyboard.press('Escape')
+    await detail.waitFor({ state: 'detached' })
   })
 
   it('say in words why a search or a trace is refused', async () => {
@@ -334,6 +357,16 @@ for (const theme of ['light', 'dark'] as const) {
     await themed.close()
   })
 }
+
+it('the page begins without much work: its modules, the overview and the first answers take less than a second', async () => {
+  const newcomer = await Visitor.open(browser, server.at('console'))
+  await newcomer.page.goto('/') // a process of its own begins here
+  const before = await newcomer.cpuMs()
+  await newcomer.page.reload()
+  await newcomer.page.getByLabel('Tenant').waitFor()
+  assert.ok((await newcomer.cpuMs()) - before < 1000)
+  await newcomer.close()
+})
 
 it('the pages about logs ask nobody but the console, and bring no credential into an address', () => {
   assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])

@@ -85,6 +85,9 @@ describe('signing in', () => {
     await page.getByRole('heading', { name: 'No stream yet' }).waitFor()
 
     await page.goto('/')
+    const broker = page.getByRole('region', { name: 'Broker' })
+    await broker.getByText('Published', { exact: true }).waitFor() // its streams tell, as its metrics are off
+    await broker.getByText('MQ_METRICS_EXPOSURE=http').waitFor()
     const card = page.getByRole('region', { name: 'Log store' })
     await card.getByLabel('Tenant').fill('acme')
     await card.getByLabel('Token').fill('wrong')

@@ -204,7 +204,7 @@ describe('streams in the console', () => {
     for (const name of ['Log store', 'Object store', 'Broker']) {
       const card = page.getByRole('region', { name })
       await card.getByText('Healthy').waitFor()
-      await card.getByText('Room on disk').waitFor()
+      await card.getByText('Disk free').waitFor()
       await card.getByRole('img').waitFor()
     }
     assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])

@@ -13,8 +13,9 @@ interface Destination {
 const OTHER_KEYS = [
   [['/'], 'Go to the search or filter of the page'],
   [['r'], 'Load what is shown again'],
+  [['t'], 'Begin or end the live tail of the logs'],
   [['n'], 'Create: a stream, a bucket, a record, an upload'],
-  [['j', 'k'], 'Next and previous record or object'],
+  [['j', 'k'], 'Next and previous record, span or object'],
   [['Esc'], 'Close what is open'],
   [['?'], 'Show this'],
 ] as const

@@ -30,6 +30,10 @@ const log = {
   incidents: [],
   lostReplicas: [],
   roomFor: () => 0,
+  segments: [
+    { base: 4096, end: 8192, sealed: true, directory: '', recordsPath: '' },
+    { base: 8192, end: 9000, sealed: false, directory: '', recordsPath: '' },
+  ],
   syncSeconds: [],
 } as const
 const group: GroupSample = {
@@ -89,6 +93,7 @@ describe('GET /metrics', () => {
       'mq_clock_slept_seconds_total 9.5',
       'mq_log_committed_position 4096',
       'mq_log_bytes_total 3',
+      'mq_log_size_bytes 4904',
       'mq_log_syncs_total 2',
       'mq_log_sync_seconds_total 4',
       'mq_log_read_only 0',

@@ -22,6 +22,9 @@ import { SearchBox } from './search-box.ts'
 import { logsLink, searchOf, viewOf, windowOf } from './view.ts'
 import type { Range, View } from './view.ts'
 
+/** A search for one means the trace. */
+const TRACE_ID = /^[0-9a-f]{32}$/i
+
 export const LogsPage = (): VNode => html`<${Gate} service="logstore"><${Logs} /><//>`
 
 function Logs(): VNode {
@@ -95,7 +98,11 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
         ${dataset === null && html`<option value=${name}>${name}</option>`}
         ${datasets.map((each) => html`<option key=${each.dataset} value=${each.dataset}>${each.dataset} (${compact(each.records)})</option>`)}
       </select>
-      <${SearchBox} text=${view.text} fields=${fields.value?.fields ?? []} onSearch=${(text: string) => go({ text })} />
+      <${SearchBox}
+        text=${view.text}
+        fields=${fields.value?.fields ?? []}
+        onSearch=${(text: string) => (TRACE_ID.test(text) ? route(`/traces/${text.toLowerCase()}`) : go({ text }))}
+      />
       ${!isLive && html`<${RangePicker} range=${range} onChange=${(next: Range) => go({ range: next })} />`}
       ${!isLive && html`<button type="button" data-key="r" onClick=${reload}>Reload</button>`}
       <button

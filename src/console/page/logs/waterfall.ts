@@ -87,9 +87,13 @@ function SpanRow({ span, color, whole, isSelected, isFolded, onOpen, onFold }: R
   const width = (100 * nano) / whole
   const took = duration(nano / 1e9)
   const indent = { paddingLeft: `${Math.min(depth, INDENT_MAX) * 0.9}rem` }
-  // The text stands where there is room for it.
-  const isLate = left + width > 85
-  const place = isLate ? { right: `calc(${100 - left}% + 4px)` } : { left: `calc(${left + width}% + 4px)` }
+  // The text stands where there is room for it: behind the bar, before it, or in it.
+  const place =
+    left + width < 84
+      ? { left: `calc(${left + width}% + 4px)` }
+      : left > 16
+        ? { right: `calc(${100 - left}% + 4px)` }
+        : { right: `calc(${100 - left - width}% + 6px)` }
   return html`<div class=${`record span ${isSelected ? 'chosen' : ''}`}>
     <span class="name" style=${indent}>
       ${

@@ -83,7 +83,7 @@ function Edit({ bucket, name, title, example, problemOf, stored, onChange }: Edi
       />
       ${wrong !== null && html`<p class="notice warn" role="status">${wrong}</p>`}
     <//>
-    <p class="buttons">
+    <p class="buttons below">
       ${text.trim() === '' && html`<button type="button" onClick=${() => setText(example)}>Begin with an example</button>`}
       ${stored !== null && html`<button type="button" class="danger" onClick=${() => removing.run(remove)}>Remove ${title}</button>`}
     </p>

@@ -8,6 +8,7 @@ import { useAction, useLoaded } from '../loading.ts'
 import { Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
+import { session } from '../session.ts'
 import { listBuckets, s3 } from './s3.ts'
 
 const REFRESH_MS = 10_000
@@ -41,7 +42,9 @@ function Buckets(): VNode {
       value === null
         ? problem === null && html`<${Loading} />`
         : value.length === 0
-          ? html`<${Empty} title="No bucket yet" command="curl -X PUT http://127.0.0.1:9000/photos"
+          ? html`<${Empty}
+              title="No bucket yet"
+              command=${`curl -X PUT ${session.about.services.objectstore?.url ?? ''}/photos`}
               >Objects are kept in buckets.<//
             >`
           : html`<div class="scroll" tabindex="0" role="group" aria-label="Buckets">

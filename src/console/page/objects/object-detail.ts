@@ -49,7 +49,7 @@ export function ObjectDetail({ bucket, name, onClose, onDeleted }: DetailProps):
   return html`<aside class="detail" aria-label="Object">
     <header>
       <h2 class="mono">${name}</h2>
-      <button type="button" class="quiet" aria-label="Close the object" onClick=${onClose}>×</button>
+      <button type="button" class="quiet" data-key="Escape" aria-label="Close the object" onClick=${onClose}>×</button>
     </header>
     <p class="buttons">
       <button type="button" onClick=${() => download.run(save)}>Download</button>

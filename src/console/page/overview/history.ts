@@ -9,6 +9,7 @@ import { asRefusal, askJson, askText } from '../request.ts'
 import type { Refusal } from '../request.ts'
 import { SERVICES, session } from '../session.ts'
 import type { ServiceName } from '../session.ts'
+import { listStreams } from '../streams/api.ts'
 import { MEASURES, keeps } from './measures.ts'
 import { Sample, parseMetrics } from './metrics.ts'
 
@@ -55,13 +56,13 @@ export function startHistory(): void {
 
 async function lookAt(service: ServiceName): Promise<void> {
   if (session.about.services[service] === null || session.credentialsOf(service) === null) return
-  const [readiness, metrics] = await Promise.allSettled([ready(service), sample(service)])
+  const [readiness, metrics] = await Promise.allSettled([ready(service), tell(service)])
   const { samples } = known.get(service) ?? UNKNOWN
-  const next = metrics.status === 'fulfilled' ? metrics.value : new Sample(Date.now())
+  const next = metrics.status === 'fulfilled' ? metrics.value.sample : new Sample(Date.now())
   known.set(service, {
     readiness: readiness.status === 'fulfilled' ? readiness.value : null,
     problem: readiness.status === 'rejected' ? asRefusal(readiness.reason) : null,
-    metricsProblem: metrics.status === 'rejected' ? asRefusal(metrics.reason) : null,
+    metricsProblem: metrics.status === 'rejected' ? asRefusal(metrics.reason) : metrics.value.problem,
     samples: [...samples, next].slice(-SAMPLES_MAX), // H1
   })
   for (const listener of listeners) listener()
@@ -86,9 +87,29 @@ function parsed(text: string): Readiness | null {
   }
 }
 
-async function sample(service: ServiceName): Promise<Sample> {
-  const text = await askText(service, MEASURES[service].path)
-  return parseMetrics(text, Date.now(), keeps(service))
+/** What was told, and why not all of it was; null: all was. */
+interface Told {
+  readonly sample: Sample
+  readonly problem: Refusal | null
+}
+
+async function tell(service: ServiceName): Promise<Told> {
+  try {
+    const text = await askText(service, MEASURES[service].path)
+    return { sample: parseMetrics(text, Date.now(), keeps(service)), problem: null }
+  } catch (error) {
+    const problem = asRefusal(error)
+    if (problem.code !== 'metrics_disabled') throw problem
+    return { sample: streamsSample(await listStreams(), Date.now()), problem }
+  }
+}
+
+/** What a broker that tells no metrics says by its streams. */
+function streamsSample(streams: Awaited<ReturnType<typeof listStreams>>, atMs: number): Sample {
+  const sample = new Sample(atMs)
+  sample.add('mq_streams', null, streams.length)
+  for (const { next_offset: published } of streams) sample.add('mq_publish_records_total', null, published)
+  return sample
 }
 
 export function useKnown(service: ServiceName): Known {

@@ -14,8 +14,11 @@ export interface ServiceMeasures {
   /** Totals with the reason as their label. */
   readonly refusals: readonly string[]
   readonly gauges: readonly Measure[]
+  /** Bytes of the log on the disk. */
+  readonly used: string
   /** Bytes that new work may take. */
   readonly room: string
+  readonly readErrors: string
   readonly syncSeconds: string
   readonly syncs: string
   readonly quarantine: string
@@ -40,7 +43,9 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
       { title: 'Bundles', metric: 'logstore_bundles', unit: 'count' },
       { title: 'In flight', metric: 'logstore_gateway_requests_in_flight', unit: 'count' },
     ],
+    used: 'logstore_wal_size_bytes',
     room: 'logstore_wal_room_bytes',
+    readErrors: 'logstore_read_errors_total',
     syncSeconds: 'logstore_wal_sync_seconds_total',
     syncs: 'logstore_wal_syncs_total',
     quarantine: 'logstore_quarantine_incidents',
@@ -56,10 +61,11 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     refusals: ['objstore_refusals_total'],
     gauges: [
       { title: 'Buckets', metric: 'objstore_buckets', unit: 'count' },
-      { title: 'On disk', metric: 'objstore_log_bytes', unit: 'bytes' },
-      { title: 'In use', metric: 'objstore_live_bytes', unit: 'bytes' },
+      { title: 'Needed of it', metric: 'objstore_live_bytes', unit: 'bytes' },
     ],
+    used: 'objstore_log_bytes',
     room: 'objstore_log_room_bytes',
+    readErrors: 'objstore_read_errors_total',
     syncSeconds: 'objstore_log_sync_seconds_total',
     syncs: 'objstore_log_syncs_total',
     quarantine: 'objstore_log_quarantine_incidents',
@@ -79,7 +85,9 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
       { title: 'Leased', metric: 'mq_queue_active_leases', unit: 'count' },
       { title: 'Dead letters', metric: 'mq_group_dead_letters', unit: 'count' },
     ],
+    used: 'mq_log_size_bytes',
     room: 'mq_log_room_bytes',
+    readErrors: 'mq_read_errors_total',
     syncSeconds: 'mq_log_sync_seconds_total',
     syncs: 'mq_log_syncs_total',
     quarantine: 'mq_log_quarantine_incidents',
@@ -88,8 +96,9 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
 
 /** Whether a metric is shown at all. */
 export function keeps(service: ServiceName): (name: string) => boolean {
-  const { rates, refusals, gauges, room, syncSeconds, syncs, quarantine } = MEASURES[service]
+  const { rates, refusals, gauges, used, room, readErrors, syncSeconds, syncs, quarantine } = MEASURES[service]
   const names = [...rates, ...gauges].map(({ metric }) => metric)
-  const all = new Set<string>([...names, ...refusals, room, syncSeconds, syncs, quarantine, ...Object.values(PROCESS)])
+  const others = [used, room, readErrors, syncSeconds, syncs, quarantine, ...Object.values(PROCESS)]
+  const all = new Set<string>([...names, ...refusals, ...others])
   return (name) => all.has(name)
 }

@@ -49,11 +49,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
   const { samples, metricsProblem } = known
   const last = samples.findLast(({ isEmpty }) => !isEmpty) ?? null
   if (last === null) {
-    return metricsProblem?.code === 'metrics_disabled'
-      ? html`<p class="notice">
-          The broker tells its metrics when it runs with <code>MQ_METRICS_EXPOSURE=http</code>.
-        </p>`
-      : html`<p class="loading">${metricsProblem ? metricsProblem.message : 'Looking…'}</p>`
+    return html`<p class="loading">${metricsProblem ? metricsProblem.message : 'Looking…'}</p>`
   }
   const counted = measures.rates.filter(({ unit }) => unit === 'count')
   const timesMs = samples.map(({ atMs }) => atMs)
@@ -68,26 +64,40 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
       lines=${counted.map(({ title, metric }, at) => ({ title, color: COLORS[at]!, values: rates(samples, metric) }))}
     />
     <dl class="facts">
+      <${Fact} title="Disk used" unit="bytes" value=${last.value(measures.used)} />
+      <${Fact} title="Disk free" unit="bytes" value=${last.value(measures.room)} />
       ${measures.gauges.map((each) => html`<${Fact} key=${each.title} ...${each} value=${last.value(each.metric)} />`)}
-      <${Fact} title="Room on disk" unit="bytes" value=${last.value(measures.room)} />
-      <div>
-        <dt>One sync</dt>
-        <dd>${syncTime(service, samples)}</dd>
-      </div>
-      <${Fact} title="Damaged ranges" unit="count" value=${last.value(measures.quarantine)} />
+      ${
+        last.value(measures.syncs) !== null &&
+        html`<div>
+          <dt>One sync</dt>
+          <dd>${syncTime(service, samples)}</dd>
+        </div>`
+      }
+      <${Fact} title="Damaged ranges" unit="count" value=${last.value(measures.quarantine)} isBad />
+      <${Fact} title="Failed reads" unit="count" value=${last.value(measures.readErrors)} isBad />
       <${Fact} title="Memory" unit="bytes" value=${last.value(PROCESS.memory)} />
-      <div>
-        <dt>Up for</dt>
-        <dd>${upTime(last)}</dd>
-      </div>
-      <div>
-        <dt>Version</dt>
-        <dd>${[...last.byLabel(PROCESS.build).keys()].join()}</dd>
-      </div>
+      ${
+        last.value(PROCESS.started) !== null &&
+        html`<div>
+          <dt>Up for</dt>
+          <dd>${upTime(last)}</dd>
+        </div>`
+      }
+      ${
+        last.byLabel(PROCESS.build).size > 0 &&
+        html`<div>
+          <dt>Version</dt>
+          <dd>${[...last.byLabel(PROCESS.build).keys()].join()}</dd>
+        </div>`
+      }
     </dl>
-    <${Refused} counts=${growth(samples, measures.refusals)} />
+    ${metricsProblem?.code === 'metrics_disabled' ? html`<${MoreWith} />` : html`<${Refused} counts=${growth(samples, measures.refusals)} />`}
   </div>`
 }
+
+const MoreWith = (): VNode =>
+  html`<p class="fine">The broker tells the rest when it runs with <code>MQ_METRICS_EXPOSURE=http</code>.</p>`
 
 function Rate({ measure, samples, color }: { measure: Measure; samples: Known['samples']; color?: string }): VNode {
   const now = rates(samples, measure.metric).at(-1) ?? null
@@ -100,11 +110,19 @@ function Rate({ measure, samples, color }: { measure: Measure; samples: Known['s
   </div>`
 }
 
-function Fact({ title, unit, value }: { title: string; unit: Measure['unit']; value: number | null }): VNode | null {
+interface FactProps {
+  readonly title: string
+  readonly unit: Measure['unit']
+  readonly value: number | null
+  /** Any but none is. */
+  readonly isBad?: boolean
+}
+
+function Fact({ title, unit, value, isBad = false }: FactProps): VNode | null {
   if (value === null) return null
   return html`<div>
     <dt>${title}</dt>
-    <dd title=${unit === 'bytes' ? exactBytes(value) : exact(value)}>
+    <dd class=${isBad && value > 0 ? 'level error' : ''} title=${unit === 'bytes' ? exactBytes(value) : exact(value)}>
       ${unit === 'bytes' ? bytes(value) : compact(value)}
     </dd>
   </div>`

@@ -105,11 +105,16 @@ function Audit(): VNode {
   </div>`
 }
 
-const detailText = (detail: AuditEvent['detail']): string =>
-  Object.entries(detail)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(', ')
+/** What is there of it, in one line: what is null says nothing. */
+function detailText(detail: AuditEvent['detail']): string {
+  const words = Object.entries(detail).map(([name, value]) => {
+    if (value === null) return ''
+    if (typeof value !== 'object') return `${name} ${String(value)}`
+    const inside = Array.isArray(value) ? JSON.stringify(value) : detailText(value as AuditEvent['detail']) // of JSON
+    return inside === '' ? '' : `${name} (${inside})`
+  })
+  return words.filter((each) => each !== '').join(', ')
+}
 
 interface ChoiceProps {
   readonly label: string

@@ -31,7 +31,12 @@ export const PolicyFields = ({ retention, failure }: Policies): VNode =>
         value=${shown(retention?.max_bytes && retention.max_bytes / 1_048_576)}
         hint="Empty: however much there is."
       />
-      <${Field} label="Keep what this cursor has not read" name="cursor" value=${shown(retention?.min_cursor_name)} />
+      <${Field}
+        label="Kept for the cursor"
+        name="cursor"
+        value=${shown(retention?.min_cursor_name)}
+        hint="What it has not read stays."
+      />
     </fieldset>
     <fieldset>
       <legend>Failures</legend>
@@ -49,7 +54,7 @@ export const PolicyFields = ({ retention, failure }: Policies): VNode =>
         hint="Empty: it is finished without a copy."
       />
       <${Field}
-        label="Pause between attempts, in seconds"
+        label="Pause before each, in seconds"
         name="pause"
         type="number"
         value=${shown(failure ? failure.retry_delay_millis / 1000 : null)}

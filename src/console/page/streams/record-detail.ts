@@ -27,7 +27,7 @@ export function RecordDetail({ stream, offset, show, onShow, onClose }: DetailPr
   return html`<aside class="detail" aria-label=${`Record ${offset}`}>
     <header>
       <h2>Record ${offset}</h2>
-      <button type="button" class="quiet" aria-label="Close the record" onClick=${onClose}>×</button>
+      <button type="button" class="quiet" data-key="Escape" aria-label="Close the record" onClick=${onClose}>×</button>
     </header>
     ${problem && html`<${Problem} of=${problem} />`}
     ${
