@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { messageType } from '../src/logstore/query/render/otlp-types.ts'
+import { LOG_BATCH, logBatch } from './support/log-batches.ts'
 import { Service, timed } from './support/service.ts'
 import { servicePolicy } from './support/policy.ts'
 
@@ -24,60 +24,9 @@ const { values } = parseArgs({
 })
 const RECORDS = Number(values.records)
 const ROUNDS = Number(values.rounds)
-const BATCH = 512
-const FIRST_TIME = 1_767_225_600_000_000_000n
-const NS_PER_RECORD = 1_000_000n
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const headers = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-search-'))
-
-const text = (key: string, stringValue: string) => ({ key, value: { stringValue } })
-const hex = (number: number, bytes: number): Buffer =>
-  Buffer.from(
-    (number * 2_654_435_761)
-      .toString(16)
-      .padStart(2 * bytes, '7')
-      .slice(-2 * bytes),
-    'hex',
-  )
-
-/** "checkout" stands in 1 of 100, "request" in half, "rarely" in three records of all. */
-function bodyOf(number: number): string {
-  if (number % Math.ceil(RECORDS / 3) === 77) return `order ${number} was paid and rarely so`
-  if (number % 100 === 13)
-    return `checkout of order ${number} failed: Error: payment refused\n    at pay (/app/pay.js:17:9)`
-  if (number % 2 === 0)
-    return `GET /api/v1/orders/${number % 9973} request done 200 in ${number % 347} ms, ${number % 8191} bytes`
-  return `cache entry user:${number % 7919} expired after ${number % 3600} s and was loaded again from the database`
-}
-
-const request = messageType('opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest')
-function batchOf(first: number, count: number): Buffer {
-  const logRecords = Array.from({ length: count }, (_, i) => {
-    const number = first + i
-    return {
-      timeUnixNano: String(FIRST_TIME + BigInt(number) * NS_PER_RECORD),
-      severityNumber: number % 100 === 13 ? 17 : 9,
-      severityText: number % 100 === 13 ? 'ERROR' : 'INFO',
-      body: { stringValue: bodyOf(number) },
-      attributes: [
-        text('http.request.method', number % 3 === 0 ? 'POST' : 'GET'),
-        text('k8s.pod.name', `shop-${number % 8}-7c9`),
-        { key: 'duration_ms', value: { intValue: String(number % 347) } },
-      ],
-      ...(number % 10 < 6 && { traceId: hex(1 + (number >> 3), 16), spanId: hex(1 + number, 8) }),
-    }
-  })
-  const attributes = [
-    text('service.name', 'load'),
-    text('tenant_id', 'local'),
-    text('service.instance.id', `i-${(first / BATCH) % 8}`),
-  ]
-  const message = request.fromObject({
-    resourceLogs: [{ resource: { attributes }, scopeLogs: [{ scope: { name: 'app' }, logRecords }] }],
-  })
-  return Buffer.from(request.encode(message).finish())
-}
 
 const store = await Service.start('logstore', {
   LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
@@ -122,8 +71,8 @@ async function measure(name: string, path: string, body: object | null): Promise
 
 try {
   const begun = processorMs()
-  for (let first = 0; first < RECORDS; first += BATCH) {
-    await store.sendForBytes('POST', '/v1/logs', batchOf(first, Math.min(BATCH, RECORDS - first)), {
+  for (let first = 0; first < RECORDS; first += LOG_BATCH) {
+    await store.sendForBytes('POST', '/v1/logs', logBatch(first, RECORDS), {
       ...headers,
       'content-type': 'application/x-protobuf',
     })

@@ -14,7 +14,8 @@ import {
   VALUES_MAX,
 } from '../../src/logstore/survey/question.ts'
 import { DATASETS_PARAMETERS, FieldsRequestBody, HistogramRequestBody } from '../../src/logstore/survey/request.ts'
-import { document, tableOf } from './markdown.ts'
+import { parseQueryRequest } from '../../src/logstore/query/request.ts'
+import { blocksOf, document, tableOf } from './markdown.ts'
 
 const page = document('docs/what-is-there.md')
 
@@ -44,4 +45,10 @@ it('the tables have every parameter and member, with the bounds of the code', ()
   assert.match(histogram.get('interval_nano')!, new RegExp(`at most ${BUCKETS_MAX} buckets`))
   assert.match(histogram.get('buckets')!, new RegExp(`1 to ${BUCKETS_MAX}; ${BUCKETS_DEFAULT} by default`))
   assert.match(histogram.get('top')!, new RegExp(`1 to ${TOP_MAX}; ${TOP_DEFAULT} by default`))
+})
+
+it('the query that docs/search.md shows is one', () => {
+  const [example] = blocksOf(document('docs/search.md'), 'search')
+  const parsed = parseQueryRequest(Buffer.from(example!.text))
+  assert.ok('filter' in parsed && parsed.filter.search !== null && parsed.order === 'desc')
 })

@@ -133,3 +133,22 @@ describe('the comparison', () => {
     }
   })
 })
+
+describe('the comparison of log stores', () => {
+  const LOG_PEERS = fileURLToPath(new URL('../../../scripts/compare/log-peers.ts', import.meta.url))
+
+  it('says how to get the other one where there is none, and refuses bad usage', () => {
+    for (const [args, says] of [
+      [[], /^there is no victoria-logs in PATH\nusage: .*go install/s],
+      [['--records', 'many'], /^many is no positive number\nusage: /],
+      [['--form'], /^Unknown option '--form'/],
+    ] as const) {
+      const { status, stderr } = spawnSync(process.execPath, [LOG_PEERS, ...args], {
+        encoding: 'utf8',
+        env: { ...process.env, PATH: '' },
+      })
+      assert.equal(status, 2)
+      assert.match(stderr, says)
+    }
+  })
+})
