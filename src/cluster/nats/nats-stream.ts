@@ -1,0 +1,284 @@
+/**
+ * The stream of a log on NATS JetStream: found or made, checked, written to, read.
+ *
+ * J1  what a server did not answer is unknown, never refused: only its comparison of sequences refuses
+ * J2  nothing of the stream is changed that is there already: where it is not as it has to be, the start says which setting is wrong
+ */
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import { connect, headers } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { StoreError, messageOf as textOfError } from '../../errors.ts'
+import { FOREIGN, headersOf, messageOf } from '../headers.ts'
+import type { ClusterMessage } from '../message.ts'
+
+export type StreamMessage = ClusterMessage<Uint8Array>
+
+export interface NatsStreamOptions {
+  readonly connection: NodeConnectionOptions
+  /** Of all nodes that belong together; letters, digits, `-` and `_`. */
+  readonly cluster: string
+  /** Whose log it is. */
+  readonly service: string
+  readonly replicas: number
+  readonly keepBytes: number
+  /** Null: age alone removes nothing. */
+  readonly keepMs: number | null
+  /** Of the log on this machine. Null: there is none, and that of the stream is taken. */
+  readonly logId: number | null
+  readonly randomUint32: () => number
+}
+
+export type Published =
+  | { readonly kind: 'stored'; readonly sequence: number }
+  | { readonly kind: 'refused' }
+  /** J1 */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+export interface Following {
+  delivered(sequence: number, message: StreamMessage): void
+}
+
+/** The least version, by the headers that expect a sequence and metadata of streams. */
+const VERSION_MIN = [2, 10] as const
+/** As the metadata of the stream say it. */
+const FORMAT = '1'
+/** Left of a message for headers. */
+const HEADER_BYTES = 4 << 10
+const MESSAGE_BYTES_MIN = 64 << 10
+const MESSAGE_BYTES_MAX = 1 << 20
+const REQUEST_MS = 5000
+/** How soon a reader notices that its consumer is gone. */
+const READ_MS = 4000
+const HEARTBEAT_MS = 1000
+const NANOSECONDS_PER_MS = 1e6
+
+const WRONG_LAST_SEQUENCE = new Set([10071, 10164])
+const STREAM_NOT_FOUND = 10059
+const STREAM_NAME_IN_USE = 10058
+
+export class NatsStream {
+  readonly logId: number
+  /** Of the body of a message. */
+  readonly bodyBytesMax: number
+  readonly name: string
+  readonly #connection: NatsConnection
+  readonly #jetstream: JetStreamClient
+  readonly #manager: JetStreamManager
+  readonly #subject: string
+
+  /** @throws StoreError that names the setting which is wrong; unavailable when no server answers */
+  static async open(options: NatsStreamOptions): Promise<NatsStream> {
+    const connection = await connectTo(options)
+    try {
+      checkServer(connection)
+      const manager = await jetstreamManager(connection, { timeout: REQUEST_MS, checkAPI: false })
+      const info = await findOrMake(manager, options)
+      return new NatsStream(connection, manager, options, checkStream(info, options))
+    } catch (error) {
+      await connection.close()
+      throw error
+    }
+  }
+
+  private constructor(
+    connection: NatsConnection,
+    manager: JetStreamManager,
+    options: NatsStreamOptions,
+    logId: number,
+  ) {
+    this.#connection = connection
+    this.#manager = manager
+    this.#jetstream = jetstream(connection)
+    this.#subject = subjectOf(options)
+    this.name = nameOf(options)
+    this.logId = logId
+    this.bodyBytesMax = Math.min(MESSAGE_BYTES_MAX, connection.info!.max_payload - HEADER_BYTES)
+  }
+
+  async publish(expectedLast: number, message: StreamMessage): Promise<Published> {
+    const sent = headers()
+    for (const [name, value] of headersOf(message)) sent.set(name, value)
+    sent.set('Nats-Expected-Last-Sequence', String(expectedLast))
+    sent.set('Nats-Expected-Stream', this.name)
+    try {
+      const answer = await this.#connection.request(this.#subject, message.body ?? NOTHING, {
+        timeout: REQUEST_MS,
+        headers: sent,
+      })
+      return readAnswer(answer.json())
+    } catch (error) {
+      return { kind: 'unknown', reason: textOfError(error) }
+    }
+  }
+
+  /** @returns null: nothing stands there as far as this server knows; undefined: none answered */
+  async lookUp(sequence: number): Promise<StreamMessage | null | undefined> {
+    try {
+      const found = await this.#manager.streams.getMessage(this.name, { seq: sequence })
+      return found && readMessage(found.header, found.data)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** The sequences of the first and the last message. @throws Error when no server answers */
+  async ends(): Promise<{ readonly first: number; readonly last: number }> {
+    const { state } = await this.#manager.streams.info(this.name)
+    return { first: Math.max(1, state.first_seq), last: state.last_seq }
+  }
+
+  /**
+   * Delivers the messages from a sequence on, until the returned function is called. Where the stream begins later, so do they.
+   *
+   * @throws Error when no server answers
+   */
+  async follow(from: number, following: Following): Promise<() => void> {
+    const consumer = await this.#jetstream.consumers.get(this.name, {
+      deliver_policy: 'by_start_sequence',
+      opt_start_seq: from,
+    })
+    const messages = await consumer.consume({
+      expires: READ_MS,
+      idle_heartbeat: HEARTBEAT_MS,
+      callback: ({ seq, data, headers }) => following.delivered(seq, readMessage(headers, data)),
+    })
+    return () => void messages.close().catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close()
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+
+const nameOf = ({ cluster, service }: NatsStreamOptions): string => `trilog-${cluster}-${service}`
+const subjectOf = ({ cluster, service }: NatsStreamOptions): string => `trilog.${cluster}.${service}`
+
+async function connectTo(options: NatsStreamOptions): Promise<NatsConnection> {
+  try {
+    return await connect({ ...options.connection, maxReconnectAttempts: -1 })
+  } catch (error) {
+    throw unavailable(`TRILOG_CLUSTER_SERVERS: no NATS server can be used: ${textOfError(error)}`)
+  }
+}
+
+function checkServer({ info }: NatsConnection): void {
+  const version = info?.version ?? ''
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const isOld = major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])
+  if (isOld)
+    throw invalid(`TRILOG_CLUSTER_SERVERS: NATS server ${version} is too old, ${VERSION_MIN.join('.')} is the least`)
+  const least = MESSAGE_BYTES_MIN + HEADER_BYTES
+  if (info!.max_payload < least) {
+    throw invalid(
+      `TRILOG_CLUSTER_SERVERS: max_payload of the NATS server is ${info!.max_payload} bytes, ${least} is the least`,
+    )
+  }
+}
+
+/** J2 */
+async function findOrMake(manager: JetStreamManager, options: NatsStreamOptions): Promise<StreamInfo> {
+  const name = nameOf(options)
+  try {
+    return await manager.streams.info(name)
+  } catch (error) {
+    if (codeOf(error) !== STREAM_NOT_FOUND) throw unusable(error)
+  }
+  try {
+    return await manager.streams.add(configOf(options))
+  } catch (error) {
+    if (codeOf(error) === STREAM_NAME_IN_USE) return manager.streams.info(name) // another node was faster
+    if (/replicas|peers/.test(textOfError(error))) {
+      throw invalid(
+        `TRILOG_CLUSTER_REPLICAS is ${options.replicas}, and the NATS servers cannot keep so many: ${textOfError(error)}`,
+      )
+    }
+    if (/storage|maximum bytes|resource/.test(textOfError(error))) {
+      throw invalid(
+        `TRILOG_CLUSTER_KEEP_BYTES is ${options.keepBytes}, and the NATS servers have no room for it: ${textOfError(error)}`,
+      )
+    }
+    throw unusable(error)
+  }
+}
+
+const configOf = (options: NatsStreamOptions): Partial<StreamConfig> & Pick<StreamConfig, 'name'> => ({
+  name: nameOf(options),
+  subjects: [subjectOf(options)],
+  storage: 'file',
+  retention: 'limits',
+  discard: 'old',
+  num_replicas: options.replicas,
+  max_bytes: options.keepBytes,
+  max_age: (options.keepMs ?? 0) * NANOSECONDS_PER_MS,
+  // Looked up at the stream's leader alone: a server that is behind would cost a publish more.
+  allow_direct: false,
+  deny_delete: true,
+  deny_purge: true,
+  metadata: {
+    'trilog-format': FORMAT,
+    'trilog-cluster': options.cluster,
+    'trilog-service': options.service,
+    'trilog-log': hex(options.logId ?? options.randomUint32()),
+  },
+})
+
+/** J2. @returns the id of the log */
+function checkStream({ config }: StreamInfo, options: NatsStreamOptions): number {
+  const { metadata = {}, name } = config
+  const is = (key: string, value: string): boolean => metadata[`trilog-${key}`] === value
+  const log = metadata['trilog-log'] ?? ''
+  const isOurs = is('cluster', options.cluster) && is('service', options.service) && /^[0-9a-f]{8}$/.test(log)
+  if (!isOurs)
+    throw invalid(
+      `TRILOG_CLUSTER_NAME: the stream ${name} is there already, and is not of this cluster: choose another name`,
+    )
+  if (!is('format', FORMAT)) {
+    throw invalid(
+      `TRILOG_CLUSTER_NAME: the stream ${name} is of format ${metadata['trilog-format']}, this version knows ${FORMAT}: upgrade`,
+    )
+  }
+  if (config.num_replicas !== options.replicas) {
+    throw invalid(`TRILOG_CLUSTER_REPLICAS is ${options.replicas}, but the stream ${name} has ${config.num_replicas}`)
+  }
+  const isSafe = config.storage === 'file' && config.retention === 'limits' && config.discard === 'old'
+  if (!isSafe || config.subjects.join() !== subjectOf(options)) {
+    throw invalid(
+      `TRILOG_CLUSTER_NAME: the stream ${name} was changed: it has to keep ${subjectOf(options)} in files, by limits, discarding old messages`,
+    )
+  }
+  const logId = Number.parseInt(log, 16)
+  if (options.logId !== null && options.logId !== logId) {
+    throw invalid(
+      `TRILOG_CLUSTER_NAME: the stream ${name} holds log ${log}, this data directory log ${hex(options.logId)}: choose another name, or an empty data directory`,
+    )
+  }
+  return logId
+}
+
+interface Answer {
+  readonly seq?: number
+  readonly error?: { readonly err_code?: number; readonly description?: string }
+}
+
+/** J1 */
+function readAnswer({ seq, error }: Answer): Published {
+  if (error === undefined && seq !== undefined) return { kind: 'stored', sequence: seq }
+  if (WRONG_LAST_SEQUENCE.has(error?.err_code ?? 0)) return { kind: 'refused' }
+  return { kind: 'unknown', reason: error?.description ?? 'the server gave no sequence' }
+}
+
+function readMessage(headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage {
+  return messageOf((name) => headers?.get(name) ?? '', body) ?? FOREIGN
+}
+
+const codeOf = (error: unknown): number =>
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'number' ? error.code : 0
+
+const hex = (logId: number): string => logId.toString(16).padStart(8, '0')
+const invalid = (message: string): StoreError => new StoreError('invalid', 'cluster_setting_wrong', message)
+const unavailable = (message: string): StoreError => new StoreError('unavailable', 'cluster_unavailable', message)
+const unusable = (error: unknown): StoreError =>
+  unavailable(`TRILOG_CLUSTER_SERVERS: JetStream cannot be used: ${textOfError(error)}`)

@@ -1,0 +1,173 @@
+/**
+ * A node of a cluster on a real stream: does what the state machine wants, and tells it what came of it.
+ *
+ * S1  the state machine is called by one event after the other; what belongs to a consumer that was replaced is not heard
+ * S2  what the stream did not answer is not told: the state machine has limits of its own
+ */
+import type { Anchor } from '../history.ts'
+import { ClusterNode } from '../node.ts'
+import type { ClusterAction, ClusterTimes, Offered } from '../node.ts'
+import type { NatsStream } from './nats-stream.ts'
+
+interface SessionClock {
+  /** Monotonic. */
+  nowMs(): number
+  /** Calls once; the returned function prevents it. */
+  after(delayMs: number, run: () => void): () => void
+}
+
+/** What concerns the log. */
+export type LogAction = Exclude<ClusterAction<Uint8Array>, { readonly kind: 'publish' | 'look up' | 'follow' }>
+
+export interface SessionParts {
+  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends'>
+  readonly writer: string
+  readonly times: ClusterTimes
+  readonly anchor: Anchor
+  readonly clock: SessionClock
+  readonly random: () => number
+  /** After each event: what is confirmed, or who leads, may be another. */
+  readonly onChange: () => void
+  readonly act: (action: LogAction) => void
+}
+
+/** Until a consumer that could not be made is made again. */
+const FOLLOW_AGAIN_MS = 300
+
+export class Session {
+  readonly #parts: SessionParts
+  readonly #node: ClusterNode<Uint8Array>
+  #consumer = 0
+  #stopFollowing = (): void => {}
+  #cancelTimer = (): void => {}
+  #cancelFollow = (): void => {}
+  #isClosed = false
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts
+    const { writer, times, anchor, clock, random } = parts
+    this.#node = new ClusterNode<Uint8Array>({
+      writer,
+      times,
+      anchor,
+      random,
+      nowMs: clock.nowMs(),
+      act: (action) => this.#act(action),
+    })
+    this.#follow(anchor.sequence + 1)
+    this.#setTimer()
+  }
+
+  /** To be looked at; what changes it goes through the session. */
+  get node(): Pick<
+    ClusterNode<Uint8Array>,
+    'role' | 'epoch' | 'leader' | 'confirmed' | 'anchor' | 'sequence' | 'takesFrames' | 'inFlightBytes' | 'leaseUntilMs'
+  > {
+    return this.#node
+  }
+
+  mayAnswer(): boolean {
+    return this.#node.mayAnswer(this.#parts.clock.nowMs())
+  }
+
+  offer(offered: Offered<Uint8Array>): void {
+    this.#do((nowMs) => this.#node.offer(offered, nowMs))
+  }
+
+  handOver(successor: string | null): void {
+    this.#do((nowMs) => this.#node.handOver(successor, nowMs))
+  }
+
+  stepDown(reason: string): void {
+    this.#do((nowMs) => this.#node.stepDown(reason, nowMs))
+  }
+
+  caughtUp(anchor: Anchor): void {
+    this.#do((nowMs) => this.#node.caughtUp(anchor, nowMs))
+  }
+
+  /** Whoever leads has resigned before, or is replaced when its lease is over. */
+  close(): void {
+    this.#isClosed = true
+    this.#cancelTimer()
+    this.#endConsumer()
+  }
+
+  /** S1 */
+  #do(run: (nowMs: number) => void): void {
+    if (this.#isClosed) return
+    run(this.#parts.clock.nowMs())
+    this.#parts.onChange()
+    this.#setTimer()
+  }
+
+  #setTimer(): void {
+    const { clock } = this.#parts
+    this.#cancelTimer()
+    const { dueMs } = this.#node
+    if (dueMs === Infinity || this.#isClosed) return
+    this.#cancelTimer = clock.after(Math.max(1, Math.ceil(dueMs - clock.nowMs())), () =>
+      this.#do((nowMs) => this.#node.tick(nowMs)),
+    )
+  }
+
+  #act(action: ClusterAction<Uint8Array>): void {
+    switch (action.kind) {
+      case 'publish':
+        return void this.#publish(action)
+      case 'look up':
+        return void this.#lookUp(action)
+      case 'follow':
+        return this.#follow(action.from)
+      case 'lead':
+        this.#endConsumer()
+        return this.#parts.act(action)
+      default:
+        return this.#parts.act(action)
+    }
+  }
+
+  async #publish({ attempt, expectedLast, message }: ClusterAction<Uint8Array> & { kind: 'publish' }): Promise<void> {
+    const published = await this.#parts.stream.publish(expectedLast, message)
+    if (published.kind === 'stored') {
+      this.#do((nowMs) => this.#node.acknowledged(attempt, published.sequence, nowMs))
+    } else if (published.kind === 'refused') {
+      this.#do((nowMs) => this.#node.refused(attempt, nowMs))
+    } // S2
+  }
+
+  async #lookUp({ look, sequence }: ClusterAction<Uint8Array> & { kind: 'look up' }): Promise<void> {
+    const found = await this.#parts.stream.lookUp(sequence)
+    if (found !== undefined) this.#do((nowMs) => this.#node.lookedUp(look, found, nowMs)) // S2
+  }
+
+  #follow(from: number): void {
+    this.#endConsumer()
+    const consumer = this.#consumer
+    void this.#openConsumer(consumer, from).catch(() => {
+      if (consumer !== this.#consumer || this.#isClosed) return
+      this.#cancelFollow = this.#parts.clock.after(FOLLOW_AGAIN_MS, () => this.#follow(from))
+    })
+  }
+
+  async #openConsumer(consumer: number, from: number): Promise<void> {
+    const { stream } = this.#parts
+    const { first } = await stream.ends()
+    if (consumer !== this.#consumer) return
+    if (first > from) return this.#do((nowMs) => this.#node.trimmed(nowMs))
+    const stop = await stream.follow(from, {
+      delivered: (sequence, message) => {
+        if (consumer === this.#consumer) this.#do((nowMs) => this.#node.delivered(sequence, message, nowMs))
+      },
+    })
+    if (consumer === this.#consumer) this.#stopFollowing = stop
+    else stop()
+  }
+
+  #endConsumer(): void {
+    this.#consumer += 1
+    this.#cancelFollow()
+    this.#stopFollowing()
+    this.#stopFollowing = () => {}
+  }
+}

@@ -1,0 +1,48 @@
+import { timePasses } from '../../support/waiting.ts'
+import { soon } from './node-process.ts'
+import type { NodeProcess } from './node-process.ts'
+import type { NodeReply } from './workers/cluster-node.ts'
+
+/** Outside of all nodes: what they told whom, and when. */
+export class Ledger {
+  /** By id: which place in the log it was told to have. */
+  readonly acknowledged = new Map<number, number>()
+  readonly problems: string[] = []
+  answered = 0
+  #told = 0
+  #nextId = 0
+  #isEnded = false
+
+  end(): void {
+    this.#isEnded = true
+  }
+
+  /** A client: asks the node that answered last, or the next one. */
+  async run(nodes: () => readonly NodeProcess[], first: number): Promise<void> {
+    for (let at = first; !this.#isEnded;) {
+      const node = nodes()[at % 3]!
+      const floor = this.#told
+      const isWrite = this.#nextId % 3 !== 0
+      this.#nextId += 1
+      const id = this.#nextId
+      const answer = node.ask(isWrite ? { kind: 'write', id } : { kind: 'read' })
+      const told = answer.then((reply) => this.#note(reply, floor, isWrite ? id : null))
+      const reply = await soon(answer)
+      if (reply?.isAnswered === true) {
+        await told
+        this.answered += 1
+      } else {
+        at += 1 // what this one still says is noted when it comes
+        await timePasses(20)
+      }
+    }
+  }
+
+  #note(reply: NodeReply | null, floor: number, id: number | null): void {
+    if (reply?.isAnswered !== true) return
+    const { version = 0 } = reply
+    if (version < floor) this.problems.push(`version ${version} was told after ${floor}`)
+    this.#told = Math.max(this.#told, version)
+    if (id !== null) this.acknowledged.set(id, version)
+  }
+}

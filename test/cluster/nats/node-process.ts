@@ -1,0 +1,77 @@
+/** A node as a process, see workers/cluster-node.ts. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { eventually, timePasses } from '../../support/waiting.ts'
+import type { NodeReply, NodeRequest } from './workers/cluster-node.ts'
+
+const WORKER = fileURLToPath(new URL('workers/cluster-node.ts', import.meta.url))
+const PATIENCE_MS = 1500
+
+/** What a client makes of an answer: after some time there is none for it. */
+export const soon = (answer: Promise<NodeReply | null>): Promise<NodeReply | null> =>
+  Promise.race([answer, timePasses(PATIENCE_MS).then(() => null)])
+
+const children = new Set<ChildProcess>()
+process.prependListener('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+export class NodeProcess {
+  readonly #servers: string
+  readonly #name: string
+  #child: ChildProcess | null = null
+  readonly #asked = new Map<number, (reply: NodeReply | null) => void>()
+  #requests = 0
+
+  constructor(servers: string, name: string) {
+    this.#servers = servers
+    this.#name = name
+  }
+
+  /** Until it is one of the cluster: NATS servers that have just begun take some time to agree. */
+  async start(): Promise<void> {
+    await eventually(() => this.#startOnce())
+  }
+
+  #startOnce(): Promise<boolean> {
+    const child = spawn(process.execPath, [WORKER, this.#servers, this.#name], { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#child = child
+    children.add(child)
+    child.stdin.on('error', () => {})
+    return new Promise((resolve) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        const reply = JSON.parse(line) as NodeReply
+        if (reply.request === 0) return resolve(true)
+        this.#asked.get(reply.request)?.(reply)
+        this.#asked.delete(reply.request)
+      })
+      child.once('exit', () => {
+        children.delete(child)
+        resolve(false)
+        for (const answer of this.#asked.values()) answer(null)
+        this.#asked.clear()
+      })
+    })
+  }
+
+  /** Null: there will be no answer. It may take until the process goes on. */
+  async ask(request: Omit<NodeRequest, 'request'>): Promise<NodeReply | null> {
+    const child = this.#child
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return null
+    this.#requests += 1
+    const number = this.#requests
+    const answered = new Promise<NodeReply | null>((resolve) => this.#asked.set(number, resolve))
+    child.stdin!.write(`${JSON.stringify({ request: number, ...request })}\n`)
+    return answered
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child!.kill(signal)
+  }
+
+  kill(): void {
+    this.#child?.kill('SIGKILL')
+  }
+}

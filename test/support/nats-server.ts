@@ -1,0 +1,124 @@
+/**
+ * Real NATS servers with JetStream, on loopback, each with a directory of its own.
+ *
+ * N1  a server is found on the PATH, or in the cache that `npm run nats-server` fills. Where there is none, tests with it are skipped
+ * N2  all of them are killed when the process of the test ends
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from './directories.ts'
+
+export const NATS_VERSION = '2.12.15'
+/** N1 */
+export const NATS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilog/nats-server', import.meta.url))
+
+const CACHED = `${NATS_CACHE}/${NATS_VERSION}/nats-server`
+
+/** N1. Null: there is none that is new enough. */
+export function findNatsServer(): string | null {
+  return ['nats-server', CACHED].find((command) => isNewEnough(command)) ?? null
+}
+
+/** Behind the name of a test that needs one, and its `skip`. */
+export function natsOrSkip(name: string): { readonly name: string; readonly skip: boolean } {
+  const isThere = findNatsServer() !== null
+  return isThere
+    ? { name, skip: false }
+    : { name: `${name} (skipped: no nats-server, run \`npm run nats-server\`)`, skip: true }
+}
+
+function isNewEnough(command: string): boolean {
+  if (command.includes('/') && !existsSync(command)) return false
+  const { stdout } = spawnSync(command, ['--version'], { encoding: 'utf8' })
+  const [, major, minor] = / v(\d+)\.(\d+)/.exec(stdout ?? '') ?? []
+  return Number(major) > 2 || (Number(major) === 2 && Number(minor) >= 10)
+}
+
+const children = new Set<ChildProcess>()
+process.prependListener('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+export interface NatsServer {
+  readonly url: string
+  kill(): Promise<void>
+  start(): void
+  /** What it stored is gone. It has to be killed before. */
+  wipe(): void
+}
+
+/** @param settings more lines of the configuration */
+export async function startNatsServers(count: number, settings = ''): Promise<readonly NatsServer[]> {
+  const command = findNatsServer()!
+  const ports = await freePorts(2 * count)
+  const routes = ports.slice(count).map((port) => `nats://127.0.0.1:${port}`)
+  return Array.from({ length: count }, (_, i) => {
+    const directory = temporaryDirectory()
+    const configuration = `${directory}/nats.conf`
+    const cluster =
+      count === 1
+        ? ''
+        : `cluster { name: test, listen: "127.0.0.1:${ports[count + i]}", routes: ${JSON.stringify(routes)} }\n`
+    writeFileSync(
+      configuration,
+      `listen: "127.0.0.1:${ports[i]}"\nserver_name: nats-${i + 1}\n${cluster}${settings}
+jetstream { store_dir: ${JSON.stringify(`${directory}/store`)}, max_memory_store: 64MB, max_file_store: 4GB }\n`,
+    )
+    return new Server(command, configuration, `${directory}/store`, `nats://127.0.0.1:${ports[i]}`)
+  })
+}
+
+class Server implements NatsServer {
+  readonly url: string
+  readonly #command: string
+  readonly #configuration: string
+  readonly #store: string
+  #child: ChildProcess | null = null
+
+  constructor(command: string, configuration: string, store: string, url: string) {
+    this.#command = command
+    this.#configuration = configuration
+    this.#store = store
+    this.url = url
+    this.start()
+  }
+
+  start(): void {
+    const child = spawn(this.#command, ['-c', this.#configuration], { stdio: 'ignore' })
+    children.add(child)
+    child.once('exit', () => children.delete(child))
+    child.unref()
+    this.#child = child
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child!
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.ref()
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  wipe(): void {
+    rmSync(this.#store, { recursive: true, force: true })
+    mkdirSync(this.#store)
+  }
+}
+
+async function freePorts(count: number): Promise<readonly number[]> {
+  const listening = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = listening.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(listening.map(async (server) => once(server.close(), 'close')))
+  return ports
+}
