@@ -84,6 +84,8 @@ function passed({ name, details, skip, todo }: EventData.TestPass): void {
     whenEnded()
   } else if (details.type !== 'suite') {
     tell({ kind: skip === undefined && todo === undefined ? 'passed' : 'skipped' })
+  } else if (skip !== undefined) {
+    tell({ kind: 'skipped' }) // as one: what is in it is not told
   }
 }
 

@@ -43,13 +43,13 @@ describe('a run of tests', { concurrency: 2 }, () => {
     const { code, lines } = await runTests(['waits', 'passes'])
     assert.equal(code, 0)
     assert(lines.length < 10, lines.join('\n'))
-    assert.equal(lines.at(-1), '3 passed, 0 failed, 1 skipped')
+    assert.equal(lines.at(-1), '3 passed, 0 failed, 2 skipped')
   })
 
   it('shows each failure under its file, with place, suite, difference and what was printed, and the totals last', async () => {
     const { code, lines, failuresOf } = await runTests(['waits', 'fails', 'passes'])
     assert.equal(code, 1)
-    assert.equal(lines.at(-1), '4 passed, 5 failed, 1 skipped')
+    assert.equal(lines.at(-1), '4 passed, 5 failed, 2 skipped')
     const shown = failuresOf('fails')
     assert.match(shown, /fixtures\/fails\.ts:6 {2}a suite > differs\n.*\n[^]*-   kind: 'expected'\n[^]*noted: SEED=7\n/)
     assert.match(shown, /fixtures\/fails\.ts:11 {2}a suite > rejects beside itself\n +Error: beside\n/)
@@ -64,7 +64,7 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.equal(code, 1)
     assert.match(failuresOf('late'), /Error: a late timer\n +at .*fixtures\/late\.ts:5[^]*Error: a late rejection\n/)
     assert.equal(lines.filter((line) => line.startsWith('FAILED ')).length, 1)
-    assert.equal(lines.at(-1), '4 passed, 2 failed, 1 skipped')
+    assert.equal(lines.at(-1), '4 passed, 2 failed, 2 skipped')
   })
 
   it('goes on after a file that throws, or whose process is killed, ends or waits for nothing', async () => {
@@ -86,7 +86,7 @@ describe('a run of tests', { concurrency: 2 }, () => {
 
   it('runs each file in a process of its own when it is told so', async () => {
     const { code, lines } = await runTests(['passes', 'waits', 'passes'], '--alone')
-    assert.deepEqual([code, lines.at(-1)], [0, '5 passed, 0 failed, 1 skipped'])
+    assert.deepEqual([code, lines.at(-1)], [0, '5 passed, 0 failed, 2 skipped'])
   })
 
   it('fails when the coverage is below its bound, and says so', async () => {
