@@ -2,9 +2,9 @@
  * A browser that comes with npm alone: it starts on a machine that has nothing but Node.
  *
  * B1  it is unpacked once, into a directory that is there whole or not at all, however many processes ask for it
- * B2  its libraries and fonts are those of its package, so that pages look the same everywhere
+ * B2  its libraries and fonts are those of its package, so that pages look the same everywhere; without any font it dies
  */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,9 +15,14 @@ import type { Browser } from 'playwright-core'
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilog', import.meta.url))
 const LIBRARIES = fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium')))
 
+/** B2: the package's own list of fonts names directories of the place that the package was made for. */
+const fontsIn = (directory: string): string =>
+  `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">` +
+  `<fontconfig><dir>${directory}/fonts</dir><cachedir>${directory}/font-cache</cachedir></fontconfig>`
+
 /** B1 */
 async function unpacked(): Promise<string> {
-  const directory = join(CACHE, 'chromium')
+  const directory = join(CACHE, 'chromium-with-fonts')
   if (existsSync(directory)) return directory
   mkdirSync(CACHE, { recursive: true })
   const unpacking = mkdtempSync(`${directory}-`)
@@ -26,6 +31,7 @@ async function unpacked(): Promise<string> {
   try {
     await chromium.executablePath()
     await inflate(LIBRARIES)
+    writeFileSync(join(unpacking, 'fonts/fonts.conf'), fontsIn(directory))
   } finally {
     process.env['TMPDIR'] = TMPDIR
   }
