@@ -9,6 +9,8 @@
  */
 
 import type { ReadMemory } from '../libc.ts'
+import { atOnce } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 
 /**
  * Whether what is written stays in the page cache. `small-writes`: large ones go past it, where the file system lets them; they take a tenth of the
@@ -89,13 +91,28 @@ export function publishFile(
   directory: string,
   name: string,
   parts: readonly Uint8Array[],
-  check: (path: string) => void = () => {},
+  check?: (path: string) => void,
 ): void {
+  // oxlint-disable-next-line require-yield
+  const write = function* (file: OpenFile): Steps<void> {
+    file.writev(parts, 0)
+  }
+  atOnce(publishInSteps(files, directory, name, write, check))
+}
+
+/** `publishFile` of a content that takes long to write. */
+export function* publishInSteps(
+  files: Files,
+  directory: string,
+  name: string,
+  write: (file: OpenFile) => Steps<void>,
+  check: (path: string) => void = () => {},
+): Steps<void> {
   const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
   if (files.exists(temporary)) files.removeFile(temporary)
   const file = files.create(temporary)
   try {
-    file.writev(parts, 0)
+    yield* write(file)
     file.fdatasync()
     check(temporary)
   } catch (error) {

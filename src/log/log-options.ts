@@ -31,7 +31,7 @@ export interface LogOptions {
   /** Zeros that go before small groups: see write-ahead.ts. Default: none. */
   readonly writeAheadBytes?: number
   readonly environment?: LogEnvironment
-  /** Of what is read before it is open. Default: at once. */
+  /** Of what is read and copied before it is open, and in a restart in place. Default: at once. */
   readonly pace?: Pace
   onIncident?(incident: QuarantineIncident): void
   /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */

@@ -15,7 +15,7 @@
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'
-import { atOnce, withoutPauses } from '../steps.ts'
+import { withoutPauses } from '../steps.ts'
 import type { Histogram } from '../pipeline/histogram.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
@@ -460,13 +460,15 @@ export class Log {
     return this.#restarting
   }
 
+  #isOver = (): boolean => this.#state.kind === 'read-only' || this.#shared.producerState === PRODUCER_CLOSED
+
   /** L2 */
   async #restartNow(reason: string, cause: RestartCause): Promise<void> {
-    if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
+    if (this.#isOver()) return
     this.#shared.stopProducer(PRODUCER_RESTARTING)
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
     await this.#lanes.stopAll()
-    if (this.#shared.producerState === PRODUCER_CLOSED) return
+    if (this.#isOver()) return
     if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
     if (cause === 'death') this.#restarts.add(this.#environment.nowMs())
     const keepUpTo = this.written
@@ -479,7 +481,8 @@ export class Log {
       keepUpTo,
       leftOut: this.#lost.failed,
     })
-    const recovered = atOnce(recovering)
+    const recovered = await (this.#options.pace ?? withoutPauses)(recovering)
+    if (this.#isOver()) return
     if (cause === 'death' && this.#restarts.areTooMany) {
       this.#segments.reset(recovered.primary.segments) // with those that the journal did not get to name
       throw new Error(`restarting does not help: ${reason}`)

@@ -14,8 +14,8 @@
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { makeDurableDirectory, publishFile, readWhole } from './files.ts'
-import type { Files } from './files.ts'
+import { makeDurableDirectory, publishInSteps, readWhole } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFrame, readHeader, scanInSteps } from './read.ts'
@@ -24,6 +24,11 @@ import type { RecoveredLog, RecoveredSegment } from './recovery.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from './segment-format.ts'
 import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, publishStandIn, readStandIn } from './stand-in.ts'
 import type { StandIn } from './stand-in.ts'
+
+const EQUALISING = 'making a directory of the log equal to the others'
+const PIECE_BYTES = 1 << 20
+/** Copied bytes are synced so often. */
+const SYNCED_BYTES = 4 << 20
 
 export interface RecoverDirectoriesOptions {
   readonly files: Files
@@ -153,11 +158,11 @@ class Replicas {
         ? isDamaged(target, own.base) && (segment.sealed || segment.end >= own.end)
         : missing.includes(segment)
       if (isWanted) {
-        if (yield* this.#isWhole(from, segment)) this.#copySegment(from, to, segment)
+        if (yield* this.#isWhole(from, segment)) yield* this.#copySegment(from, to, segment)
       } else if (own && !own.sealed && own.end < segment.end && !isDamaged(other, segment.base)) {
         if (this.#standInOf(from, segment.base) !== null) {
-          if (yield* this.#isWhole(from, segment)) this.#copySegment(from, to, segment) // it was committed before it was compacted
-        } else if (this.#links(from, segment, own)) this.#copyFrom(from, to, segment, own.end)
+          if (yield* this.#isWhole(from, segment)) yield* this.#copySegment(from, to, segment) // it was committed before it was compacted
+        } else if (this.#links(from, segment, own)) yield* this.#copyFrom(from, to, segment, own.end)
       }
     }
   }
@@ -173,7 +178,7 @@ class Replicas {
     }
     for (const [done, segment] of segments.entries()) {
       yield {
-        phase: 'making a directory of the log equal to the others',
+        phase: EQUALISING,
         done,
         total: segments.length,
         unit: 'segments',
@@ -182,12 +187,12 @@ class Replicas {
       const isDamagedHere = own !== undefined && isDamaged(target, own.base)
       if (own && !isDamagedHere && isSame(own, segment)) continue
       if (own && !isDamagedHere && !own.sealed && own.end < segment.end && this.#links(source, segment, own)) {
-        this.#copyFrom(source, to, segment, own.end)
+        yield* this.#copyFrom(source, to, segment, own.end)
         continue
       }
       const from = yield* this.#wholeAt(surveys, segment, source)
-      if (from !== null) this.#copySegment(from, to, segment)
-      else if (!isDamagedHere) this.#copySegment(source, to, segment) // all copies are damaged: one of them
+      if (from !== null) yield* this.#copySegment(from, to, segment)
+      else if (!isDamagedHere) yield* this.#copySegment(source, to, segment) // all copies are damaged: one of them
     }
   }
 
@@ -243,7 +248,7 @@ class Replicas {
     }
   }
 
-  #copySegment(from: number, to: number, segment: RecoveredSegment): void {
+  *#copySegment(from: number, to: number, segment: RecoveredSegment): Steps<void> {
     const target = this.#directoryOf(to, segment.base)
     makeDurableDirectory(this.#files, target)
     if (this.#files.exists(`${target}/${QUARANTINE_NAME}`)) this.#files.removeFile(`${target}/${QUARANTINE_NAME}`)
@@ -252,8 +257,7 @@ class Replicas {
       publishStandIn(this.#files, target, [bytes])
       return clearBesideStandIn(this.#files, target, this.#logId, segment.base)
     }
-    const bytes = this.#readFrom(from, segment, 0)
-    publishFile(this.#files, target, RECORDS_NAME, [bytes])
+    yield* publishInSteps(this.#files, target, RECORDS_NAME, (file) => this.#copyBytes(from, segment, 0, file))
     if (this.#files.exists(`${target}/${STAND_IN_NAME}`)) this.#files.removeFile(`${target}/${STAND_IN_NAME}`)
   }
 
@@ -265,26 +269,32 @@ class Replicas {
   }
 
   /** Appends what is behind a position, footer included. */
-  #copyFrom(from: number, to: number, segment: RecoveredSegment, position: number): void {
+  *#copyFrom(from: number, to: number, segment: RecoveredSegment, position: number): Steps<void> {
     const at = position - segment.base
-    const bytes = this.#readFrom(from, segment, at)
     const file = this.#files.open(`${this.#directoryOf(to, segment.base)}/${RECORDS_NAME}`, 'write')
     try {
       file.truncate(at)
-      file.writev([bytes], at)
+      yield* this.#copyBytes(from, segment, at, file)
       file.fdatasync()
     } finally {
       file.close()
     }
   }
 
-  /** The segment's bytes from an offset to the end of its frames, and the footer. */
-  #readFrom(replica: number, segment: RecoveredSegment, offset: number): Buffer {
+  /** The segment's bytes from an offset to the end of its frames, and the footer. A sync of all of them at the end would take as long as they do. */
+  *#copyBytes(replica: number, segment: RecoveredSegment, offset: number, to: OpenFile): Steps<void> {
     const end = segment.end - segment.base + (segment.sealed ? SEGMENT_FOOTER_BYTES : 0)
-    const bytes = Buffer.alloc(end - offset)
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, end - offset))
     const file = this.#files.open(`${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, 'read')
     try {
-      return bytes.subarray(0, file.read(bytes, offset))
+      for (let at = offset; at < end;) {
+        const bytes = file.read(piece.subarray(0, Math.min(piece.byteLength, end - at)), at)
+        if (bytes === 0) return
+        to.writev([piece.subarray(0, bytes)], at)
+        if (Math.floor(at / SYNCED_BYTES) < Math.floor((at + bytes) / SYNCED_BYTES)) to.fdatasync()
+        at += bytes
+        yield { phase: EQUALISING, done: at - offset, total: end - offset, unit: 'bytes' }
+      }
     } finally {
       file.close()
     }

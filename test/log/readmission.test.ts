@@ -4,6 +4,8 @@ import type { LogEnvironment } from '../../src/log/environment.ts'
 import { StoreError } from '../../src/errors.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
+import { withoutPauses } from '../../src/steps.ts'
+import type { Pace, Step } from '../../src/steps.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import { modelRuns, testSeed } from '../support/seed.ts'
@@ -21,9 +23,11 @@ interface Running {
 async function started(
   seed = 1,
   change: (environment: LogEnvironment) => Partial<LogEnvironment> = () => ({}),
+  pace: Pace = withoutPauses,
 ): Promise<Running> {
   const world = new World({ seed })
-  const log = await world.open({ ...OPTIONS, environment: { ...world.environment, ...change(world.environment) } })
+  const environment = { ...world.environment, ...change(world.environment) }
+  const log = await world.open({ ...OPTIONS, environment, pace })
   return { world, log, writer: openWriter(log) }
 }
 
@@ -71,6 +75,45 @@ describe('a replica directory that was lost and is there again', () => {
     assert.deepEqual([log.state.kind, log.lostReplicas], ['ok', []])
     fill(running, 40, 50)
     assert.equal(replay(log, world.files).frames.length, 50)
+    await log.close()
+    assert.deepEqual(filesOf(running, '/replica-2'), filesOf(running, '/data'))
+  })
+
+  it('is taken in by a restart in place that lets others have their turn, piece by piece of what is copied', async () => {
+    const world = new World({ seed: 1 })
+    const steps: Step[] = []
+    let isOpen = false
+    const pace: Pace = async (work) => {
+      for (;;) {
+        const step = work.next()
+        if (step.done) return step.value
+        if (isOpen) steps.push(step.value)
+        await Promise.resolve()
+      }
+    }
+    const log = await world.open({ ...OPTIONS, segmentBytes: 64 << 20, ringBytes: 8 << 20, pace })
+    isOpen = true
+    const running = { world, log, writer: openWriter(log) }
+    const write = (n: number, bytes: number): void => {
+      appended(running.writer, payloadOf(n, bytes))
+      world.step()
+    }
+    write(0, 100)
+    takeAway(running, '/replica-2')
+    world.files.rename('/replica-2-away', '/replica-2')
+    // What comes after the last segment was sealed is copied by the restart alone.
+    log.onSealed(() => {
+      for (let n = 1; n <= 5; n += 1) write(n, 2 << 20)
+    })
+    await later(running)
+    await later(running)
+    assert.deepEqual([log.state.kind, log.lostReplicas], ['ok', []])
+    assert.equal(replay(log, world.files).frames.length, 6)
+    const copied = steps.filter(({ phase, unit }) => /equal/.test(phase) && unit === 'bytes')
+    const pieces = copied.map(
+      ({ done }, i) => done - (done > (copied[i - 1]?.done ?? 0) ? (copied[i - 1]?.done ?? 0) : 0),
+    )
+    assert(copied.length >= 10 && Math.max(...pieces) <= 1 << 20, `copied in pieces of ${pieces.join(', ')}`)
     await log.close()
     assert.deepEqual(filesOf(running, '/replica-2'), filesOf(running, '/data'))
   })
@@ -165,7 +208,17 @@ describe('a replica directory that was lost and is there again', () => {
 async function livesThroughPowerCut(seed: number): Promise<void> {
   const random = mulberry32(seed)
   const below = (count: number): number => Math.floor(random() * count)
-  const running = await started(seed)
+  let isOver = false
+  // A restart in place may be in its middle when the power goes: then it is heard of no more.
+  const inTurns: Pace = async (steps) => {
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+      if (random() < 0.3) await turn()
+      if (isOver) return new Promise<never>(() => {})
+    }
+  }
+  const running = await started(seed, () => ({}), seed % 2 === 0 ? withoutPauses : inTurns)
   const { world, log, writer } = running
   const sent: { readonly payload: Buffer; readonly end: number; readonly generation: number }[] = []
   const write = (count: number): void => {
@@ -194,6 +247,7 @@ async function livesThroughPowerCut(seed: number): Promise<void> {
   write(below(20))
   world.step()
   const stored = sent.filter(({ end, generation }) => log.outcome(end, generation) === 'stored')
+  isOver = true
   world.end('crash')
   world.files.faults = {}
   const again = await world.open(OPTIONS)

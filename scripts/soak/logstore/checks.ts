@@ -94,7 +94,7 @@ export async function checkAll(ask: Ask, batches: Batches): Promise<void> {
 /** C3 */
 export async function checkCount(ask: Ask, batches: Batches): Promise<number> {
   const least = batches.acknowledgedRecords
-  const { matched_records: matched } = await ask({ dataset: batches.dataset, page: { limit: 1 }, deadline_ms: 60_000 })
+  const { matched_records: matched } = await ask({ dataset: batches.dataset, page: { limit: 1 } })
   const most = batches.sentRecords
   assert(matched >= least && matched <= most, `${matched} records are stored, ${least} acknowledged, ${most} sent`)
   return matched

@@ -48,7 +48,8 @@ export class Load extends Crew {
     const batches = new Batches({ seed, dataset, recordsPerBatch, recordBytes })
     this.batches = batches
     this.random = new Random(mix32(seed))
-    this.ask = async (query) => (await server.request('/v1/query', query)).ok() as QueryReply // checked field by field
+    const patient = { deadline_ms: 60_000 } // a busy machine answers late
+    this.ask = async (query) => (await server.request('/v1/query', { ...patient, ...query })).ok() as QueryReply // checked field by field
     const authority = (): string => server.readyLine.http
     this.senders = Array.from(
       { length: connections },
