@@ -210,10 +210,11 @@ export class TestStore {
   }
 
   /** Publishes the sidecars of sealed segments, from the index ingest filled or from the frames. */
-  publish(fromFrames = false): void {
+  publish(fromFrames = false, compacts = false): void {
     for (const segment of this.segments) {
       if (segment.sealed && segment.row === null) segment.row = this.index(segment, fromFrames)
     }
+    if (compacts) this.compact()
   }
 
   /** As the background does: the stand-ins of bundles are written, then what they stand in for goes. */

@@ -10,6 +10,7 @@
  *     A text that has such a byte itself, or too many placeholders, is a whole text
  * T2  a word that is a variable is ASCII, and so is what stands beside it: it is a word by itself for searches, too (W1 of search/words.ts)
  * T3  a column whose values share too few forms has one, of a whole text
+ * T4  a column of few values has a form for each, without placeholders
  */
 import { ASCII_OF_WORD } from '../search/words.ts'
 import type { ByteReader } from './byte-reader.ts'
@@ -22,6 +23,10 @@ export const WHOLE = 3
 const DIGITS_MAX = 15
 const FORMS_MAX = 4096
 const PLACEHOLDERS_MAX = 64
+/** As many values are few, when each stands there so often on average. */
+const VALUES_MAX = 256
+const VALUES_SHARED = 8
+const VALUE_BYTES_MAX = 256
 const WHOLE_FORM = Buffer.of(WHOLE)
 
 const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
@@ -40,7 +45,10 @@ interface WrittenForm {
 }
 
 export class TextColumnWriter {
-  readonly #source: Uint8Array
+  readonly #source: Buffer
+  /** Of the column's values, while they are few (T4): the number of each, and that of each value. */
+  readonly #values = new Map<string, number>()
+  readonly #valueChoices: number[] = []
   readonly #starts: number[] = []
   readonly #ends: number[] = []
   #choices: number[] = []
@@ -53,7 +61,7 @@ export class TextColumnWriter {
   readonly #last: number[] = []
 
   /** @param source what the values stand in */
-  constructor(source: Uint8Array) {
+  constructor(source: Buffer) {
     this.#source = source
   }
 
@@ -64,6 +72,7 @@ export class TextColumnWriter {
   add(start: number, end: number): void {
     this.#starts.push(start)
     this.#ends.push(end)
+    this.#noteValue(start, end)
     if (this.#forms.length > FORMS_MAX) return // T3
     const bytes = this.#formOf(start, end)
     const text = bytes.toString('latin1')
@@ -84,7 +93,8 @@ export class TextColumnWriter {
 
   writeHead(into: ByteWriter): void {
     const forms = this.#forms.length
-    if (forms > FORMS_MAX || forms > 16 + this.count / 2) this.#makeWhole()
+    if (this.#hasFewValues()) this.#makeValues()
+    else if (forms > FORMS_MAX || forms > 16 + this.count / 2) this.#makeWhole()
     into.varint(this.#forms.length)
     for (const { bytes } of this.#forms) into.lengthAndBytes(bytes)
     writeChoices(into, Uint16Array.from(this.#choices), this.count, this.#forms.length)
@@ -102,6 +112,32 @@ export class TextColumnWriter {
         for (let i = 0; i < first.length; i++) into.copy(this.#source, first[i], last[i])
       }
     }
+  }
+
+  #noteValue(start: number, end: number): void {
+    const values = this.#values
+    if (values.size > VALUES_MAX) return
+    if (end - start > VALUE_BYTES_MAX) {
+      for (let i = 0; i <= VALUES_MAX; i++) values.set(String(i), i) // they are not few
+      return
+    }
+    const text = this.#source.toString('latin1', start, end)
+    let number = values.get(text)
+    if (number === undefined) values.set(text, (number = values.size))
+    this.#valueChoices.push(number)
+  }
+
+  #hasFewValues(): boolean {
+    const { size } = this.#values
+    if (size > VALUES_MAX || size * VALUES_SHARED > this.count) return false
+    // oxlint-disable-next-line no-control-regex
+    return [...this.#values.keys()].every((text) => !/[\u0001-\u0003]/.test(text)) // T1
+  }
+
+  /** T4 */
+  #makeValues(): void {
+    this.#forms = Array.from(this.#values.keys(), (text) => ({ bytes: Buffer.from(text, 'latin1'), variables: [] }))
+    this.#choices = this.#valueChoices
   }
 
   /** T3 */

@@ -77,9 +77,7 @@ class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        this.store.publish(step.fromFrames)
-        if (step.compacts) this.store.compact()
-        return
+        return this.store.publish(step.fromFrames, step.compacts)
       case 'restart':
         return this.store.restart()
     }

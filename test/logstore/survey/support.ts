@@ -76,9 +76,7 @@ export class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        this.store.publish(step.fromFrames)
-        if (step.compacts) this.store.compact()
-        return
+        return this.store.publish(step.fromFrames, step.compacts)
       case 'restart':
         return this.store.restart()
       case 'damage': {
