@@ -109,7 +109,7 @@ function Audit(): VNode {
 function detailText(detail: AuditEvent['detail']): string {
   const words = Object.entries(detail).map(([name, value]) => {
     if (value === null) return ''
-    if (typeof value !== 'object') return `${name} ${String(value)}`
+    if (typeof value !== 'object') return `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`
     const inside = Array.isArray(value) ? JSON.stringify(value) : detailText(value as AuditEvent['detail']) // of JSON
     return inside === '' ? '' : `${name} (${inside})`
   })
