@@ -32,6 +32,7 @@ const USAGE = `usage: node scripts/compare/log-peers.ts [options]
 
 Go builds VictoriaLogs: go install github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@latest
 `
+const VICTORIA_LOGS = 'victoria-logs'
 const HOUR_NS = 3_600_000_000_000n
 const PAGE = 100
 const TO_DISK_MS = 8000
@@ -129,10 +130,10 @@ async function startTrilog(directory: string, agent: Agent): Promise<Store> {
 async function startVictoriaLogs(directory: string, agent: Agent): Promise<Store> {
   const dataDirectory = join(directory, 'victoria-logs')
   mkdirSync(dataDirectory)
-  const { error } = spawnSync('victoria-logs', ['--help'])
-  if (error !== undefined) throw new MissingError('there is no victoria-logs in PATH')
+  const { error } = spawnSync(VICTORIA_LOGS, ['--help'])
+  if (error !== undefined) throw new MissingError(`there is no ${VICTORIA_LOGS} in PATH`)
   const port = await freePort()
-  const server = startServer('victoria-logs', [
+  const server = startServer(VICTORIA_LOGS, [
     `-storageDataPath=${dataDirectory}`,
     `-httpListenAddr=127.0.0.1:${port}`,
     '-retentionPeriod=100y',
