@@ -134,7 +134,9 @@ describe('a bucket', () => {
     const url = await startTrilog(context)
     const bucket = await BucketCopy.create(url)
     context.after(() => bucket.close())
-    const source = await LogStoreServer.start({ env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) } })
+    const source = await LogStoreServer.start({
+      env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
+    })
     context.after(() => source.kill())
     const attributes = [
       { key: 'tenant_id', value: { stringValue: 'local' } },

@@ -103,6 +103,7 @@ describe('an export', () => {
     const server = await start(context, {
       NODE_OPTIONS: '--max-old-space-size=96',
       LOGSTORE_SEGMENT_BYTES: String(4 * MIB),
+      LOGSTORE_COMPACTION: 'off',
     })
     const batches = 160
     const long = 'x'.repeat(600)

@@ -67,7 +67,7 @@ const gone = (file: string): Damage => ({ file, how: `${file} gone`, apply: (pat
 before(async () => {
   const server = await LogStoreServer.start({
     policy: [UNLIMITED],
-    env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) },
+    env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
   })
   // Few records, many frames, and not much more of them than fill a segment.
   const load = Load.start(server, { seed: 1, connections: 4, recordsPerBatch: 2, recordBytes: 8000 })

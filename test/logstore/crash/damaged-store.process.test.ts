@@ -17,7 +17,10 @@ const SEGMENT_HEADER_BYTES = 64
 const BUNDLE = 'bundles/0000000000000000'
 
 /** The store before anything is damaged: it has a bundle, and is stopped. */
-const server = await LogStoreServer.start({ policy: [UNLIMITED], env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20) } })
+const server = await LogStoreServer.start({
+  policy: [UNLIMITED],
+  env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
+})
 const load = Load.start(server, { seed: 3, recordsPerBatch: 5, recordBytes: 2000 })
 await load.during(eventually(async () => (await bundlesOf(server)) > 0))
 await load.stop()

@@ -14,7 +14,12 @@ export class BreakableStore extends Breakable<LogStoreServer> {
 
   static async start(env: Readonly<Record<string, string>> = {}): Promise<BreakableStore> {
     const faults = new Faults()
-    const settings = { LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES), ...faults.env, ...env }
+    const settings = {
+      LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES),
+      LOGSTORE_COMPACTION: 'off',
+      ...faults.env,
+      ...env,
+    }
     return new BreakableStore(await LogStoreServer.start({ policy: [UNLIMITED], env: settings }), faults)
   }
 
