@@ -20,8 +20,9 @@ import { allTestFiles, inGroup } from './tests/files.ts'
 import { runInProcesses } from './tests/processes.ts'
 import { Results } from './tests/results.ts'
 
-/** Of what is not covered: the services that tests start find their code compiled, which is a seventh of a start. */
+/** For what is not covered: services start in half the time when they are built and find their code compiled (1.1 s of processor instead of 2). */
 const COMPILED = { NODE_COMPILE_CACHE: `${tmpdir()}/trilog-compiled-for-tests` }
+const BUILT = { TRILOG_TESTED_TREE: new URL('../dist/', import.meta.url).href }
 /** More processes would take more memory and little less time. */
 const CORES_USED_MAX = 16
 
@@ -50,9 +51,17 @@ await Promise.all([
   runInProcesses({ files: aloneCovered, processes: 1, alone: true, env, nowMs }, results),
 ])
 if (coverage !== null) await reportCoverage(coverage)
-await runInProcesses({ files: alone, processes: aloneProcesses, alone: true, env: COMPILED, nowMs }, results)
+if (!isNamed) await build()
+const aloneEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
+await runInProcesses({ files: alone, processes: aloneProcesses, alone: true, env: aloneEnv, nowMs }, results)
 results.printSummary()
 process.exitCode = results.failed === 0 ? 0 : 1
+
+async function build(): Promise<void> {
+  const builder = fileURLToPath(new URL('build.ts', import.meta.url))
+  const [code] = await once(spawn(process.execPath, [builder], { stdio: ['ignore', 'ignore', 'inherit'] }), 'close')
+  if (code !== 0) throw new Error('npm run build fails')
+}
 
 /** Where the processes leave what c8 reads: nothing, so far. */
 function emptyDirectoryOf(config: string): string {

@@ -5,14 +5,14 @@ import { before, describe, it } from 'node:test'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { BrokerServer } from '../support/broker.ts'
 import type { ReplayedRecord } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { assertRefusedRow, mq, mqJson, snapshot } from './support.ts'
 import type { RefusedRow } from './support.ts'
+import { entryFile } from '../support/entry.ts'
 
-const MQ = fileURLToPath(new URL('../../src/cli/mq.js', import.meta.url))
+const MQ = entryFile('src/cli/mq.js')
 
 describe('mq cli on a data directory', () => {
   const base = temporaryDirectory()

@@ -8,7 +8,6 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { LOGS_COMMANDS } from '../../src/cli/commands/logs.ts'
 import { optionsOf } from '../../src/cli/common-options.ts'
 import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
@@ -19,8 +18,9 @@ import type { LogRecord } from '../support/otlp.ts'
 import { runToEnd } from '../support/process.ts'
 import type { Ending } from '../support/process.ts'
 import { eventually } from '../support/waiting.ts'
+import { entryFile } from '../support/entry.ts'
 
-const TRILOG = fileURLToPath(new URL('../../src/cli/trilog.js', import.meta.url))
+const TRILOG = entryFile('src/cli/trilog.js')
 const TOKEN = 'token-of-acme-0123456789'
 const TIME = 1_763_721_600_000_000_000n
 

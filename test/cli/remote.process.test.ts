@@ -8,15 +8,15 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { BrokerServer } from '../support/broker.ts'
 import type { Stream } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { assertRefusedRow, mq, mqJson } from './support.ts'
 import type { RefusedRow } from './support.ts'
+import { entryFile } from '../support/entry.ts'
 
 const KEY = 'key-of-anna-0123456789'
-const MQ = fileURLToPath(new URL('../../src/cli/mq.js', import.meta.url))
+const MQ = entryFile('src/cli/mq.js')
 
 describe('mq cli --target', { concurrency: 2 }, () => {
   let server: BrokerServer

@@ -4,13 +4,13 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { optionsOf } from '../../src/cli/common-options.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { mq, mqJson } from './support.ts'
+import { entryFile } from '../support/entry.ts'
 
-const MQ = fileURLToPath(new URL('../../src/cli/mq.js', import.meta.url))
+const MQ = entryFile('src/cli/mq.js')
 const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined
 
 async function run(command: string, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<string> {

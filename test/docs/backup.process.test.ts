@@ -10,7 +10,8 @@ import { ObjectStoreServer } from '../support/objectstore.ts'
 import { RunningService, launch } from '../support/process.ts'
 import type { Command, ReadyLine } from '../support/process.ts'
 import { eventually } from '../support/waiting.ts'
-import { blocksOf, document, root } from './markdown.ts'
+import { blocksOf, document } from './markdown.ts'
+import { entryFile } from '../support/entry.ts'
 
 const page = document('docs/backup.md')
 const BLOCK_END = '-- end of block --'
@@ -54,7 +55,7 @@ it('the tour runs block by block, and shows what it says', async () => {
   const trilog = await Trilog.start(directory)
   const blocks = blocksOf(page.replaceAll('127.0.0.1:9000', trilog.objectStore), 'tour')
   const steps = blocks.filter(({ language }) => language === 'sh')
-  const preamble = `npx() { shift; '${process.execPath}' '${root}/src/cli/trilog.js' "$@"; }\n`
+  const preamble = `npx() { shift; '${process.execPath}' '${entryFile('src/cli/trilog.js')}' "$@"; }\n`
   const script = preamble + steps.map((step) => step.text).join(`\necho '${BLOCK_END}'\n`)
   const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(script)

@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { temporaryDirectory } from '../support/directories.ts'
 import { root } from './markdown.ts'
 import type { Block } from './markdown.ts'
+import { entryFile } from '../support/entry.ts'
 
 const BLOCK_END = '-- end of block --'
 
@@ -29,7 +31,7 @@ fetch(positionals[0], { method, headers, body: method === 'GET' ? undefined : da
 `
 const PREAMBLE = `
 command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_IN.replaceAll("'", `'\\''`)}' -- "$@"; }
-npx() { command="$1"; shift; '${process.execPath}' "${root}/src/cli/$command.js" "$@"; }
+npx() { command="$1"; shift; '${process.execPath}' "${dirname(entryFile('src/cli/mq.js'))}/$command.js" "$@"; }
 `
 
 /** Runs a script in a shell that stops at the first failure; what it printed. */

@@ -4,7 +4,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { Random } from '../../bench/load/random.ts'
 import { Load } from '../../scripts/soak/objectstore/load.ts'
 import type { Version } from '../../scripts/soak/objectstore/key-ledger.ts'
@@ -16,6 +15,7 @@ import { seedOf } from '../support/seed.ts'
 import { replaceByBackup, trilogJson } from '../support/trilog.ts'
 import type { BackupAnswer } from '../support/trilog.ts'
 import { timePasses } from '../support/waiting.ts'
+import { entryFile } from '../support/entry.ts'
 
 const ENV = { ...HASTENED, OBJSTORE_SEGMENT_BYTES: String(1 << 20) }
 const BACKUPS = 2
@@ -94,7 +94,7 @@ describe('an object store that is backed up under load', { concurrency: 1 }, () 
       await load.untilWorked(300)
       const args = ['backup', '--data-dir', server.dataDirectory, '--to', place]
       await load.during(trilogJson(args))
-      const trilog = fileURLToPath(new URL('../../src/cli/trilog.js', import.meta.url))
+      const trilog = entryFile('src/cli/trilog.js')
       let killed = 0
       for (let n = 0; n < KILLS; n += 1) {
         const child = spawn(process.execPath, [trilog, ...args], { stdio: 'ignore' })

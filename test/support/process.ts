@@ -13,6 +13,8 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { entryFile } from './entry.ts'
+import type { Entry } from './entry.ts'
 import { LIMIT_MS, eventually } from './waiting.ts'
 
 /** Linux on x64 counts in hundredths of a second there. */
@@ -29,9 +31,8 @@ const HASTEN = fileURLToPath(new URL('../../scripts/soak/hasten.ts', import.meta
 /** For a service that does not live long: see scripts/soak/hasten.ts. */
 export const HASTENED: Environment = { NODE_OPTIONS: `--import ${HASTEN}` }
 
-/** What is run: `entry` is a file of the repository. */
 export interface Command {
-  readonly entry: 'src/start.js' | 'src/cli/mq.js' | 'src/cli/trilog.js'
+  readonly entry: Entry
   readonly args: readonly string[]
   readonly env: Environment
   /** As `ulimit -n` sets it. */
@@ -67,8 +68,7 @@ class ServiceProcess {
     const inherited = Object.entries(process.env).filter(
       ([name]) => !/^(LOGSTORE|MQ|OBJSTORE|TRILOG|NODE_TEST)_/.test(name),
     ) // V2
-    const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
-    const node = [process.execPath, file, ...args]
+    const node = [process.execPath, entryFile(entry), ...args]
     const limited = openFilesMax === undefined ? [] : ['sh', '-c', `ulimit -n ${openFilesMax}; exec "$@"`, 'sh']
     const [command, ...rest] = [...limited, ...node]
     this.#child = spawn(command!, rest, {
