@@ -32,6 +32,7 @@ import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL
 import type { LogOptions, LogState, LostReplica } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
+import { PastLives } from './past-lives.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import type { DamagedRange } from './read.ts'
 import { producerStateOf } from './recovery.ts'
@@ -39,16 +40,12 @@ import type { RecoveredLog } from './recovery.ts'
 import { Readmission } from './readmission.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
-import { Restarts } from './restarts.ts'
+import { RESTART_AGAIN_MS, Restarts } from './restarts.ts'
+import type { RestartCause } from './restarts.ts'
 import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
 import { giveBack, takeDirectories } from './take-directories.ts'
-
-/** Until a restart in place is tried again that found no room on the disk. */
-const RESTART_AGAIN_MS = 5000
-
-type RestartCause = 'death' | 'full' | 'readmission'
 
 export type { LogOptions, LogState, LostReplica } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
@@ -76,8 +73,7 @@ export class Log {
   readonly #incidents: IncidentList
   #state: LogState = { kind: 'ok' }
   #committed = 0
-  /** For each generation but the current one: what of it was stored ends here. */
-  #keptUpTo = new Map<number, Position>()
+  readonly #pastLives = new PastLives()
   readonly #restarts = new Restarts()
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
@@ -245,7 +241,7 @@ export class Log {
    */
   outcome(end: Position, generation: number): 'stored' | 'waiting' | 'lost' {
     if (end <= this.committed && generation === this.generation) return 'stored'
-    for (let past = generation; past < this.generation; past += 1) if (end > this.#keptUpTo.get(past)!) return 'lost'
+    if (this.#pastLives.isLost(end, generation, this.generation)) return 'lost'
     return end <= this.committed ? 'stored' : this.#state.kind === 'read-only' ? 'lost' : 'waiting'
   }
 
@@ -487,7 +483,7 @@ export class Log {
       this.#segments.reset(recovered.primary.segments) // with those that the journal did not get to name
       throw new Error(`restarting does not help: ${reason}`)
     }
-    this.#keptUpTo.set(this.generation, keepUpTo)
+    this.#pastLives.ended(this.generation, keepUpTo)
     this.#begin(recovered)
     this.#progressed()
   }

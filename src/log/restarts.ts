@@ -1,6 +1,11 @@
 /** When a log was restarted in place because a lane had died: more than a few times within a minute say that restarting does not help. */
 const RESTARTS_MAX = 5
 const WINDOW_MS = 60_000
+/** Until a restart in place is tried again that found no room on the disk. */
+export const RESTART_AGAIN_MS = 5000
+
+/** Why a log is restarted in place; only deaths are counted. */
+export type RestartCause = 'death' | 'full' | 'readmission'
 
 export class Restarts {
   #atMs: readonly number[] = []

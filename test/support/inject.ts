@@ -134,9 +134,9 @@ Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 // Lanes: they look at their port between two pieces of work, which is where the countdown is armed.
 
 const LANES = [
-  ['exit-decode', '/ingest/decode-loop.ts'],
-  ['exit-journal', '/workers/journal.ts'],
-  ['exit-digest', '/bodies/digest-loop.ts'],
+  ['exit-decode', '/ingest/decode-loop.'],
+  ['exit-journal', '/workers/journal.'],
+  ['exit-digest', '/bodies/digest-loop.'],
 ] as const
 let operationsLeft = Infinity
 /** The countdown begins where this is on the stack; '' when it has begun. */

@@ -39,11 +39,11 @@ describe('a reader thread that dies', () => {
     const bucket = await server.newBucket()
     await bucket.put('small', 'small')
     await bucket.put('large', LARGE)
-    faults.set('exit-read', 'frame-reader.ts')
+    faults.set('exit-read', 'frame-reader.')
     assertFailed(await bucket.ask('GET', '/small'), 'ServiceUnavailable')
     assert.equal(await bucket.read('small'), 'small')
     await bucket.ask('HEAD', '/large')
-    faults.set('exit-read', 'frame-reader.ts')
+    faults.set('exit-read', 'frame-reader.')
     assertFailed(await bucket.ask('GET', '/large'), 'ServiceUnavailable')
     assert.equal(await bucket.read('large'), String(LARGE))
     assert.equal(await store.health(), 200)
@@ -58,7 +58,7 @@ describe('a thread that dies under load', () => {
     for (const [name, content] of [
       ['exit-journal', String(load.random.between(1, 60))],
       ['exit-digest', String(load.random.between(1, 60))],
-      ['exit-read', 'frame-reader.ts'],
+      ['exit-read', 'frame-reader.'],
     ] as const) {
       await load.untilWorked(100)
       await load.during(eventually(faults.hits(name, content, () => traffic.failures)))
