@@ -1,14 +1,14 @@
 /**
- * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
+ * Main's way into the log: it appends frames, and reports their fate in the order in which they were appended.
  *
- * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. Who waits behind
- *     them all, with no frame of its own, stands in the same queue
+ * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. A waiter without
+ *     a frame of its own stands in the same queue, behind all frames appended before it
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored
- * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
- *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
- * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group; before its end only for WAKE_BYTES, so that
- *     much is on its way to the disk before all has come
+ * A3  if frames are lost, they are always the last ones. `onLost` restores the state to the last stored frame before any waiter learns of the
+ *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only
+ * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
+ *     woken earlier, so that the disk starts before the turn ends
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'

@@ -1,10 +1,10 @@
 /**
- * What makes a start fast: a checkpoint of the state as it was when a segment ended, written in the background.
+ * Checkpoints make a start fast. Each is the state as it was when a segment ended, written in the background.
  *
- * K1  it is of the state as it was when the segment ended: exactly what the frames before say. What goes later must not be missing in it, as
- *     the frame that says so may be lost
- * K2  it is written when those frames are durable; what fails is only missed by the next start, which reads more then
- * K3  one at a time; while one is written, the state goes on
+ * K1  a checkpoint has exactly the effects of the frames before the segment's end. What is removed later must still be in it, because the
+ *     frame that removes it may be lost
+ * K2  it is written when those frames are durable. If that fails, the next start only reads more
+ * K3  one checkpoint is written at a time, and the state changes meanwhile
  */
 import type { Log, SegmentInfo } from '../log/log.ts'
 import type { CheckpointTask } from './checkpoint-thread.ts'

@@ -1,4 +1,4 @@
-/** What an operation decides on the state that it finds, and who hears of it. */
+/** What an operation decides about the current state, and which answer its caller gets. */
 import type { AppendDurability, ExternalPart } from './appender.ts'
 
 /** Hears once what became of an operation, when that may be told. Must not throw. */

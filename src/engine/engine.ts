@@ -6,11 +6,11 @@
  *
  * E1  a change has its effect exactly when its frame was taken, by `Machine.apply`, which reads the frame at a start too
  * E2  nothing is told before it is stored: replies and refusals stand in one queue, each behind all frames that were appended before it,
- *     its own included. What is told at once says so in its decision
- * E3  after frames were lost the state is what the log holds, in a new object. Whose frame was lost is refused; what was decided without
- *     one is decided again
+ *     its own included. A decision that may be told at once says so
+ * E3  after frames were lost, the state is read from the log into a new object. An operation whose frame was lost is refused; an operation
+ *     without a frame decides again
  * E4  an operation is answered once
- * E5  where a service says how many bytes may be on their way, who comes with more decides again when there is room (room.ts). Elsewhere the
+ * E5  a service may bound the bytes under way. An operation beyond the bound decides again when there is room (room.ts). Without a bound the
  *     ring refuses
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'

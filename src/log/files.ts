@@ -3,7 +3,7 @@
  * at most.
  * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
  *
- * F1  what a file holds is durable after its `fdatasync`; that it exists under its name, after `syncDirectory` of its parent
+ * F1  the bytes of a file are durable after its `fdatasync`, its name after `syncDirectory` of its parent
  * F2  a failure is thrown as an error with the `code` of the operating system ('ENOSPC', 'EIO', …)
  * F3  after a failed `fdatasync` the system may have dropped the bytes: a second one that succeeds proves nothing
  */

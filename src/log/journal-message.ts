@@ -1,5 +1,5 @@
 /**
- * What the producer puts into the ring of a journal lane. Integers are in the byte order of the machine: nothing of it is stored.
+ * What the producer puts into the ring of a journal lane. Integers are in the byte order of the machine, because it is never stored.
  *
  *   offset  bytes  field
  *        0      4  generation      of the producer state it was built from; the lane discards any other

@@ -1,6 +1,6 @@
 /**
- * One log on main: opens it, starts a journal lane per directory, says how far it is stored, and keeps it going or stops it for
- * good when something breaks.
+ * One log on main: opens it, starts a journal lane per directory, reports how far it is stored, and after a failure keeps it going or
+ * stops it for good.
  *
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
@@ -10,8 +10,8 @@
  * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
  *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
- * L3  listeners of state are called before listeners of progress see what changed
- * L4  what a journal said before a restart in place is not heard after it: the restart has found the segments
+ * L3  listeners of state are called before listeners of progress see the change
+ * L4  reports of a journal from before a restart in place are ignored after it: the restart has found the segments itself
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'

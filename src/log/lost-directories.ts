@@ -1,6 +1,6 @@
 /**
- * Which directories of a log are not written to any more, and why. A directory that failed, or did not keep up, is taken in again when a
- * catch-up has brought it near the others (readmission.ts). One that was full is tried again at the next restart in place, too.
+ * The directories of a log that are not written any more, and why. A directory that failed, or did not keep up, is taken in again when a
+ * catch-up has brought it near the others (readmission.ts). A directory that was full is also tried again at the next restart in place.
  */
 import { StoreError } from '../errors.ts'
 import type { LogState, LostReplica } from './log-options.ts'

@@ -1,4 +1,4 @@
-/** Writes a segment file in advance, off every thread that matters (spare.ts says what for). */
+/** Writes a segment file in advance, asynchronously, so that no lane waits for it (spare.ts says why). */
 import fs from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** Makes the directories of a log where they are missing, and takes them for this process. */
+/** Makes missing directories of a log, and locks all of them for this process. */
 import { StoreError, messageOf } from '../errors.ts'
 import type { DirectoryLock, LogEnvironment } from './environment.ts'
 import { makeDurableDirectory } from './files.ts'
