@@ -1,6 +1,6 @@
 import type { UwsResponse } from './uws.ts'
 
-/** What an exchange is to whoever sends its answer. */
+/** An exchange as the senders of its answer see it. */
 export interface AnswerHost {
   readonly response: UwsResponse
   readonly isGone: boolean

@@ -1,8 +1,8 @@
 /**
  * The JSON of a request's body, within bounds and without holding the main thread.
  *
- * B1  a body up to SHORT_BODY_BYTES is read by JSON.parse at once: it is too short to take long, whatever it says
- * B2  a longer one is read in slices, one in a turn of the event loop
+ * B1  JSON.parse reads a body up to SHORT_BODY_BYTES at once: it is too short to take long, whatever its content
+ * B2  a longer body is read in slices, one in each turn of the event loop
  */
 import { JsonReader, checkParsed } from '../../native-free-codecs/json-reader.ts'
 import type { JsonBounds, LongStringOf } from '../../native-free-codecs/json-reader.ts'

@@ -2,8 +2,8 @@
  * Pauses a listening socket of this process without closing it: neither uWebSockets.js nor Node can. Clients that connect meanwhile wait in
  * the kernel's queue, and are accepted when it goes on.
  *
- * The event loop is kept from hearing of the socket (epoll), as nginx does it. But an accept loop under way would still empty the queue, so
- * the descriptor is made another socket meanwhile, one that listens where nobody connects: there, accept says that nobody waits.
+ * The socket is taken out of the event loop's epoll, as nginx does it. But an accept loop under way would still empty the queue. So
+ * the descriptor stands meanwhile for another socket, to which nobody connects: there, accept finds nobody waiting.
  */
 import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import {

@@ -1,4 +1,4 @@
-/** Those who follow single requests from their begin to their end: the access log, traces. Without any of them, no request pays for it. */
+/** Watchers of single requests from begin to end: the access log, traces. Without a watcher, requests pay nothing for it. */
 
 /** The request as it comes in; valid during the call. */
 export interface BegunRequest {

@@ -1,5 +1,5 @@
 /**
- * A service as the HTTP front sees it: a table of routes, and its own words for what no route answers.
+ * A service as the HTTP front sees it: a table of routes, and its refusals for requests that no route answers.
  */
 import type { OwnIds } from './request-ids.ts'
 import type { Exchange, RequestHead } from './exchange.ts'

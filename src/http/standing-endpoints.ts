@@ -1,6 +1,6 @@
 /**
  * Endpoints that services have in common: whether the process lives, health in a word, readiness with its reasons, metrics, the OpenAPI
- * document. And what a service answers before it is open.
+ * document. Also the answers of a service that is not open yet.
  */
 import { Type } from 'typebox'
 import type { Step } from '../steps.ts'

@@ -1,7 +1,7 @@
 /**
  * Turns of the event loop for work that would hold the main thread too long in one piece.
  *
- * T1  all who wait share one queue, and each turn of the event loop serves one of them: many long bodies at once hold the thread no longer at
+ * T1  all work waits in one queue, and each turn of the event loop serves one entry: many long bodies at once hold the thread no longer at
  *     a time than one does
  */
 const waiting: (() => void)[] = []

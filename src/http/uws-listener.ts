@@ -1,8 +1,8 @@
 /**
  * An app of uWebSockets.js that listens. The library reads certificates when an app is made and never again, so new ones need a new app.
  *
- * L1  the next app listens on the very socket of the one before, which clients connect to all the time: none of them is refused or reset. Two
- *     sockets on one port would not do, as the kernel resets who waits in the queue of the one that is closed
+ * L1  the next app listens on the very socket of the one before, to which clients connect all the time: none of them is refused or reset. Two
+ *     sockets on one port would not do, because the kernel resets the clients in the queue of the one that is closed
  * L2  the app before closes its descriptor of that socket and keeps its connections
  */
 import { existsSync, readdirSync } from 'node:fs'

@@ -1,8 +1,8 @@
 /**
  * Loads uWebSockets.js and types the part of it that is in use (the surface common to 20.51 and 20.69).
  *
- * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; where there is none, an installed `uWebSockets.js` (the
- * upstream package, for other platforms) is taken.
+ * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; if there is none, an installed `uWebSockets.js` (the
+ * upstream package, for other platforms) is used.
  */
 import { createRequire } from 'node:module'
 import { StoreError } from '../errors.ts'
