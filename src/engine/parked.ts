@@ -79,7 +79,7 @@ export class Parked {
     while (this.#due.firstDueMs <= nowMs) this.#end(this.#slots[this.#due.first]!)
   }
 
-  /** Ends all waits. From here on nobody waits. */
+  /** Ends all waits. From here on no operation waits. */
   close(): void {
     this.#isClosed = true
     for (const parking of this.#slots) if (parking) this.#end(parking)

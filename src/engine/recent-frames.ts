@@ -12,7 +12,7 @@ import type { Position } from '../log/log-writer.ts'
 const FRAMES_MAX = 1 << 16
 
 export class RecentFrames {
-  // Of the frame found last, valid until the next `find` and no longer than the present turn of the event loop.
+  // About the frame found last, valid until the next `find` and no longer than the present turn of the event loop.
   type = 0
   payload: Buffer = Buffer.alloc(0)
 

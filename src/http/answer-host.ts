@@ -13,7 +13,7 @@ export interface AnswerHost {
   waitOver(): void
   /** Outside the present callback of the library. */
   later(task: () => void): void
-  /** At most once, unless it is called again by who takes over. */
+  /** Called at most once, unless another sender takes over and calls it again. */
   whenGone(abandon: () => void): void
   /** Nothing was sent yet. */
   failed(error: unknown): void

@@ -27,7 +27,7 @@ export interface RequestHead {
   readonly contentLength: number
   /** The n-th `:parameter` of the path, percent-decoded; null when that is not valid UTF-8 in percent-encoding. */
   param(index: number): string | null
-  /** Of a lower-case name; '' when absent. */
+  /** Value of a header by its lower-case name; '' when absent. */
   header(name: string): string
   /** All, by lower-case name, in their order; the values of a repeated one joined by commas. */
   headers(): Map<string, string>
@@ -37,7 +37,7 @@ export interface RequestHead {
 export interface AnswerSource {
   /** A piece stays as it is until the next one is asked for or the source is closed. Null: the end. */
   next(): Promise<Uint8Array | null>
-  /** Called once, unless `next` gave null or rejected: nobody wants the rest. */
+  /** Called once, unless `next` gave null or rejected: the rest is not wanted. */
   close(): void
 }
 
@@ -73,7 +73,7 @@ export interface Exchange extends WaitedClient {
   onEnd(listener: (how: 'answered' | 'aborted') => void): void
   /** What is asked for, for metrics: a pattern or an operation, never a path. A service may say it better than its table of routes. */
   route: string
-  /** Who asks, as far as it was found out: for the access log and traces. */
+  /** The caller, as far as it is known: for the access log and traces. */
   tenant: string | null
   principal: string | null
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
@@ -114,7 +114,7 @@ export interface Exchange extends WaitedClient {
   fail(error: unknown): void
 }
 
-/** As text: every line as it goes out, with CRLF before it. Whoever answers the same again can keep that. */
+/** As text: every line as it goes out, with CRLF before it. A caller that gives the same answer again can keep that. */
 export type HeaderLines = readonly (readonly [name: string, value: string])[] | string
 
 export function textOfHeaders(headers: HeaderLines): string {

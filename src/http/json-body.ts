@@ -22,9 +22,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * @param bytes good for now
- * @param isOwn whether they are the reader's, who may write into them; else a long body is copied
- * @param isGone whether nobody waits for the result any more
- * @returns null for nobody; a promise for a long body
+ * @param isOwn whether they belong to the reader, which may write into them; otherwise a long body is copied
+ * @param isGone whether the caller no longer waits for the result
+ * @returns null if the caller is gone; a promise for a long body
  * @throws SyntaxError when it is no JSON in UTF-8, JsonBoundError when it exceeds a bound or has a name twice
  */
 export function readJsonBody(

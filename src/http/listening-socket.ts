@@ -24,7 +24,7 @@ const EPOLL = 'anon_inode:[eventpoll]'
 
 export class ListeningSocket {
   readonly #descriptor: number
-  /** Of event loops, this thread's among them. */
+  /** Descriptors of event loops, this thread's among them. */
   readonly #loops: readonly number[]
   /** The socket itself, while the descriptor is another one. */
   readonly #kept: number
@@ -54,7 +54,7 @@ export class ListeningSocket {
     this.#deaf = deafListener()
   }
 
-  /** Does nothing in the turn of the event loop in which it began to listen: nobody watches it yet. */
+  /** Does nothing in the turn of the event loop in which it began to listen: no event loop watches it yet. */
   pause(): void {
     this.#watch ??= this.#findWatch() // it stays as it is
     if (this.#watch === null || this.#isPaused) return

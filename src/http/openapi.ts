@@ -146,7 +146,7 @@ function operationOf(document: OperationDocument, place: OperationPlace): object
   }
 }
 
-/** Of schemes of which all are needed; none: anybody may ask. */
+/** Security schemes, all of which are needed; none: no credentials are needed. */
 const alternatives = (schemes: readonly string[]): object[] =>
   schemes.length === 0 ? [] : [Object.fromEntries(schemes.map((scheme) => [scheme, []]))]
 

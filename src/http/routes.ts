@@ -22,7 +22,7 @@ export interface Endpoint {
   begin(head: RequestHead, exchange: Exchange): void
   /** It answers connections that show no certificate, too, where the service asks for one. */
   readonly isPublic?: true
-  /** Of a GET route that takes WebSockets, too: they do not come to `begin`. */
+  /** For a GET route that takes WebSockets, too: they do not come to `begin`. */
   readonly webSocket?: WebSocketEndpoint
   /** For the OpenAPI document; routes without one are left out. */
   readonly document?: OperationDocument

@@ -67,7 +67,7 @@ export interface HttpDependencies {
   /** Of the process. */
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
-  /** Null: nobody follows single requests. */
+  /** Null: single requests have no watcher. */
   readonly watch?: RequestWatch | null
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number

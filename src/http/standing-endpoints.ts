@@ -51,7 +51,7 @@ export function degradedHeader(health: ServiceHealth): HeaderLines {
 
 const LiveReply = Type.Object({ status: Type.Literal('alive') })
 
-/** Of the process: it answers as long as the process serves anything at all. */
+/** Liveness of the process: it answers as long as the process serves anything at all. */
 const liveEndpoint: Endpoint = {
   isPublic: true,
   document: {
@@ -68,7 +68,7 @@ type ServicePhase = { readonly kind: 'recovering'; readonly step: Step } | { rea
 export interface ReadinessParts {
   readonly health: ServiceHealth
   readonly startup: { readonly phase: ServicePhase }
-  /** Whether who asks may hear of more than the status: anybody where no credentials are asked for. */
+  /** Whether the caller may see more than the status: every caller, if no credentials are needed. */
   readonly isKnown: (head: RequestHead, exchange: Exchange) => boolean
 }
 

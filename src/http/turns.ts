@@ -6,7 +6,7 @@
  */
 const waiting: (() => void)[] = []
 
-/** Resolves in a later turn of the event loop, when those who asked before have had theirs. */
+/** Resolves in a later turn of the event loop, after those that were asked for before. */
 export function nextTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.push(resolve)

@@ -89,7 +89,7 @@ export class UwsExchange implements Exchange {
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
-  /** The library's callback of the headers ends: whoever has its answer by now cannot abort any more. */
+  /** The library's callback of the headers ends: an exchange that is answered by now cannot abort any more. */
   begun(): void {
     this.#isCorked = false
     if (this.#state === 'answered' || this.#state === 'aborted') return

@@ -9,7 +9,7 @@
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { UwsApp, UwsRequest, UwsResponse, UwsUpgradeContext, UwsWebSocket } from './uws.ts'
 
-/** Whoever speaks with one client. */
+/** The service's side of one client's socket. */
 export interface SocketListener {
   opened(socket: MessageSocket): void
   /** W2 */

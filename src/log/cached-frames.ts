@@ -63,7 +63,7 @@ export class CachedFrames {
     this.#options = options
   }
 
-  /** @param expectBytes of the frame, header included. Null: who may wait has to read it (C1, C2) */
+  /** @param expectBytes of the frame, header included. Null: a thread that may wait has to read it (C1, C2) */
   read(position: number, expectBytes: number): CachedFrame | null {
     const { frameBytesMax, memory: make } = this.#options
     const place = expectBytes > frameBytesMax ? null : this.#placeOf(position)

@@ -14,7 +14,7 @@ import type { Steps } from '../steps.ts'
 
 /**
  * Whether what is written stays in the page cache. `small-writes`: large ones go past it, where the file system lets them; they take a tenth of the
- * processor time then, and whoever reads them first waits for the disk.
+ * processor time then, and their first reader waits for the disk.
  */
 export type PageCache = 'all-writes' | 'small-writes'
 
@@ -53,7 +53,7 @@ export interface Files {
 export interface CachedFile {
   /**
    * Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. Null: where the file
-   * is, nobody can tell what is in memory.
+   * is, it is unknown what is in memory.
    */
   read(into: ReadMemory, at: number): number | null
   close(): void

@@ -16,5 +16,5 @@ export const MESSAGE_SEAL = 1
 export const MESSAGE_OPENS_SEGMENT = 2
 /** Durable before it is reported: the group ends with fdatasync. */
 export const MESSAGE_SYNC = 4
-/** Somebody waits for the write alone: main is woken before the sync of the group. */
+/** A waiter needs only the write: main is woken before the sync of the group. */
 export const MESSAGE_REPORT_WRITTEN = 8

@@ -43,7 +43,7 @@ import { WriteAhead } from './write-ahead.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
-/** Of the arena. Main hears of so much before it is synced, as whoever waits for room would have to wait for the disk too. */
+/** Bytes of the arena. Main hears of so many before they are synced, because otherwise bodies that wait for room would wait for the disk, too. */
 const ROOM_BYTES = 4 << 20
 /** Free space is looked at again after so many bytes or so much time. */
 const SPACE_REFRESH_BYTES = 16 << 20

@@ -1,6 +1,5 @@
 /**
- * One log on main: opens it, starts a journal lane per directory, reports how far it is stored, and after a failure keeps it going or
- * stops it for good.
+ * One log on main: opens it, starts a journal lane per directory, reports how far it is stored, and after a failure goes on or stops for good.
  *
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
@@ -301,7 +300,7 @@ export class Log {
     await this.#restart('the producer died while it published a frame')
   }
 
-  /** Whoever stands on the log cannot go on: it is read-only from here on. */
+  /** The service on this log cannot go on: the log is read-only from here on. */
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.forceProducerState(PRODUCER_READ_ONLY)
@@ -494,7 +493,7 @@ export class Log {
 
   #setState(state: LogState): void {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
-    this.#updateActive() // whoever finds the state anew finds all that is stored
+    this.#updateActive() // a listener that reads the state anew finds everything that is stored
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }

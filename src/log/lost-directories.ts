@@ -40,7 +40,7 @@ export class LostDirectories {
     return [...this.#lost.keys()]
   }
 
-  /** Infinity: it failed before the log was opened, so that nobody knows. */
+  /** Infinity: it failed before the log was opened, so the position is unknown. */
   syncedUpTo(replica: number): Position {
     return this.#syncedUpTo.get(replica) ?? Infinity
   }

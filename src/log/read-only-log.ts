@@ -70,7 +70,7 @@ const nothingIn = (directory: string): StoreError =>
 
 const never = (): never => assert.fail('a log that is opened to read is not changed')
 
-/** O1, whoever asks. */
+/** O1, for every caller. */
 const files: Files = {
   open: (path) => nodeFiles.open(path, 'read'),
   list: (path) => nodeFiles.list(path),

@@ -426,7 +426,7 @@ interface Scan {
   framesEnd: number
   /** The highest position a frame says was durable. */
   durable: number
-  /** Position of the last header that holds: behind it may stand the bytes of a file written before, which nobody lost. */
+  /** Position of the last header that holds: behind it may stand old bytes of an earlier file, which are no loss. */
   lastHeader: number
   readonly bad: (DamagedRange & { readonly before: Before })[]
 }

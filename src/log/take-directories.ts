@@ -14,7 +14,7 @@ const UNUSABLE = 'data_directory_unusable'
 
 /**
  * @param directories the primary one first
- * @throws StoreError data_directory_unusable of the primary, data_directory_locked of any: somebody else uses it. Then none is taken
+ * @throws StoreError data_directory_unusable of the primary, data_directory_locked of any: another process uses it. Then none is taken
  */
 export async function takeDirectories(
   environment: LogEnvironment,

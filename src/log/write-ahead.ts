@@ -12,7 +12,7 @@
 import type { OpenFile } from './files.ts'
 
 const PAUSE_MS = 100
-/** Of a larger group the sync takes long anyway. */
+/** The sync of a larger group takes long anyway. */
 const GROUP_BYTES_MAX = 32 << 10
 
 export class WriteAhead {
