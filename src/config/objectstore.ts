@@ -54,7 +54,7 @@ export const objectStoreSettings = {
   OBJSTORE_AUTH_MODE: oneOf(['local', 'sigv4'], {
     default: 'local',
     description:
-      '`local`: a request is of whom its x-obj-principal says; `sigv4`: requests are signed with access keys',
+      '`local`: the caller is the principal named in x-obj-principal; `sigv4`: requests are signed with access keys',
   }),
   OBJSTORE_CREDENTIALS_FILE: optional(path({ description: 'JSON file of access keys, for `sigv4`' })),
   OBJSTORE_REGION: region({

@@ -28,7 +28,7 @@ export const tlsKeySetting: Setting<string | null> = optional(
 )
 export const tlsClientCaSetting: Setting<string | null> = optional(
   path({
-    description: 'Authorities of clients in PEM: who asks must show a certificate of theirs. SIGHUP reads it again',
+    description: 'Authorities in PEM: a client must show a certificate that one of them signed. SIGHUP reads it again',
   }),
 )
 

@@ -1,14 +1,14 @@
 /**
- * Main's way into the log: frames in, and word of what became of them, in the order they were appended.
+ * Main's way into the log: it appends frames, and reports their fate in the order in which they were appended.
  *
- * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. Who waits behind
- *     them all, with no frame of its own, stands in the same queue
+ * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. A waiter without
+ *     a frame of its own stands in the same queue, behind all frames appended before it
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored
- * A3  frames that are lost are a suffix. `onLost` is called before anybody hears of the loss, or of what was stored before it: whoever
- *     goes on from there finds the state as if they had never been, and builds on nothing that is lost. Where that fails, the log is read-only: nothing is built at all
- * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group; before its end only for WAKE_BYTES, so that
- *     much is on its way to the disk before all has come
+ * A3  if frames are lost, they are always the last ones. `onLost` restores the state to the last stored frame before any waiter learns of the
+ *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only
+ * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
+ *     woken earlier, so that the disk starts before the turn ends
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
@@ -59,7 +59,7 @@ export interface ExternalPart {
   readonly payloadCrc: number
 }
 
-/** `volatile`: nobody waits for the frame; it is written soon, and counts as stored then. */
+/** `volatile`: no waiter waits for the frame; it is written soon, and counts as stored then. */
 export type AppendDurability = 'volatile' | 'append' | 'sync'
 
 /** Is told once what became of a frame, or of everything appended before (A1, A2). Must not throw. */
@@ -83,7 +83,7 @@ export class Appender {
   #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
   #recent: RecentFrames | null = null
-  /** What was lost is forgotten, and those who waited for it are being told. */
+  /** Lost frames are forgotten, and their waiters are being told. */
   #isForgetting = false
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
   #isStale = false
@@ -98,7 +98,7 @@ export class Appender {
     log.onStateChange(() => this.#drain())
   }
 
-  // Of the frame appended last.
+  // About the frame appended last.
 
   get position(): Position {
     return this.#writer.position
@@ -141,7 +141,7 @@ export class Appender {
   /**
    * @param inlineBytes of the payload, or of what comes before its external part
    * @param encode writes exactly `inlineBytes` bytes into `target` from `at` on
-   * @throws FrameNotTaken: nobody is told then
+   * @throws FrameNotTaken: then the waiter is not called
    */
   append(
     type: number,
@@ -165,7 +165,7 @@ export class Appender {
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
   }
 
-  /** Remembers from now on where frames stand, for who reads them soon. */
+  /** Remembers from now on where frames stand, for reads that follow soon. */
   keepRecent(): RecentFrames {
     this.#recent ??= new RecentFrames(this.#writer.bytes, this.#log.id)
     return this.#recent
@@ -193,7 +193,7 @@ export class Appender {
     const last = this.#waiting.at(-1)
     if (this.inFlight === 0 || last === undefined) return waiter.settled(!this.#isStale)
     const { end, generation, durability } = last
-    // What was lost is forgotten already: who comes now knows nothing of it, and only waits for its turn.
+    // Lost frames are forgotten already: a waiter that comes now was not judged on them, and only waits for its turn.
     const isForgotten = this.#isForgetting && this.#outcome(last) === 'lost'
     if (isForgotten) this.#waiting.push({ end: 0, generation: this.#log.generation, durability, waiter })
     else this.#waiting.push({ end, generation, durability, waiter })

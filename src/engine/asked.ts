@@ -1,4 +1,4 @@
-/** Operations for those who wait for promises: in-process callers, and work of several steps. */
+/** Operations as promises, for in-process callers and for work of several steps. */
 import type { Answer } from './decision.ts'
 
 /** Something that a service can be asked: it takes the answer first. */

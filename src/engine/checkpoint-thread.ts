@@ -1,9 +1,9 @@
 /**
- * A checkpoint, written bit by bit by a thread of its own: begin, parts, end. Under its name it is there whole or not at all.
+ * A checkpoint, written bit by bit by a thread of its own: begin, parts, end. It has its name only once it is whole.
  *
- * T1  one is written at a time. A `begin` gives up what was begun before
- * T2  of the directories of a replicated log, those that fail are left out, but for the primary one: the log leaves them out as well, and
- *     says so
+ * T1  one checkpoint is written at a time. A `begin` gives up an unfinished one
+ * T2  a replica directory that fails is left out; the log leaves it out as well, and says so. A failure of the primary one fails the
+ *     checkpoint
  * T3  a file is ended once: its descriptor may be another thread's file a moment later
  */
 import type { CheckpointFile } from '../log/checkpoint.ts'

@@ -1,10 +1,10 @@
 /**
- * What makes a start fast: a checkpoint of the state as it was when a segment ended, written in the background.
+ * Checkpoints make a start fast. Each is the state as it was when a segment ended, written in the background.
  *
- * K1  it is of the state as it was when the segment ended: exactly what the frames before say. What goes later must not be missing in it, as
- *     the frame that says so may be lost
- * K2  it is written when those frames are durable; what fails is only missed by the next start, which reads more then
- * K3  one at a time; while one is written, the state goes on
+ * K1  a checkpoint has exactly the effects of the frames before the segment's end. What is removed later must still be in it, because the
+ *     frame that removes it may be lost
+ * K2  it is written when those frames are durable. If that fails, the next start only reads more
+ * K3  one checkpoint is written at a time, and the state changes meanwhile
  */
 import type { Log, SegmentInfo } from '../log/log.ts'
 import type { CheckpointTask } from './checkpoint-thread.ts'
@@ -12,7 +12,7 @@ import type { StartingPoint } from './recovery.ts'
 
 /** The state as it is at this moment, to be written while it goes on. */
 export interface StateCopy {
-  /** The next part, whose memory goes to whoever writes it. Null: there are no more. */
+  /** The next part. Its memory goes to the thread that writes it. Null: there are no more. */
   next(): Uint8Array<ArrayBuffer> | null | Promise<Uint8Array<ArrayBuffer> | null>
   /** The rest is not wanted any more: changes of the state cost nothing for it. */
   abandon(): void
@@ -22,7 +22,7 @@ export interface StateCopy {
 
 export interface CheckpointsParts {
   readonly log: Pick<Log, 'generation' | 'incidents' | 'onSealed' | 'segments'>
-  /** Of the log, the primary one first: each gets the checkpoints. */
+  /** Directories of the log, the primary one first: each gets the checkpoints. */
   readonly directories: readonly string[]
   readonly write: (task: CheckpointTask) => Promise<void>
   readonly logger: { warn(details: object, message: string): void }
@@ -33,7 +33,7 @@ export interface CheckpointsParts {
 
 interface Taken {
   readonly position: number
-  /** Of the log. In a later one the segment may not have ended there. */
+  /** Generation of the log. In a later one the segment may not have ended there. */
   readonly generation: number
   readonly copy: StateCopy
 }
@@ -44,7 +44,7 @@ export class Checkpoints {
   /** The one that is, or was last, written. */
   #begun: Taken | null = null
   #writing: Promise<void> = Promise.resolve()
-  /** Of the newest checkpoint on disk, and of the one before, on which a start falls back. 0: there is none. */
+  /** Positions of the newest checkpoint on disk, and of the one before, on which a start falls back. 0: there is none. */
   #newest: number
   #before: number
   #isDemanded = false

@@ -1,14 +1,14 @@
 /**
- * When a service cleans its log: what lives in the oldest segment is appended again, and the segment goes. A round of cleaning is over when
+ * When a service cleans its log: living data of the oldest segment is appended again, and the segment is dropped. A round of cleaning is over when
  * everything that the log held at its beginning has been moved or dropped.
  *
- * C1  cleaning begins when the log is more than twice what lives in it, and four segments more: in the long run it writes no more than what
- *     is stored
- * C2  with little room on the disk it begins with less garbage, although more has to be moved for what comes back. Else a full disk would
+ * C1  cleaning begins when the log is more than twice its living data and four segments more. So in the long run it writes no more than
+ *     clients do
+ * C2  with little room on the disk it begins with less garbage, although it then moves more for the same space. Otherwise a full disk would
  *     stay full until half of it is garbage
- * C3  it stops while there still is room for what else goes on then, such as deletes
- * C4  the service only estimates what lives. A round measures it: everything that it moved lived when the round began. What it moved beyond
- *     the estimate counts as living until the next round has measured, so that cleaning ends. The length of the log says nothing of that, as
+ * C3  it stops while there still is room for other work, such as deletes
+ * C4  the service only estimates how much lives. A round measures it: everything that it moved lived when the round began. Bytes moved beyond
+ *     the estimate count as living until the next round has measured, so that cleaning ends. The length of the log cannot tell, because
  *     clients go on writing during a round
  */
 import type { Log } from '../log/log.ts'

@@ -1,4 +1,4 @@
-/** What an operation decides on the state that it finds, and who hears of it. */
+/** What an operation decides about the current state, and which answer its caller gets. */
 import type { AppendDurability, ExternalPart } from './appender.ts'
 
 /** Hears once what became of an operation, when that may be told. Must not throw. */
@@ -25,7 +25,7 @@ export interface NewFrame<Change> {
   readonly onStored?: () => void
 }
 
-/** Where an operation waits until somebody wakes it: in a queue of many under one number, as a consumer group of a stream is. */
+/** Where an operation waits until it is woken: in one of many queues under one number, as consumer groups of a stream are. */
 export interface WaitingPlace {
   readonly number: number
   readonly queue: string
@@ -40,7 +40,7 @@ export interface WaitingPlace {
  *   read     something has to be read first, or takes several turns: then the operation decides, on the state as it is then. When some of the
  *            state was lost meanwhile, it begins anew
  *   later    decided again when everything appended so far is stored
- *   wait     decided again when somebody wakes its place, and for the last time when the time is over
+ *   wait     decided again when its place is woken, and for the last time when the time is over
  */
 export type Decision<Reply, Change> =
   | Replying<Reply>
@@ -72,7 +72,7 @@ export interface Waiting {
   readonly kind: 'wait'
   readonly place: WaitingPlace
   readonly waitMs: number
-  /** Ends the wait early when the listener is called: nobody is there any more to hear of it. */
+  /** Ends the wait early when the listener is called: the caller is gone. */
   readonly onAbandoned: (listener: () => void) => void
   /** Takes anything: while there is nothing for it, there is nothing for those behind it. */
   readonly takesAny: boolean

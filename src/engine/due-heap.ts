@@ -3,8 +3,8 @@
  * any of them can be moved or taken out.
  *
  * H1  no slot is due before its parent; of slots due at the same time the one with the lower offset comes first. So the order in which
- *     slots come out depends on what is in the heap, never on how it came in
- * H2  #heap[#position[slot]] === slot of each slot inside; positions of others mean nothing
+ *     slots come out depends only on the content of the heap, not on the order in which they were added
+ * H2  #heap[#position[slot]] === slot for each slot inside; positions of other slots mean nothing
  */
 
 export class DueHeap {

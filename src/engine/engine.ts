@@ -6,11 +6,11 @@
  *
  * E1  a change has its effect exactly when its frame was taken, by `Machine.apply`, which reads the frame at a start too
  * E2  nothing is told before it is stored: replies and refusals stand in one queue, each behind all frames that were appended before it,
- *     its own included. What is told at once says so in its decision
- * E3  after frames were lost the state is what the log holds, in a new object. Whose frame was lost is refused; what was decided without
- *     one is decided again
+ *     its own included. A decision that may be told at once says so
+ * E3  after frames were lost, the state is read from the log into a new object. An operation whose frame was lost is refused; an operation
+ *     without a frame decides again
  * E4  an operation is answered once
- * E5  where a service says how many bytes may be on their way, who comes with more decides again when there is room (room.ts). Elsewhere the
+ * E5  a service may bound the bytes under way. An operation beyond the bound decides again when there is room (room.ts). Without a bound the
  *     ring refuses
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
@@ -60,11 +60,11 @@ export interface EngineParts<State, Change> extends ParkedOptions {
   readonly log: Log
   readonly appender: Appender
   readonly machine: Machine<State, Change>
-  /** E5. Infinity: nobody waits for room. */
+  /** E5. Infinity: no operation waits for room. */
   readonly inFlightBytesMax: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
-  /** Shows how long frames take to be stored. Absent or null: nobody looks. */
+  /** Measures how long frames take to be stored. Absent or null: not measured. */
   readonly beginSpan?: BeginSpan | null
 }
 
@@ -77,7 +77,7 @@ export class Engine<State, Change> {
   readonly #defer: (run: () => void) => void
   readonly #beginSpan: BeginSpan | null
   #state: State
-  /** Who is told when the turn ends. */
+  /** Waiters that are told when the turn ends. */
   #soon: Soon[] = []
 
   constructor(parts: EngineParts<State, Change>, state: State) {
@@ -105,12 +105,12 @@ export class Engine<State, Change> {
     new Run(this, decide, answer, notStored).decide('first')
   }
 
-  /** Likewise, for one who waits. */
+  /** Likewise, for a waiting operation. */
   ask<Reply>(decide: Decide<Reply, Change>, notStored: NotStored): Promise<Reply> {
     return new Promise((answered, refused) => this.run(decide, { answered, refused }, notStored))
   }
 
-  /** Those who do not wait for their frames are told together: their answers go out one behind the other, at a quarter less of main each. */
+  /** Operations that do not wait for their frames are told together: their answers go out one after the other, for a quarter less of main's time each. */
   tellSoon(told: Soon): void {
     if (this.#soon.push(told) > 1) return
     this.#defer(() => {
@@ -144,7 +144,7 @@ export class Engine<State, Change> {
     frame.onTaken?.(position)
   }
 
-  /** Of nobody in particular: who builds on it hears when it is lost. @throws FrameNotTaken: nothing has changed */
+  /** A frame without a waiter: operations that build on it learn if it is lost. @throws FrameNotTaken: nothing has changed */
   appendSilently(frame: NewFrame<Change>): void {
     this.append(frame, NOBODY)
   }
@@ -179,7 +179,7 @@ interface Soon {
   tell(): void
 }
 
-/** A frame that somebody has to hear of besides its waiter. */
+/** A frame that has a listener besides its waiter. */
 class OnItsWay<Change> implements Waiter {
   readonly #frame: NewFrame<Change>
   readonly #waiter: Waiter
@@ -227,7 +227,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
     this.#perform()
   }
 
-  /** Of one that waits. @returns what it waits for still; null: nothing */
+  /** Decides again for a waiting operation. @returns what it still waits for; null: nothing */
   decideAgain(leave: () => void): Waiting | null {
     this.#judge('again')
     if (this.#decision.kind === 'wait') return this.#decision

@@ -1,9 +1,9 @@
 /**
  * Operations that wait until there is something for them, in the order they came.
  *
- * W1  each leaves once: it decided something else than to wait, its time is over, or nobody waits for its answer any more
- * W2  who came first decides first; nobody decides again when there is nothing new
- * W3  who is deciding, and thereby wakes its own queue, is not asked meanwhile: those before it are, those behind it have their turn after it
+ * W1  an operation leaves once: it decided something other than to wait, its time is over, or its caller is gone
+ * W2  they decide in the order in which they came, and only again when there is something new
+ * W3  an operation whose decision wakes its own queue is skipped meanwhile: those before it decide, those behind it follow after it
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
@@ -79,7 +79,7 @@ export class Parked {
     while (this.#due.firstDueMs <= nowMs) this.#end(this.#slots[this.#due.first]!)
   }
 
-  /** Ends all waits. From here on nobody waits. */
+  /** Ends all waits. From here on no operation waits. */
   close(): void {
     this.#isClosed = true
     for (const parking of this.#slots) if (parking) this.#end(parking)

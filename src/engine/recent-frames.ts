@@ -1,8 +1,8 @@
 /**
- * Frames that were appended not long ago, where they still stand: in the ring from which the journal wrote them. For main, the log's producer.
+ * Recently appended frames that still stand in the ring from which the journal wrote them. For main, the log's producer.
  *
- * F1  what is given out is verified as a frame that is read from the disk is: the ring may have been used again since
- * F2  positions rise; after a loss they are given again, and what was noted before is forgotten
+ * F1  each frame is verified like one that is read from the disk, because the ring may have been used again since
+ * F2  positions rise. After a loss they are given again, and notes of earlier frames are forgotten
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader } from '../../native-free-codecs/frame.ts'
@@ -12,7 +12,7 @@ import type { Position } from '../log/log-writer.ts'
 const FRAMES_MAX = 1 << 16
 
 export class RecentFrames {
-  // Of the frame found last, valid until the next `find` and no longer than the present turn of the event loop.
+  // About the frame found last, valid until the next `find` and no longer than the present turn of the event loop.
   type = 0
   payload: Buffer = Buffer.alloc(0)
 

@@ -1,4 +1,4 @@
-/** Where a start begins: at the newest checkpoint that reads. What is behind it is applied frame by frame. */
+/** A start begins at the newest readable checkpoint, and applies the frames behind it one by one. */
 import { StoreError } from '../errors.ts'
 import { newestCheckpoint } from '../log/checkpoint.ts'
 import type { Checkpoint } from '../log/checkpoint.ts'

@@ -1,8 +1,8 @@
 /**
  * Room in the ring of a log, for frames that wait their turn instead of being refused.
  *
- * R1  what is on its way stays below `bytesMax`; a frame that is alone always goes
- * R2  who finds no room waits, in the order they came, and decides again when there is some. Nobody goes before one who waits
+ * R1  the bytes under way stay below `bytesMax`; a single frame always goes
+ * R2  an operation without room waits, and decides again when there is some. None overtakes another that waits
  */
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
 

@@ -1,4 +1,4 @@
-/** What a service does to its log now and then, as long as it is open. */
+/** Periodic work of a service on its log, as long as it is open. */
 import type { Log } from '../log/log.ts'
 
 export interface Upkeep {

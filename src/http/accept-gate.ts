@@ -1,14 +1,14 @@
 /**
- * Stops accepting connections while the process is short of file descriptors, and goes on when there are some again. Clients wait
- * meanwhile in the queue of the kernel.
+ * Stops accepting connections while the process is short of file descriptors, and goes on when some are free again. Clients wait
+ * meanwhile in the kernel's queue.
  *
  * Without it, a process at its limit (`ulimit -n`) spins: the listening socket stays readable, and every accept fails. And it has no
- * descriptor left for its own files, on which it stops storing.
+ * descriptor left for its own files, so it can store nothing.
  *
  *   descriptors   |0 . . . . . . . . . . . . . . . . . . .|. . . . . . . . limit|
  *                 | connections and files                 | kept for files      |
  *
- * [lowest-first]  the kernel gives out the lowest descriptor that is free. So connections never get one above the mark, as long as
+ * [lowest-first]  the kernel gives out the lowest free descriptor. So connections never get one above the mark, as long as
  *                 none is accepted when all below it are taken
  * [all-at-once]   all listening sockets of the process pause and go on together: they share the limit
  */

@@ -1,6 +1,6 @@
 import type { UwsResponse } from './uws.ts'
 
-/** What an exchange is to whoever sends its answer. */
+/** An exchange as the senders of its answer see it. */
 export interface AnswerHost {
   readonly response: UwsResponse
   readonly isGone: boolean
@@ -13,7 +13,7 @@ export interface AnswerHost {
   waitOver(): void
   /** Outside the present callback of the library. */
   later(task: () => void): void
-  /** At most once, unless it is called again by who takes over. */
+  /** Called at most once, unless another sender takes over and calls it again. */
   whenGone(abandon: () => void): void
   /** Nothing was sent yet. */
   failed(error: unknown): void

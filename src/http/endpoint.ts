@@ -1,8 +1,8 @@
 /**
  * A JSON endpoint from its schemas: one object gives the validator, the static types, the serialiser and the document.
- * Validators compile when the endpoint is made: a bad schema fails the boot, not a request.
+ * Validators compile when the endpoint is made: a bad schema fails the start, not a request.
  *
- * What is wrong with a request is told in the service's own words and shape: see `EndpointService`.
+ * Refusals have the service's own words and shape: see `EndpointService`.
  */
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'

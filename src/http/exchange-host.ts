@@ -1,6 +1,6 @@
 import type { Link } from '../linked-list.ts'
 
-/** What a server is to all its exchanges. */
+/** A server as its exchanges see it. */
 export interface ExchangeHost<Exchange> {
   readonly requestIdHeader: string
   /** CRLF and what goes before the id in an answer. */

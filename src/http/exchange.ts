@@ -1,15 +1,15 @@
 /**
  * One request and its answer, as services see them.
  *
- * E1  an exchange ends once: answered (the last byte was handed over) or aborted (the client is gone); `onEnd` says which,
- *     exactly once, and what was held for the request is given back there
- * E2  at most one answer; what comes after the first, or after an abort, is ignored
+ * E1  an exchange ends once: answered (the last byte was handed over) or aborted (the client is gone). `onEnd` says which,
+ *     exactly once; there the service gives back places and memory of the request
+ * E2  at most one answer; later answers, and answers after an abort, are ignored
  * E3  nothing is read from the request after `begin`, and nothing touches the response after the end
  * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence. A body
- *     that brings anything at all has time: it ends in `timedOut` when nothing comes for 30 s, or when it is given up for another
+ *     ends in `timedOut` only when nothing comes for 30 s, or when it is given up for another
  *     request (slow-clients.ts)
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
- *     next request. It is closed only after a time-out, as the client stopped in the middle of a body, and behind a request whose headers do
+ *     next request. It is closed only after a time-out, because the client stopped in the middle of a body, and after a request whose headers do
  *     not say clearly where its body ends
  */
 
@@ -27,7 +27,7 @@ export interface RequestHead {
   readonly contentLength: number
   /** The n-th `:parameter` of the path, percent-decoded; null when that is not valid UTF-8 in percent-encoding. */
   param(index: number): string | null
-  /** Of a lower-case name; '' when absent. */
+  /** Value of a header by its lower-case name; '' when absent. */
   header(name: string): string
   /** All, by lower-case name, in their order; the values of a repeated one joined by commas. */
   headers(): Map<string, string>
@@ -37,7 +37,7 @@ export interface RequestHead {
 export interface AnswerSource {
   /** A piece stays as it is until the next one is asked for or the source is closed. Null: the end. */
   next(): Promise<Uint8Array | null>
-  /** Called once, unless `next` gave null or rejected: nobody wants the rest. */
+  /** Called once, unless `next` gave null or rejected: the rest is not wanted. */
   close(): void
 }
 
@@ -73,7 +73,7 @@ export interface Exchange extends WaitedClient {
   onEnd(listener: (how: 'answered' | 'aborted') => void): void
   /** What is asked for, for metrics: a pattern or an operation, never a path. A service may say it better than its table of routes. */
   route: string
-  /** Who asks, as far as it was found out: for the access log and traces. */
+  /** The caller, as far as it is known: for the access log and traces. */
   tenant: string | null
   principal: string | null
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
@@ -114,7 +114,7 @@ export interface Exchange extends WaitedClient {
   fail(error: unknown): void
 }
 
-/** As text: every line as it goes out, with CRLF before it. Whoever answers the same again can keep that. */
+/** As text: every line as it goes out, with CRLF before it. A caller that gives the same answer again can keep that. */
 export type HeaderLines = readonly (readonly [name: string, value: string])[] | string
 
 export function textOfHeaders(headers: HeaderLines): string {

@@ -1,8 +1,8 @@
 /**
  * The JSON of a request's body, within bounds and without holding the main thread.
  *
- * B1  a body up to SHORT_BODY_BYTES is read by JSON.parse at once: it is too short to take long, whatever it says
- * B2  a longer one is read in slices, one in a turn of the event loop
+ * B1  JSON.parse reads a body up to SHORT_BODY_BYTES at once: it is too short to take long, whatever its content
+ * B2  a longer body is read in slices, one in each turn of the event loop
  */
 import { JsonReader, checkParsed } from '../../native-free-codecs/json-reader.ts'
 import type { JsonBounds, LongStringOf } from '../../native-free-codecs/json-reader.ts'
@@ -22,9 +22,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * @param bytes good for now
- * @param isOwn whether they are the reader's, who may write into them; else a long body is copied
- * @param isGone whether nobody waits for the result any more
- * @returns null for nobody; a promise for a long body
+ * @param isOwn whether they belong to the reader, which may write into them; otherwise a long body is copied
+ * @param isGone whether the caller no longer waits for the result
+ * @returns null if the caller is gone; a promise for a long body
  * @throws SyntaxError when it is no JSON in UTF-8, JsonBoundError when it exceeds a bound or has a name twice
  */
 export function readJsonBody(

@@ -17,7 +17,7 @@ assert(STALLED_CLIENT_SWEEP_MS * 2 <= 8000)
 
 /** Less than this is slow, when others wait for the place of the client (slow-clients.ts). */
 export const SLOW_BYTES_PER_SECOND = 16 * 1024
-/** Of the average: what was moved that long ago weighs a third. */
+/** Time constant of the average: bytes moved that long ago weigh a third. */
 export const AVERAGE_MS = 4000
 /** A client that has moved bytes a few times is known to be slow after this time. */
 export const SLOW_GRACE_MS = 2000

@@ -2,8 +2,8 @@
  * Pauses a listening socket of this process without closing it: neither uWebSockets.js nor Node can. Clients that connect meanwhile wait in
  * the kernel's queue, and are accepted when it goes on.
  *
- * The event loop is kept from hearing of the socket (epoll), as nginx does it. But an accept loop under way would still empty the queue, so
- * the descriptor is made another socket meanwhile, one that listens where nobody connects: there, accept says that nobody waits.
+ * The socket is taken out of the event loop's epoll, as nginx does it. But an accept loop under way would still empty the queue. So
+ * the descriptor stands meanwhile for another socket, to which nobody connects: there, accept finds nobody waiting.
  */
 import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import {
@@ -24,7 +24,7 @@ const EPOLL = 'anon_inode:[eventpoll]'
 
 export class ListeningSocket {
   readonly #descriptor: number
-  /** Of event loops, this thread's among them. */
+  /** Descriptors of event loops, this thread's among them. */
   readonly #loops: readonly number[]
   /** The socket itself, while the descriptor is another one. */
   readonly #kept: number
@@ -54,7 +54,7 @@ export class ListeningSocket {
     this.#deaf = deafListener()
   }
 
-  /** Does nothing in the turn of the event loop in which it began to listen: nobody watches it yet. */
+  /** Does nothing in the turn of the event loop in which it began to listen: no event loop watches it yet. */
   pause(): void {
     this.#watch ??= this.#findWatch() // it stays as it is
     if (this.#watch === null || this.#isPaused) return

@@ -1,8 +1,8 @@
 /**
- * The OpenAPI 3.1 document of a service, from its route table: routes that say nothing about themselves are left out.
+ * The OpenAPI 3.1 document of a service, from its route table. Routes without a description are left out.
  *
- * D1  operations have the names that the service gives them; each has one, and no two have the same
- * D2  a schema that has a name stands once, among the components, and is referred to everywhere else. So are bodies of requests and
+ * D1  each operation has a name, which the service gives; no two have the same
+ * D2  a named schema stands once, among the components, and is referred to everywhere else. So are bodies of requests and
  *     replies, under the name of their operation: generators make a type of each
  */
 import type { OperationDocument } from './routes.ts'
@@ -146,7 +146,7 @@ function operationOf(document: OperationDocument, place: OperationPlace): object
   }
 }
 
-/** Of schemes of which all are needed; none: anybody may ask. */
+/** Security schemes, all of which are needed; none: no credentials are needed. */
 const alternatives = (schemes: readonly string[]): object[] =>
   schemes.length === 0 ? [] : [Object.fromEntries(schemes.map((scheme) => [scheme, []]))]
 

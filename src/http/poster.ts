@@ -1,8 +1,8 @@
 /**
  * POSTs to other servers, over connections that are kept.
  *
- * P1  a connection that had ended while nobody used it is replaced, once: what is posted may arrive twice
- * P2  what a server answers is read to ANSWER_BYTES_MAX at most, and within the time of the request
+ * P1  a connection that ended while it was idle is replaced, once: a POST may arrive twice
+ * P2  an answer is read up to ANSWER_BYTES_MAX, and within the time of the request
  */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import type { ClientRequest, IncomingMessage } from 'node:http'

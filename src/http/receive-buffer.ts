@@ -1,10 +1,10 @@
 /**
  * Keeps the receive buffers of a listening socket's connections below what the library reads at a time.
  *
- * uWebSockets.js reads 512 KiB at a time, and when it got exactly that it reads again at once, whether or not it was told to pause
- * meanwhile. A client beside it that sends as fast as it reads is then never paused: 200 MB at a stretch were seen, and bodies that wait
- * for room must be held in memory. With less than 512 KiB to be had, every read is the last of its turn, and a pause is one. Neither
- * the library nor Node sets the option of a TCP socket, so it is set by a call of libc. Connections inherit it.
+ * uWebSockets.js reads 512 KiB at a time. If it got exactly that, it reads again at once, even if it was told to pause
+ * meanwhile. So a client on the same machine that sends as fast as the library reads is never paused: 200 MB at a stretch were seen, and
+ * bodies that wait for room are held in memory. If a buffer holds less than 512 KiB, every read is the last of its turn, and a pause takes effect. Neither
+ * the library nor Node sets this option of a TCP socket, so a call of libc does. Connections inherit it.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'

@@ -1,9 +1,9 @@
 /**
  * The head of a request over uWebSockets.js.
  *
- * H1  the headers are taken over once, before anything is asked for: every further question to the library is a call out of JavaScript, and
- *     most are about headers that are not there
- * H2  `header` is what the library's own getHeader says, `headers` what its forEach says: text beyond ASCII is Latin-1 there and UTF-8 here
+ * H1  the headers are copied once, before any look-up: every further question to the library is a call out of JavaScript, and
+ *     most look-ups are for absent headers
+ * H2  `header` returns what the library's getHeader does, `headers` what its forEach does: text beyond ASCII is Latin-1 in the first and UTF-8 in the second
  * H3  nothing is answered after `close` (E3 of exchange.ts)
  */
 import assert from 'node:assert/strict'

@@ -2,8 +2,8 @@
  * Request ids: the client's own, or a prefix and 96 random bits in hexadecimal. Randomness is fetched in pools, as one id needs
  * little of it.
  *
- * The library hands over the bytes of one header as Latin-1 and writes text as UTF-8, so an own id comes back byte for byte when it is UTF-8, and
- * is not kept otherwise. Of its ends nothing can be said: the library cuts off bytes above 0x7f there, as if they were blanks.
+ * The library hands over the bytes of one header as Latin-1 and writes text as UTF-8, so a client's own id comes back byte for byte if it is UTF-8, and
+ * is not kept otherwise. Bytes above 0x7f at its ends are lost: the library cuts them off as if they were blanks.
  */
 import { REQUEST_ID_BYTES_MAX } from './limits.ts'
 

@@ -1,4 +1,4 @@
-/** Those who follow single requests from their begin to their end: the access log, traces. Without any of them, no request pays for it. */
+/** Watchers of single requests from begin to end: the access log, traces. Without a watcher, requests pay nothing for it. */
 
 /** The request as it comes in; valid during the call. */
 export interface BegunRequest {
@@ -7,7 +7,7 @@ export interface BegunRequest {
   /** Raw, without the query. */
   readonly path: string
   readonly remoteAddress: string
-  /** Of a lower-case name; '' when absent. */
+  /** Value of a header by its lower-case name; '' when absent. */
   readonly header: (name: string) => string
 }
 
@@ -20,7 +20,7 @@ interface EndedRequest {
   readonly seconds: number
   readonly receivedBytes: number
   readonly sentBytes: number
-  /** Who asked, as far as it was found out. */
+  /** The caller, as far as it is known. */
   readonly tenant: string | null
   readonly principal: string | null
 }
@@ -32,7 +32,7 @@ export interface WatchedRequest {
 }
 
 export interface RequestWatch {
-  /** @returns null: nobody follows this one */
+  /** @returns null: this request has no watcher */
   begun(request: BegunRequest): WatchedRequest | null
 }
 

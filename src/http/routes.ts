@@ -1,5 +1,5 @@
 /**
- * A service as the HTTP front sees it: a table of routes, and its own words for what no route answers.
+ * A service as the HTTP front sees it: a table of routes, and its refusals for requests that no route answers.
  */
 import type { OwnIds } from './request-ids.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
@@ -22,7 +22,7 @@ export interface Endpoint {
   begin(head: RequestHead, exchange: Exchange): void
   /** It answers connections that show no certificate, too, where the service asks for one. */
   readonly isPublic?: true
-  /** Of a GET route that takes WebSockets, too: they do not come to `begin`. */
+  /** For a GET route that takes WebSockets, too: they do not come to `begin`. */
   readonly webSocket?: WebSocketEndpoint
   /** For the OpenAPI document; routes without one are left out. */
   readonly document?: OperationDocument

@@ -8,14 +8,14 @@
  *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers: E9, framing.ts)
  *  - it takes the first of several Content-Length headers and any Transfer-Encoding for chunked (framing.ts), and drops the two bytes behind
  *    a chunk whatever they are
- *  - it goes on parsing what it has read behind an answer that closes the connection
+ *  - after an answer that closes the connection, it goes on parsing the bytes that it has read
  *  - it handles pipelined requests one by one while each is answered at once; a second one that arrives while the first is
  *    waiting for its answer makes it close the connection
  *  - a request that is waiting for its answer has no time-out
  *
- * Under TLS all of this holds of what was decrypted. What differs:
+ * Under TLS all of this applies to the decrypted bytes. The differences:
  *
- *  - the time of the first header section covers the handshake, too: whoever begins none is closed after 8 to 12 s
+ *  - the time of the first header section covers the handshake, too: a connection without a handshake is closed after 8 to 12 s
  *  - a paused body may still bring what one read of the socket had (receive-buffer.ts), in several chunks
  *  - a connection that is refused in its handshake was accepted, so the accept gate counts it, and no handler sees it
  */
@@ -67,7 +67,7 @@ export interface HttpDependencies {
   /** Of the process. */
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
-  /** Null: nobody follows single requests. */
+  /** Null: single requests have no watcher. */
   readonly watch?: RequestWatch | null
   readonly stalledClientMs?: number
   readonly heldBodyBytesMax?: number

@@ -1,4 +1,4 @@
-/** An answer of known length, at the pace of its reader: the library keeps none of it. */
+/** An answer of known length, at the pace of its reader: the library buffers none of it. */
 import assert from 'node:assert/strict'
 import type { AnswerHost } from './answer-host.ts'
 import type { AnswerSource } from './exchange.ts'

@@ -1,10 +1,10 @@
 /**
- * Which of the clients that are waited for is the slowest. Nobody is refused for being slow while there is room for everybody; when places
- * or memory run out, the slowest client gives up its place to the next one. So slow clients, however many, never shut out fast ones.
+ * Finds the slowest of the clients that the server waits for. While there is room for all, none is refused for being slow. When places
+ * or memory run out, the slowest client gives its place to the next one. So slow clients, however many, never shut out fast ones.
  *
  * [only-slow]  a client is given up only when it moves less than SLOW_BYTES_PER_SECOND, as an average in which the last
  *              AVERAGE_MS weigh most, and has had time to do better: SLOW_GRACE_MS, or SILENT_GRACE_MS when it has hardly moved at all
- * [own-time]   time counts only while the client is waited for, and while the event loop turns: a stall of the server is not the client's
+ * [own-time]   time counts only while the server waits for the client and the event loop turns: a stall of the server does not count
  */
 import {
   AVERAGE_MS,

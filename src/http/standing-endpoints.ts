@@ -1,6 +1,6 @@
 /**
  * Endpoints that services have in common: whether the process lives, health in a word, readiness with its reasons, metrics, the OpenAPI
- * document. And what a service answers before it is open.
+ * document. Also the answers of a service that is not open yet.
  */
 import { Type } from 'typebox'
 import type { Step } from '../steps.ts'
@@ -51,7 +51,7 @@ export function degradedHeader(health: ServiceHealth): HeaderLines {
 
 const LiveReply = Type.Object({ status: Type.Literal('alive') })
 
-/** Of the process: it answers as long as the process serves anything at all. */
+/** Liveness of the process: it answers as long as the process serves anything at all. */
 const liveEndpoint: Endpoint = {
   isPublic: true,
   document: {
@@ -68,7 +68,7 @@ type ServicePhase = { readonly kind: 'recovering'; readonly step: Step } | { rea
 export interface ReadinessParts {
   readonly health: ServiceHealth
   readonly startup: { readonly phase: ServicePhase }
-  /** Whether who asks may hear of more than the status: anybody where no credentials are asked for. */
+  /** Whether the caller may see more than the status: every caller, if no credentials are needed. */
   readonly isKnown: (head: RequestHead, exchange: Exchange) => boolean
 }
 

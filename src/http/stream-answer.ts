@@ -1,13 +1,13 @@
 /**
  * An answer whose length is known only at its end, in chunks: at the pace of its reader, in bounded memory.
  *
- * The library keeps what the connection does not take of a chunk. It says so when a chunk is written, and calls when there is room again; but
- * while it has a listener for that call it sends nothing of what it keeps by itself, and does not say how much it keeps.
+ * The library buffers the part of a chunk that the connection does not take. It says so when a chunk is written, and calls when there is room
+ * again. But while it has a listener for that call, it does not send its buffer by itself, and does not say how much it holds.
  *
- * S1  the library keeps a piece at most, and a few slices: behind one that was not taken whole the next goes in slices, one whenever there is
- *     room. Room is for more than a slice, so what is kept shrinks. A slice that is taken says that nothing before it is kept; the library
- *     keeps a short one all the same when the connection is full, until there is room
- * S2  one piece is asked for ahead while the library keeps something of the one before
+ * S1  the library buffers at most one piece and a few slices. After a piece that was not taken whole, the next goes in slices, one whenever
+ *     there is room. The room is larger than a slice, so the buffer shrinks. If a slice is taken whole, nothing before it is buffered. But if
+ *     the connection is full, the library buffers even a short one until there is room
+ * S2  one piece is asked for ahead while the library buffers a part of the piece before
  * S3  a source that fails before its first piece is answered in the service's words; later the connection is closed inside the body
  */
 import type { AnswerHost } from './answer-host.ts'

@@ -1,4 +1,4 @@
-/** Short answers that people read in a terminal: they end with a newline, which JSON takes for white space. */
+/** Short answers that people read in a terminal: they end with a newline, which is white space in JSON. */
 import type { Exchange, HeaderLines } from './exchange.ts'
 
 export const JSON_TYPE = 'application/json'

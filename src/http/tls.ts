@@ -1,4 +1,4 @@
-/** Listeners that take certificates anew while they serve. */
+/** Listeners that replace their certificates while they serve. */
 import { StoreError } from '../errors.ts'
 import type { TlsMaterial } from '../tls-files.ts'
 

@@ -1,9 +1,9 @@
 /**
- * Who sends a request: the other end of the connection, or the client that a trusted proxy says it speaks for. What `x-forwarded-…` headers
- * say counts only when the other end is in the operator's list, as any client can send them.
+ * The client of a request: the other end of the connection, or the client that a trusted proxy names. `x-forwarded-…` headers
+ * count only if the other end is in the operator's list, because any client can send them.
  *
- * P1  the client is the last address of `x-forwarded-for` that is not a trusted proxy itself: each proxy adds the address that it sees, and what
- *     stands before that is the client's own claim. An entry that is no address ends the search
+ * P1  the client is the last address of `x-forwarded-for` that is not a trusted proxy itself: each proxy adds the address that it sees, and
+ *     earlier entries are the client's own claim. An entry that is no address ends the search
  * P2  of several values of `x-forwarded-proto` the last one counts, for the same reason
  */
 import { BlockList, isIP } from 'node:net'

@@ -1,12 +1,12 @@
 /**
  * Turns of the event loop for work that would hold the main thread too long in one piece.
  *
- * T1  all who wait share one queue, and each turn of the event loop serves one of them: many long bodies at once hold the thread no longer at
+ * T1  all work waits in one queue, and each turn of the event loop serves one entry: many long bodies at once hold the thread no longer at
  *     a time than one does
  */
 const waiting: (() => void)[] = []
 
-/** Resolves in a later turn of the event loop, when those who asked before have had theirs. */
+/** Resolves in a later turn of the event loop, after those that were asked for before. */
 export function nextTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.push(resolve)

@@ -1,11 +1,11 @@
 /**
  * An exchange over uWebSockets.js: E1 to E5 of exchange.ts, and
  *
- * E6  who asked for the connection to be closed is answered when its body is over: what is closed with bytes unread is reset, and
- *     the client would see that instead of the answer. A body that stalls meanwhile, or goes on beyond all measure, is not waited for
- * E7  a client that is waited for, to send a body or to take an answer, is given up stalledClientMs after its last progress, whatever
- *     little that was. The library's own time-out, which is shorter and answers nothing, is put off by every sweep
- * E8  it is given up before that only by `giveUp`, and only while it is waited for and slow (slow-clients.ts)
+ * E6  a client that asked for the connection to be closed is answered when its body is over. A connection that is closed with unread bytes is
+ *     reset, and the client would see that instead of the answer. A body that stalls meanwhile, or is much too long, is not awaited
+ * E7  if the server waits for a client, to send a body or to take an answer, it gives the client up stalledClientMs after its last progress,
+ *     however small. Every sweep puts off the library's own time-out, which is shorter and answers nothing
+ * E8  before that only `giveUp` gives a client up, and only while the server waits for it and it is slow (slow-clients.ts)
  * E9  a chunked body is handed over as whole only after the library has parsed everything it read with the last chunk, and nothing more is
  *     read until the answer, or for TAIL_UNREAD_SWEEPS: the library takes trailers for a bad request and closes the connection. So a request
  *     with trailers ends as aborted before its body is whole, or is answered before they are read
@@ -89,7 +89,7 @@ export class UwsExchange implements Exchange {
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
-  /** The library's callback of the headers ends: whoever has its answer by now cannot abort any more. */
+  /** The library's callback of the headers ends: an exchange that is answered by now cannot abort any more. */
   begun(): void {
     this.#isCorked = false
     if (this.#state === 'answered' || this.#state === 'aborted') return

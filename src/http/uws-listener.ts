@@ -1,8 +1,8 @@
 /**
  * An app of uWebSockets.js that listens. The library reads certificates when an app is made and never again, so new ones need a new app.
  *
- * L1  the next app listens on the very socket of the one before, which clients connect to all the time: none of them is refused or reset. Two
- *     sockets on one port would not do, as the kernel resets who waits in the queue of the one that is closed
+ * L1  the next app listens on the very socket of the one before, to which clients connect all the time: none of them is refused or reset. Two
+ *     sockets on one port would not do, because the kernel resets the clients in the queue of the one that is closed
  * L2  the app before closes its descriptor of that socket and keeps its connections
  */
 import { existsSync, readdirSync } from 'node:fs'
@@ -54,7 +54,7 @@ export class UwsListener {
 
   /** L1, L2. @throws StoreError where this process cannot see its descriptors */
   handOver(app: UwsApp, host: string): UwsListener {
-    // On a port of its own until its descriptor is that of the old socket: nobody knows it.
+    // On a port of its own, which no client knows, until its descriptor is that of the old socket.
     const next = UwsListener.listen(this.#uws, app, host, 0)
     if (next === null || next.#descriptor === null || this.#descriptor === null) {
       next?.close()

@@ -1,8 +1,8 @@
 /**
  * Loads uWebSockets.js and types the part of it that is in use (the surface common to 20.51 and 20.69).
  *
- * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; where there is none, an installed `uWebSockets.js` (the
- * upstream package, for other platforms) is taken.
+ * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; if there is none, an installed `uWebSockets.js` (the
+ * upstream package, for other platforms) is used.
  */
 import { createRequire } from 'node:module'
 import { StoreError } from '../errors.ts'
@@ -30,7 +30,7 @@ export interface UwsRequest {
 export interface UwsResponse {
   /** IPv4 in four decimal groups, IPv6 in eight of hexadecimal digits; the buffer is the caller's. */
   getRemoteAddressAsText(): ArrayBuffer
-  /** Of the client, in PEM; '' when it showed none. Over plain HTTP it is not to be called. */
+  /** Certificate of the client, in PEM; '' if it showed none. Must not be called over plain HTTP. */
   getX509Certificate(): string
   writeStatus(status: string): void
   writeHeader(name: string, value: string): void
@@ -60,7 +60,7 @@ export type UwsUpgradeContext = { readonly uwsUpgradeContext: never }
 export interface UwsWebSocket {
   /** What the upgrade was given. */
   getUserData(): unknown
-  /** Of what was sent: what the client has not taken yet. */
+  /** Sent bytes that the client has not read yet. */
   getBufferedAmount(): number
   send(message: Uint8Array | string, isBinary: boolean): number
   cork(send: () => void): void

@@ -1,11 +1,11 @@
 /**
- * Keeps web pages away from requests that need no credentials. A browser lets any page send requests to this machine and to its network, so
- * without credentials only what the browser says about a request tells the page from the user.
+ * Keeps web pages away from requests that need no credentials. A browser lets any page send requests to this machine and to its network. So
+ * without credentials, only the browser's own headers tell a page from the user.
  *
  * W1 [own-host]   `Host` is loopback, the bind address, or a name of the settings. A page whose own name was made to point here (DNS rebinding)
  *                 sends that name. A service bound to all addresses takes every address as its own, not only those of the machine's interfaces:
  *                 an address cannot be rebound, and a container is reached by addresses of the machine around it
- * W2 [same-site]  what a browser marks as cross-site is refused
+ * W2 [same-site]  a request that the browser marks as cross-site is refused
  * W3 [own-origin] a change, or a WebSocket, whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
  *                 other machines. Here an address is own only when it is loopback, the bind address or named in the settings
  */

@@ -3,13 +3,13 @@
  *
  * W1  a socket opens once and closes once; nothing is sent after it closed
  * W2  the bytes of a message are valid only while its listener is called
- * W3  the library drops nothing: it buffers what the client does not take, and the listener sees by `bufferedBytes` when to stop. A
- *     client that takes nothing at all is cut off when the time for an answer to a ping has passed, or when too much is buffered
+ * W3  the library drops nothing: it buffers messages that the client does not read, and the listener sees by `bufferedBytes` when to stop. A
+ *     client that reads nothing is disconnected when it does not answer a ping in time, or when too much is buffered
  */
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { UwsApp, UwsRequest, UwsResponse, UwsUpgradeContext, UwsWebSocket } from './uws.ts'
 
-/** Whoever speaks with one client. */
+/** The service's side of one client's socket. */
 export interface SocketListener {
   opened(socket: MessageSocket): void
   /** W2 */

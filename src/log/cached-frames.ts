@@ -1,11 +1,11 @@
 /**
- * Frames for main that the page cache has: read and verified at once, where the way to a reader thread and back would take longer.
+ * Frames in the page cache, read and verified by main at once. The way to a reader thread and back would take longer.
  *
- * C1  nothing here waits for the disk: what is not in memory as a whole is left to a thread, and so is a file that is not open yet
- * C2  a frame is given out only when it holds (read S1). What does not hold is left to a thread, too: it finds out whether that is damage
- * C3  memory goes from reader to reader, the one used last first, as the processor's cache still has it
- * C4  frames that their reader keeps stand side by side in pieces of memory that are never used again: a piece is collected as soon as nobody
- *     keeps any of its frames
+ * C1  nothing here waits for the disk: a frame that is not wholly in memory is left to a thread, and so is a file that is not open yet
+ * C2  a frame is given out only when it is valid (read S1). An invalid one is left to a thread, too, which finds out whether it is damaged
+ * C3  readers share memory; the piece used last is used first, because the processor's cache still has it
+ * C4  frames that their reader keeps stand side by side in pieces of memory that are never used again. So a piece is collected as soon as none
+ *     of its frames is kept
  * C5  a file system that cannot tell what is in memory is not asked again
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
@@ -63,7 +63,7 @@ export class CachedFrames {
     this.#options = options
   }
 
-  /** @param expectBytes of the frame, header included. Null: who may wait has to read it (C1, C2) */
+  /** @param expectBytes of the frame, header included. Null: a thread that may wait has to read it (C1, C2) */
   read(position: number, expectBytes: number): CachedFrame | null {
     const { frameBytesMax, memory: make } = this.#options
     const place = expectBytes > frameBytesMax ? null : this.#placeOf(position)

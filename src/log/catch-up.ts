@@ -1,11 +1,11 @@
 /**
- * A replica directory that was lost and is there again: brings its sealed segments to those of the primary directory while the log goes on. So
- * little is left to copy when a restart in place takes it in (readmission.ts).
+ * Makes the sealed segments of a returned replica directory equal to those of the primary one, while the log goes on. So
+ * little is left to copy when a restart in place takes the directory in (readmission.ts).
  *
  * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there
  * C2  a segment gets its name when it is whole and durable
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
- * C4  what the directory had not synced when it was lost is copied again, as a sync that failed may have left it in memory only
+ * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
  */
 import { StoreError } from '../errors.ts'
 import type { CatchUpTask } from './environment.ts'

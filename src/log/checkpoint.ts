@@ -32,7 +32,7 @@ const POSITION_DIGITS = 16
 const PIECE_BYTES = 1 << 20
 const READING = 'reading the checkpoint'
 
-/** A checkpoint that was found whole. Its content is read when it is asked for, so that nobody has it in memory without need. */
+/** A checkpoint that was found whole. Its content is read only when it is asked for, so that it takes no memory without need. */
 export class Checkpoint {
   readonly position: number
   /** Of the one before it, on which a start falls back (K2); 0: there is none. */

@@ -1,6 +1,6 @@
 /**
- * Large writes that go past the page cache (O_DIRECT). Pages that a file gets are taken from the system one by one, for 2 to 10 µs each, and hold what nobody
- * may ever read; a disk takes the same bytes from our memory by itself.
+ * Large writes that go past the page cache (O_DIRECT). The page cache takes each page from the system, for 2 to 10 µs, and may hold bytes that are
+ * never read. Past it, the disk takes the same bytes from our memory by itself.
  *
  *   at                                                                        in the file
  *   | head, to the next block | whole blocks, copied to aligned memory, piece by piece | rest |
@@ -8,7 +8,7 @@
  *
  * D1  both ways write the same bytes to the same place, and `fdatasync` makes both durable: it flushes the cache of the disk, too
  * D2  no block is written by both ways while it holds bytes that only one of them has: the head fills its block up, the rest begins one
- * D3  what the file system refuses to take this way (EINVAL) goes through the page cache, and so does everything behind it
+ * D3  if the file system refuses such a write (EINVAL), that write and all later ones go through the page cache
  */
 import fs from 'node:fs'
 import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'

@@ -15,8 +15,8 @@
  *       36     24  unused    0
  *       60      4  crc       u32, CRC-32 of bytes [0, 60)
  *
- * M1  the mark is written after the sync that made its position true, so that may be old but never wrong
- * M2  a mark with a later beginning is durable before the segments that are before it go: they may still be there, never the reverse
+ * M1  the mark is written after the sync that made its position durable: it may be old, but never wrong
+ * M2  a mark with a later beginning is durable before earlier segments are removed. So they may still be there, but are never missing
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { makeDurableDirectory, readWhole } from './files.ts'

@@ -3,7 +3,7 @@
  * at most.
  * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
  *
- * F1  what a file holds is durable after its `fdatasync`; that it exists under its name, after `syncDirectory` of its parent
+ * F1  the bytes of a file are durable after its `fdatasync`, its name after `syncDirectory` of its parent
  * F2  a failure is thrown as an error with the `code` of the operating system ('ENOSPC', 'EIO', …)
  * F3  after a failed `fdatasync` the system may have dropped the bytes: a second one that succeeds proves nothing
  */
@@ -14,7 +14,7 @@ import type { Steps } from '../steps.ts'
 
 /**
  * Whether what is written stays in the page cache. `small-writes`: large ones go past it, where the file system lets them; they take a tenth of the
- * processor time then, and whoever reads them first waits for the disk.
+ * processor time then, and their first reader waits for the disk.
  */
 export type PageCache = 'all-writes' | 'small-writes'
 
@@ -53,7 +53,7 @@ export interface Files {
 export interface CachedFile {
   /**
    * Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. Null: where the file
-   * is, nobody can tell what is in memory.
+   * is, it is unknown what is in memory.
    */
   read(into: ReadMemory, at: number): number | null
   close(): void

@@ -1,12 +1,12 @@
 /**
  * How far a journal may write: it publishes the limits of its file system, up to which the producer takes frames.
  *
- * F1  room is what the file system says is free. Once it refused a write although it said that there is room (blocks that are reserved,
- *     quotas), its word counts no longer: room is what a file could be filled with
- * F2  such a file is filled step by step, so that frames never wait for it, and removed at once. It is filled again when what was found is
- *     nearly used up; after a refusal when something was freed, or after a while
- * F3  each refusal of a frame within a minute of the one before doubles the time until room is sought: nothing is taken meanwhile
- * F4  more is sought each time that all of it was found; when that was a lot, the file system's word counts again
+ * F1  room is what the file system reports as free. If it refuses a write although it reports room (reserved blocks, quotas), its report no
+ *     longer counts: room is then the number of bytes that could be written into a probe file
+ * F2  the probe file is filled step by step, so that frames never wait for it, and removed at once. It is filled again when the room it found is
+ *     nearly used up; after a refusal, when something was freed or some time has passed
+ * F3  if a frame is refused within a minute of the refusal before, the time until the next probe doubles, and nothing is taken meanwhile
+ * F4  each probe that succeeds as a whole makes the next one larger. After a large one the file system's report counts again
  */
 import { TEMPORARY_SUFFIX } from './files.ts'
 import type { Files, OpenFile } from './files.ts'

@@ -1,6 +1,6 @@
 /**
- * One write to a file, gathered from many parts: large ones stay where they are, runs of small ones are copied together, which is
- * cheaper than one more part of a writev each.
+ * One write to a file, gathered from many parts: large ones stay where they are, runs of small ones are copied together, because each
+ * further part of a writev costs more than the copy.
  *
  *   parts  [ staged run | large part | staged run | … ]  at byte `at` of the file, without a gap
  */

@@ -21,7 +21,7 @@ export class IncidentList {
     this.#acknowledged = readAcknowledged(files, directory)
   }
 
-  /** Never changed in place: who took it keeps what it saw. */
+  /** Never changed in place: a caller may keep it. */
   get all(): readonly QuarantineIncident[] {
     return this.#all
   }

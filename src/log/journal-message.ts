@@ -1,5 +1,5 @@
 /**
- * What the producer puts into the ring of a journal lane. Integers are in the byte order of the machine: nothing of it is stored.
+ * What the producer puts into the ring of a journal lane. Integers are in the byte order of the machine, because it is never stored.
  *
  *   offset  bytes  field
  *        0      4  generation      of the producer state it was built from; the lane discards any other
@@ -16,5 +16,5 @@ export const MESSAGE_SEAL = 1
 export const MESSAGE_OPENS_SEGMENT = 2
 /** Durable before it is reported: the group ends with fdatasync. */
 export const MESSAGE_SYNC = 4
-/** Somebody waits for the write alone: main is woken before the sync of the group. */
+/** A waiter needs only the write: main is woken before the sync of the group. */
 export const MESSAGE_REPORT_WRITTEN = 8

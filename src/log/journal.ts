@@ -1,5 +1,5 @@
 /**
- * The journal of one directory: takes what waits in the ring of its lane and makes it durable, group by group. No threads here:
+ * The journal of one directory: takes the frames that wait in the ring of its lane and makes them durable, group by group. It starts no thread:
  * `workers/journal.ts` runs it on one, tests step it by hand.
  *
  *   ring ─► frames waiting now ─► one writev (per segment) ─► one fdatasync, if any frame asks for it ─► written, synced
@@ -7,7 +7,7 @@
  * J1  a position is published as written or synced only after the call that made it so returned
  * J2  bytes go to the file at the offset their position says: `end` is where the next frame must begin
  * J3  a failed write or fdatasync is final: nothing more is written, nothing more is published; the ring is still drained, so
- *     that the producer never waits for a dead disk. Only of a write that met a full disk is it known what it left, see `failed`
+ *     that the producer never waits for a dead disk. Only after a write to a full disk it is known what was written, see `failed`
  * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
  * J5  messages of another generation are discarded: their frames were given up by a recovery in place
  */
@@ -43,7 +43,7 @@ import { WriteAhead } from './write-ahead.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
-/** Of the arena. Main hears of so much before it is synced, as whoever waits for room would have to wait for the disk too. */
+/** Bytes of the arena. Main hears of so many before they are synced, because otherwise bodies that wait for room would wait for the disk, too. */
 const ROOM_BYTES = 4 << 20
 /** Free space is looked at again after so many bytes or so much time. */
 const SPACE_REFRESH_BYTES = 16 << 20

@@ -1,7 +1,7 @@
 /**
- * One process per data directory: an advisory lock (flock) on the directory itself. The kernel gives it back when its process ends, however
- * it ends, so there is no stale lock to clean up. Whoever has the directory is known by its inode, so containers that share a volume on one
- * machine are kept apart too. LOCK holds the pid, for people.
+ * One process per data directory: an advisory lock (flock) on the directory itself. The kernel releases it when the process ends, however
+ * it ends, so there is no stale lock to clean up. The lock belongs to the directory's inode, so containers that share a volume on one
+ * machine are kept apart, too. LOCK holds the pid, for people.
  */
 import fs from 'node:fs'
 import { StoreError } from '../errors.ts'

@@ -1,5 +1,5 @@
 /**
- * The words by which the threads of one log agree, in one SharedArrayBuffer.
+ * The state that the threads of one log share, in one SharedArrayBuffer.
  *
  *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
  *                  replica count, write quorum; status of each replica

@@ -4,8 +4,8 @@
  *
  * P1  positions are given without gaps: a frame begins where the one before ended, or 64 bytes behind the base of a new segment
  * P2  a frame is built once; every journal lane gets the same bytes, so replica directories are equal
- * P3  all state is in the handle's shared words and is stored before the frame is published: when the thread dies, the next one
- *     attaches and goes on. When it died in between, `publishing` says so and the owner has the log recovered first
+ * P3  all state is in the handle's shared words and is stored before the frame is published: if the thread dies, the next one
+ *     attaches and goes on. If it died while it published, `publishing` says so and the owner has the log recovered first
  * P4  after `tryBegin` said ok, `publish` follows before the next `tryBegin`, or the frame never existed
  */
 import assert from 'node:assert/strict'

@@ -1,6 +1,5 @@
 /**
- * One log on main: opens it, starts a journal lane per directory, says how far it is stored, and keeps it going or stops it for
- * good when something breaks.
+ * One log on main: opens it, starts a journal lane per directory, reports how far it is stored, and after a failure goes on or stops for good.
  *
  *   ok ──► degraded    a replica directory failed; enough are left for the write quorum
  *    │        │
@@ -10,8 +9,8 @@
  * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
  *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
- * L3  listeners of state are called before listeners of progress see what changed
- * L4  what a journal said before a restart in place is not heard after it: the restart has found the segments
+ * L3  listeners of state are called before listeners of progress see the change
+ * L4  reports of a journal from before a restart in place are ignored after it: the restart has found the segments itself
  */
 import assert from 'node:assert/strict'
 import { StoreError, messageOf } from '../errors.ts'
@@ -297,7 +296,7 @@ export class Log {
     await this.#restart('the producer died while it published a frame')
   }
 
-  /** Whoever stands on the log cannot go on: it is read-only from here on. */
+  /** The service on this log cannot go on: the log is read-only from here on. */
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.forceProducerState(PRODUCER_READ_ONLY)
@@ -490,7 +489,7 @@ export class Log {
 
   #setState(state: LogState): void {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
-    this.#updateActive() // whoever finds the state anew finds all that is stored
+    this.#updateActive() // a listener that reads the state anew finds everything that is stored
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }

@@ -1,6 +1,6 @@
 /**
- * Which directories of a log are not written to any more, and why. A directory that failed, or did not keep up, is taken in again when a
- * catch-up has brought it near the others (readmission.ts). One that was full is tried again at the next restart in place, too.
+ * The directories of a log that are not written any more, and why. A directory that failed, or did not keep up, is taken in again when a
+ * catch-up has brought it near the others (readmission.ts). A directory that was full is also tried again at the next restart in place.
  */
 import { StoreError } from '../errors.ts'
 import type { LogState, LostReplica } from './log-options.ts'
@@ -40,7 +40,7 @@ export class LostDirectories {
     return [...this.#lost.keys()]
   }
 
-  /** Infinity: it failed before the log was opened, so that nobody knows. */
+  /** Infinity: it failed before the log was opened, so the position is unknown. */
   syncedUpTo(replica: number): Position {
     return this.#syncedUpTo.get(replica) ?? Infinity
   }

@@ -1,11 +1,11 @@
-/** Writes a segment file in advance, off every thread that matters (spare.ts says what for). */
+/** Writes a segment file in advance, asynchronously, so that no lane waits for it (spare.ts says why). */
 import fs from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
 import { TEMPORARY_SUFFIX } from './files.ts'
 
 const PIECE_BYTES = 1 << 20
-/** A write keeps its core until it is done, which takes milliseconds where memory is touched for the first time: whoever wants that core waits for one. */
+/** A write keeps its core until it is done, which takes milliseconds where memory is touched for the first time: threads on that core wait for it. */
 const WRITE_BYTES = 128 << 10
 /** The disk is left alone for so many times as long as a piece took. */
 const PAUSE_FACTOR = 4

@@ -1,12 +1,12 @@
 /**
  * Damage that was found, so that every later start reports it too.
  *
- *   <segment>/quarantine.json   damaged ranges of the segment, as sealed segments are not read again. The bytes stay where they are, for
- *                               whoever can repair them
- *   incidents.json              in the data directory: all incidents of the log. It counts for positions before the beginning of the log,
- *                               of which nothing else tells any more; for all others the segments do
- *   acknowledged-incidents      in the data directory, written by an operator: what begins a line with the id of an incident has
- *                               acknowledged it
+ *   <segment>/quarantine.json   damaged ranges of the segment, because sealed segments are not read again. The bytes stay where they are, so that
+ *                               they can be repaired
+ *   incidents.json              in the data directory: all incidents of the log. It is the only source for positions before the beginning of
+ *                               the log; for all others the segments count
+ *   acknowledged-incidents      in the data directory, written by an operator: a line that begins with the id of an incident
+ *                               acknowledges it
  */
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
 import { publishFile, readWhole } from './files.ts'

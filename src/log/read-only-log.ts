@@ -1,8 +1,8 @@
 /**
- * A log that nobody writes, opened to look into it. For tools that read a data directory without its service.
+ * A log opened for reading only. For tools that read a data directory without its service.
  *
- * O1  no file changes, and none is made: what a crash left is passed over, not repaired
- * O2  the directory is locked meanwhile. Several readers share it; a service that has it keeps them out, and they keep a service out
+ * O1  no file changes, and none is made: the torn end that a crash left is ignored, not repaired
+ * O2  the directory is locked meanwhile. Readers share the lock; a running service keeps readers out, and readers keep a service out
  */
 import assert from 'node:assert/strict'
 import { StoreError } from '../errors.ts'
@@ -70,7 +70,7 @@ const nothingIn = (directory: string): StoreError =>
 
 const never = (): never => assert.fail('a log that is opened to read is not changed')
 
-/** O1, whoever asks. */
+/** O1, for every caller. */
 const files: Files = {
   open: (path) => nodeFiles.open(path, 'read'),
   list: (path) => nodeFiles.list(path),

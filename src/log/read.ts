@@ -2,10 +2,10 @@
  * Reading frames of a segment, in any thread: one by position, or all in order.
  *
  * S1  a frame is given out only when its header CRC, log id, position and payload CRC hold
- * S2  what does not hold is reported as a range, never skipped silently; the frames behind it are found again by looking, at
- *     every multiple of 8, for a header that says it is at that very position of this very log
- * S3  from one frame to its neighbour the chain of header CRCs holds and the epoch does not fall; across a damaged range neither
- *     can be known
+ * S2  invalid bytes are reported as a range, never skipped silently. The next frame behind them is found by looking, at
+ *     every multiple of 8, for a header that names that very position and this very log
+ * S3  from one frame to its neighbour the chain of header CRCs holds and the epoch does not fall. Across a damaged range neither
+ *     can be checked
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import {

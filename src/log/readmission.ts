@@ -4,9 +4,9 @@
  *   lost ──► is the log there? ──► its lane has ended ──► sealed segments are copied ──► seal, copy what was sealed ──► restart in place
  *            on a thread of its own                       on the thread                                                 takes the tail
  *
- * A1  nothing waits for a directory that is lost: a thread of its own looks at it first
+ * A1  nothing waits for a lost directory: a thread of its own looks at it first
  * A2  its lane has ended, and its lock is taken anew, before anything is written there: it may be another directory of the same name
- * A3  one directory at a time; one that fails again is tried later and later
+ * A3  one directory at a time; after each failure the pause before the next attempt grows
  */
 import { messageOf } from '../errors.ts'
 import type { CatchUpTask, DirectoryLock, LogEnvironment } from './environment.ts'

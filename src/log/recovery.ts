@@ -2,14 +2,14 @@
  * Opening the segments of one directory: what is there, what was torn by a crash, what is damaged.
  *
  * V1  a segment with a footer, known to be durable to its end, is sealed and not read; any other is read frame by frame
- * V2  what was durable and does not read is damage: an incident, kept. Durable is what a frame behind it, a later segment, the durable mark
- *     or the name of a checkpoint says was durable. The mark also says where the log begins: what is missing from there on is damage
- * V3  what was not known to be durable and does not read is the torn tail of a crash: cut off, with all that follows it
- * V4  everything kept is durable before it counts as recovered: what is not known to be is written once more and synced, because
- *     a sync that failed in an earlier life may have left it in memory only, marked as clean
- * V5  a position that may have been handed out as durable is never given to another frame: a segment damaged at its end is
- *     sealed, and the log goes on behind what is missing
- * V6  a directory behind the end of the log says nothing unless its file is of this log: it is left where it is, and is an incident
+ * V2  bytes that were durable and cannot be read are damage: an incident, kept. A later frame, a later segment, the durable mark or the name
+ *     of a checkpoint says that bytes were durable. The mark also says where the log begins: bytes missing from there on are damage
+ * V3  bytes that were not known to be durable and cannot be read are the torn tail of a crash: they are cut off, with all that follows
+ * V4  everything kept is durable before it counts as recovered. Bytes that are not known to be durable are written once more and synced,
+ *     because an earlier failed sync may have left them only in memory, marked as clean
+ * V5  a position that may have been reported as durable is never given to another frame: a segment damaged at its end is
+ *     sealed, and the log goes on behind the missing part
+ * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
@@ -426,7 +426,7 @@ interface Scan {
   framesEnd: number
   /** The highest position a frame says was durable. */
   durable: number
-  /** Position of the last header that holds: behind it may stand the bytes of a file written before, which nobody lost. */
+  /** Position of the last header that holds: behind it may stand old bytes of an earlier file, which are no loss. */
   lastHeader: number
   readonly bad: (DamagedRange & { readonly before: Before })[]
 }

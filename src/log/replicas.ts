@@ -7,8 +7,8 @@
  *
  * R1  every acknowledged frame is whole in at least one directory that is undamaged and was not behind: so the source is taken
  *     from the highest epoch, the least damaged, the longest, in that order
- * R2  the source first takes what it lacks, if it links to what it has, from the others of its epoch: a frame more than was
- *     acknowledged is allowed, one less is not. A directory that missed the last opening may hold a fork, and gives nothing
+ * R2  the source first takes missing frames that link to its own from the other directories of its epoch. A frame more than was
+ *     acknowledged is allowed, one less is not. A directory that missed the last opening may hold a fork, so nothing is taken from it
  * R3  then all others are made equal to it, before the log opens a new epoch
  */
 import { StoreError, messageOf } from '../errors.ts'

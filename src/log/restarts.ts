@@ -1,4 +1,4 @@
-/** When a log was restarted in place because a lane had died: more than a few times within a minute say that restarting does not help. */
+/** Times at which a log was restarted in place because a lane had died. More than a few within a minute mean that restarting does not help. */
 const RESTARTS_MAX = 5
 const WINDOW_MS = 60_000
 /** Until a restart in place is tried again that found no room on the disk. */

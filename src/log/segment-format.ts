@@ -36,7 +36,7 @@
  *       60      4  crc                u32, CRC-32 of bytes [0, 60)
  *
  * G1  a sealed segment never changes
- * G2  segments follow each other without a gap: base of the next = end of the frames + 64; where it is not, frames are missing
+ * G2  segments follow each other without a gap: base of the next = end of the frames + 64. Otherwise frames are missing
  * G3  the files of a log hold the same bytes in every replica directory
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'

@@ -38,7 +38,7 @@ export class SegmentList {
     this.#segmentsDirectory = segmentsDirectory
   }
 
-  /** Never changed in place: who took it keeps what it saw. */
+  /** Never changed in place: a caller may keep it. */
   get all(): readonly SegmentInfo[] {
     this.#all ??= this.#active ? [...this.#sealed, this.#active] : this.#sealed
     return this.#all

@@ -1,4 +1,4 @@
-/** The log of a service: what keeps it from opening is told with the settings it is about, and damage is logged. */
+/** The log of a service: a failure to open it names the settings involved, and damage is logged. */
 import { StoreError } from '../errors.ts'
 import { Log } from './log.ts'
 import type { LogOptions } from './log.ts'

@@ -1,6 +1,6 @@
 /**
- * `compact.bin` in the directory of a sealed segment: a file of the service that holds what the segment held, in another form. Where it is
- * whole it stands in for `records.log`, which then goes. The log knows which segment it is, and nothing of its content. Integers are
+ * `compact.bin` in the directory of a sealed segment: a file of the service that holds the segment's content in another form. A whole one
+ * stands in for `records.log`, which is then removed. The log knows which segment it is, and nothing of its content. Integers are
  * little-endian.
  *
  *   offset  bytes  field
@@ -18,9 +18,9 @@
  *       60      4  crc            u32, CRC-32 of bytes [0, 60)
  *       64      …  content        the service's own
  *
- * T1  it is there whole under its name or not at all: written beside, synced, renamed. The segment's other files go when its name is
- *     durable, never before
- * T2  each directory of a log holds a segment in the one form or in the other, whatever the others hold: both are the same segment
+ * T1  it has its name only once it is whole: written beside, synced, renamed. The segment's other files are removed only when its name is
+ *     durable
+ * T2  each directory of a log may hold a segment in either form: both are the same segment
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'

@@ -1,4 +1,4 @@
-/** Makes the directories of a log where they are missing, and takes them for this process. */
+/** Makes missing directories of a log, and locks all of them for this process. */
 import { StoreError, messageOf } from '../errors.ts'
 import type { DirectoryLock, LogEnvironment } from './environment.ts'
 import { makeDurableDirectory } from './files.ts'
@@ -14,7 +14,7 @@ const UNUSABLE = 'data_directory_unusable'
 
 /**
  * @param directories the primary one first
- * @throws StoreError data_directory_unusable of the primary, data_directory_locked of any: somebody else uses it. Then none is taken
+ * @throws StoreError data_directory_unusable of the primary, data_directory_locked of any: another process uses it. Then none is taken
  */
 export async function takeDirectories(
   environment: LogEnvironment,

@@ -1,18 +1,18 @@
 /**
- * Zeros behind the end of the segment that is written, while little is appended: small groups then overwrite blocks that are there already. Their
- * sync has no allocation and no length of the file to make durable, and takes two thirds of the time (74 instead of 110 µs, `bench/log.bench.ts`).
+ * Writes zeros behind the end of the active segment while little is appended, so that small groups overwrite blocks that exist already. Their
+ * sync need not make an allocation or a new length of the file durable, and takes two thirds of the time (74 instead of 110 µs, `bench/log.bench.ts`).
  *
  *   | frames that are synced | the group | zeros … |      one write each, one sync of both
  *   0                       end        end'        reach
  *
- * W1  whoever reads the segment takes zeros for what may follow its last frame, as in a spare (spare.ts K2); the seal and the next start cut them off
- * W2  they share the sync of a group, and come in pieces, with a pause between two: at full speed they would take from the disk what it is to give
- * W3  they are only ever an advantage: where they are refused, or room gets scarce, the file grows as it did
+ * W1  readers of the segment ignore zeros behind its last frame, like old bytes of a spare (spare.ts K2). The seal and the next start cut them off
+ * W2  they share the sync of a group, and come in pieces with pauses between. At full speed they would cost the disk more time than they save
+ * W3  they are optional: if they are refused, or room gets scarce, the file grows as without them
  */
 import type { OpenFile } from './files.ts'
 
 const PAUSE_MS = 100
-/** Of a larger group the sync takes long anyway. */
+/** The sync of a larger group takes long anyway. */
 const GROUP_BYTES_MAX = 32 << 10
 
 export class WriteAhead {

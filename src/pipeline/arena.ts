@@ -9,7 +9,7 @@
  * A1  the runs tile the arena: no gap, no overlap
  * A2  two free runs are never neighbours: freeing merges, so a run of n free blocks is found whenever there is one
  * A3  an entry of #firstOf is not 0 exactly where a run begins: freeing twice, or at a wrong offset, is caught
- * A4  the lowest run that is long enough is taken: what was never needed at once is never touched, and takes no memory of the machine
+ * A4  the lowest free run that is long enough is taken: blocks that were never needed at once are never touched, and take no memory of the machine
  */
 import assert from 'node:assert/strict'
 

@@ -1,10 +1,10 @@
 /**
  * Requests for the threads of a pool, gathered into jobs.
  *
- * G1  a thread has one job at a time; what comes meanwhile waits and goes together in the next ones, so a job's overhead is shared by all
- *     that came during the one before. While a thread is free, the requests of one turn of the event loop go together
- * G2  requests are taken in the order they came, what waits shared among the threads that are free, and up to `weightMax` a job, so that
- *     nobody waits for a long one
+ * G1  a thread has one job at a time. Requests that come meanwhile go together in the next jobs, so they share a job's overhead. While a thread
+ *     is free, the requests of one turn of the event loop go together
+ * G2  requests are taken in the order in which they came. Free threads share the waiting ones, up to `weightMax` a job, so that
+ *     none waits for a long job
  */
 export interface GatheredJobsOptions<Request> {
   /** Of the pool behind `run`. */

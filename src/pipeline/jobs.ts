@@ -3,10 +3,10 @@
  *
  * J1  at most threads + queueMax tasks are inside; the next one is refused as `overloaded`
  * J2  every accepted task settles: with its result, or as `unavailable` when it threw, its thread died, or its time was over.
- *     Only what the caller aborted rejects with the caller's own reason
+ *     A task that its caller aborted rejects with the caller's own reason
  * J3  a thread that dies takes its own task along and is replaced; the other tasks go on
  *
- * What crosses the boundary is cloned: a task that wants its caller to branch on a failure returns it as a result.
+ * Values that cross the boundary are cloned. If the caller shall branch on a failure, the task returns the failure as a result.
  */
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

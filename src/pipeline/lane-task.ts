@@ -1,6 +1,6 @@
 /**
  * A lane as its own thread sees it: the task gets `{ port, data }`, polls `port` with receiveMessageOnPort when its ring wakes it,
- * and returns on a message for which `isStop` holds. Apart from `lane.ts`, so that the thread does not load what starts threads.
+ * and returns on a message for which `isStop` holds. It is apart from `lane.ts`, so that the thread does not load the code that starts threads.
  */
 import type { MessagePort } from 'node:worker_threads'
 

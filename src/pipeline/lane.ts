@@ -4,11 +4,11 @@
  *
  * L1  a lane ends once: either stopped (its owner called `stop` first) or dead; `onDeath` is called at most once, and only
  *     for a lane that was not stopped
- * L2  what a lane posted before it ended is delivered before the end is reported
+ * L2  messages that a lane posted before it ended are delivered before the end is reported
  * L3  its thread is gone when the end is reported: a successor may attach to the same rings
  * L4  a dead lane is not restarted here: its owner knows what was in flight
  *
- * What runs on the thread is a task as `lane-task.ts` says.
+ * `lane-task.ts` describes the task that runs on the thread.
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'

@@ -1,6 +1,6 @@
 /**
  * Ends a pool of threads without ending the process: Node 22 aborts when a thread is terminated while it loads its module
- * (`v8::Module::IsGraphAsync must be used on an instantiated module`), so those that still do are waited for.
+ * (`v8::Module::IsGraphAsync must be used on an instantiated module`), so threads that are still loading are awaited.
  */
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'

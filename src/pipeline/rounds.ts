@@ -1,9 +1,9 @@
 /**
  * Work that is done in rounds, in the background of a service.
  *
- * R1  one round at a time: what is asked for meanwhile is left out, as the next timer asks again
- * R2  once `close` was called no round begins, the one under way sees it by its signal, and `close` waits for its end: what a round works
- *     with stays open until then
+ * R1  one round at a time: a request for a round meanwhile is dropped, because the next timer asks again
+ * R2  once `close` was called no round begins, the one under way sees it by its signal, and `close` waits for its end. So everything that a
+ *     round uses stays open until then
  */
 export class Rounds {
   readonly #round: (signal: AbortSignal) => Promise<void>

@@ -20,9 +20,9 @@
  * R1  0 <= tail - head <= capacityBytes (unsigned 32-bit subtraction); both are multiples of 8
  * R2  a message is complete before tail passes it: the consumer never sees half of one
  * R3  the consumer is done with a message before head passes it: the producer never overwrites one in use
- * R4  who goes to sleep raises its flag first and looks once more; who publishes or releases stores first and looks at
- *     the flag then. One of the two sees the other, so no wake-up is lost and nobody is notified who is awake
- * R5  what was published and not released survives its consumer: a thread that attaches begins at head
+ * R4  a thread that goes to sleep first raises its flag, then looks once more. A thread that publishes or releases first stores, then looks at
+ *     the flag. One of the two sees the other, so no wake-up is lost, and a thread that is awake is not notified
+ * R5  messages that were published and not released survive their consumer: a thread that attaches begins at head
  */
 import assert from 'node:assert/strict'
 import { isMainThread } from 'node:worker_threads'

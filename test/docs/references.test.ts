@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { PAGES, document, root } from './markdown.ts'
 
-const DOCUMENTS = [...PAGES, 'docs/notes/decisions.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
+const NOTES = globSync('docs/notes/*.md', { cwd: root }).sort()
+const DOCUMENTS = [...PAGES, ...NOTES, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
 
 /** What links may name behind `#`, as GitHub makes it of headings. */
