@@ -8,14 +8,21 @@ import type { Command } from '../../../test/support/process.ts'
 import { eventually } from '../../../test/support/waiting.ts'
 import { temporaryDirectory } from '../../../test/support/directories.ts'
 import { LogStoreServer } from '../../../test/support/logstore.ts'
+import { compactionsIn } from './compactions.ts'
+import type { Compactions } from './compactions.ts'
 import { Load, UNLIMITED, bundlesOf } from './load.ts'
 import type { LoadOptions } from './load.ts'
 import { runRounds, underLoad } from '../rounds.ts'
 import type { KillCounts, RoundOptions } from '../rounds.ts'
 
+/** From when a compaction is seen to the kill: writing, reading back, renaming and removing take about so long. */
+const INTO_COMPACTION_MS_MAX = 20
+
 export interface KillOptions extends LoadOptions, RoundOptions {
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
+  /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. */
+  readonly compacting?: boolean
 }
 
 export interface KillSummary extends KillCounts {
@@ -25,6 +32,8 @@ export interface KillSummary extends KillCounts {
   /** Requests whose answer the kill took away. */
   readonly unanswered: number
   readonly bundles: number
+  /** That left a compaction half done in some directory. */
+  readonly killsInCompaction: number
 }
 
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
@@ -37,7 +46,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
 }
 
 async function killAndCheck(
-  { seed, rounds, liveMsMax = 600, report }: KillOptions,
+  { seed, rounds, liveMsMax = 600, compacting = false, report }: KillOptions,
   server: LogStoreServer,
   load: Load,
   replicas: readonly string[],
@@ -47,20 +56,30 @@ async function killAndCheck(
   const { dataDirectory } = server
   const settings = { LOGSTORE_BIND_ADDRESS: '127.0.0.1:0', LOGSTORE_DATA_DIR: dataDirectory, ...env }
   const command: Command = { entry: 'src/start.js', args: ['--services', 'logstore'], env: settings }
+  const directories = [dataDirectory, ...replicas]
+  const areUnderWay = (): boolean => directories.some((each) => compactionsIn(each).underWay > 0)
+  let killsInCompaction = 0
   await load.during(eventually(async () => (await bundlesOf(server)) > 0)) // what is killed has bundles, too
   const counts = await runRounds({
     server,
     command,
     random,
     rounds,
-    directories: [dataDirectory, ...replicas],
-    liveMs: () => random.between(0, liveMsMax),
-    live: (ms) => load.during(sleep(ms)),
+    directories,
+    liveMs: () => random.between(0, compacting ? INTO_COMPACTION_MS_MAX : liveMsMax),
+    live: async (ms) => {
+      if (compacting) await load.during(eventually(areUnderWay))
+      await load.during(sleep(ms))
+    },
+    down: async () => {
+      if (areUnderWay()) killsInCompaction++
+    },
     check: async () => `${await load.check()} records`,
     ...(report && { report }),
   })
 
   await load.stop()
+  if (compacting) await eventually(() => directories.every((each) => isCompacted(compactionsIn(each))))
   await load.checkEverything()
   const bundles = await bundlesOf(server)
   assert(!server.stderr.includes('quarantine'), server.stderr)
@@ -74,8 +93,11 @@ async function killAndCheck(
     records: load.batches.acknowledgedRecords,
     unanswered: load.unanswered,
     bundles,
+    killsInCompaction,
   }
 }
+
+const isCompacted = ({ underWay, done }: Compactions): boolean => underWay === 0 && done > 0
 
 const replicatedIn = (replicas: readonly string[]): Record<string, string> => ({
   LOGSTORE_WAL_DURABILITY_MODE: 'replicated-local',

@@ -1,6 +1,6 @@
 /**
- * Reads blocks, see block-writer.ts. A block is read in parts: its keys say where and when its rows are; its texts tell most searches which of them match;
- * with its values the records are there again, byte for byte.
+ * Reads blocks, see block-writer.ts. A block is read in parts: its keys say where and when its rows are; its texts and numbers tell most searches which of
+ * them match; with its values the records are there again, byte for byte.
  */
 import type { RecordBatch, RecordPlace, StoredRecord } from '../batch-frame.ts'
 import { FORMAT_JSON } from '../batch-frame.ts'
@@ -8,7 +8,7 @@ import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { TRACE_PATHS } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
-import { readChoices, readNumbers, readPairs } from './number-columns.ts'
+import { readChoices, readNumbers, readPairs, skipPairs } from './number-columns.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
 import { RecordIds } from './record-ids.ts'
 import { CLOSE, OPEN, STATIC, isNumber } from './shapes.ts'
@@ -42,7 +42,13 @@ export class BlockKeys {
   }
 }
 
-/** What of a block is in its texts. */
+/** Parts of a block, for who needs them. */
+export interface MoreParts {
+  keys(): BlockKeys
+  numbers(): Buffer
+}
+
+/** What of a block is in its texts, and in its numbers. */
 export class BlockTexts {
   readonly rows: number
   readonly groups: readonly Group[]
@@ -54,8 +60,14 @@ export class BlockTexts {
   readonly counts: ReadonlyMap<number, number>
   readonly texts = new Map<number, TextColumn>()
   readonly severities = new Map<number, NumberColumn>()
+  readonly #bundle: Shapes
+  readonly #more: MoreParts
+  #numbers: ByteReader | null = null
+  readonly #numbersAt = new Map<number, number>()
 
-  constructor(part: Buffer, rows: number, bundle: Shapes) {
+  constructor(part: Buffer, rows: number, bundle: Shapes, more: MoreParts) {
+    this.#bundle = bundle
+    this.#more = more
     const from = new ByteReader(part)
     this.rows = rows
     this.groups = Array.from({ length: from.varint() }, () => readGroup(from))
@@ -68,6 +80,28 @@ export class BlockTexts {
       if (kind === TEXT) this.texts.set(column, new TextColumn(from, count))
       else if (kind === SEVERITY) this.severities.set(column, new NumberColumn(from, count, kind))
     }
+  }
+
+  keys(): BlockKeys {
+    return this.#more.keys()
+  }
+
+  /** The values of a column of numbers that is no severity; from the first one on, at each call. */
+  numbers(column: number): NumberColumn {
+    this.#numbers ??= this.#findNumbers()
+    this.#numbers.at = this.#numbersAt.get(column)!
+    return new NumberColumn(this.#numbers, this.counts.get(column)!, this.#bundle.columns[column]!.kind)
+  }
+
+  #findNumbers(): ByteReader {
+    const from = new ByteReader(this.#more.numbers())
+    for (const [column, count] of this.counts) {
+      const { kind } = this.#bundle.columns[column]!
+      if (!isNumber(kind) || kind === SEVERITY) continue
+      this.#numbersAt.set(column, from.at)
+      skipPairs(from, count)
+    }
+    return from
   }
 }
 
@@ -254,7 +288,7 @@ function readColumns(texts: BlockTexts, from: ByteReader, bundle: Shapes): reado
       column.readValues(from)
       columns[number] = column
     } else if (kind === SEVERITY) columns[number] = texts.severities.get(number)!
-    else columns[number] = isNumber(kind) ? new NumberColumn(from, count, kind) : new BytesColumn(from, count)
+    else columns[number] = isNumber(kind) ? texts.numbers(number) : new BytesColumn(from, count)
   }
   return columns
 }

@@ -1,34 +1,32 @@
 /**
- * What the texts of a block say of a search, without the values: for each row that it matches, that it does not, or that its record has to be
- * looked at.
+ * What the texts and numbers of a block say of a search, without the other values: for each row that it matches, that it does not, or that its record
+ * has to be looked at.
  *
  * S1  MATCHES and DIFFERS are what the matcher of records says, of every record; LOOK promises nothing
  * S2  a text is as good as its form (text-column.ts), where no word of the search has a digit: the words it lacks have one each, stand by themselves and
  *     between the others. For the beginning of a word it is if no placeholder is of a word that begins with letters
  */
 import { SIGNAL_LOG } from '../batch-frame.ts'
-import type { NameCondition, Search, TextCondition } from '../search/expression.ts'
+import type { NameCondition, Search, TextCondition, ValueCondition } from '../search/expression.ts'
 import { resolveName } from '../search/names.ts'
 import type { FieldName } from '../search/names.ts'
 import { ProtobufView } from '../search/protobuf-view.ts'
 import { TextTest } from '../search/text-test.ts'
 import { valueTest } from '../search/values.ts'
-import { isAscii } from '../search/words.ts'
+import { fold, isAscii } from '../search/words.ts'
 import type { ValueTest } from '../search/values.ts'
 import type { BlockTexts } from './block-reader.ts'
-import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import { judgeNumbers, judgeOfField } from './block-numbers.ts'
+import { maySeverityBe } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
+import { TEXT } from './otlp-fields.ts'
+import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { NUMBER, WHOLE } from './text-column.ts'
 import { mayHoldToken, wordHash } from './token-filter.ts'
 import type { Form, TextColumn } from './text-column.ts'
-
-export const DIFFERS = 0
-export const LOOK = 1
-export const MATCHES = 2
-
-/** One for all rows, or one for each. */
-export type Verdict = number | Uint8Array
+import { DIFFERS, LOOK, MATCHES, isKnown } from './verdict.ts'
+import type { Verdict } from './verdict.ts'
 
 type Judge = (texts: BlockTexts, shapes: Shapes) => Verdict
 
@@ -120,12 +118,20 @@ function judgeOfText(condition: TextCondition): Judge {
     byColumns(
       texts,
       (shape) => (isKnown(shape) ? [...shape.columns].filter((column) => shapes.columns[column]!.isSearched) : null),
-      ofForm,
+      (column) => judgeTexts(texts.texts.get(column)!, ofForm),
     )
 }
 
-/** Shapes whose values are where their names say. */
-const isKnown = ({ root, isIrregular }: Shape): boolean => (root === ROOT_LOG || root === ROOT_SPAN) && !isIrregular
+interface JudgedColumn {
+  readonly verdicts: Uint8Array
+  /** Which of them each value has; null: each its own. */
+  readonly choices: Uint16Array | null
+}
+
+const judgeTexts = ({ forms, choices }: TextColumn, ofForm: (form: Form) => number): JudgedColumn => ({
+  verdicts: Uint8Array.from(forms, ofForm),
+  choices,
+})
 
 /**
  * The best verdict of the values of some columns, by row.
@@ -135,30 +141,30 @@ const isKnown = ({ root, isIrregular }: Shape): boolean => (root === ROOT_LOG ||
 function byColumns(
   texts: BlockTexts,
   columnsOf: (shape: Shape) => readonly number[] | null,
-  ofForm: (form: Form) => number,
+  judgeColumn: (column: number) => JudgedColumn,
 ): Verdict {
   const { shapes, rowShape, rows } = texts
   const chosen = shapes.map(columnsOf)
-  const judged = new Map<number, Uint8Array>()
+  const judged = new Map<number, JudgedColumn>()
   let isAllSame = true
   let first = -1
-  const judge = (number: number): Uint8Array => {
-    let verdicts = judged.get(number)
-    if (verdicts === undefined) {
-      verdicts = Uint8Array.from(texts.texts.get(number)!.forms, ofForm)
-      judged.set(number, verdicts)
-      for (const verdict of verdicts) {
+  const judge = (number: number): JudgedColumn => {
+    let its = judged.get(number)
+    if (its === undefined) {
+      its = judgeColumn(number)
+      judged.set(number, its)
+      for (const verdict of its.verdicts) {
         if (first < 0) first = verdict
         if (verdict !== first) isAllSame = false
       }
     }
-    return verdicts
+    return its
   }
   for (const columns of chosen) for (const column of columns ?? []) judge(column)
   if (isAllSame && first <= DIFFERS && chosen.every((columns) => columns !== null)) return DIFFERS
   // Every value of a column is passed, in rows of whatever shape it stands.
   const all = new Set(chosen.flatMap((columns) => columns ?? []))
-  const cursors = [...all].map((number) => new Cursor(texts.texts.get(number)!, judge(number)))
+  const cursors = [...all].map((number) => new Cursor(judge(number)))
   const places = new Map([...all].map((number, place) => [number, place]))
   const passed = shapes.map(({ columns }) => [...columns].flatMap((column) => places.get(column) ?? []))
   const verdicts = new Uint8Array(rows)
@@ -176,17 +182,18 @@ function byColumns(
 }
 
 class Cursor {
-  readonly #choices: Uint16Array
+  readonly #choices: Uint16Array | null
   readonly #verdicts: Uint8Array
   #at = 0
 
-  constructor({ choices }: TextColumn, verdicts: Uint8Array) {
+  constructor({ choices, verdicts }: JudgedColumn) {
     this.#choices = choices
     this.#verdicts = verdicts
   }
 
   next(): number {
-    return this.#verdicts[this.#choices[this.#at++]!]!
+    const at = this.#at++
+    return this.#verdicts[this.#choices === null ? at : this.#choices[at]!]!
   }
 }
 
@@ -214,12 +221,18 @@ function judgeOfSeverity(min: number, max: number): Judge {
   }
 }
 
-/** Attributes of resources and scopes, and those of records that are texts. */
+/** Attributes of resources and scopes, those of records that are texts or numbers, and fields that are numbers. */
 function judgeOfName({ name, value }: NameCondition): Judge {
   const named = resolveName(name)
-  if (named.kind !== 'attribute') return () => LOOK
-  const { key, of } = named
   const test = valueTest(value)
+  if (named.kind === 'field') return judgeOfField(named.field, test) ?? (() => LOOK)
+  if (named.kind === 'body') return () => LOOK
+  const { key, of } = named
+  const ofForm = ({ bytes, kinds, pieces }: Form): number => {
+    if (kinds.length === 0) return test(bytes.toString()) ? MATCHES : DIFFERS
+    if (value.kind === 'exists') return MATCHES
+    return kinds.includes(WHOLE) || mayFormPass(value, pieces) ? LOOK : DIFFERS
+  }
   const inGroups = (texts: BlockTexts): Verdict =>
     byChoice(
       texts.groups.map((group) =>
@@ -241,12 +254,23 @@ function judgeOfName({ name, value }: NameCondition): Judge {
         const columns = [...shape.columns].filter((column) => shapes.columns[column]!.attribute === key)
         return mayBe.length === columns.length ? columns : null
       },
-      ({ bytes, kinds }) => (kinds.length > 0 ? LOOK : test(bytes.toString()) ? MATCHES : DIFFERS),
+      (column) => {
+        const { kind } = shapes.columns[column]!
+        if (kind === TEXT) return judgeTexts(texts.texts.get(column)!, ofForm)
+        return { verdicts: judgeNumbers(texts.numbers(column), kind, test), choices: null }
+      },
     )
   return (texts, shapes) => {
     const judges = [inGroups, ...(of.includes('record') ? [inRecords] : [])]
     return combined(judges, texts, shapes, MATCHES, Math.max)
   }
+}
+
+/** Whether a text may pass that begins, ends and goes on between its variables with these. */
+function mayFormPass(value: ValueCondition, pieces: readonly Buffer[]): boolean {
+  if (value.kind === 'compare') return pieces.every((piece) => /^[-+.eE]*$/.test(piece.toString('latin1')))
+  if (value.kind !== 'equals') return true
+  return value.text.startsWith(fold(pieces[0]!.toString())) && value.text.endsWith(fold(pieces.at(-1)!.toString()))
 }
 
 function ofGroup(
@@ -265,18 +289,18 @@ function ofGroup(
   return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : DIFFERS
 }
 
-/** False: no record of a block with this filter matches. */
-export type FilterTest = (filter: Uint32Array) => boolean
+/** False: no record of a block with this filter and these severities matches. A block without a filter may hold any word. */
+export type FilterTest = (filter: Uint32Array | null, severities: number) => boolean
 
 export function filterTestOf(search: Search): FilterTest {
   switch (search.kind) {
     case 'and': {
       const all = search.of.map(filterTestOf)
-      return (filter) => all.every((one) => one(filter))
+      return (filter, severities) => all.every((one) => one(filter, severities))
     }
     case 'or': {
       const any = search.of.map(filterTestOf)
-      return (filter) => any.some((one) => one(filter))
+      return (filter, severities) => any.some((one) => one(filter, severities))
     }
     case 'text': {
       const { words, prefix } = search
@@ -284,6 +308,10 @@ export function filterTestOf(search: Search): FilterTest {
     }
     case 'name':
       return needing(wordsOfValue(search))
+    case 'severity': {
+      const { min, max } = search
+      return (_filter, severities) => maySeverityBe(severities, min, max)
+    }
     default:
       return () => true
   }
@@ -292,7 +320,7 @@ export function filterTestOf(search: Search): FilterTest {
 /** Words that stand in every record that matches; those that are not ASCII are in no filter. */
 function needing(words: readonly string[]): FilterTest {
   const hashes = words.filter(isAscii).map((word) => wordHash(Buffer.from(word, 'latin1'), 0, word.length))
-  return (filter) => hashes.every((hash) => mayHoldToken(filter, hash))
+  return (filter) => filter === null || hashes.every((hash) => mayHoldToken(filter, hash))
 }
 
 /** The fields whose texts are in filters. */

@@ -5,10 +5,11 @@
  *   texts    groups varint; each: signal, format, source u8; resource, scope, their schema URLs: length varint, bytes. Number of the group of each
  *            row, see writeChoices. Shapes varint, the number of each in the bundle; number of the shape of each row. Then by column: heads of texts,
  *            severities
- *   values   by column: values of texts, numbers, bytes. Then record ids and trace ids that do not follow from the records: count varint, rows,
+ *   numbers  by column: numbers other than severities
+ *   values   by column: values of texts, bytes. Then record ids and trace ids that do not follow from the records: count varint, rows,
  *            16 bytes each
  *
- * What stands in `texts` says of most searches which rows match, without the values.
+ * What stands in `texts` and `numbers` says of most searches which rows match, without the values.
  *
  * B1  columns stand in the order of their numbers in the bundle, and in a column the values of the rows in their order
  */
@@ -44,7 +45,10 @@ export const TRACE_PATHS: readonly string[] = [`${ROOT_LOG}/74`, `${ROOT_SPAN}/1
 export interface BlockParts {
   readonly keys: Buffer
   readonly texts: Buffer
+  readonly numbers: Buffer
   readonly values: Buffer
+  /** See `severityBit`. */
+  readonly severities: number
 }
 
 type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
@@ -56,9 +60,11 @@ export class BlockWriter {
   readonly cutter = new RecordCutter()
   readonly #keys = new ByteWriter()
   readonly #texts = new ByteWriter()
+  readonly #numbers = new ByteWriter()
   readonly #values = new ByteWriter()
   readonly #opaque: Buffer = Buffer.of(ROOT_OPAQUE)
   #rows = 0
+  #severities = 0
   #columns = new Map<number, ColumnWriter>()
   #groups = new Map<Group, number>()
   #usedShapes = new Map<number, number>()
@@ -122,8 +128,9 @@ export class BlockWriter {
   }
 
   #addValues(shape: number): void {
-    const { columns } = this.#shapes.all[shape]!
+    const { columns, root, isIrregular } = this.#shapes.all[shape]!
     const { first, second } = this.cutter
+    let severity = root === ROOT_SPAN && !isIrregular ? NO_SEVERITY : ANY_SEVERITY
     for (let i = 0; i < columns.length; i++) {
       const number = columns[i]!
       let column = this.#columns.get(number)
@@ -133,7 +140,10 @@ export class BlockWriter {
       }
       if (column instanceof NumberColumnWriter) column.add(second[i]!, first[i]!, this.#timeHigh, this.#timeLow)
       else column.add(first[i]!, second[i]!)
+      if (this.#shapes.columns[number]!.kind === SEVERITY && !isIrregular && second[i] === 0)
+        severity = severityBit(first[i]!)
     }
+    this.#severities |= severity
   }
 
   #columnFor(kind: number): ColumnWriter {
@@ -171,6 +181,8 @@ export class BlockWriter {
     for (const shape of this.#usedShapes.keys()) texts.varint(shape)
     writeChoices(texts, this.#rowShapes, rows, this.#usedShapes.size)
 
+    const numbers = this.#numbers
+    numbers.reset()
     const values = this.#values
     values.reset()
     const ordered = [...this.#columns].sort(([a], [b]) => a - b) // B1
@@ -178,16 +190,25 @@ export class BlockWriter {
       if (column instanceof TextColumnWriter) {
         column.writeHead(texts)
         column.writeValues(values)
-      } else column.write(this.#shapes.columns[number]!.kind === SEVERITY ? texts : values)
+      } else if (column instanceof BytesColumnWriter) column.write(values)
+      else column.write(this.#shapes.columns[number]!.kind === SEVERITY ? texts : numbers)
     }
     writeWords(values, this.#ids)
     writeWords(values, this.#traces)
+    const severities = this.#severities
     this.#begin()
-    return { keys: keys.written(), texts: texts.written(), values: values.written() }
+    return {
+      keys: keys.written(),
+      texts: texts.written(),
+      numbers: numbers.written(),
+      values: values.written(),
+      severities,
+    }
   }
 
   #begin(): void {
     this.#rows = 0
+    this.#severities = 0
     this.#times.count = 0
     this.#columns = new Map()
     this.#groups = new Map()
@@ -195,6 +216,24 @@ export class BlockWriter {
     this.#ids = []
     this.#traces = []
   }
+}
+
+const SEVERITY_BITS = 32
+const NO_SEVERITY = 0
+/** Of a record that says its severity in another way than a number. */
+const ANY_SEVERITY = 1
+
+/** The severities in a block are the union of these. */
+const severityBit = (severity: number): number =>
+  severity > 0 && severity < SEVERITY_BITS ? (1 << severity) >>> 0 : ANY_SEVERITY
+
+/** Whether a block with these severities may have a record with one in this range, bounds included. */
+export function maySeverityBe(severities: number, min: number, max: number): boolean {
+  if ((severities & ANY_SEVERITY) !== 0) return true
+  for (let severity = Math.max(1, Math.ceil(min)); severity <= Math.min(max, SEVERITY_BITS - 1); severity++) {
+    if ((severities & severityBit(severity)) !== 0) return true
+  }
+  return false
 }
 
 /** Which value of the records of a shape is their trace id; -1: none, or more than one. */

@@ -6,7 +6,7 @@
  *        0     64  header of the stand-in
  *       64     96  head
  *      160      …  directory
- *        …      …  pieces: of the record ids, of the trace ids, filters of the blocks, chunks of entries, then of each block keys, texts, values
+ *        …      …  pieces: of the record ids, of the trace ids, filters of the blocks, chunks of entries, then of each block keys, texts, numbers, values
  *
  * Head:
  *
@@ -25,8 +25,8 @@
  *       92      4  crc             CRC-32 of bytes [0, 92)
  *
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
- * the order of the partitions: rows varint, first and last time u64, first entry u32, then its pieces keys, texts, values, filter (`writePiece`; no bytes: it may
- * hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts).
+ * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
+ * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts).
  *
  * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
  *
@@ -38,7 +38,7 @@ import { crc32 } from 'node:zlib'
 import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
 
 const COMPACT_HEAD_BYTES = 96
-const COMPACT_VERSION = 1
+const COMPACT_VERSION = 2
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4
 

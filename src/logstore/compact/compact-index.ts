@@ -28,8 +28,11 @@ export interface CompactBlock {
   readonly minTime: bigint
   readonly maxTime: bigint
   readonly firstEntry: number
+  /** See `maySeverityBe`. */
+  readonly severities: number
   readonly keys: Piece
   readonly texts: Piece
+  readonly numbers: Piece
   readonly values: Piece
   readonly filter: Piece
 }
@@ -136,6 +139,7 @@ export class CompactIndex implements BundleSearch {
       filter: filters[number]!,
       keys: place(block.keys),
       texts: place(block.texts),
+      numbers: place(block.numbers),
       values: place(block.values),
     }))
     let blockEnd = 0
@@ -323,8 +327,11 @@ export class CompactIndex implements BundleSearch {
   }
 
   /** Not kept: searches go through many. */
-  texts({ texts, rows }: CompactBlock): BlockTexts {
-    return new BlockTexts(this.#file.piece(texts), rows, this.shapes)
+  texts(block: CompactBlock): BlockTexts {
+    return new BlockTexts(this.#file.piece(block.texts), block.rows, this.shapes, {
+      keys: () => this.keys(block),
+      numbers: () => this.#file.piece(block.numbers),
+    })
   }
 
   /** Null: it may hold any word. */
@@ -400,8 +407,10 @@ function readBlocks(from: ByteReader, partitions: readonly Described[]): Compact
         minTime: from.u64(),
         maxTime: from.u64(),
         firstEntry: from.u32(),
+        severities: from.u32(),
         keys: readPiece(from, 0),
         texts: readPiece(from, 0),
+        numbers: readPiece(from, 0),
         values: readPiece(from, 0),
         filter: readPiece(from, 0),
       })

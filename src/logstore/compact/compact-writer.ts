@@ -18,8 +18,10 @@ interface WrittenBlock {
   readonly rows: number
   readonly first: number
   readonly last: number
+  readonly severities: number
   readonly keys: WrittenPiece
   readonly texts: WrittenPiece
+  readonly numbers: WrittenPiece
   readonly values: WrittenPiece
   readonly filter: WrittenPiece
 }
@@ -107,7 +109,7 @@ class CompactWriter {
       ...lookUps,
       ...blocks.map(({ filter }) => filter.bytes),
       ...chunks.map(({ bytes }) => bytes),
-      ...blocks.flatMap(({ keys, texts, values }) => [keys.bytes, texts.bytes, values.bytes]),
+      ...blocks.flatMap(({ keys, texts, numbers, values }) => [keys, texts, numbers, values].map(({ bytes }) => bytes)),
     ]
   }
 
@@ -162,13 +164,15 @@ class CompactWriter {
   }
 
   #finishBlock(from: number, to: number): WrittenBlock {
-    const { keys, texts, values } = this.#blocks.finish()
+    const { keys, texts, numbers, values, severities } = this.#blocks.finish()
     return {
       rows: to - from,
       first: this.#order[from]!,
       last: this.#order[to - 1]!,
+      severities,
       keys: compressed(keys),
       texts: compressed(texts),
+      numbers: compressed(numbers),
       values: compressed(values),
       filter: asItIs(this.#tokens.finish()),
     }
@@ -186,12 +190,13 @@ class CompactWriter {
       for (const number of [records, bytes, signals, blocks.length]) into.varint(number)
     }
     for (const { blocks } of partitions) {
-      for (const { rows, first, last, keys, texts, values, filter } of blocks) {
+      for (const { rows, first, last, severities, keys, texts, numbers, values, filter } of blocks) {
         into.varint(rows)
         writeTime(first)
         writeTime(last)
         into.u32(first)
-        for (const piece of [keys, texts, values, filter]) writePiece(into, piece)
+        into.u32(severities)
+        for (const piece of [keys, texts, numbers, values, filter]) writePiece(into, piece)
       }
     }
   }

@@ -60,6 +60,11 @@ export function readPairs(from: ByteReader, count: number): WordPairs {
   return pairs
 }
 
+/** Moves behind what `readPairs` reads. */
+export function skipPairs(from: ByteReader, count: number): void {
+  from.take(from.byte() * count)
+}
+
 /** Whole numbers below 2^53. */
 export function writeNumbers(into: ByteWriter, values: Float64Array, count: number): void {
   let least = Infinity

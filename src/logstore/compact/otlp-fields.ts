@@ -13,6 +13,10 @@ export const FIXED32 = 6
 export const SEVERITY = 7
 /** The name in a pair of name and value: a part of the shape. */
 export const KEY = 8
+/** Values of attributes that are numbers. */
+export const BOOLEAN = 9
+export const INTEGER = 10
+export const DOUBLE = 11
 /** From here on: messages, by their number. */
 export const MESSAGE = 16
 
@@ -69,6 +73,9 @@ export const FIELD_KINDS: readonly Uint8Array[] = [
   // AnyValue
   tableOf([
     [1, BYTES_TYPE, TEXT],
+    [2, VARINT_TYPE, BOOLEAN],
+    [3, VARINT_TYPE, INTEGER],
+    [4, FIXED64_TYPE, DOUBLE],
     [5, BYTES_TYPE, MESSAGE + ARRAY_VALUE],
     [6, BYTES_TYPE, MESSAGE + KEY_VALUE_LIST],
   ]),

@@ -12,7 +12,7 @@ import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 
 /**
- * Of 1 to 6 on logs of services: 6 takes 2.5 times as long as 3 for 2 % less, and 1 takes 6 % more. What is decompressed takes the same time.
+ * Of 80 000 logs of services, random ids on 60 %: 1 takes half the time of 3 for 0.8 % more bytes, 6 takes a tenth more time for 0.4 % less.
  */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 

@@ -11,6 +11,7 @@
  */
 import {
   BYTES,
+  DOUBLE,
   FIELD_KINDS,
   FIXED32,
   FIXED64,
@@ -124,6 +125,7 @@ export class RecordCutter {
           break
         }
         case TIME:
+        case DOUBLE:
         case FIXED64:
           this.#putValue(this.#word(end), this.#word(end), kind)
           break

@@ -9,10 +9,13 @@ import assert from 'node:assert/strict'
 import { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import {
+  BOOLEAN,
   BYTES,
+  DOUBLE,
   FIELD_KINDS,
   FIXED32,
   FIXED64,
+  INTEGER,
   KEY,
   LOG_RECORD,
   MESSAGE,
@@ -43,7 +46,7 @@ export interface Column {
   readonly kind: number
   /** Whether what it says counts as a text of the record, as searches have it. */
   readonly isSearched: boolean
-  /** Of the attribute of the record whose text it holds; null: it is something else. */
+  /** Of the attribute of the record whose texts, or numbers, it holds; null: it is something else. */
   readonly attribute: string | null
   /** The text of a log's body, event name … by path; for conditions on it. */
   readonly path: string
@@ -175,7 +178,7 @@ class Compiler {
         isSearched: isRecord ? isSearchedField(message, tag) : place.isSearched && isSearchedPart(message, tag),
         attribute: isRecord && isAttributes(message, tag) ? '' : attribute,
       }
-      if (kind < MESSAGE) this.#value(kind, { ...inner, attribute: isText(message, tag) ? attribute : null })
+      if (kind < MESSAGE) this.#value(kind, { ...inner, attribute: isScalar(message, kind) ? attribute : null })
       else {
         this.#step(OPEN)
         // A list or a map in an attribute is no text of it.
@@ -220,8 +223,9 @@ const NAME_TAG = tagOf(1, LENGTH)
 
 const isAttributes = (message: number, tag: number): boolean => tag === tagOf(message === LOG_RECORD ? 6 : 9, LENGTH)
 
-/** The text of an AnyValue. */
-const isText = (message: number, tag: number): boolean => message === ANY_VALUE_MESSAGE && tag === tagOf(1, LENGTH)
+/** A text, number or boolean of an AnyValue. */
+const isScalar = (message: number, kind: number): boolean =>
+  message === ANY_VALUE_MESSAGE && (kind === TEXT || kind === BOOLEAN || kind === INTEGER || kind === DOUBLE)
 
 /** Of a record: what holds texts that count, as RecordView.hasText says. */
 function isSearchedField(message: number, tag: number): boolean {
@@ -262,6 +266,7 @@ function isRepeated(message: number, tag: number): boolean {
   }
 }
 
+const NUMBERS: ReadonlySet<number> = new Set([VARINT, SEVERITY, TIME, FIXED64, FIXED32, BOOLEAN, INTEGER, DOUBLE])
+
 /** Whether the values of a column are numbers of 64 bits. */
-export const isNumber = (kind: number): boolean =>
-  kind === VARINT || kind === SEVERITY || kind === TIME || kind === FIXED64 || kind === FIXED32
+export const isNumber = (kind: number): boolean => NUMBERS.has(kind)

@@ -2,7 +2,7 @@
 import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import { WordPairs, readNumbers, readPairs, writeNumbers, writePairs } from './number-columns.ts'
-import { FIXED32, SEVERITY, TIME, VARINT } from './otlp-fields.ts'
+import { DOUBLE, FIXED32, FIXED64, TIME } from './otlp-fields.ts'
 
 /** Times are near that of their record, which is kept in any case. */
 export class NumberColumnWriter {
@@ -43,20 +43,28 @@ export class NumberColumn {
     switch (this.#kind) {
       case FIXED32:
         return writeWord(into, low)
-      case TIME: {
-        const sign = (low & 1) === 1 ? 0xffff_ffff : 0
-        const stepLow = (((low >>> 1) | (high << 31)) ^ sign) >>> 0
-        const stepHigh = ((high >>> 1) ^ sign) >>> 0
-        const sum = timeLow + stepLow
-        writeWord(into, sum)
-        return writeWord(into, timeHigh + stepHigh + (sum > 0xffff_ffff ? 1 : 0))
-      }
+      case TIME:
+        timeOf(high, low, timeHigh, timeLow, time)
+        return writePair(into, time[0]!, time[1]!)
+      case FIXED64:
+      case DOUBLE:
+        return writePair(into, high, low)
       default:
-        return this.#kind === VARINT || this.#kind === SEVERITY
-          ? writeVarint(into, high, low)
-          : writePair(into, high, low)
+        return writeVarint(into, high, low)
     }
   }
+}
+
+const time = new Uint32Array(2)
+
+/** Puts the words of a time, the high one first, of which this stands in a column. */
+export function timeOf(high: number, low: number, timeHigh: number, timeLow: number, into: Uint32Array): void {
+  const sign = (low & 1) === 1 ? 0xffff_ffff : 0
+  const stepLow = (((low >>> 1) | (high << 31)) ^ sign) >>> 0
+  const stepHigh = ((high >>> 1) ^ sign) >>> 0
+  const sum = timeLow + stepLow
+  into[0] = timeHigh + stepHigh + (sum > 0xffff_ffff ? 1 : 0)
+  into[1] = sum
 }
 
 function writePair(into: ByteWriter, high: number, low: number): void {

@@ -1,13 +1,14 @@
 /**
- * A search in a compacted bundle, block by block in the order of the page: most blocks are ruled out by their filter, most records told by what the texts
- * of the block say, and only the others are read.
+ * A search in a compacted bundle, block by block in the order of the page: most blocks are ruled out by their filter and their severities, most records told
+ * by what the texts and numbers of the block say, and only the others are read.
  *
  * B1  what it finds and counts is what reading every record would
  */
-import { DIFFERS, LOOK, MATCHES, filterTestOf, judgeOf } from '../compact/block-search.ts'
-import type { Verdict } from '../compact/block-search.ts'
+import { filterTestOf, judgeOf } from '../compact/block-search.ts'
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { CompactBlock, CompactIndex } from '../compact/compact-index.ts'
+import { DIFFERS, LOOK, MATCHES } from '../compact/verdict.ts'
+import type { Verdict } from '../compact/verdict.ts'
 import type { Search } from '../search/expression.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { RecordView } from '../search/record-view.ts'
@@ -39,8 +40,7 @@ export class BlockSearch {
       scan.deadline.check()
       const { minTime, maxTime } = block
       if (!overlaps(scan.plan, highOf(minTime), lowOf(minTime), highOf(maxTime), lowOf(maxTime))) continue
-      const filter = index.filter(block)
-      if (filter !== null && !this.#mayMatch(filter)) continue
+      if (!this.#mayMatch(index.filter(block), block.severities)) continue
       const verdict = this.#judge(index.texts(block), index.shapes)
       if (verdict !== DIFFERS) this.#tell(scan, index, block, verdict)
     }

@@ -8,10 +8,14 @@ import type { KillSummary } from '../../../scripts/soak/logstore/kill.ts'
 /** `npm run soak` makes as many rounds as one likes. */
 const LOCAL = { rounds: 3 }
 const REPLICATED = { rounds: 2 }
+const COMPACTING = { rounds: 3 }
 /** Few records in many frames: checks take their time by the record. */
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
 
-async function run(context: TestContext, options: typeof LOCAL & { replicated?: boolean }): Promise<KillSummary> {
+async function run(
+  context: TestContext,
+  options: typeof LOCAL & { replicated?: boolean; compacting?: boolean },
+): Promise<KillSummary> {
   const seed = seedOf(context)
   const summary = await runKillRounds({ ...LOAD, ...options, seed })
   context.diagnostic(JSON.stringify(summary))
@@ -29,4 +33,12 @@ describe('a log store killed under load with kill -9, again and again', () => {
     const { kills } = await run(context, { ...REPLICATED, replicated: true })
     assert(kills >= REPLICATED.rounds)
   })
+
+  for (const replicated of [false, true]) {
+    it(`does so when it compacts bundles, ${replicated ? 'in three directories' : 'in one directory'}`, async (context) => {
+      const { kills, killsInCompaction } = await run(context, { ...COMPACTING, replicated, compacting: true })
+      assert(kills >= COMPACTING.rounds)
+      assert(killsInCompaction > 0, 'one kill at least left a compaction half done')
+    })
+  }
 })

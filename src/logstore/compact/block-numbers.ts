@@ -1,0 +1,163 @@
+/**
+ * What the numbers of a block say of conditions on them, without its records.
+ *
+ * N1  the values are those that views of records give (search/protobuf-values.ts, search/record-view.ts): whole numbers beyond the exact doubles as bigint
+ */
+import type { FieldName } from '../search/names.ts'
+import { LOG_FIELDS, SPAN_FIELDS, STATUS_FIELDS } from '../search/record-view.ts'
+import type { ValueTest } from '../search/values.ts'
+import type { BlockTexts } from './block-reader.ts'
+import { BOOLEAN, DOUBLE, SEVERITY } from './otlp-fields.ts'
+import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import type { Shape, Shapes } from './shapes.ts'
+import { timeOf } from './value-columns.ts'
+import type { NumberColumn } from './value-columns.ts'
+import { DIFFERS, LOOK, MATCHES, isKnown } from './verdict.ts'
+import type { Verdict } from './verdict.ts'
+
+const WORD = 2 ** 32
+const double = new Float64Array(1)
+const wordsOfDouble = new Uint32Array(double.buffer)
+
+/** A whole number of two words, the high one with a sign. */
+function wholeOf(high: number, low: number): number | bigint {
+  const about = high * WORD + low // rounded at most once, so that what is not safe is seen
+  return Number.isSafeInteger(about) ? about : (BigInt(high) << 32n) + BigInt(low)
+}
+
+/** By value of a column of numbers of attributes. @param kind of the column */
+export function judgeNumbers({ pairs: { high, low, count } }: NumberColumn, kind: number, test: ValueTest): Uint8Array {
+  const verdicts = new Uint8Array(count)
+  for (let i = 0; i < count; i++) {
+    let value: number | bigint | boolean
+    if (kind === BOOLEAN) value = (high[i]! | low[i]!) !== 0
+    else if (kind === DOUBLE) {
+      wordsOfDouble[0] = low[i]!
+      wordsOfDouble[1] = high[i]!
+      value = double[0]!
+    } else value = wholeOf(high[i]! | 0, low[i]!)
+    verdicts[i] = test(value) ? MATCHES : DIFFERS
+  }
+  return verdicts
+}
+
+/** Where a small number of a field stands: in a log, in a span. */
+interface FieldPaths {
+  readonly root: number
+  /** As a varint, and in four bytes: the first one that is there counts. */
+  readonly varint: string
+  readonly fixed: string
+}
+
+const pathsIn = (root: number, message: string, field: number): FieldPaths => ({
+  root,
+  varint: `${message}/${8 * field}`,
+  fixed: `${message}/${8 * field + 5}`,
+})
+
+/** Null: the field is no small number. */
+function pathsOf(field: FieldName): readonly FieldPaths[] | null {
+  const paths: FieldPaths[] = []
+  const [ofLog, ofSpan, ofStatus] = [LOG_FIELDS[field], SPAN_FIELDS[field], STATUS_FIELDS[field]]
+  if (ofLog?.[2] === 'number') paths.push(pathsIn(ROOT_LOG, `${ROOT_LOG}`, ofLog[0]))
+  if (ofSpan?.[2] === 'number') paths.push(pathsIn(ROOT_SPAN, `${ROOT_SPAN}`, ofSpan[0]))
+  if (ofStatus?.[2] === 'number') paths.push(pathsIn(ROOT_SPAN, STATUS_PATH, ofStatus[0]))
+  return paths.length > 0 ? paths : null
+}
+
+const SPAN_STATUS_TAG = 8 * 15 + 2
+const STATUS_PATH = `${ROOT_SPAN}/${SPAN_STATUS_TAG}`
+
+/** Null: what the field says is not among the numbers. */
+export function judgeOfField(
+  field: FieldName,
+  test: ValueTest,
+): ((texts: BlockTexts, shapes: Shapes) => Verdict) | null {
+  if (field === 'duration') return (texts, shapes) => judgeDurations(texts, shapes, test)
+  const paths = pathsOf(field)
+  if (paths === null) return null
+  return (texts, shapes) => {
+    const places = paths.map(({ root, varint, fixed }) => ({
+      root,
+      varint: valuesAt(texts, shapes, varint),
+      fixed: valuesAt(texts, shapes, fixed),
+    }))
+    return byRow(
+      texts,
+      ({ root }) => {
+        const place = places.find((each) => each.root === root)
+        if (place === undefined) return null
+        const { varint, fixed } = place
+        return (row) => {
+          const [at, fixedAt] = [varint?.of[row] ?? -1, fixed?.of[row] ?? -1]
+          return at >= 0 ? varint!.low[at]! | 0 : fixedAt >= 0 ? fixed!.low[fixedAt]! : 0
+        }
+      },
+      test,
+    )
+  }
+}
+
+const START_PATH = `${ROOT_SPAN}/${8 * 7 + 1}`
+const END_PATH = `${ROOT_SPAN}/${8 * 8 + 1}`
+
+/** Times stand as steps from that of their record, modulo 2^64. */
+function judgeDurations(texts: BlockTexts, shapes: Shapes, test: ValueTest): Verdict {
+  const start = valuesAt(texts, shapes, START_PATH)
+  const end = valuesAt(texts, shapes, END_PATH)
+  if (start === null || end === null) return byRow(texts, () => null, test)
+  const { timeHigh, timeLow } = texts.keys()
+  const [from, to] = [new Uint32Array(2), new Uint32Array(2)]
+  const duration = (row: number): number | bigint | null => {
+    const [startAt, endAt] = [start.of[row]!, end.of[row]!]
+    if (startAt < 0 || endAt < 0) return null
+    timeOf(start.high[startAt]!, start.low[startAt]!, timeHigh[row]!, timeLow[row]!, from)
+    timeOf(end.high[endAt]!, end.low[endAt]!, timeHigh[row]!, timeLow[row]!, to)
+    return wholeOf(to[0]! - from[0]!, to[1]! - from[1]!)
+  }
+  return byRow(texts, ({ root }) => (root === ROOT_SPAN ? duration : null), test)
+}
+
+/**
+ * By row, of a value that each record has once at most.
+ *
+ * @param valueIn a shape: what gives the value of a row, null: it has none; null: no row of it has one
+ */
+function byRow(
+  { shapes, rowShape }: BlockTexts,
+  valueIn: (shape: Shape) => ((row: number) => number | bigint | null) | null,
+  test: ValueTest,
+): Uint8Array {
+  const values = shapes.map((shape) => (isKnown(shape) ? valueIn(shape) : null))
+  const without = shapes.map((shape) => (isKnown(shape) ? DIFFERS : LOOK))
+  const verdicts = new Uint8Array(rowShape.length)
+  for (let row = 0; row < verdicts.length; row++) {
+    const shape = rowShape[row]!
+    const value = values[shape]?.(row) ?? null
+    verdicts[row] = value === null ? without[shape]! : test(value) ? MATCHES : DIFFERS
+  }
+  return verdicts
+}
+
+interface Values {
+  readonly high: Uint32Array
+  readonly low: Uint32Array
+  /** By row: which of them is the first of its record; -1: it has none. */
+  readonly of: Int32Array
+}
+
+/** Null: no record of the block has a number there. */
+function valuesAt(texts: BlockTexts, { columns }: Shapes, path: string): Values | null {
+  const column = columns.findIndex((each) => each.path === path)
+  if (!texts.counts.has(column)) return null
+  const { pairs } = columns[column]!.kind === SEVERITY ? texts.severities.get(column)! : texts.numbers(column)
+  const times = texts.shapes.map((shape) => shape.columns.reduce((sum, each) => sum + Number(each === column), 0))
+  const of = new Int32Array(texts.rows)
+  let at = 0
+  for (let row = 0; row < of.length; row++) {
+    const its = times[texts.rowShape[row]!]!
+    of[row] = its === 0 ? -1 : at
+    at += its
+  }
+  return { high: pairs.high, low: pairs.low, of }
+}
