@@ -54,12 +54,11 @@ describe('slow senders that have all places of the gateway', () => {
         return text.includes(`logstore_gateway_requests_in_flight ${GATEWAY_REQUESTS}\n`)
       })
       slow.drip()
-      await eventually(async () => (await send('fast')).status === 200)
-      const replies = await Promise.all(Array.from({ length: 12 }, () => send('fast')))
-      assert.deepEqual(
-        replies.map(({ status }) => status),
-        replies.map(() => 200),
-      )
+      // Each has had its time to do better only after a while, which on a busy machine is not the same for all.
+      await eventually(async () => {
+        const replies = await Promise.all(Array.from({ length: 12 }, () => send('fast')))
+        return replies.every(({ status }) => status === 200)
+      })
       const dropped = await Promise.race(slow.all.map((connection) => connection.reply()))
       assert.equal(dropped.status, 429)
       assert.equal(dropped.rejection().error.kind, 'concurrency_exceeded')
