@@ -19,6 +19,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
+import { medianOf } from './medians.ts'
 import type { BareAnswer } from './bare-server.ts'
 import { trilogObjects } from './object-servers.ts'
 import { MissingError } from './peer.ts'
@@ -235,8 +236,6 @@ async function measure(
   }
 }
 
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >>> 1]!
-
 async function compare(asked: Asked, root: string): Promise<void> {
   const { questions, rounds, seconds } = asked
   const trees: TreeServers[] = []
@@ -267,9 +266,9 @@ function rowOf(
   own: readonly Measured[],
 ): string {
   const shares = own.map(({ perSecond }, round) => perSecond / bare[round]!.perSecond)
-  const rate = (runs: readonly Measured[]): string => median(runs.map(({ perSecond }) => perSecond)).toFixed(0)
+  const rate = (runs: readonly Measured[]): string => medianOf(runs.map(({ perSecond }) => perSecond)).toFixed(0)
   const micros = (runs: readonly Measured[], of: 'cpuMicros' | 'mainMicros'): string =>
-    `${median(runs.map((each) => each[of])).toFixed(1)} us`
+    `${medianOf(runs.map((each) => each[of])).toFixed(1)} us`
   const spread = `${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)}`
   const cells = [
     name,
@@ -280,7 +279,7 @@ function rowOf(
     rate(own),
     micros(own, 'cpuMicros'),
     micros(own, 'mainMicros'),
-    `${median(shares).toFixed(2)} (${spread})`,
+    `${medianOf(shares).toFixed(2)} (${spread})`,
   ]
   return `| ${cells.join(' | ')} |`
 }

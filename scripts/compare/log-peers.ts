@@ -19,6 +19,7 @@ import { parseArgs } from 'node:util'
 import { LOG_BATCH, LOG_FIRST_TIME, logBatch } from '../../bench/support/log-batches.ts'
 import { servicePolicy } from '../../bench/support/policy.ts'
 import { timed } from '../../bench/support/service.ts'
+import { medianOf } from './medians.ts'
 import { MissingError } from './peer.ts'
 import { freePort, scratchDirectory, startServer, until, untilListening } from './server.ts'
 import type { Server } from './server.ts'
@@ -234,7 +235,7 @@ async function compare(stores: readonly Store[], rounds: number): Promise<void> 
       }
     }
     for (const [{ name }, { ms, cpu, matched }] of taken) {
-      const median = ms.toSorted((a, b) => a - b)[ms.length >> 1]!
+      const median = medianOf(ms)
       console.log(
         `${question.name.padEnd(30)} ${name.padEnd(28)} ${String(matched).padStart(9)} ${median.toFixed(1).padStart(8)} ms ${(cpu / ms.length).toFixed(1).padStart(8)} ms of processor`,
       )

@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { Authority, TlsFilesOnDisk } from '../../test/support/certificates.ts'
+import { medianOf, medianRatio, round3 } from './medians.ts'
 import { pipedHttp, startBroker } from './pipes/trilog.ts'
 import type { HttpPiped } from './pipes/trilog.ts'
 import type { Pipe } from './pipes/pipe.ts'
@@ -172,18 +173,6 @@ async function measureReplication(): Promise<object[]> {
 
 function directoryOf(name: string): string {
   return mkdtempSync(join(root, `${name}-`))
-}
-
-function medianRatio(values: readonly number[], to: readonly number[]): number {
-  return round3(medianOf(values.map((value, i) => value / to[i]!)))
-}
-
-function medianOf(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!
-}
-
-function round3(value: number): number {
-  return Number(value.toPrecision(3))
 }
 
 function nowMs(): number {

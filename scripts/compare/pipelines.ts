@@ -17,6 +17,7 @@ import type { ParseArgsOptionsConfig } from 'node:util'
 import { pathToFileURL } from 'node:url'
 import { measureSyncs } from '../../bench/load/disk-rate.ts'
 import { Histogram } from '../../bench/load/histogram.ts'
+import { medianOf, medianRatio, round3 } from './medians.ts'
 import { MissingError } from './peer.ts'
 import { pipedNats } from './pipes/nats.ts'
 import type { Piped } from './pipes/pipe.ts'
@@ -127,7 +128,7 @@ async function measurePiped(): Promise<object[]> {
   return peers.map(({ name, version }, i) => ({
     server: `${name} (${version})`,
     'records/s': Math.round(medianOf(perSecond[i]!)),
-    'trilog to it': ratioOf(perSecond[0]!, perSecond[i]!),
+    'trilog to it': medianRatio(perSecond[0]!, perSecond[i]!),
     'CPU µs/record': round3(medianOf(cpuMicros[i]!)),
   }))
 }
@@ -157,8 +158,8 @@ async function measureAlone(): Promise<object[]> {
     server: name,
     'p50 µs': Math.round(medianOf(p50[i]!)),
     'p10 µs': Math.round(medianOf(fast[i]!)),
-    'p50 to redis': redis < 0 ? null : ratioOf(p50[i]!, p50[redis]!),
-    'p10 to redis': redis < 0 ? null : ratioOf(fast[i]!, fast[redis]!),
+    'p50 to redis': redis < 0 ? null : medianRatio(p50[i]!, p50[redis]!),
+    'p10 to redis': redis < 0 ? null : medianRatio(fast[i]!, fast[redis]!),
   }))
 }
 
@@ -187,19 +188,6 @@ async function measurePaced(): Promise<object[]> {
     }
   }
   return rows
-}
-
-/** The median of the ratios of each round. */
-function ratioOf(values: readonly number[], to: readonly number[]): number {
-  return round3(medianOf(values.map((value, i) => value / to[i]!)))
-}
-
-function medianOf(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!
-}
-
-function round3(value: number): number {
-  return Number(value.toPrecision(3))
 }
 
 function nowMs(): number {

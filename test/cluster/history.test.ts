@@ -2,23 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { STREAM_BEGIN, StreamHistory } from '../../src/cluster/history.ts'
 import { LOG_BEGIN } from '../../src/cluster/message.ts'
-import type { ClusterMessage, LogPlace } from '../../src/cluster/message.ts'
-
-type Message = ClusterMessage<string>
+import type { LogPlace } from '../../src/cluster/message.ts'
+import { message } from './messages.ts'
+import type { Message } from './messages.ts'
 
 const at = (position: number): LogPlace => ({ position, chain: position + 1 })
-const message = (epoch: number, writer: string, ordinal: number, rest: Partial<Message>): Message => ({
-  kind: 'beat',
-  epoch,
-  writer,
-  ordinal,
-  begin: LOG_BEGIN,
-  end: LOG_BEGIN,
-  part: null,
-  successor: null,
-  body: null,
-  ...rest,
-})
 const epoch = (number: number, writer: string, begin = LOG_BEGIN): Message =>
   message(number, writer, 0, { kind: 'epoch', begin, end: begin })
 

@@ -3,27 +3,15 @@ import { test } from 'node:test'
 import { STREAM_BEGIN } from '../../src/cluster/history.ts'
 import type { Anchor } from '../../src/cluster/history.ts'
 import { LOG_BEGIN } from '../../src/cluster/message.ts'
-import type { ClusterMessage, LogPlace } from '../../src/cluster/message.ts'
+import type { LogPlace } from '../../src/cluster/message.ts'
 import { ClusterNode } from '../../src/cluster/node.ts'
 import type { ClusterAction } from '../../src/cluster/node.ts'
+import { message } from './messages.ts'
+import type { Message } from './messages.ts'
 
 const TIMES = { leaseMs: 2000, followMs: 3000, spreadMs: 0, beatMs: 500, ackMs: 400, lookMs: 300, pauseMs: 10 }
 const END: LogPlace = { position: 8, chain: 99 }
 
-type Message = ClusterMessage<string>
-
-const message = (epoch: number, writer: string, ordinal: number, rest: Partial<Message>): Message => ({
-  kind: 'beat',
-  epoch,
-  writer,
-  ordinal,
-  begin: LOG_BEGIN,
-  end: LOG_BEGIN,
-  part: null,
-  successor: null,
-  body: null,
-  ...rest,
-})
 const frames = (epoch: number, writer: string, ordinal: number): Message =>
   message(epoch, writer, ordinal, { kind: 'frames', end: END, body: 'x' })
 

@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LOG_BEGIN } from '../../src/cluster/message.ts'
-import type { ClusterMessage } from '../../src/cluster/message.ts'
 import { Publisher } from '../../src/cluster/publisher.ts'
 import type { PublisherAction, Settled } from '../../src/cluster/publisher.ts'
+import { message as messageOf } from './messages.ts'
+import type { Message } from './messages.ts'
 
 const TIMES = { ackMs: 100, lookMs: 50, pauseMs: 10 }
 
-const message = (ordinal: number, epoch = 2, writer = 'a/1'): ClusterMessage<string> => ({
-  kind: 'beat',
-  epoch,
-  writer,
-  ordinal,
-  begin: LOG_BEGIN,
-  end: LOG_BEGIN,
-  part: null,
-  successor: null,
-  body: null,
-})
+const message = (ordinal: number, epoch = 2, writer = 'a/1'): Message => messageOf(epoch, writer, ordinal)
 
 function begin(lastSequence = 10) {
   const acts: PublisherAction<string>[] = []
