@@ -108,6 +108,6 @@ export function framesOf(
   return isSamePlace(place, end) ? frames : `the frames end at ${place.position}, not at ${end.position}`
 }
 
-/** Of its first frame. The log begins with a segment at 0. */
+/** Where the first frame of the next segment begins. The log begins with a segment at 0. */
 const nextSegmentAt = ({ position }: LogPlace): number =>
   (position === 0 ? 0 : position + SEGMENT_FOOTER_BYTES) + SEGMENT_HEADER_BYTES

@@ -14,7 +14,7 @@ import type { ClusterMessage, LogPlace } from './message.ts'
 
 /** The history up to a message behind which no frame is incomplete. What stands in a file or comes from another node. */
 export interface Anchor {
-  /** Of the message; 0: before the first one. */
+  /** The message's sequence in the stream; 0: before the first message. */
   readonly sequence: number
   readonly epoch: number
   readonly writer: string
@@ -66,7 +66,7 @@ export class StreamHistory<Body> {
     this.#anchor = anchor
   }
 
-  /** Of the message taken last, whether it counted or not. */
+  /** The sequence of the message that was taken last, whether it counted or not. */
   get sequence(): number {
     return this.#sequence
   }

@@ -35,7 +35,7 @@ export interface ClusterMessage<Body> extends Authorship {
   readonly begin: LogPlace
   /** Where the log ends with it; of a part: when all parts are there. */
   readonly end: LogPlace
-  /** Of a part: which one, and how many there are. */
+  /** For a part of a frame: its index, and how many parts there are. */
   readonly part: { readonly index: number; readonly count: number } | null
   /** Of `resign`: the node that may lead at once. Null: any. */
   readonly successor: string | null

@@ -28,7 +28,7 @@ export interface ClusterTimes extends PublisherTimes {
   readonly followMs: number
   /** A follower waits up to so much longer, so that not all stand at once. */
   readonly spreadMs: number
-  /** Of a leader that has nothing to write. */
+  /** How often a leader that has nothing to write publishes a beat. */
   readonly beatMs: number
 }
 
@@ -84,13 +84,13 @@ export class ClusterNode<Body> {
   /** A leader that has no lease by then is none. */
   #leadUntilMs = -Infinity
   #sentMs = -Infinity
-  /** Of the call under way. */
+  /** The time that the current call was given. */
   #nowMs: number
   #ids = 0
   /** Where the log ends with what was offered. */
   #offeredEnd: LogPlace
   #handingOver: { readonly successor: string | null; isSaid: boolean } | null = null
-  /** Of a follower: when it stands. */
+  /** When this node, as a follower, stands for election. */
   #standMs: number
 
   constructor(parts: ClusterNodeParts<Body>) {

@@ -48,7 +48,7 @@ export interface PublisherTimes {
 }
 
 export interface PublisherParts<Body> {
-  /** Of the stream, as far as the writer knows it. */
+  /** The last sequence of the stream that the writer knows. */
   readonly lastSequence: number
   readonly times: PublisherTimes
   /** Names attempts and look-ups: 1 or more, never the same again. */

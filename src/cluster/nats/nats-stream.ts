@@ -24,7 +24,7 @@ export interface NatsStreamOptions {
   readonly keepBytes: number
   /** Null: age alone removes nothing. */
   readonly keepMs: number | null
-  /** Of the log on this machine. Null: there is none, and that of the stream is taken. */
+  /** The id of the log on this machine. Null: there is no log yet, and the stream's id is taken. */
   readonly logId: number | null
   readonly randomUint32: () => number
 }
@@ -59,7 +59,7 @@ const STREAM_NAME_IN_USE = 10058
 
 export class NatsStream {
   readonly logId: number
-  /** Of the body of a message. */
+  /** The most bytes that the body of a message may have. */
   readonly bodyBytesMax: number
   readonly name: string
   readonly #connection: NatsConnection
