@@ -4,12 +4,11 @@
  * A server that cannot be used is tried again, whatever the reason; only a setting that cannot work ends the lane.
  */
 import { randomInt } from 'node:crypto'
-import { credsAuthenticator } from '@nats-io/transport-node'
-import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf } from '../src/errors.ts'
 import { ClusterLane } from '../src/cluster/lane/cluster-lane.ts'
-import type { FromLane, LaneTaskData, StreamSettings, ToLane } from '../src/cluster/lane/protocol.ts'
+import type { FromLane, LaneTaskData, ToLane } from '../src/cluster/lane/protocol.ts'
 import { writerOf } from '../src/cluster/message.ts'
+import { connectionOptionsOf } from '../src/cluster/nats/connection.ts'
 import { NatsStream } from '../src/cluster/nats/nats-stream.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
@@ -79,7 +78,7 @@ async function openStream(
   while (!isStopped) {
     try {
       return await NatsStream.open({
-        connection: connectionOf(settings),
+        connection: { ...connectionOptionsOf(settings), timeout: CONNECT_MS, reconnectTimeWait: RECONNECT_MS },
         cluster: settings.cluster,
         service: settings.service,
         replicas: settings.replicas,
@@ -98,20 +97,4 @@ async function openStream(
     await Promise.race([stopped, new Promise<void>((resolve) => void after(AGAIN_MS, resolve))])
   }
   return null
-}
-
-function connectionOf({ servers, credentials, tls }: StreamSettings): NodeConnectionOptions {
-  const ways = {
-    none: {},
-    creds: credentials.kind === 'creds' && { authenticator: credsAuthenticator(Buffer.from(credentials.content)) },
-    user: credentials.kind === 'user' && { user: credentials.user, pass: credentials.password },
-    token: credentials.kind === 'token' && { token: credentials.token },
-  }
-  return {
-    servers: [...servers],
-    ...ways[credentials.kind],
-    ...(tls !== null && { tls: tls.ca === null ? {} : { ca: tls.ca } }),
-    timeout: CONNECT_MS,
-    reconnectTimeWait: RECONNECT_MS,
-  }
 }

@@ -5,6 +5,7 @@
 import { brokerSettings } from '../config/broker.ts'
 import type { BrokerFlags } from '../config/broker.ts'
 import { belowEnvironment, readConfigFile } from '../config/config-file.ts'
+import { clusterSettings } from '../config/cluster.ts'
 import { EXIT_BAD_CONFIGURATION, loadNodeConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
 import { processSettings } from '../config/process.ts'
@@ -25,11 +26,13 @@ export type NodeAnswer =
   | { readonly kind: 'say'; readonly text: string; readonly exitCode: number }
 
 const GROUPS = new Set(['cli', 'diagnostics', 'completion'])
-const NAMED = Object.entries({ ...brokerSettings, ...processSettings }).map(([variable, setting]) => ({
-  variable,
-  flag: 'flag' in setting ? setting.flag : null,
-  setting,
-}))
+const NAMED = Object.entries({ ...brokerSettings, ...processSettings, ...clusterSettings }).map(
+  ([variable, setting]) => ({
+    variable,
+    flag: 'flag' in setting ? setting.flag : null,
+    setting,
+  }),
+)
 const OUTPUTS = ['text', 'json']
 
 const settings = Object.entries(brokerSettings)

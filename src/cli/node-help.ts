@@ -1,5 +1,6 @@
 /** `mq --help`. */
 import { brokerSettings } from '../config/broker.ts'
+import { clusterSettings } from '../config/cluster.ts'
 import { processSettings } from '../config/process.ts'
 import { settingLines } from './setting-lines.ts'
 
@@ -27,6 +28,8 @@ export function nodeHelp(): string {
   const flags = Object.entries(brokerSettings).map(
     ([name, setting]) => [[`${setting.flag} ${setting.valueName}`, name], setting] as const,
   )
-  const variables = Object.entries(processSettings).map(([name, setting]) => [[name], setting] as const)
+  const variables = Object.entries({ ...processSettings, ...clusterSettings }).map(
+    ([name, setting]) => [[name], setting] as const,
+  )
   return [USAGE, ...settingLines(flags), OF_THE_PROCESS, ...settingLines(variables)].join('\n')
 }

@@ -41,7 +41,7 @@ export function reportSettings(
   return named.map(({ variable, flag, setting }) => {
     const source = sourceOf(variable, setting, env, flags, file)
     const given = { flag: flags, environment: env, file, default: {} as Environment }[source][variable]
-    return { variable, flag, value: withoutSecrets(variable, textOf(setting, given)), source }
+    return { variable, flag, value: withoutSecrets(variable, setting, textOf(setting, given)), source }
   })
 }
 
@@ -76,7 +76,8 @@ export const shownMistakes = (problems: readonly string[], warnings: readonly st
 ]
 
 /** Of a URL, its user and password. */
-const withoutSecrets = (variable: string, text: string | undefined): string | null => {
-  if (text !== undefined && variable.endsWith('_HEADERS')) return '…' // they are credentials for a collector
+const withoutSecrets = (variable: string, { isSecret }: Setting<unknown>, text: string | undefined): string | null => {
+  const isCredential = isSecret || variable.endsWith('_HEADERS') // headers are credentials for a collector
+  if (text !== undefined && isCredential) return '…'
   return text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null
 }

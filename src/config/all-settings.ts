@@ -1,5 +1,6 @@
 /** The settings of all services, as one command takes them. */
 import { brokerSettings } from './broker.ts'
+import { clusterSettings } from './cluster.ts'
 import { consoleSettings } from './console.ts'
 import { logStoreSettings } from './logstore.ts'
 import { objectStoreSettings } from './objectstore.ts'
@@ -16,6 +17,7 @@ interface Section {
 
 export const SECTIONS: readonly Section[] = [
   { title: 'the process', prefix: null, settings: processSettings },
+  { title: 'the cluster', prefix: 'TRILOG_CLUSTER_', settings: clusterSettings },
   { title: 'the console', prefix: 'TRILOG_CONSOLE_', settings: consoleSettings },
   { title: 'the log store', prefix: 'LOGSTORE_', settings: logStoreSettings },
   { title: 'the object store', prefix: 'OBJSTORE_', settings: objectStoreSettings },

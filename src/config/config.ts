@@ -2,6 +2,8 @@
 import type { LogLevel } from '../observability/logger.ts'
 import { loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
+import { loadClusterSettings } from './cluster.ts'
+import type { ClusterSettings } from './cluster.ts'
 import { loadConsoleConfig } from './console.ts'
 import type { ConsoleConfig } from './console.ts'
 import { loadLogStoreConfig } from './logstore.ts'
@@ -39,6 +41,8 @@ export interface Config {
   }
   /** Null: none is started. */
   readonly console: ConsoleConfig | null
+  /** Null: each log is on this machine alone. */
+  readonly cluster: ClusterSettings | null
 }
 
 /**
@@ -64,8 +68,11 @@ export function loadConfig(
     broker: broker && broker.auth.mode !== 'insecure-local',
   }
   const console = collect(problems, () => loadConsoleConfig(env, local))
+  const cluster = collect(problems, () => loadClusterSettings(env))
+  if (cluster !== null && chosen.size > (chosen.has('broker') ? 1 : 0))
+    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset but for the broker alone, with --services broker')
   problems.throwIfAny()
-  return configOf(ofProcess, { logstore, objectstore, broker }, console)
+  return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })
 }
 
 /**
@@ -77,14 +84,15 @@ export function loadConfig(
 export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
   const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
+  const cluster = collect(problems, () => loadClusterSettings(env))
   problems.throwIfAny()
-  return configOf(ofProcess, { logstore: null, objectstore: null, broker }, null)
+  return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
 }
 
 const configOf = (
   ofProcess: SettingsOf<typeof processSettings>,
   services: Config['services'],
-  console: ConsoleConfig | null,
+  beside: Pick<Config, 'console' | 'cluster'>,
 ): Config =>
   Object.freeze({
     logLevel: ofProcess.TRILOG_LOG_LEVEL,
@@ -94,7 +102,7 @@ const configOf = (
     hasAuditLog: ofProcess.TRILOG_AUDIT_LOG,
     tracing: tracingOf(ofProcess),
     services: Object.freeze(services),
-    console,
+    ...beside,
   })
 
 function chosenServices(given: string | null, problems: SettingProblems): ReadonlySet<Service> {

@@ -86,5 +86,26 @@ assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
 assert(2 * LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_GATEWAY_BYTES_DEFAULT)
 assert(2 * RECORDS_PER_BATCH_MAX <= LOGSTORE_GATEWAY_RECORDS_DEFAULT)
 
+/** TRILOG_CLUSTER_KEEP_BYTES: a node takes from the stream what it has not synced, so the floor is above every log's ring and what follows it in a second. */
+export const CLUSTER_KEEP_BYTES_FLOOR = 1024 * MIB
+export const CLUSTER_KEEP_BYTES_DEFAULT = 4 * 1024 * MIB
+export const CLUSTER_KEEP_BYTES_CEILING = 1024 * 1024 * MIB
+/** TRILOG_CLUSTER_KEEP_HOURS: ten years. */
+export const CLUSTER_KEEP_HOURS_MAX = 24 * 3650
+/** TRILOG_CLUSTER_REPLICAS: JetStream keeps no more. */
+export const CLUSTER_REPLICAS_MAX = 5
+/** TRILOG_CLUSTER_LEASE_MS: a lease has to outlast a few acknowledgements, and ends before clients give up. */
+export const CLUSTER_LEASE_MS_FLOOR = 500
+export const CLUSTER_LEASE_MS_CEILING = 60_000
+/** TRILOG_CLUSTER_SECRET: 16 random letters and digits are more than anybody can try. */
+export const CLUSTER_SECRET_CHARACTERS_MIN = 16
+/** TRILOG_CLUSTER_COPY_BYTES_PER_SECOND */
+export const CLUSTER_COPY_RATE_FLOOR = 1 * MIB
+export const CLUSTER_COPY_RATE_DEFAULT = 200 * MIB
+export const CLUSTER_COPY_RATE_CEILING = 100 * 1024 * MIB
+
+// The largest bodies make the largest rings: twice a body with its tables, rounded up to a power of two.
+assert(4 * (2 * LOGSTORE_BODY_BYTES_CEILING) <= CLUSTER_KEEP_BYTES_FLOOR)
+
 /** A hundred years. */
 export const AUDIT_RETENTION_DAYS_MAX = 36_525

@@ -15,6 +15,8 @@ export interface Setting<T> {
   readonly default: string | undefined
   /** Whether an empty string is parsed instead of counting as unset. */
   readonly emptyIsValue: boolean
+  /** Its value is a secret, which nothing shows. */
+  readonly isSecret: boolean
   parse(text: string): T
 }
 
@@ -123,12 +125,30 @@ type Described = { readonly description: string }
 type WithDefault = Described & { readonly default: string }
 
 function setting<T>(given: Described & { readonly default?: string }, parse: (text: string) => T): Setting<T> {
-  return { description: given.description, default: given.default, emptyIsValue: false, parse }
+  return { description: given.description, default: given.default, emptyIsValue: false, isSecret: false, parse }
 }
 
 /** A setting without a default: null when unset. */
 export function optional<T>(inner: Setting<T>): Setting<T | null> {
   return { ...inner, default: undefined }
+}
+
+/** A setting whose value nobody is shown. */
+export function secret<T>(inner: Setting<T>): Setting<T> {
+  return { ...inner, isSecret: true }
+}
+
+/** @param read returns null for what is not `expected`: 'must be …' */
+export function readAs<T>(
+  given: WithDefault | Described,
+  expected: string,
+  read: (text: string) => T | null,
+): Setting<T> {
+  return setting(given, (value) => {
+    const found = read(value)
+    if (found !== null) return found
+    throw new BadSetting(expected)
+  })
 }
 
 /** A setting whose empty value is an error of its own rather than the same as unset. */
@@ -217,7 +237,8 @@ type IdentityPart = (typeof IDENTITY_PARTS)[number]
 const IDENTITY_PARTS = ['tenant', 'principal', 'permissions'] as const
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 
-const entriesOf = (list: string): readonly string[] =>
+/** Of a comma-separated list. */
+export const entriesOf = (list: string): readonly string[] =>
   list
     .split(',')
     .map((each) => each.trim())

@@ -11,6 +11,7 @@ import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { flagOf } from '../../src/config/all-settings.ts'
 import { brokerSettings } from '../../src/config/broker.ts'
+import { clusterSettings } from '../../src/config/cluster.ts'
 import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
@@ -151,7 +152,14 @@ describe('npm start', () => {
     const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
     assert.deepEqual([code, stderr], [0, ''])
     assert.match(stdout, /^ {2}--services <NAME,\.\.\.> .*: logstore, objectstore, broker; all without it$/m)
-    for (const settings of [processSettings, consoleSettings, logStoreSettings, objectStoreSettings, brokerSettings]) {
+    for (const settings of [
+      processSettings,
+      clusterSettings,
+      consoleSettings,
+      logStoreSettings,
+      objectStoreSettings,
+      brokerSettings,
+    ]) {
       for (const [name, { default: fallback, description }] of Object.entries<Setting<unknown>>(settings)) {
         const shown = fallback === undefined ? 'unset' : fallback === '' ? 'empty' : fallback
         const at = stdout.split('\n').findIndex((line) => new RegExp(`^ +${name} `).test(line))

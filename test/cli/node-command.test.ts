@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
 import type { BrokerConfig } from '../../src/config/broker.ts'
+import { clusterSettings } from '../../src/config/cluster.ts'
 import { processSettings } from '../../src/config/process.ts'
 import { nodeCommand } from '../../src/cli/node-command.ts'
 import { problemsOf } from '../../src/cli/settings-report.ts'
@@ -170,9 +171,12 @@ describe('mq --help', () => {
       assert.equal(meaning?.trim(), description.replaceAll('`', ''))
     }
   })
-  it('shows the variables of the process', () => {
+  it('shows the variables of the process and of the cluster', () => {
     const { text } = said(['--help'])
-    for (const [name, { default: fallback = 'unset', description }] of Object.entries(processSettings)) {
+    for (const [name, { default: fallback = 'unset', description }] of Object.entries({
+      ...processSettings,
+      ...clusterSettings,
+    })) {
       const meaning = description.replaceAll('`', '')
       assert.match(text, new RegExp(`^  ${name} +${fallback || 'empty'}\n +${meaning}$`, 'm'))
     }

@@ -5,6 +5,7 @@ import { brokerSettings } from '../../src/config/broker.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
+import { clusterSettings } from '../../src/config/cluster.ts'
 import { processSettings } from '../../src/config/process.ts'
 import { isLoopback } from '../../src/addresses.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
@@ -245,6 +246,7 @@ describe('every setting', () => {
   it('says what it is for, and its default is a value it accepts', () => {
     const settings: SettingsTable = {
       ...processSettings,
+      ...clusterSettings,
       ...logStoreSettings,
       ...objectStoreSettings,
       ...brokerSettings,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brokerSettings } from '../../src/config/broker.ts'
+import { clusterSettings } from '../../src/config/cluster.ts'
 import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
@@ -20,6 +21,7 @@ const TABLES: Readonly<Record<string, SettingsTable>> = {
   'Settings of the object store': objectStoreSettings,
   'Settings of the process': processSettings,
   'Settings of the console': consoleSettings,
+  'Settings of the cluster': clusterSettings,
 }
 
 for (const [heading, settings] of Object.entries(TABLES)) {
@@ -60,6 +62,7 @@ test('the documents name no setting that there is not', () => {
       ...brokerSettings,
       ...processSettings,
       ...consoleSettings,
+      ...clusterSettings,
     }),
     // of the command lines, not of a service
     'MQ_API_KEY',

@@ -53,7 +53,11 @@ export interface NatsServer {
 }
 
 /** @param settings more lines of the configuration */
-export async function startNatsServers(count: number, settings = ''): Promise<readonly NatsServer[]> {
+export async function startNatsServers(
+  count: number,
+  settings = '',
+  hasJetStream = true,
+): Promise<readonly NatsServer[]> {
   const command = findNatsServer()!
   const ports = await freePorts(2 * count)
   const routes = ports.slice(count).map((port) => `nats://127.0.0.1:${port}`)
@@ -67,7 +71,7 @@ export async function startNatsServers(count: number, settings = ''): Promise<re
     writeFileSync(
       configuration,
       `listen: "127.0.0.1:${ports[i]}"\nserver_name: nats-${i + 1}\n${cluster}${settings}
-jetstream { store_dir: ${JSON.stringify(`${directory}/store`)}, max_memory_store: 64MB, max_file_store: 4GB }\n`,
+${hasJetStream ? `jetstream { store_dir: ${JSON.stringify(`${directory}/store`)}, max_memory_store: 64MB, max_file_store: 4GB }` : ''}\n`,
     )
     return new Server(command, configuration, `${directory}/store`, `nats://127.0.0.1:${ports[i]}`)
   })

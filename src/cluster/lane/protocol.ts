@@ -2,18 +2,10 @@
 import type { ClusterHandle } from '../../log/cluster-part.ts'
 import type { Anchor } from '../history.ts'
 import type { LogPlace } from '../message.ts'
+import type { NatsAccess } from '../nats/connection.ts'
 
 /** How the stream of a service is reached; can be sent to a thread. */
-export interface StreamSettings {
-  /** `host:port` each. */
-  readonly servers: readonly string[]
-  readonly credentials:
-    | { readonly kind: 'none' }
-    | { readonly kind: 'creds'; readonly content: string }
-    | { readonly kind: 'user'; readonly user: string; readonly password: string }
-    | { readonly kind: 'token'; readonly token: string }
-  /** Null: plain text. */
-  readonly tls: { readonly ca: string | null } | null
+export interface StreamSettings extends NatsAccess {
   readonly cluster: string
   readonly service: string
   readonly replicas: number

@@ -6,7 +6,7 @@
  */
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
-import { connect, headers } from '@nats-io/transport-node'
+import { headers } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf as textOfError } from '../../errors.ts'
 import { FOREIGN, headersOf, messageOf, placeOf, textOf } from '../headers.ts'
@@ -14,6 +14,7 @@ import { STREAM_BEGIN } from '../history.ts'
 import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
 import type { ClusterMessage, LogPlace } from '../message.ts'
+import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
 
 export type StreamMessage = ClusterMessage<Uint8Array>
 
@@ -42,14 +43,8 @@ export interface Following {
   delivered(sequence: number, message: StreamMessage): void
 }
 
-/** The least version, by the headers that expect a sequence and metadata of streams. */
-const VERSION_MIN = [2, 10] as const
 /** As the metadata of the stream say it. */
 const FORMAT = '1'
-/** Left of a message for headers. */
-const HEADER_BYTES = 4 << 10
-const MESSAGE_BYTES_MIN = 64 << 10
-const MESSAGE_BYTES_MAX = 1 << 20
 const REQUEST_MS = 5000
 /** How soon a reader notices that its consumer is gone. */
 const READ_MS = 4000
@@ -61,6 +56,7 @@ const NANOSECONDS_PER_MS = 1e6
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164])
 const STREAM_NOT_FOUND = 10059
 const STREAM_NAME_IN_USE = 10058
+const NOT_ENABLED_FOR_ACCOUNT = 10039
 
 export class NatsStream {
   readonly logId: number
@@ -76,7 +72,7 @@ export class NatsStream {
 
   /** @throws StoreError that names the setting which is wrong; unavailable when no server answers */
   static async open(options: NatsStreamOptions): Promise<NatsStream> {
-    const connection = await connectTo(options)
+    const connection = await connectTo(options.connection)
     try {
       checkServer(connection)
       const manager = await jetstreamManager(connection, { timeout: REQUEST_MS, checkAPI: false })
@@ -101,7 +97,7 @@ export class NatsStream {
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
-    this.bodyBytesMax = Math.min(MESSAGE_BYTES_MAX, connection.info!.max_payload - HEADER_BYTES)
+    this.bodyBytesMax = bodyBytesMaxOf(connection)
   }
 
   async publish(expectedLast: number, message: StreamMessage): Promise<Published> {
@@ -178,28 +174,6 @@ const NOTHING = new Uint8Array(0)
 
 const nameOf = ({ cluster, service }: NatsStreamOptions): string => `trilog-${cluster}-${service}`
 const subjectOf = ({ cluster, service }: NatsStreamOptions): string => `trilog.${cluster}.${service}`
-
-async function connectTo(options: NatsStreamOptions): Promise<NatsConnection> {
-  try {
-    return await connect({ ...options.connection, maxReconnectAttempts: -1 })
-  } catch (error) {
-    throw unavailable(`TRILOG_CLUSTER_SERVERS: no NATS server can be used: ${textOfError(error)}`)
-  }
-}
-
-function checkServer({ info }: NatsConnection): void {
-  const version = info?.version ?? ''
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  const isOld = major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])
-  if (isOld)
-    throw invalid(`TRILOG_CLUSTER_SERVERS: NATS server ${version} is too old, ${VERSION_MIN.join('.')} is the least`)
-  const least = MESSAGE_BYTES_MIN + HEADER_BYTES
-  if (info!.max_payload < least) {
-    throw invalid(
-      `TRILOG_CLUSTER_SERVERS: max_payload of the NATS server is ${info!.max_payload} bytes, ${least} is the least`,
-    )
-  }
-}
 
 /** J2 */
 async function findOrMake(manager: JetStreamManager, options: NatsStreamOptions): Promise<StreamInfo> {
@@ -307,4 +281,6 @@ const hex = (logId: number): string => logId.toString(16).padStart(8, '0')
 const invalid = (message: string): StoreError => new StoreError('invalid', 'cluster_setting_wrong', message)
 const unavailable = (message: string): StoreError => new StoreError('unavailable', 'cluster_unavailable', message)
 const unusable = (error: unknown): StoreError =>
-  unavailable(`TRILOG_CLUSTER_SERVERS: JetStream cannot be used: ${textOfError(error)}`)
+  codeOf(error) === NOT_ENABLED_FOR_ACCOUNT
+    ? invalid('TRILOG_CLUSTER_SERVERS: JetStream is off for the account of these credentials: turn it on there')
+    : unavailable(`TRILOG_CLUSTER_SERVERS: JetStream cannot be used: ${textOfError(error)}`)

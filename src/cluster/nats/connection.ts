@@ -1,0 +1,118 @@
+/**
+ * A connection to the NATS servers that settings name, and whether they can keep a log.
+ *
+ * C1  what an operator has to change is `invalid` and names the setting; what time or another machine may heal is `unavailable`
+ * C2  no message has a secret
+ */
+import { AuthorizationError, connect, credsAuthenticator } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { StoreError, messageOf } from '../../errors.ts'
+
+/** The least version, by the headers that expect a sequence and metadata of streams. */
+const VERSION_MIN = [2, 10] as const
+/** Left of a message for headers. */
+const HEADER_BYTES = 4 << 10
+const MESSAGE_BYTES_MIN = 64 << 10
+const MESSAGE_BYTES_MAX = 1 << 20
+
+/** How the servers are reached, as the settings say it. */
+export interface NatsAccess {
+  /** `host:port` each. */
+  readonly servers: readonly string[]
+  readonly credentials:
+    | { readonly kind: 'none' }
+    /** What the credentials file says. */
+    | { readonly kind: 'creds'; readonly content: string }
+    | { readonly kind: 'user'; readonly user: string; readonly password: string }
+    | { readonly kind: 'token'; readonly token: string }
+  /** Null: plain text. */
+  readonly natsTls: { readonly ca: string | null } | null
+}
+
+export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAccess): NodeConnectionOptions {
+  return {
+    servers: [...servers],
+    ...(natsTls === null ? {} : { tls: natsTls.ca === null ? {} : { ca: natsTls.ca } }),
+    ...credentialOptionsOf(credentials),
+  }
+}
+
+function credentialOptionsOf(credentials: NatsAccess['credentials']): NodeConnectionOptions {
+  switch (credentials.kind) {
+    case 'none':
+      return {}
+    case 'creds':
+      return { authenticator: credsAuthenticator(new TextEncoder().encode(credentials.content)) }
+    case 'user':
+      return { user: credentials.user, pass: credentials.password }
+    case 'token':
+      return { token: credentials.token }
+  }
+}
+
+/** C1. A connection that finds another server by itself when its own goes. */
+export async function connectTo(options: NodeConnectionOptions): Promise<NatsConnection> {
+  try {
+    return await connect({ ...options, maxReconnectAttempts: -1 })
+  } catch (error) {
+    throw problemOf(error, options)
+  }
+}
+
+/** C1. @throws StoreError */
+export function checkServer({ info }: Pick<NatsConnection, 'info'>): void {
+  const { version = '', max_payload: bytesMax = 0, jetstream: hasJetStream = false } = info ?? {}
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const isOld = major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])
+  const least = MESSAGE_BYTES_MIN + HEADER_BYTES
+  if (isOld) throw invalid(`NATS server ${version} is too old, ${VERSION_MIN.join('.')} is the least`)
+  if (bytesMax < least)
+    throw invalid(
+      `max_payload of the NATS server is ${bytesMax} bytes, ${least} is the least: raise it on every server`,
+    )
+  if (!hasJetStream) throw invalid('JetStream is off on the NATS server: give its configuration a jetstream block')
+}
+
+/** The most bytes that the body of a message may have. */
+export const bodyBytesMaxOf = ({ info }: Pick<NatsConnection, 'info'>): number =>
+  Math.min(MESSAGE_BYTES_MAX, info!.max_payload - HEADER_BYTES)
+
+/** C1, C2: messages of the client have what servers say, which is no secret. */
+function problemOf(error: unknown, options: NodeConnectionOptions): StoreError {
+  const text = messageOf(error)
+  if (error instanceof AuthorizationError) {
+    const setting = settingOfCredentials(options)
+    return setting === null
+      ? invalid('the NATS servers ask for credentials: set TRILOG_CLUSTER_CREDENTIALS_FILE, _USER or _TOKEN')
+      : wrong(`${setting}: the NATS servers refuse these credentials`)
+  }
+  const isTls = options.tls !== undefined
+  if (text.includes("does not support 'tls'"))
+    return wrong('TRILOG_CLUSTER_TLS: the NATS server speaks no TLS: turn it on there, or off here')
+  if (!isTls && isCertificateProblem(error))
+    return wrong('TRILOG_CLUSTER_TLS must be 1, with TRILOG_CLUSTER_CA_FILE: the NATS server speaks TLS')
+  if (isCertificateProblem(error))
+    return wrong(`TRILOG_CLUSTER_CA_FILE: no certificate of a NATS server is of these authorities: ${text}`)
+  return new StoreError(
+    'unavailable',
+    'cluster_unavailable',
+    `TRILOG_CLUSTER_SERVERS: no NATS server can be used: ${text}`,
+    { cause: error },
+  )
+}
+
+function settingOfCredentials({ authenticator, user, token }: NodeConnectionOptions): string | null {
+  if (authenticator !== undefined) return 'TRILOG_CLUSTER_CREDENTIALS_FILE'
+  if (user !== undefined) return 'TRILOG_CLUSTER_USER and TRILOG_CLUSTER_PASSWORD'
+  return token === undefined ? null : 'TRILOG_CLUSTER_TOKEN'
+}
+
+/** By the words of OpenSSL, wherever in the chain of causes they are. */
+function isCertificateProblem(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error ? String(error.code) : ''
+  return /CERT|ALTNAME|self.signed|certificate/i.test(`${code} ${error.message}`) || isCertificateProblem(error.cause)
+}
+
+const wrong = (message: string): StoreError => new StoreError('invalid', 'cluster_setting_wrong', message)
+const invalid = (message: string): StoreError => wrong(`TRILOG_CLUSTER_SERVERS: ${message}`)
