@@ -57,8 +57,12 @@ type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
 
 /** This node does not lead its cluster, or is not sure to: another one answers. */
 export class NotLeading extends Error {
-  constructor() {
-    super('this node does not lead its cluster')
+  /** Where the node is that does; null: that is not known. */
+  readonly leader: string | null
+
+  constructor({ cluster }: Pick<Log, 'cluster'>) {
+    super('this node does not lead its cluster, or is not sure to')
+    this.leader = cluster?.leader ?? null
   }
 }
 
@@ -272,7 +276,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   #judge(turn: Turn): void {
     this.#state = this.#engine.state
     try {
-      if (!this.#engine.log.mayAnswer) throw new NotLeading()
+      if (!this.#engine.log.mayAnswer) throw new NotLeading(this.#engine.log)
       this.#decision = this.#decide(turn)
     } catch (error) {
       this.#refuse(error)
@@ -331,7 +335,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
 
   tell(): void {
     const decision = this.#decision
-    if (!this.#engine.log.mayAnswer) return this.#answer.refused(this.#notStored(new NotLeading())) // E6
+    if (!this.#engine.log.mayAnswer) return this.#answer.refused(this.#notStored(new NotLeading(this.#engine.log))) // E6
     if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision.kind === 'refuse') this.#answer.refused(decision.error)

@@ -157,14 +157,13 @@ export class ClusterLane {
 
   /** @returns false: there is no room for what waits */
   #offer(): boolean {
-    const { node } = this.#session
     const generation = this.#generation
-    if (generation === null || !node.takesFrames) {
+    if (this.#session.node.role !== 'leading') {
       while (this.#ring.next() >= 0);
       this.#frames.release() // M2
       return true
     }
-    if (!this.#hasRoom()) return false
+    if (generation === null || !this.#hasRoom()) return false
     const { bodyBytesMax } = this.#parts.stream
     const frames = this.#frames.take(generation, bodyBytesMax)
     const ring = this.#ring.bytes.buffer
@@ -181,6 +180,7 @@ export class ClusterLane {
   /** M4 */
   #hasRoom(): boolean {
     const { node } = this.#session
+    if (!node.takesFrames) return false
     const aheadBytes = this.#offeredEnd.position - this.#anchor.end.position
     if (aheadBytes > this.#parts.data.settings.keepBytes / 4) return false
     return node.inFlight < IN_FLIGHT_MAX && node.inFlightBytes < IN_FLIGHT_BYTES_MAX
@@ -261,7 +261,7 @@ export class ClusterLane {
       this.#leaseUntilMs = leaseUntilMs
       this.#shared.publishLease(leaseUntilMs)
     }
-    if (this.#roomCame !== null && (this.#hasRoom() || this.#generation === null)) this.#letOffer()
+    if (this.#roomCame !== null && (this.#hasRoom() || this.#session.node.role !== 'leading')) this.#letOffer()
   }
 
   #tick(): void {
