@@ -1,0 +1,112 @@
+/** Brokers on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { BrokerServer } from '../support/broker.ts'
+import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
+import type { NatsServer } from '../support/nats-server.ts'
+import { eventually, timePasses } from '../support/waiting.ts'
+import { BrokerLedger } from './broker-ledger.ts'
+
+/** Longer than the lease, and than followers wait. */
+const STOPPED_MS = 5000
+const PUBLISHERS = 4
+
+const { name, skip } = natsOrSkip('brokers in a cluster on real NATS servers')
+
+describe(name, { skip }, () => {
+  let servers: readonly NatsServer[] = []
+  let nodes: BrokerServer[] = []
+  const ledger = new BrokerLedger(() => nodes, 'orders')
+
+  const startNode = (id: string): Promise<BrokerServer> =>
+    BrokerServer.start({
+      env: {
+        TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
+        TRILOG_CLUSTER_NAME: 'test',
+        TRILOG_CLUSTER_SECRET: 'a secret for tests only'.replaceAll(' ', '-'),
+        TRILOG_CLUSTER_BIND: '127.0.0.1:0',
+        TRILOG_NODE_ID: id,
+      },
+    })
+  const leads = async (node: BrokerServer): Promise<boolean> => {
+    const asked = fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) })
+    return asked.then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  }
+  const leader = async (among: readonly BrokerServer[] = nodes): Promise<BrokerServer> => {
+    let found: BrokerServer | undefined
+    await eventually(async () => {
+      for (const node of among) if (await leads(node)) found = node
+      return found !== undefined
+    })
+    return found!
+  }
+  /** Goes on when clients are answered again. */
+  const isAnsweredAgain = async (count = 20): Promise<void> => {
+    const { answered, claimed } = ledger
+    await eventually(() => ledger.answered >= answered + count && ledger.claimed > claimed)
+  }
+
+  before(async () => {
+    servers = await startNatsServers(3)
+    nodes = await Promise.all(['node-1', 'node-2'].map(startNode))
+  })
+  after(async () => {
+    ledger.end()
+    await Promise.all(nodes.map((node) => node.kill()))
+    await Promise.all(servers.map((server) => server.kill()))
+  })
+
+  it('answers on one node, and the other one says that it does not lead', async () => {
+    const first = await leader()
+    const other = nodes.find((node) => node !== first)!
+    const refused = await other.request('GET', '/v1/streams')
+    assert.equal(refused.code, 'not_leading')
+    assert.equal(refused.headers.get('retry-after'), '1')
+    assert.equal((await other.request('GET', '/health')).status, 200)
+    assert.equal((await first.request('PUT', '/v1/streams/orders', '{}')).status, 201)
+    for (let client = 0; client < PUBLISHERS; client += 1) void ledger.publish()
+    void ledger.read()
+    void ledger.claim()
+    await isAnsweredAgain(200)
+  })
+
+  it('goes on with the other node when the leader is killed', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const killed = await leader()
+      await killed.kill()
+      await isAnsweredAgain()
+      await killed.startAgain()
+    }
+  })
+
+  it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
+    const stopped = await leader()
+    stopped.signal('SIGSTOP')
+    await timePasses(STOPPED_MS)
+    await isAnsweredAgain()
+    stopped.signal('SIGCONT')
+    await isAnsweredAgain(100)
+  })
+
+  it('goes on when all NATS servers were killed at once', async () => {
+    await Promise.all(servers.map((server) => server.kill()))
+    await timePasses(STOPPED_MS)
+    for (const server of servers) server.start()
+    await isAnsweredAgain()
+  })
+
+  it('has every acknowledged record once, on each of the nodes', async () => {
+    ledger.end()
+    assert.deepEqual(ledger.problems, [])
+    assert.ok(ledger.acknowledged.size > 100)
+    const first = await leader()
+    assert.deepEqual(await ledger.problemsOf(first), [])
+    await first.kill()
+    const others = nodes.filter((node) => node !== first)
+    assert.deepEqual(await ledger.problemsOf(await leader(others)), [])
+    await first.startAgain()
+  })
+})
