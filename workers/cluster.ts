@@ -73,9 +73,7 @@ async function openStream(
   tell: (message: FromLane) => void,
   stopped: Promise<'stopped'>,
 ): Promise<NatsStream | null> {
-  let isStopped = false
-  void stopped.then(() => (isStopped = true))
-  while (!isStopped) {
+  for (;;) {
     try {
       return await NatsStream.open({
         connection: { ...connectionOptionsOf(settings), timeout: CONNECT_MS, reconnectTimeWait: RECONNECT_MS },
@@ -94,7 +92,7 @@ async function openStream(
       }
       tell({ kind: 'away', reason: messageOf(error) })
     }
-    await Promise.race([stopped, new Promise<void>((resolve) => void after(AGAIN_MS, resolve))])
+    const pause = new Promise<'again'>((resolve) => void after(AGAIN_MS, () => resolve('again')))
+    if ((await Promise.race([stopped, pause])) === 'stopped') return null
   }
-  return null
 }

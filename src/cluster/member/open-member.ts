@@ -22,20 +22,30 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
   return new ClusterMember({
     ...log,
     settings: {
-      ...{ servers, credentials, natsTls, cluster: name, service, replicas, keepBytes, keepMs },
-      ...{ node: nodeId, leaseMs, ack, url: urls[service] },
+      servers,
+      credentials,
+      natsTls,
+      cluster: name,
+      service,
+      replicas,
+      keepBytes,
+      keepMs,
+      node: nodeId,
+      leaseMs,
+      ack,
+      url: urls[service],
     },
     files: nodeFiles,
     logger,
     nowMs: () => clock.sharedMs(),
     after: (delayMs, run) => clock.after(delayMs, run),
-    startLane: (data, { onMessage, onDeath }) => {
+    startLane: (data, events) => {
       const lane = Lane.start({
         name: `cluster of the ${service}`,
         filename: workerFile('cluster'),
         workerData: data,
-        onMessage: (message) => onMessage(message as FromLane), // our own lane's, see workers/cluster.ts
-        onDeath,
+        onMessage: (message) => events.onMessage(message as FromLane), // our own lane's, see workers/cluster.ts
+        onDeath: (error) => events.onDeath(error),
       })
       return { post: (message) => lane.post(message), stop: () => lane.stop() }
     },
