@@ -10,7 +10,7 @@ import type { Endpoint, HttpService, Route, ServiceFront } from './routes.ts'
 import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
 
 /** What a node says of itself to the others. */
-export interface ClusterNodeStatus {
+interface ClusterNodeStatus {
   readonly node: string
   readonly role: 'recovering' | 'follower' | 'leader'
   readonly epoch: number

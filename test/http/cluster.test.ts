@@ -100,16 +100,16 @@ describe('a node that does not lead', () => {
       const refused = await ask(server, 'POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n')
       assert.equal(refused?.status, 503)
       assert.equal(refused.headers[LEADER_HEADER], 'http://b:7400')
-      assert.equal(String(refused.body), 'node a does not lead, node b does')
+      assert.equal(refused.body, 'node a does not lead, node b does')
       const cluster = await ask(server, 'GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\n\r\n')
-      assert.equal(JSON.parse(String(cluster!.body)).leader, 'b')
+      assert.equal(JSON.parse(cluster!.body).leader, 'b')
     }))
 
   it('says so when no leader is known', () =>
     withServer({}, async ({ server }) => {
       server.serve(refusing([node('a')]))
       const refused = await ask(server, 'GET /v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n')
-      assert.equal(String(refused?.body), 'node a does not lead, and no leader is known')
+      assert.equal(refused?.body, 'node a does not lead, and no leader is known')
       assert.equal(refused?.headers[LEADER_HEADER], undefined)
       assert.deepEqual(leaderHeaders(view([node('a'), { ...leader, url: null }])), [])
     }))
@@ -133,7 +133,8 @@ describe('a node that does not lead', () => {
     withServer({}, async ({ server }) => {
       const routes = standingRoutes({ ...OPEN, isKnown: () => false, cluster: () => view([node('a'), leader]) })
       server.serve({ ...refusing([]), routes })
-      const reply = JSON.parse(String((await ask(server, 'GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\n\r\n'))!.body))
+      const cluster = await ask(server, 'GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      const reply = JSON.parse(cluster!.body)
       assert.deepEqual([reply.role, reply.nodes], ['follower', []])
     }))
 })
