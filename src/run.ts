@@ -38,6 +38,7 @@ export async function run(config: Config): Promise<void> {
       acceptGate,
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
+      cluster: config.cluster,
     }
     const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
     /** What each service gets of its own. */

@@ -11,9 +11,12 @@ import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { Poster } from '../http/poster.ts'
 import type { PostTls } from '../http/poster.ts'
+import type { ClusterMember } from '../cluster/member/member.ts'
+import type { ClusterSettings } from '../config/cluster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
+import type { ClusterOptions } from '../log/cluster-part.ts'
 import type { Log } from '../log/log.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
@@ -69,8 +72,14 @@ export interface HeadlessDependencies {
     uptimeMs(): number
     /** Calls again and again until the returned function is called. */
     every(intervalMs: number, task: () => void): () => void
+    /** Monotonic, the same in all threads. */
+    sharedMs(): number
+    /** Calls once. */
+    after(delayMs: number, task: () => void): void
   }
   readonly random: (bytes: Uint8Array) => void
+  /** Absent or null: the log is in no cluster. */
+  readonly cluster?: ClusterSettings | null
 }
 
 interface Context extends HeadlessDependencies {
@@ -87,6 +96,10 @@ export interface HeadlessBroker {
   readonly broker: Broker
   readonly quotas: TenantQuotas
   readonly readErrors: ReadErrors
+  /** Null: the log is in no cluster. */
+  readonly member: ClusterMember | null
+  /** In a cluster: requests are to be answered here only from when `onRole` said so. */
+  readonly join: (onSteppedDown: () => void) => void
   /** Replication goes by these from now on. No connection is closed that something is under way on. */
   readonly replacePolicies: (policies: readonly ReplicationPolicy[]) => void
   /** Calls once, after what is under way in this turn of the event loop. */
@@ -103,7 +116,8 @@ export async function openHeadlessBroker(
   tenants: readonly string[] = [LOCAL_CALLER.tenant],
 ): Promise<HeadlessBroker> {
   const { config, running, logger, clock } = context
-  const log = await openLog(context)
+  const member = await openMembership(context)
+  const log = member === null ? await openLog(context) : await member.openLog((cluster) => openLog(context, cluster))
   reportLogState(log, logger)
   const readErrors = new ReadErrors(() => clock.nowMs(), logger)
   const engine = await openStorage(context, log, readErrors, tenants)
@@ -121,12 +135,33 @@ export async function openHeadlessBroker(
     broker,
     quotas,
     readErrors,
+    member,
+    join(onSteppedDown) {
+      member?.join({
+        apply: (bytes, at) => core.engine.applyCopy(bytes, at),
+        readAgain: () => core.appender.readAgain(),
+        beganToLead: () => engine.beginToLead(),
+        steppedDown() {
+          onSteppedDown()
+          core.engine.parked.endAll()
+        },
+      })
+    },
     defer: setImmediate,
     replacePolicies(policies) {
       broker.replacePolicies(policies)
       poster?.askOnlyWith(policies.map(tlsOf))
     },
   }
+}
+
+/** Null: the log is in no cluster, and nothing of clusters is loaded. */
+async function openMembership(context: Context): Promise<ClusterMember | null> {
+  const { cluster: settings = null, config, running, logger, clock } = context
+  if (settings === null) return null
+  const { openMember } = await import('../cluster/member/open-member.ts')
+  const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: null }
+  return running.open(() => openMember({ settings, service: 'broker', ...where, logger, clock }))
 }
 
 /** Null: the node has no replication binding. */
@@ -158,7 +193,10 @@ function shippingBy(poster: Poster, { random }: Context): ReplicationOptions {
   }
 }
 
-function openLog({ config, running, logger, pace = withoutPauses }: Context): Promise<Log> {
+function openLog(
+  { config, running, logger, pace = withoutPauses }: Context,
+  cluster: ClusterOptions | null = null,
+): Promise<Log> {
   const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
   const isReplicated = replicaDirectories.length > 0
   const options = {
@@ -169,6 +207,7 @@ function openLog({ config, running, logger, pace = withoutPauses }: Context): Pr
     writeAheadBytes: Math.min(WRITE_AHEAD_BYTES, Math.floor(segmentBytes / 8)),
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + FRAME_OVERHEAD_BYTES))),
     ...(isReplicated && { replicas: replicaDirectories, writeQuorum }),
+    ...(cluster !== null && { cluster }),
   }
   return running.open(() => openServiceLog(options, { settings: settingsOf(config), logger }))
 }

@@ -1,6 +1,7 @@
 /**
  * Everything the broker refuses, in one table: what each code means over HTTP, and what a caller should do about it.
- * Source: specification "Errors", contract "Broker". Ours: `request_timeout`, `quarantine_storage_failed`, `node_recovering`.
+ * Source: specification "Errors", contract "Broker". Ours: `request_timeout`, `quarantine_storage_failed`, `node_recovering`,
+ * `not_leading`.
  */
 import { StoreError } from '../errors.ts'
 import type { ErrorKind } from '../errors.ts'
@@ -53,6 +54,7 @@ export const REFUSALS = {
   tiering_manifest_failed: permanent(500, 'Try again later; the log of the node says more.'),
   replica_apply_failed: permanent(500, 'Send the batch again: what was applied before is skipped.'),
   node_recovering: retryable(503, 'Wait as Retry-After says; GET /readyz says how far the node is.'),
+  not_leading: retryable(503, 'Send the request to the node that leads: x-trilog-leader says where, if it is known.'),
   replication_unavailable: retryable(503, 'Inspect the replication status, and wait as Retry-After says.'),
 } as const satisfies Record<string, RefusalRule>
 
@@ -67,6 +69,8 @@ export interface RefusalOptions extends ErrorOptions {
   readonly action?: string
   /** Of `replica_apply_gap`. */
   readonly nextExpectedOffset?: number
+  /** Of `not_leading`: where the node is that leads. */
+  readonly leader?: string | null
 }
 
 /** The `error` of an answer's body. */
@@ -84,11 +88,14 @@ export class BrokerError extends StoreError {
   readonly action: string
   /** Of `replica_apply_gap`: where the source goes on. */
   readonly nextExpectedOffset: number | null
+  /** Of `not_leading`: where the node is that leads; null: that is not known. */
+  readonly leader: string | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(kindOf(REFUSALS[code].status), code, message, options)
     this.name = 'BrokerError'
     this.nextExpectedOffset = options.nextExpectedOffset ?? null
+    this.leader = options.leader ?? null
     this.action = options.action ?? REFUSALS[code].action
     this.retryable = options.retryable ?? REFUSALS[code].retryable
     this.retryAfterSeconds = this.retryable ? Math.max(1, Math.ceil(options.retryAfterSeconds ?? 1)) : 0
@@ -107,6 +114,12 @@ export class BrokerError extends StoreError {
 /** To be thrown, or to be the result of one item of a batch. @param message names fields and states, never values */
 export const refuse = (code: RefusalCode, message: string, options?: RefusalOptions): BrokerError =>
   new BrokerError(code, message, options)
+
+/** In a cluster. @param leader where the node is that leads; null: that is not known */
+export const notLeading = (leader: string | null): BrokerError =>
+  refuse('not_leading', leader === null ? 'no node of the cluster leads at present' : `the node at ${leader} leads`, {
+    leader,
+  })
 
 /** Whether an operator must hear of it: a thread or a disk that failed, or else our own bug. */
 export const isFailure = (error: unknown): boolean =>

@@ -20,7 +20,9 @@ import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
+import type { ClusterMember } from '../cluster/member/member.ts'
 import { Lifecycle } from '../lifecycle.ts'
+import type { Log } from '../log/log.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
 import { Health } from '../observability/health.ts'
@@ -39,7 +41,7 @@ import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
 import { CertificateAccess, CertifiedAccess, KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
 import type { Access, FileAccess } from './api/access.ts'
-import type { ClockHealth, StorageHealth } from './api/parts.ts'
+import type { BrokerCluster, ClockHealth, StorageHealth } from './api/parts.ts'
 import { isKnown } from './api/node.ts'
 import { brokerFront, brokerService, refuseUnopened } from './api/routes.ts'
 import { BrokerCounters } from './counters.ts'
@@ -123,12 +125,13 @@ async function openPort(context: Context): Promise<Front> {
 
 async function openFront(
   context: Context,
-  { core, broker, quotas, readErrors, defer, replacePolicies }: HeadlessBroker,
+  { core, broker, quotas, readErrors, member, join, defer, replacePolicies }: HeadlessBroker,
   { access, fromFile, health, requests, standing, server }: Front,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
-  health.add('log', () => logProblem(log))
+  health.add('log', () => (log.cluster !== null && log.state.kind === 'restarting' ? null : logProblem(log)))
+  if (member !== null) health.add('cluster', () => member.problem)
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
   health.addDegradations(() => readErrors.degradations())
@@ -194,6 +197,7 @@ async function openFront(
     health,
     standing,
     clock: () => clockHealth(core),
+    cluster: member && clusterOf(member, log),
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -219,6 +223,7 @@ async function openFront(
   await running.open(() => server) // closes before what it stands on
   server.serve(service)
   startup.opened()
+  join(() => connections.stop())
   return {
     http,
     isSecure: server.isSecure,
@@ -240,6 +245,18 @@ async function openFront(
     },
   }
 }
+
+const clusterOf = (member: ClusterMember, log: Log): BrokerCluster => ({
+  get leads() {
+    return member.leads
+  },
+  get role() {
+    return member.role
+  },
+  get leader() {
+    return log.cluster!.leader
+  },
+})
 
 const ACKNOWLEDGE =
   'GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none; POST …/{incident}/acknowledge acknowledges one'

@@ -71,9 +71,9 @@ export const FOREIGN: ClusterMessage<never> = {
   body: null,
 }
 
-const textOf = ({ position, chain }: LogPlace): string => `${position}/${chain.toString(16)}`
+export const textOf = ({ position, chain }: LogPlace): string => `${position}/${chain.toString(16)}`
 
-function placeOf(text: string): LogPlace | null {
+export function placeOf(text: string): LogPlace | null {
   const [, position, chain] = /^(\d+)\/([0-9a-f]{1,8})$/.exec(text) ?? []
   if (position === undefined || chain === undefined || !Number.isSafeInteger(Number(position))) return null
   return { position: Number(position), chain: Number.parseInt(chain, 16) }

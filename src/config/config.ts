@@ -68,7 +68,9 @@ export function loadConfig(
     broker: broker && broker.auth.mode !== 'insecure-local',
   }
   const console = collect(problems, () => loadConsoleConfig(env, local))
-  const cluster = clusterOf(env, problems)
+  const cluster = collect(problems, () => loadClusterSettings(env))
+  if (cluster !== null && chosen.size > (chosen.has('broker') ? 1 : 0))
+    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset but for the broker alone, with --services broker')
   problems.throwIfAny()
   return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })
 }
@@ -82,16 +84,9 @@ export function loadConfig(
 export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
   const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
-  const cluster = clusterOf(env, problems)
+  const cluster = collect(problems, () => loadClusterSettings(env))
   problems.throwIfAny()
   return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
-}
-
-function clusterOf(env: Environment, problems: SettingProblems): ClusterSettings | null {
-  const cluster = collect(problems, () => loadClusterSettings(env))
-  if (cluster !== null)
-    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset: no service of this version takes part in a cluster')
-  return cluster
 }
 
 const configOf = (

@@ -4,14 +4,15 @@
  * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. A waiter without
  *     a frame of its own stands in the same queue, behind all frames appended before it
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
- *     are stored
+ *     are stored. In a cluster only what is committed is stored: a machine that burns takes what was written with it
  * A3  if frames are lost, they are always the last ones. `onLost` restores the state to the last stored frame before any waiter learns of the
  *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only
  * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
  *     woken earlier, so that the disk starts before the turn ends
  */
+import assert from 'node:assert/strict'
 import { crc32 } from '../../native-free-codecs/crc32.ts'
-import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
+import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../native-free-codecs/frame.ts'
 import type { Log } from '../log/log.ts'
 import { LogWriter } from '../log/log-writer.ts'
 import type { Position } from '../log/log-writer.ts'
@@ -78,6 +79,9 @@ export class Appender {
   readonly #log: Log
   readonly #writer: LogWriter
   readonly #listener: AppenderListener
+  /** Of the frame that `appendCopy` took last. */
+  readonly copied = { type: 0 }
+  readonly #copiedHeader = emptyFrameHeader()
   #waiting: Waiting[] = []
   #head = 0
   #payload: Buffer = Buffer.alloc(0)
@@ -163,6 +167,36 @@ export class Appender {
     this.#wakeFor(inlineBytes + (external?.bytes ?? 0))
     this.#recent?.note(writer.position, at - FRAME_HEADER_BYTES, writer.generation)
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
+  }
+
+  /**
+   * A frame of the cluster's leader, byte for byte. Sets `copied`.
+   *
+   * @param bytes verified frames @param at where this one begins
+   * @returns its length; 0: the log has no room for it now
+   * @throws StoreError when the log does not go on with it
+   */
+  appendCopy(bytes: Buffer, at: number): number {
+    const header = this.#copiedHeader
+    assert(decodeFrameHeader(bytes, at, header), 'frames of the leader are verified')
+    const wholeBytes = frameBytes(header.payloadBytes)
+    const writer = this.#writer
+    const before = writer.tail
+    if (writer.tryCopy(bytes.subarray(at, at + wholeBytes), header) !== 'ok') return 0
+    if (writer.opensSegment) this.#listener.segmentEnding(before)
+    const { position, end, generation } = writer
+    this.copied.type = header.type
+    this.#payload = bytes.subarray(at + FRAME_HEADER_BYTES, at + FRAME_HEADER_BYTES + header.payloadBytes)
+    this.#wakeFor(wholeBytes)
+    this.#recent?.note(position, writer.inlineOffset - FRAME_HEADER_BYTES, generation)
+    this.#waiting.push({ end, generation, durability: 'sync', waiter: NOBODY })
+    return wholeBytes
+  }
+
+  /** The log was cut where waiters were told already: they were told of what a cluster confirmed, and that comes back. */
+  readAgain(): void {
+    this.#drain()
+    this.#forgetLost()
   }
 
   /** Remembers from now on where frames stand, for reads that follow soon. */
@@ -254,10 +288,13 @@ export class Appender {
   #outcome({ end, generation, durability }: Waiting): 'stored' | 'waiting' | 'lost' {
     const log = this.#log
     const outcome = log.outcome(end, generation)
-    if (outcome !== 'waiting' || durability === 'sync' || generation !== log.generation) return outcome
+    const isOnlyCommitted = durability === 'sync' || log.cluster !== null
+    if (outcome !== 'waiting' || isOnlyCommitted || generation !== log.generation) return outcome
     return end <= log.written ? 'stored' : 'waiting'
   }
 }
+
+const NOBODY: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10

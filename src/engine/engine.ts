@@ -12,6 +12,8 @@
  * E4  an operation is answered once
  * E5  a service may bound the bytes under way. An operation beyond the bound decides again when there is room (room.ts). Without a bound the
  *     ring refuses
+ * E6  in a cluster an operation is answered only while this node is sure to lead, whatever it decided. Otherwise it is refused with what
+ *     `notStored` makes of NotLeading
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { FrameLost, FrameNotTaken } from './appender.ts'
@@ -53,7 +55,18 @@ export type Turn = 'first' | 'again' | 'last'
 
 type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
 
-/** What the caller hears when the log did not take the frame, or lost it: a FrameNotTaken or FrameLost in the words of the service. */
+/** This node does not lead its cluster, or is not sure to: another one answers. */
+export class NotLeading extends Error {
+  /** Where the node is that does; null: that is not known. */
+  readonly leader: string | null
+
+  constructor({ cluster }: Pick<Log, 'cluster'>) {
+    super('this node does not lead its cluster, or is not sure to')
+    this.leader = cluster?.leader ?? null
+  }
+}
+
+/** What the caller hears when the log did not take the frame, or lost it: a FrameNotTaken, FrameLost or NotLeading in the words of the service. */
 export type NotStored = (cause: unknown) => Error
 
 export interface EngineParts<State, Change> extends ParkedOptions {
@@ -98,6 +111,20 @@ export class Engine<State, Change> {
   /** E3 */
   replaceState(state: State): void {
     this.#state = state
+  }
+
+  /** A frame of the cluster's leader has its effect here, too. @returns its length; 0: the log has no room for it now */
+  applyCopy(bytes: Buffer, at: number): number {
+    const { appender } = this
+    const taken = appender.appendCopy(bytes, at)
+    if (taken === 0) return 0
+    const { position, segmentBase, place, payload, copied } = appender
+    this.#machine.apply(
+      this.#state,
+      { type: copied.type, payload },
+      { position, segmentBase, place, frameBytes: taken },
+    )
+    return taken
   }
 
   /** Decides, and tells `answer` what came of it (E2, E4). */
@@ -249,6 +276,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   #judge(turn: Turn): void {
     this.#state = this.#engine.state
     try {
+      if (!this.#engine.log.mayAnswer) throw new NotLeading(this.#engine.log)
       this.#decision = this.#decide(turn)
     } catch (error) {
       this.#refuse(error)
@@ -256,7 +284,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   }
 
   #refuse(error: unknown): void {
-    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost
+    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost || error instanceof NotLeading
     this.#decision = refused(isOfFrame ? this.#notStored(error) : error)
   }
 
@@ -307,6 +335,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
 
   tell(): void {
     const decision = this.#decision
+    if (!this.#engine.log.mayAnswer) return this.#answer.refused(this.#notStored(new NotLeading(this.#engine.log))) // E6
     if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision.kind === 'refuse') this.#answer.refused(decision.error)

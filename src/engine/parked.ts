@@ -82,6 +82,11 @@ export class Parked {
   /** Ends all waits. From here on no operation waits. */
   close(): void {
     this.#isClosed = true
+    this.endAll()
+  }
+
+  /** Ends the waits that there are. */
+  endAll(): void {
     for (const parking of this.#slots) if (parking) this.#end(parking)
   }
 

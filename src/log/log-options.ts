@@ -1,4 +1,5 @@
 /** How a log is opened, and the states it can be in. */
+import type { ClusterOptions } from './cluster-part.ts'
 import type { LogEnvironment } from './environment.ts'
 import type { PageCache } from './files.ts'
 import type { QuarantineIncident } from './quarantine.ts'
@@ -30,6 +31,8 @@ export interface LogOptions {
   readonly pageCache?: PageCache
   /** Zeros that go before small groups: see write-ahead.ts. Default: none. */
   readonly writeAheadBytes?: number
+  /** The log is also kept by a cluster. */
+  readonly cluster?: ClusterOptions
   readonly environment?: LogEnvironment
   /** Of what is read and copied before it is open, and in a restart in place. Default: at once. */
   readonly pace?: Pace

@@ -2,9 +2,10 @@
  * The state that the threads of one log share, in one SharedArrayBuffer.
  *
  *   Int32 words    generation, producer state, seal requests, main is being woken, progress count, epoch, log id,
- *                  replica count, write quorum; status of each replica
+ *                  replica count, write quorum, what an answer in a cluster waits for, this node leads, epoch of frames; status of each replica
  *   BigInt64 words per replica: written, synced, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds, base of the segment being
- *                  written; then bytes kept free for what the service writes beside the log
+ *                  written; then bytes kept free for what the service writes beside the log, and of a cluster: confirmed, led from, anchored,
+ *                  end of the lease, end of what its lane took
  *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
  *                  own, `reset` is what recovery found
  *   histograms     of each replica, how long its syncs took, in seconds
@@ -16,6 +17,8 @@
  * W3  the live block is stored only by the producer; `generation` tells it to take over the reset block, after a journal
  *     lane died and the log was recovered in place
  * W4  producer state goes from ok to anything else, and back only with a new generation
+ * W5  in a cluster nothing is committed that the cluster has not confirmed. What it had confirmed when this node began to lead is committed as soon
+ *     as it can be read here: the leader before may have told of it
  */
 import assert from 'node:assert/strict'
 import { Histogram, LATENCY_BOUNDS, histogramBytes } from '../pipeline/histogram.ts'
@@ -41,6 +44,9 @@ const EPOCH = 5
 const LOG_ID = 6
 const REPLICA_COUNT = 7
 const WRITE_QUORUM = 8
+const CLUSTER_ACK = 9
+const LEADS = 10
+const FRAME_EPOCH = 11
 const STATUS = 16
 const INT32_WORDS = STATUS + REPLICAS_MAX
 
@@ -56,8 +62,19 @@ const SEGMENT_BASE = 8
 const WORDS_PER_REPLICA = 9
 
 const KEPT_FREE = REPLICAS_MAX * WORDS_PER_REPLICA
-const BIG_WORDS = KEPT_FREE + 1
+const CONFIRMED = KEPT_FREE + 1
+const LED_FROM = KEPT_FREE + 2
+const ANCHORED = KEPT_FREE + 3
+const LEASE_UNTIL = KEPT_FREE + 4
+const LANE_TAKEN = KEPT_FREE + 5
+const BIG_WORDS = KEPT_FREE + 6
 
+/** What an answer waits for: the cluster's confirmation and the local syncs, or the confirmation alone. */
+export type ClusterAck = 'cluster' | 'cluster-only'
+/** As CLUSTER_ACK has them; 0: the log is in no cluster. */
+const ACKS: readonly (ClusterAck | null)[] = [null, 'cluster', 'cluster-only']
+
+const US_PER_MS = 1000
 const BLOCK_BYTES = 48
 const LIVE_BLOCK = 0
 const RESET_BLOCK = 1
@@ -102,7 +119,15 @@ export class LogShared {
   readonly #resetWords: Int32Array
   readonly #resetPositions: Float64Array
 
-  static create(options: { replicaCount: number; writeQuorum: number; logId: number }): LogShared {
+  /** Null: the log is in no cluster. */
+  readonly clusterAck: ClusterAck | null
+
+  static create(options: {
+    replicaCount: number
+    writeQuorum: number
+    logId: number
+    clusterAck?: ClusterAck | null
+  }): LogShared {
     assert(options.replicaCount >= 1 && options.replicaCount <= REPLICAS_MAX)
     assert(options.writeQuorum >= 1 && options.writeQuorum <= options.replicaCount)
     const shared = new SharedArrayBuffer(SHARED_BYTES)
@@ -110,6 +135,7 @@ export class LogShared {
     words[REPLICA_COUNT] = options.replicaCount
     words[WRITE_QUORUM] = options.writeQuorum
     words[LOG_ID] = options.logId
+    words[CLUSTER_ACK] = ACKS.indexOf(options.clusterAck ?? null)
     return new LogShared(shared)
   }
 
@@ -127,6 +153,7 @@ export class LogShared {
     this.#resetPositions = blockPositions(shared, RESET_BLOCK)
     this.replicaCount = this.#words[REPLICA_COUNT]!
     this.writeQuorum = this.#words[WRITE_QUORUM]!
+    this.clusterAck = ACKS[this.#words[CLUSTER_ACK]!]!
     this.syncSeconds = Array.from({ length: this.replicaCount }, (_, replica) =>
       Histogram.within(shared, HISTOGRAMS_AT + replica * HISTOGRAM_BYTES, LATENCY_BOUNDS),
     )
@@ -192,8 +219,16 @@ export class LogShared {
     Atomics.add(this.#words, PROGRESS, 1)
   }
 
-  /** W2; what it was when too few replicas are live is the caller's to remember. */
+  /** W2, W5; what it was when too few replicas are live is the caller's to remember. */
   committed(): number {
+    if (this.clusterAck === null) return this.#reached(SYNCED)
+    const written = this.written(0)
+    const stored = this.clusterAck === 'cluster' ? this.#reached(SYNCED) : written
+    return Math.min(written, Math.max(this.#loadBig(LED_FROM), Math.min(this.confirmed, stored)))
+  }
+
+  /** By the primary and a write quorum, whatever a cluster says. */
+  syncedHere(): number {
     return this.#reached(SYNCED)
   }
 
@@ -203,7 +238,8 @@ export class LogShared {
     for (let replica = 0; replica < this.replicaCount; replica += 1) {
       if (this.isLive(replica)) released = Math.min(released, this.written(replica))
     }
-    return released === Infinity ? this.written(0) : released
+    if (released === Infinity) released = this.written(0)
+    return this.leads ? Math.min(released, this.#loadBig(LANE_TAKEN)) : released
   }
 
   isLive(replica: number): boolean {
@@ -246,6 +282,66 @@ export class LogShared {
   /** Bytes that frames may still take, see `LogWriter.tryBegin`. */
   roomFor(purpose: 'admit' | 'finish'): number {
     return Math.max(0, (purpose === 'admit' ? this.admitLimit() : this.finishLimit()) - this.written(0))
+  }
+
+  // Of a cluster. Main says whether this node leads, the lane everything else
+
+  /** Frames are given to the lane, and are of the leader's epoch. */
+  get leads(): boolean {
+    return Atomics.load(this.#words, LEADS) === 1
+  }
+
+  /** Of the frames that this node builds. */
+  get frameEpoch(): number {
+    return Atomics.load(this.#words, FRAME_EPOCH) >>> 0
+  }
+
+  /** @param from where the log ends: all of it is confirmed (W5) */
+  lead(epoch: number, from: number): void {
+    Atomics.store(this.#words, FRAME_EPOCH, epoch)
+    this.#storeBig(LED_FROM, from)
+    this.#storeBig(LANE_TAKEN, from)
+    Atomics.store(this.#words, LEADS, 1)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  follow(): void {
+    Atomics.store(this.#words, LEADS, 0)
+    this.#storeBig(LED_FROM, 0)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  /** The cluster has everything before it. */
+  get confirmed(): number {
+    return this.#loadBig(CONFIRMED)
+  }
+
+  publishConfirmed(position: number): void {
+    this.#storeBig(CONFIRMED, position)
+    Atomics.add(this.#words, PROGRESS, 1)
+  }
+
+  /** No cut ever reaches below it: the anchor on the disk ends there. */
+  get anchored(): number {
+    return this.#loadBig(ANCHORED)
+  }
+
+  publishAnchored(position: number): void {
+    this.#storeBig(ANCHORED, position)
+  }
+
+  /** Until then the leader may answer, by the clock that all threads share. */
+  get leaseUntilMs(): number {
+    return this.#loadBig(LEASE_UNTIL) / US_PER_MS
+  }
+
+  publishLease(untilMs: number): void {
+    this.#storeBig(LEASE_UNTIL, Math.max(0, Math.floor(untilMs * US_PER_MS)))
+  }
+
+  /** External parts of frames that end at or below it were copied by the lane. */
+  publishLaneTaken(position: number): void {
+    this.#storeBig(LANE_TAKEN, position)
   }
 
   // Waking main, and main asking
@@ -309,6 +405,9 @@ export class LogShared {
     }
     Atomics.store(this.#words, MAIN_WOKEN, 0)
     Atomics.store(this.#words, EPOCH, epoch)
+    Atomics.store(this.#words, FRAME_EPOCH, epoch)
+    this.#storeBig(CONFIRMED, this.generation === 0 ? state.tail : Math.min(this.confirmed, state.tail))
+    this.#storeBig(ANCHORED, this.generation === 0 ? state.tail : Math.min(this.anchored, state.tail))
     Atomics.store(this.#words, GENERATION, generation)
     Atomics.add(this.#words, PROGRESS, 1)
     Atomics.store(this.#words, PRODUCER_STATE, PRODUCER_OK)
@@ -333,6 +432,14 @@ export class LogShared {
 
   set publishing(on: boolean) {
     Atomics.store(this.#liveWords, 4, on ? 1 : 0)
+  }
+
+  #loadBig(word: number): number {
+    return Number(Atomics.load(this.#big, word))
+  }
+
+  #storeBig(word: number, value: number): void {
+    Atomics.store(this.#big, word, BigInt(value))
   }
 
   #load(replica: number, word: number): number {

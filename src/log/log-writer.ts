@@ -7,9 +7,13 @@
  * P3  all state is in the handle's shared words and is stored before the frame is published: if the thread dies, the next one
  *     attaches and goes on. If it died while it published, `publishing` says so and the owner has the log recovered first
  * P4  after `tryBegin` said ok, `publish` follows before the next `tryBegin`, or the frame never existed
+ * P5  in a cluster only the leader gives positions, and only the leader's frames go to the lane. A segment ends with the frame that opens the next
+ *     one, never before: what is cut from its end must not leave it sealed on this node alone
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES, emptyFrameHeader, encodeFrameHeader, frameBytes } from '../../native-free-codecs/frame.ts'
+import type { FrameHeader } from '../../native-free-codecs/frame.ts'
+import { StoreError } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import {
   MESSAGE_HEAD_BYTES,
@@ -37,6 +41,7 @@ export type BeginResult = 'ok' | 'full' | 'read-only' | 'no-space'
 /** What `LogWriter.attach` takes; can be sent to another thread. */
 export interface LogWriterHandle {
   readonly shared: SharedArrayBuffer
+  /** Of the journals, by directory; behind them the one of the cluster's lane, where there is one. */
   readonly rings: readonly SharedArrayBuffer[]
   readonly segmentBytes: number
 }
@@ -62,6 +67,7 @@ export class LogWriter {
   readonly #words: readonly Uint32Array[]
   readonly #ringOffsets: number[]
   readonly #segmentBytes: number
+  readonly #isClustered: boolean
   readonly #header = emptyFrameHeader()
   readonly #state: ProducerState = { tail: 0, base: 0, nextBase: 0, mustOpen: true, chain: 0, frameCount: 0 }
   #generation = -1
@@ -83,6 +89,7 @@ export class LogWriter {
     this.#words = this.#rings.map((ring) => wordsOf(ring.bytes))
     this.#ringOffsets = this.#rings.map(() => -1)
     this.#segmentBytes = handle.segmentBytes
+    this.#isClustered = this.#shared.clusterAck !== null
     this.#seenSealRequests = this.#shared.sealRequests
     this.bytes = this.#rings[0]!.bytes
     this.inlineBytesMax = this.#rings[0]!.messageBytesMax - MESSAGE_HEAD_BYTES - FRAME_HEADER_BYTES
@@ -107,7 +114,7 @@ export class LogWriter {
     flags = 0,
   ): BeginResult {
     assert(inlineBytes <= this.inlineBytesMax, 'inline part longer than inlineBytesMax')
-    if (this.#shared.producerState !== PRODUCER_OK) return 'read-only'
+    if (this.readOnly) return 'read-only'
     if (this.#shared.generation !== this.#generation) this.#load()
     this.poll()
     if (this.#shared.progress !== this.#seenProgress) this.#refresh()
@@ -125,7 +132,7 @@ export class LogWriter {
     if (!this.#reserve(messageBytes)) return 'full'
 
     let kind = opens ? MESSAGE_OPENS_SEGMENT : 0
-    if (durability === 'sync' || durability === 'quorum') kind |= MESSAGE_SYNC
+    if (durability === 'sync' || durability === 'quorum' || this.#isClustered) kind |= MESSAGE_SYNC
     else if (durability === 'append') kind |= MESSAGE_REPORT_WRITTEN
     this.#writeHead(kind, hasExternal ? externalOffset : 0, hasExternal ? externalBytes : 0)
 
@@ -159,16 +166,13 @@ export class LogWriter {
     const header = this.#header
     const state = this.#state
     header.durableBefore = Math.min(this.#committed, this.position)
-    header.epoch = this.#shared.epoch
+    header.epoch = this.#shared.frameEpoch
     header.logId = this.#shared.logId
     header.previousHeaderCrc = state.chain
     header.payloadCrc = payloadCrc
     const headerAt = this.#ringOffsets[0]! + MESSAGE_HEAD_BYTES
     state.chain = encodeFrameHeader(header, this.bytes, headerAt)
-    state.tail = this.end
-    state.base = this.segmentBase
-    state.mustOpen = false
-    state.frameCount = this.opensSegment ? 1 : state.frameCount + 1
+    this.#advance()
     for (let replica = 1; replica < this.#rings.length; replica += 1) {
       const at = this.#ringOffsets[replica]!
       if (at < 0) continue
@@ -180,6 +184,42 @@ export class LogWriter {
     return this.#shared.generation === this.#generation
   }
 
+  /**
+   * Takes over a frame of the cluster's leader, byte for byte (P5).
+   *
+   * @param frame header, payload and padding
+   * @throws StoreError cluster_log_differs when the log does not go on with it
+   */
+  tryCopy(frame: Uint8Array, header: FrameHeader): BeginResult {
+    if (this.#shared.producerState !== PRODUCER_OK) return 'read-only'
+    if (this.#shared.generation !== this.#generation) this.#load()
+    if (this.#shared.progress !== this.#seenProgress) this.#refresh()
+    const state = this.#state
+    const { position } = header
+    const opens = state.mustOpen || position !== state.tail
+    const next = state.mustOpen ? state.nextBase : state.tail + SEGMENT_FOOTER_BYTES
+    const base = opens ? next : state.base
+    if (position !== (opens ? base + SEGMENT_HEADER_BYTES : state.tail) || header.previousHeaderCrc !== state.chain)
+      throw differs(position, state)
+    if (position + frame.byteLength > this.#finishLimit) return 'no-space'
+    if (!this.#reserve(MESSAGE_HEAD_BYTES + frame.byteLength)) return 'full'
+    this.#writeHead(MESSAGE_SYNC | (opens ? MESSAGE_OPENS_SEGMENT : 0), 0, 0)
+    for (let replica = 0; replica < this.#rings.length; replica += 1) {
+      const at = this.#ringOffsets[replica]!
+      if (at >= 0) this.#rings[replica]!.bytes.set(frame, at + MESSAGE_HEAD_BYTES)
+    }
+    this.position = position
+    this.end = position + frame.byteLength
+    this.segmentBase = base
+    this.segmentOffset = position - base
+    this.opensSegment = opens
+    this.inlineOffset = this.#ringOffsets[0]! + MESSAGE_HEAD_BYTES + FRAME_HEADER_BYTES
+    state.chain = header.headerCrc
+    this.#advance()
+    this.#publishAll(false)
+    return 'ok'
+  }
+
   /** Has the journals write everything that was published. */
   wakeJournals(): void {
     for (const ring of this.#rings) ring.wakeSleeping()
@@ -189,15 +229,15 @@ export class LogWriter {
   rotate(): void {
     if (this.#shared.generation !== this.#generation) this.#load()
     const state = this.#state
-    if (this.#shared.producerState !== PRODUCER_OK || state.mustOpen || state.frameCount === 0) return
+    if (this.readOnly || state.mustOpen || state.frameCount === 0) return
     state.mustOpen = true
     state.nextBase = state.tail + SEGMENT_FOOTER_BYTES
     state.frameCount = 0
-    if (this.#reserve(MESSAGE_HEAD_BYTES)) {
+    if (!this.#isClustered && this.#reserve(MESSAGE_HEAD_BYTES)) {
       this.#writeHead(MESSAGE_SEAL, 0, 0)
       this.#publishAll()
     } else {
-      this.#shared.storeProducer(state, this.#generation) // the frame that opens the next segment seals this one
+      this.#shared.storeProducer(state, this.#generation) // the frame that opens the next segment seals this one (P5)
     }
   }
 
@@ -233,7 +273,16 @@ export class LogWriter {
   }
 
   get readOnly(): boolean {
-    return this.#shared.producerState !== PRODUCER_OK
+    return this.#shared.producerState !== PRODUCER_OK || (this.#isClustered && !this.#shared.leads)
+  }
+
+  /** Behind the frame that was begun. */
+  #advance(): void {
+    const state = this.#state
+    state.tail = this.end
+    state.base = this.segmentBase
+    state.mustOpen = false
+    state.frameCount = this.opensSegment ? 1 : state.frameCount + 1
   }
 
   #isFull(wholeBytes: number): boolean {
@@ -245,7 +294,8 @@ export class LogWriter {
   #reserve(messageBytes: number): boolean {
     for (let replica = 0; replica < this.#rings.length; replica += 1) {
       this.#ringOffsets[replica] = -1
-      if (!this.#shared.isLive(replica)) continue
+      const isTaken = replica < this.#shared.replicaCount ? this.#shared.isLive(replica) : this.#shared.leads
+      if (!isTaken) continue
       const at = this.#rings[replica]!.tryReserve(messageBytes)
       if (at < 0) {
         this.#fullRing = replica
@@ -291,6 +341,13 @@ export class LogWriter {
     this.#finishLimit = this.#shared.finishLimit()
   }
 }
+
+const differs = (position: number, { tail, chain }: ProducerState): StoreError =>
+  new StoreError(
+    'corrupt',
+    'cluster_log_differs',
+    `the frame at position ${position} does not follow the end of the log at ${tail} (${chain.toString(16)})`,
+  )
 
 /** The data area as words: messages are 8-byte aligned. */
 function wordsOf(bytes: Buffer): Uint32Array {

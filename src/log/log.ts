@@ -6,7 +6,7 @@
  *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
  *    └──► restarting ──► ok     a lane died without an I/O error, a write met a full disk, a lost replica is there again: recovered in place
  *
- * L1  `committed` never falls, and every frame that ends at or below it is stored in the class of the log
+ * L1  `committed` never falls but by `cutTo`, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
  *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
  * L3  listeners of state are called before listeners of progress see the change
@@ -18,12 +18,14 @@ import { withoutPauses } from '../steps.ts'
 import type { Histogram } from '../pipeline/histogram.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { Caretaker } from './caretaker.ts'
+import { ClusterPart } from './cluster-part.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { DirectoryLock, JournalLane, JournalMessage, LogEnvironment } from './environment.ts'
 import { isFullDisk, makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
 import { JournalLanes } from './journal-lanes.ts'
+import { LogEvents } from './log-events.ts'
 import { LostDirectories } from './lost-directories.ts'
 import { LogShared, PRODUCER_CLOSED, PRODUCER_READ_ONLY, PRODUCER_RESTARTING } from './log-shared.ts'
 import type { JournalCounters } from './log-shared.ts'
@@ -37,6 +39,7 @@ import type { DamagedRange } from './read.ts'
 import { producerStateOf } from './recovery.ts'
 import type { RecoveredLog } from './recovery.ts'
 import { Readmission } from './readmission.ts'
+import { recoveryOf } from './recovery-of.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
 import { RESTART_AGAIN_MS, Restarts } from './restarts.ts'
@@ -44,12 +47,13 @@ import type { RestartCause } from './restarts.ts'
 import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
+import { setAsideBehind } from './set-aside.ts'
 import { giveBack, takeDirectories } from './take-directories.ts'
 
 export type { LogOptions, LogState, LostReplica } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
 
-export class Log {
+export class Log extends LogEvents {
   readonly directory: string
   /** Random number of this log; readers of its files need it. */
   readonly id: number
@@ -58,6 +62,8 @@ export class Log {
   readonly syncSeconds: readonly Histogram[]
   /** What recovery cut off when the log was opened: written, but never reported as durable. */
   readonly tornTail: DamagedRange | null
+  /** Null: the log is in no cluster. */
+  readonly cluster: ClusterPart | null
 
   readonly #options: LogOptions
   readonly #environment: LogEnvironment
@@ -79,10 +85,6 @@ export class Log {
   readonly #lost: LostDirectories
   readonly #caretaker: Caretaker
   readonly #readmission: Readmission
-  readonly #progressListeners: (() => void)[] = []
-  readonly #sealedListeners: ((segment: SegmentInfo) => void)[] = []
-  readonly #stateListeners: ((state: LogState) => void)[] = []
-  readonly #fullListeners: ((isFull: boolean) => void)[] = []
 
   /**
    * @throws StoreError data_directory_unusable, data_directory_locked, log_format_newer, log_format_unreadable, log_format_missing, log_segments_overlap,
@@ -93,14 +95,13 @@ export class Log {
     const directories = [options.directory, ...(options.replicas ?? [])]
     const { locks, unusable } = await takeDirectories(environment, directories)
     try {
+      const keepUpTo = options.cluster?.keepUpTo ?? undefined
       const recovering = recoverDirectories({
-        files: environment.files,
-        directories,
-        segmentsName: options.segmentsName ?? 'segments',
-        writeQuorum: options.writeQuorum ?? directories.length,
-        randomUint32: environment.randomUint32,
+        ...recoveryOf(options, environment, directories),
+        ...(keepUpTo !== undefined && { keepUpTo, durableHere: keepUpTo }),
         unusable,
       })
+      if (keepUpTo !== undefined) await setAsideBehind(keepUpTo, options, environment)
       const recovered = await (options.pace ?? withoutPauses)(recovering)
       return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
@@ -117,6 +118,7 @@ export class Log {
     unusable: ReadonlyMap<number, string>,
     recovered: RecoveredDirectories,
   ) {
+    super()
     const ringBytes = options.ringBytes ?? RING_BYTES_DEFAULT
     const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES_DEFAULT
     assert(segmentBytes <= SEGMENT_BYTES_MAX, 'offsets in a segment stay below 2 GiB')
@@ -137,9 +139,13 @@ export class Log {
     this.tornTail = recovered.primary.tornTail
     this.#rings = directories.map(() => SpscRing.create(ringBytes))
     this.#lanes = new JournalLanes(this.#rings)
-    this.#shared = LogShared.create({ replicaCount: directories.length, writeQuorum, logId: this.id })
+    const replicaCount = directories.length
+    const clusterAck = options.cluster?.ack ?? null
+    this.#shared = LogShared.create({ replicaCount, writeQuorum, logId: this.id, clusterAck })
     this.syncSeconds = this.#shared.syncSeconds
-    this.writer = { shared: this.#shared.shared, rings: this.#rings.map((ring) => ring.shared), segmentBytes }
+    this.cluster = options.cluster ? new ClusterPart(options.cluster, this.#shared, ringBytes) : null
+    const rings = this.cluster === null ? this.#rings : [...this.#rings, this.cluster.ring]
+    this.writer = { shared: this.#shared.shared, rings: rings.map((ring) => ring.shared), segmentBytes }
     this.#begin(recovered)
     this.#caretaker = new Caretaker({
       environment,
@@ -151,7 +157,7 @@ export class Log {
       replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
       active: () => this.segments.at(-1),
       onStalled: (replica) => this.#onStalled(replica),
-      onFull: (isFull) => this.#fullListeners.forEach((listener) => listener(isFull)),
+      onFull: (isFull) => this.tellFull(isFull),
     })
     this.#readmission = new Readmission({
       environment,
@@ -174,6 +180,11 @@ export class Log {
   /** L1 */
   get committed(): Position {
     return (this.#committed = Math.max(this.#committed, this.#shared.committed()))
+  }
+
+  /** What the log holds may be told: always, unless a cluster keeps it and this node is not sure to lead. */
+  get mayAnswer(): boolean {
+    return this.cluster === null || this.cluster.mayAnswer
   }
 
   /** End of the last frame written (class 'append'). */
@@ -244,25 +255,6 @@ export class Log {
     return end <= this.committed ? 'stored' : this.#state.kind === 'read-only' ? 'lost' : 'waiting'
   }
 
-  /** One call per coalesced wake of main: positions moved. */
-  onProgress(listener: () => void): void {
-    this.#progressListeners.push(listener)
-  }
-
-  /** The footer is durable, the segment is immutable now. */
-  onSealed(listener: (segment: SegmentInfo) => void): void {
-    this.#sealedListeners.push(listener)
-  }
-
-  onStateChange(listener: (state: LogState) => void): void {
-    this.#stateListeners.push(listener)
-  }
-
-  /** The disk has no room for anything new, or has again; found out within some seconds. */
-  onFull(listener: (isFull: boolean) => void): void {
-    this.#fullListeners.push(listener)
-  }
-
   /** A reader found damage: it is written down beside the segment and reported like what recovery finds. */
   reportDamage(segment: SegmentInfo, range: DamagedRange): void {
     this.#incidents.report(segment, range)
@@ -296,6 +288,17 @@ export class Log {
     await this.#restart('the producer died while it published a frame')
   }
 
+  /** A restart in place that keeps what ends at or below a position, and sets the rest aside: nobody was told of it. */
+  async cutTo(position: Position): Promise<void> {
+    while (this.#restarting !== null) await this.#restarting
+    await this.#restart('its end is cut to what the cluster has confirmed', 'cut', position)
+  }
+
+  /** Positions moved, as the cluster's lane says. */
+  noteProgress(): void {
+    this.#progressed()
+  }
+
   /** The service on this log cannot go on: the log is read-only from here on. */
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
@@ -323,6 +326,7 @@ export class Log {
     const { primary } = recovered
     const epoch = recovered.epoch + 1
     this.#segments.reset(primary.segments)
+    this.cluster?.keep(this.segments)
     const first = this.segments[0]?.base ?? primary.nextBase
     for (const incident of primary.incidents) this.#incidents.add(incident)
     this.#incidents.addForgotten(first)
@@ -395,7 +399,8 @@ export class Log {
   #progressed(): void {
     this.#shared.acceptWake()
     this.#updateActive()
-    for (const listener of this.#progressListeners) listener()
+    if (this.cluster !== null) for (const segment of this.cluster.takeSettled()) this.tellSealed(segment)
+    this.tellProgress()
   }
 
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
@@ -405,7 +410,8 @@ export class Log {
       return this.#shared.wakeClaimed ? this.#updateActive() : this.#progressed()
     }
     const sealed = this.#segments.sealed(message.base, message.end)
-    for (const listener of this.#sealedListeners) listener(sealed)
+    if (this.cluster === null) this.tellSealed(sealed)
+    else this.cluster.sealed(sealed)
   }
 
   /** `written` is read first: as long as its segment is the one in the list, it is a position of that one. */
@@ -442,13 +448,13 @@ export class Log {
     this.#progressed()
   }
 
-  #restart(reason: string, cause: RestartCause = 'death'): Promise<void> {
-    this.#restarting ??= this.#restartNow(reason, cause)
+  #restart(reason: string, cause: RestartCause = 'death', cutAt = Infinity): Promise<void> {
+    this.#restarting ??= this.#restartNow(reason, cause, cutAt)
       .catch((failure: unknown) => {
         if (!isFullDisk(failure)) return this.giveUp(failure)
         const stop = this.#environment.every(RESTART_AGAIN_MS, () => {
           stop()
-          void this.#restart(reason, 'full')
+          void this.#restart(reason, 'full', cutAt)
         })
       })
       .finally(() => void (this.#restarting = null))
@@ -458,7 +464,7 @@ export class Log {
   #isOver = (): boolean => this.#state.kind === 'read-only' || this.#shared.producerState === PRODUCER_CLOSED
 
   /** L2 */
-  async #restartNow(reason: string, cause: RestartCause): Promise<void> {
+  async #restartNow(reason: string, cause: RestartCause, cutAt: Position): Promise<void> {
     if (this.#isOver()) return
     this.#shared.stopProducer(PRODUCER_RESTARTING)
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })
@@ -466,13 +472,10 @@ export class Log {
     if (this.#isOver()) return
     if (this.#lost.primaryFailure !== null) throw this.#lost.primaryFailure
     if (cause === 'death') this.#restarts.add(this.#environment.nowMs())
-    const keepUpTo = this.written
+    const keepUpTo = Math.min(this.written, cutAt)
+    if (keepUpTo < this.written) await setAsideBehind(keepUpTo, this.#options, this.#environment)
     const recovering = recoverDirectories({
-      files: this.#environment.files,
-      directories: this.#directories,
-      segmentsName: this.#segmentsName,
-      writeQuorum: this.#shared.writeQuorum,
-      randomUint32: this.#environment.randomUint32,
+      ...recoveryOf(this.#options, this.#environment, this.#directories),
       keepUpTo,
       leftOut: this.#lost.failed,
     })
@@ -483,6 +486,7 @@ export class Log {
       throw new Error(`restarting does not help: ${reason}`)
     }
     this.#pastLives.ended(this.generation, keepUpTo)
+    this.#committed = Math.min(this.#committed, keepUpTo)
     this.#begin(recovered)
     this.#progressed()
   }
@@ -491,6 +495,6 @@ export class Log {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
     this.#updateActive() // a listener that reads the state anew finds everything that is stored
     this.#state = state
-    for (const listener of this.#stateListeners) listener(state)
+    this.tellState(state)
   }
 }

@@ -46,6 +46,11 @@ export interface RecoverOptions {
   readonly logId: number
   /** Frames that end behind it are given up: of a journal lane that died in a process that lives. */
   readonly keepUpTo?: number
+  /**
+   * Of a log of a cluster: what its frames say was durable was so where they were built, not here. So only this directory's own mark, footers and
+   * checkpoints count, and what was durable up to this position.
+   */
+  readonly durableHere?: number
   /** Only says what it would find: changes no file. */
   readonly dryRun?: boolean
 }
@@ -104,7 +109,8 @@ class Recovery {
   *run(): Steps<RecoveredLog> {
     const { files, directory, logId } = this.#options
     const marked = readMark(files, directory, logId)
-    const known = Math.max(marked.position, newestCheckpointPosition(files, directory))
+    const { durableHere = 0 } = this.#options
+    const known = Math.max(marked.position, newestCheckpointPosition(files, directory), durableHere)
     const durable = Math.min(known, this.#options.keepUpTo ?? Infinity)
 
     const bases = yield* this.#withoutStrays(this.#listBases(), durable)
@@ -302,7 +308,8 @@ class Recovery {
       nextBase !== undefined && nextBase - base <= SEGMENT_BYTES_MAX ? nextBase - SEGMENT_FOOTER_BYTES : undefined
     const scanTo = sealedEnd ?? Math.min(base + file.size(), keepUpTo)
     const scan = yield* this.#scan(file, base, scanTo)
-    const durable = nextBase === undefined ? Math.max(markedDurable, scan.durable) : (sealedEnd ?? scanTo)
+    const scannedDurable = this.#options.durableHere === undefined ? scan.durable : 0
+    const durable = nextBase === undefined ? Math.max(markedDurable, scannedDurable) : (sealedEnd ?? scanTo)
 
     const withHeader = hasHeader(file, base, logId)
     const isNew = nextBase === undefined && scan.frameCount === 0 && durable <= base + SEGMENT_HEADER_BYTES

@@ -39,6 +39,8 @@ export interface RecoverDirectoriesOptions {
   readonly randomUint32: () => number
   /** See RecoverOptions. */
   readonly keepUpTo?: number
+  /** Likewise. */
+  readonly durableHere?: number
   /** Replicas that are not to be used, and why. They hold nothing that the primary lacks. */
   readonly leftOut?: ReadonlyMap<number, string>
   /** Replicas that cannot be used, and why. What they hold is not known. */

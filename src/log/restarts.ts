@@ -5,7 +5,7 @@ const WINDOW_MS = 60_000
 export const RESTART_AGAIN_MS = 5000
 
 /** Why a log is restarted in place; only deaths are counted. */
-export type RestartCause = 'death' | 'full' | 'readmission'
+export type RestartCause = 'death' | 'full' | 'readmission' | 'cut'
 
 export class Restarts {
   #atMs: readonly number[] = []

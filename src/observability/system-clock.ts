@@ -14,6 +14,9 @@ export const systemClock = {
   /** Microseconds of the system's CLOCK_MONOTONIC, by which systemd orders what it is told. */
   monotonicUs: (): bigint => process.hrtime.bigint() / 1000n,
 
+  /** Monotonic, in milliseconds, and unlike `nowMs` the same in all threads. */
+  sharedMs: (): number => Number(process.hrtime.bigint()) / 1e6,
+
   /** Nanoseconds since the Unix epoch, to the precision of a millisecond. */
   nowNs: (): bigint => BigInt(Date.now()) * 1_000_000n,
 

@@ -209,6 +209,21 @@ export class SpscRing {
     return this.#hasMessage()
   }
 
+  /** `waitForMessage` of a thread with an event loop. */
+  async messageCame(timeoutMs = Infinity): Promise<boolean> {
+    if (this.#hasMessage()) return true
+    if (Atomics.load(this.#control, SIGNAL) === this.#seenSignal) {
+      Atomics.store(this.#control, CONSUMER_WAITS, 1) // R4
+      if (!this.#hasMessage()) {
+        const waiting = Atomics.waitAsync(this.#control, SIGNAL, this.#seenSignal, timeoutMs)
+        if (waiting.async) await waiting.value
+      }
+      Atomics.store(this.#control, CONSUMER_WAITS, 0)
+    }
+    this.#seenSignal = Atomics.load(this.#control, SIGNAL)
+    return this.#hasMessage()
+  }
+
   // Any thread
 
   /** Ends the consumer's wait, present or next, without a message: it is to look at its control port. */

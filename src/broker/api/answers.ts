@@ -26,7 +26,8 @@ export function answerRefusal(
   const more: Headers = saysWhen ? [['retry-after', String(retryAfterSeconds)]] : status === 401 ? ASKS_FOR_KEY : NONE
   const next = refused.nextExpectedOffset
   const ofGap: Headers = next === null ? NONE : [['x-mq-next-expected-offset', String(next)]]
-  const allHeaders: Headers = [...headers, ...more, ...ofGap]
+  const ofCluster: Headers = refused.leader === null ? NONE : [['x-trilog-leader', refused.leader]]
+  const allHeaders: Headers = [...headers, ...more, ...ofGap, ...ofCluster]
   answerLine(exchange, status, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
 }
 

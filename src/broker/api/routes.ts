@@ -13,7 +13,7 @@ import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
 import { guarded } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
-import { BrokerError, internalError, refuse } from '../refusals.ts'
+import { BrokerError, internalError, notLeading, refuse } from '../refusals.ts'
 import { CONNECTION_PATH } from '../wire/connection-frames.ts'
 import { denied } from '../denied.ts'
 import { streamAsked } from './access.ts'
@@ -35,7 +35,7 @@ import {
   seekGroup,
 } from './groups.ts'
 import { health, metrics } from './node.ts'
-import type { BrokerHttpParts, RouteParts } from './parts.ts'
+import type { BrokerCluster, BrokerHttpParts, RouteParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
 import { brokerDocument } from './openapi.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
@@ -158,10 +158,12 @@ function identify(
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
   const { guard } = parts
-  const kept = (endpoint: Endpoint): Endpoint =>
-    guard === null
+  const kept = (asked: Endpoint): Endpoint => {
+    const endpoint = parts.cluster ? ofLeader(parts, parts.cluster, asked) : asked
+    return guard === null
       ? endpoint
       : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
+  }
   /** R2 */
   const isIdentified = (head: RequestHead, exchange: Exchange): boolean => {
     try {
@@ -196,6 +198,26 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
       const refused = refuse('method_not_allowed', `this route takes ${allow.join(', ')}`)
       answerRefusal(parts, exchange, refused, [['allow', allow.join(', ')]])
     },
+  }
+}
+
+/** A node of a cluster that does not lead refuses what is asked of the log. */
+function ofLeader(parts: BrokerHttpParts, cluster: BrokerCluster, endpoint: Endpoint): Endpoint {
+  const { webSocket } = endpoint
+  const refuseUnlessLeading = (exchange: Exchange): boolean => {
+    if (cluster.leads) return false
+    answerRefusal(parts, exchange, notLeading(cluster.leader))
+    return true
+  }
+  return {
+    ...endpoint,
+    begin: (head, exchange) => refuseUnlessLeading(exchange) || endpoint.begin(head, exchange),
+    ...(webSocket && {
+      webSocket: {
+        ...webSocket,
+        accept: (head, exchange) => (refuseUnlessLeading(exchange) ? null : webSocket.accept(head, exchange)),
+      },
+    }),
   }
 }
 

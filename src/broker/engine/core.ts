@@ -7,6 +7,7 @@
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { NewFrame } from '../../engine/decision.ts'
+import { NotLeading } from '../../engine/engine.ts'
 import type { Engine, NotStored } from '../../engine/engine.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -17,7 +18,7 @@ import type { Change } from '../frames/change.ts'
 import type { Caller } from '../operations.ts'
 import type { RecordReads } from '../records/record-reads.ts'
 import type { Unreadable } from '../records/rendered-records.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, refuse } from '../refusals.ts'
 import { Tokens } from '../tokens.ts'
 import type { Acknowledgement } from '../durability.ts'
 import type { RecordDurability } from '../durability.ts'
@@ -268,6 +269,7 @@ const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
 }
 
 function notStored(code: PersistFailure, cause: unknown): Error {
+  if (cause instanceof NotLeading) return notLeading(cause.leader)
   if (cause instanceof FrameNotTaken) return refuse(code, NOT_TAKEN[cause.reason], { retryable: true })
   if (cause instanceof FrameLost) {
     return refuse(code, 'the change could not be stored: inspect the state before repeating it', { retryable: true })

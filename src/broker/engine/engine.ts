@@ -71,6 +71,8 @@ export interface EngineParts {
 export interface BrokerEngine {
   readonly core: Core
   readonly checkpoints: Checkpoints
+  /** In a cluster: this node leads from now on. Resolves when it may be asked. */
+  beginToLead(): Promise<void>
   /** Resolves when the sidecars and checkpoints that were begun are written. */
   idle(): Promise<void>
 }
@@ -89,7 +91,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
     segmentEnding(end) {
-      core.state.passed(time.nowMs()) // what time has done to the state is in the copy
+      if (log.mayAnswer) core.state.passed(time.nowMs()) // what time has done to the state is in the copy
       sidecars.take(core.state, end)
       checkpoints.take(end)
     },
@@ -125,9 +127,16 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
     policies: new ReplicationPolicies(parts.policies),
   })
   sidecars.complete(recovered)
-  await begin(core, parts)
-  if (setsClock) await setClock(core, parts, -aheadMs)
-  return { core, checkpoints, idle: () => sidecars.idle().then(() => checkpoints.idle()) }
+  const beginToLead = async (): Promise<void> => {
+    time.notBefore(core.state.lastAtMs)
+    core.state.makeAllVisible() // all of it is confirmed
+    await begin(core, parts)
+  }
+  if (log.cluster === null) {
+    await begin(core, parts)
+    if (setsClock) await setClock(core, parts, -aheadMs)
+  }
+  return { core, checkpoints, beginToLead, idle: () => sidecars.idle().then(() => checkpoints.idle()) }
 }
 
 /** Made at once, in slices: a group that changes before its turn is copied twice. */

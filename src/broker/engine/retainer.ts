@@ -47,9 +47,10 @@ export class Retainer implements Upkeep {
 
   async #round(signal: AbortSignal): Promise<void> {
     try {
-      if (this.#areFloorsDue) await this.#raiseFloors(signal)
+      const { log } = this.#core
+      if (this.#areFloorsDue && log.mayAnswer) await this.#raiseFloors(signal)
       await this.#dropSegments()
-      await this.#clean(signal)
+      if (log.mayAnswer) await this.#clean(signal)
     } catch (error) {
       this.#core.logger.warn({ reason: String(error) }, 'retention could not be enforced, and is tried again')
     }

@@ -294,6 +294,7 @@ export class Queue {
 
   #tick(): void {
     const { log, time, engine, state } = this.#core
+    if (!log.mayAnswer) return // what time does to a cluster's log, its leader says
     if (log.state.kind === 'ok') {
       for (const again of this.#expiredBefore.splice(0, AGAIN_MAX)) void this.#onExpired(again)
     }

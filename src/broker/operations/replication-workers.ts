@@ -197,7 +197,8 @@ export class ReplicationWorkers {
   }
 
   #tick(): void {
-    const { state, time } = this.#core
+    const { log, state, time } = this.#core
+    if (!log.mayAnswer) return // another node of the cluster ships
     const nowMs = time.nowMs()
     for (const [number, workers] of this.#workers) {
       const stream = state.streams[number]

@@ -47,6 +47,13 @@ export class BrokerTime {
     return Math.floor(this.#now())
   }
 
+  /** What the log has met meanwhile, in which another node was the one that told time. */
+  notBefore(atMs: number): void {
+    const aheadMs = atMs - this.#now()
+    if (aheadMs > 0) this.#anchorMs += aheadMs
+    this.#anchor(this.#clocks.nowMs())
+  }
+
   /** What says when something happened has: the wall clock as it is. */
   wallMs(): number {
     return this.#clocks.wallMs()

@@ -9,8 +9,11 @@ import type { JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from
 import { headers } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf as textOfError } from '../../errors.ts'
-import { FOREIGN, headersOf, messageOf } from '../headers.ts'
-import type { ClusterMessage } from '../message.ts'
+import { FOREIGN, headersOf, messageOf, placeOf, textOf } from '../headers.ts'
+import { STREAM_BEGIN } from '../history.ts'
+import type { Anchor } from '../history.ts'
+import { LOG_BEGIN } from '../message.ts'
+import type { ClusterMessage, LogPlace } from '../message.ts'
 import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
 
 export type StreamMessage = ClusterMessage<Uint8Array>
@@ -25,8 +28,8 @@ export interface NatsStreamOptions {
   readonly keepBytes: number
   /** Null: age alone removes nothing. */
   readonly keepMs: number | null
-  /** The id of the log on this machine. Null: there is no log yet, and the stream's id is taken. */
-  readonly logId: number | null
+  /** The log on this machine. Null: there is none yet, and the stream's is taken. A stream that is made goes on with it. */
+  readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
   readonly randomUint32: () => number
 }
 
@@ -46,6 +49,8 @@ const REQUEST_MS = 5000
 /** How soon a reader notices that its consumer is gone. */
 const READ_MS = 4000
 const HEARTBEAT_MS = 1000
+/** A reader asks for so many at once. */
+const READ_MESSAGES = 50
 const NANOSECONDS_PER_MS = 1e6
 
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164])
@@ -55,6 +60,8 @@ const NOT_ENABLED_FOR_ACCOUNT = 10039
 
 export class NatsStream {
   readonly logId: number
+  /** What the stream goes on with: its first message begins where this ends. */
+  readonly begin: Anchor
   /** The most bytes that the body of a message may have. */
   readonly bodyBytesMax: number
   readonly name: string
@@ -81,7 +88,7 @@ export class NatsStream {
     connection: NatsConnection,
     manager: JetStreamManager,
     options: NatsStreamOptions,
-    logId: number,
+    { logId, begin }: Pick<NatsStream, 'logId' | 'begin'>,
   ) {
     this.#connection = connection
     this.#manager = manager
@@ -89,6 +96,7 @@ export class NatsStream {
     this.#subject = subjectOf(options)
     this.name = nameOf(options)
     this.logId = logId
+    this.begin = begin
     this.bodyBytesMax = bodyBytesMaxOf(connection)
   }
 
@@ -135,11 +143,26 @@ export class NatsStream {
       opt_start_seq: from,
     })
     const messages = await consumer.consume({
+      max_messages: READ_MESSAGES,
       expires: READ_MS,
       idle_heartbeat: HEARTBEAT_MS,
       callback: ({ seq, data, headers }) => following.delivered(seq, readMessage(headers, data)),
     })
     return () => void messages.close().catch(() => {})
+  }
+
+  /** Tells the other nodes, beside the stream: those that hear it do. */
+  tellNodes(text: string): void {
+    this.#connection.publish(`${this.#subject}.nodes`, text)
+  }
+
+  /** What nodes tell, this one included, until the connection is closed. */
+  hearNodes(told: (text: string) => void): void {
+    this.#connection.subscribe(`${this.#subject}.nodes`, {
+      callback: (error, message) => {
+        if (error === null) told(message.string())
+      },
+    })
   }
 
   async close(): Promise<void> {
@@ -195,12 +218,13 @@ const configOf = (options: NatsStreamOptions): Partial<StreamConfig> & Pick<Stre
     'trilog-format': FORMAT,
     'trilog-cluster': options.cluster,
     'trilog-service': options.service,
-    'trilog-log': hex(options.logId ?? options.randomUint32()),
+    'trilog-log': hex(options.log?.id ?? options.randomUint32()),
+    'trilog-begin': `${options.log?.epoch ?? 0}/${textOf(options.log?.end ?? LOG_BEGIN)}`,
   },
 })
 
-/** J2. @returns the id of the log */
-function checkStream({ config }: StreamInfo, options: NatsStreamOptions): number {
+/** J2. @returns the id of the log, and what the stream goes on with */
+function checkStream({ config }: StreamInfo, options: NatsStreamOptions): Pick<NatsStream, 'logId' | 'begin'> {
   const { metadata = {}, name } = config
   const is = (key: string, value: string): boolean => metadata[`trilog-${key}`] === value
   const log = metadata['trilog-log'] ?? ''
@@ -224,12 +248,14 @@ function checkStream({ config }: StreamInfo, options: NatsStreamOptions): number
     )
   }
   const logId = Number.parseInt(log, 16)
-  if (options.logId !== null && options.logId !== logId) {
+  if (options.log !== null && options.log.id !== logId) {
     throw invalid(
-      `TRILOG_CLUSTER_NAME: the stream ${name} holds log ${log}, this data directory log ${hex(options.logId)}: choose another name, or an empty data directory`,
+      `TRILOG_CLUSTER_NAME: the stream ${name} holds log ${log}, this data directory log ${hex(options.log.id)}: choose another name, or an empty data directory`,
     )
   }
-  return logId
+  const [, epoch, place] = /^(\d+)\/(.+)$/.exec(metadata['trilog-begin'] ?? '') ?? []
+  const end = placeOf(place ?? '') ?? LOG_BEGIN
+  return { logId, begin: { ...STREAM_BEGIN, epoch: Number(epoch ?? 0), end } }
 }
 
 interface Answer {

@@ -3,6 +3,7 @@
  *
  * S1  the state machine is called by one event after the other; what belongs to a consumer that was replaced is not heard
  * S2  what the stream did not answer is not told: the state machine has limits of its own
+ * S3  a stream that ends before what this node has taken lost messages. It may be a server that is behind, so it is asked for some time
  */
 import type { Anchor } from '../history.ts'
 import { ClusterNode } from '../node.ts'
@@ -33,6 +34,8 @@ export interface SessionParts {
 
 /** Until a consumer that could not be made is made again. */
 const FOLLOW_AGAIN_MS = 300
+/** S3 */
+const SHORT_MS_MAX = 20_000
 
 export class Session {
   readonly #parts: SessionParts
@@ -42,6 +45,9 @@ export class Session {
   #cancelTimer = (): void => {}
   #cancelFollow = (): void => {}
   #isClosed = false
+  #isPaused = false
+  /** S3. When it was seen first; null: it is not. */
+  #shortSinceMs: number | null = null
 
   constructor(parts: SessionParts) {
     this.#parts = parts
@@ -61,7 +67,16 @@ export class Session {
   /** To be looked at; what changes it goes through the session. */
   get node(): Pick<
     ClusterNode<Uint8Array>,
-    'role' | 'epoch' | 'leader' | 'confirmed' | 'anchor' | 'sequence' | 'takesFrames' | 'inFlightBytes' | 'leaseUntilMs'
+    | 'role'
+    | 'epoch'
+    | 'leader'
+    | 'confirmed'
+    | 'anchor'
+    | 'sequence'
+    | 'takesFrames'
+    | 'inFlight'
+    | 'inFlightBytes'
+    | 'leaseUntilMs'
   > {
     return this.#node
   }
@@ -84,6 +99,18 @@ export class Session {
 
   caughtUp(anchor: Anchor): void {
     this.#do((nowMs) => this.#node.caughtUp(anchor, nowMs))
+  }
+
+  /** Messages come no more, as who takes them has enough for now. */
+  pause(): void {
+    this.#isPaused = true
+    this.#endConsumer()
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (this.#node.role === 'following' || this.#node.role === 'standing') this.#follow(this.#node.sequence + 1)
   }
 
   /** Whoever leads has resigned before, or is replaced when its lease is over. */
@@ -143,6 +170,7 @@ export class Session {
 
   #follow(from: number): void {
     this.#endConsumer()
+    if (this.#isPaused) return
     const consumer = this.#consumer
     void this.#openConsumer(consumer, from).catch(() => {
       if (consumer !== this.#consumer || this.#isClosed) return
@@ -152,8 +180,10 @@ export class Session {
 
   async #openConsumer(consumer: number, from: number): Promise<void> {
     const { stream } = this.#parts
-    const { first } = await stream.ends()
+    const { first, last } = await stream.ends()
     if (consumer !== this.#consumer) return
+    if (last < from - 1) return this.#isShort(last, from)
+    this.#shortSinceMs = null
     if (first > from) return this.#do((nowMs) => this.#node.trimmed(nowMs))
     const stop = await stream.follow(from, {
       delivered: (sequence, message) => {
@@ -162,6 +192,16 @@ export class Session {
     })
     if (consumer === this.#consumer) this.#stopFollowing = stop
     else stop()
+  }
+
+  /** S3 */
+  #isShort(last: number, from: number): void {
+    const { clock } = this.#parts
+    this.#shortSinceMs ??= clock.nowMs()
+    const reason = `the stream ends with message ${last}, but this node has taken message ${from - 1}: the stream lost what it had`
+    if (clock.nowMs() - this.#shortSinceMs < SHORT_MS_MAX) throw new Error(reason) // asked again
+    this.close()
+    this.#parts.act({ kind: 'stop', reason })
   }
 
   #endConsumer(): void {

@@ -24,7 +24,7 @@ const open = (access: NatsAccess, replicas = 1): Promise<NatsStream> =>
     replicas,
     keepBytes: 16 << 20,
     keepMs: null,
-    logId: null,
+    log: null,
     randomUint32: () => 1,
   })
 

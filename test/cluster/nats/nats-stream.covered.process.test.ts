@@ -26,7 +26,7 @@ describe(name, { skip }, () => {
       replicas: 1,
       keepBytes: 16 << 20,
       keepMs: null,
-      logId: null,
+      log: null,
       randomUint32: () => 0x01234567,
     }
     await eventually(async () => (await connect({ servers: server.url }).catch(() => null))?.close() !== undefined)
@@ -102,9 +102,9 @@ describe(name, { skip }, () => {
     ])
     assert.equal(new Set(made.map(({ logId }) => logId)).size, 1)
     const { logId } = made[0]
-    assert.equal((await open({ ...cluster, logId })).logId, logId)
+    assert.equal((await open({ ...cluster, log: logOf(logId) })).logId, logId)
     assert.match(
-      await refusal({ ...cluster, logId: 99 }),
+      await refusal({ ...cluster, log: logOf(99) }),
       /^TRILOG_CLUSTER_NAME: .* holds log .* another name, or an empty/,
     )
   })
@@ -166,3 +166,5 @@ const message = (ordinal: number): StreamMessage => ({
   successor: null,
   body: null,
 })
+
+const logOf = (id: number) => ({ id, end: LOG_BEGIN, epoch: 0 })

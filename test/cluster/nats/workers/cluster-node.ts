@@ -44,7 +44,7 @@ const stream = await NatsStream.open({
   replicas: servers.includes(',') ? 3 : 1,
   keepBytes: 64 << 20,
   keepMs: null,
-  logId: null,
+  log: null,
   randomUint32: () => randomInt(2 ** 32),
 })
 /** With the frames that the state was made of. */

@@ -1,0 +1,20 @@
+/**
+ * The anchor of a node on its disk: `cluster-anchor.json` beside the segments. The log holds what it says, synced; a start goes on from there.
+ */
+import { decodeCheckedJson, encodeCheckedJson } from '../../log/checked-json.ts'
+import { publishFile, readWhole } from '../../log/files.ts'
+import type { Files } from '../../log/files.ts'
+import type { Anchor } from '../history.ts'
+
+const ANCHOR_NAME = 'cluster-anchor.json'
+
+/** Null: there is none, or none that is whole. */
+export function readAnchor(files: Files, directory: string): Anchor | null {
+  const bytes = readWhole(files, `${directory}/${ANCHOR_NAME}`)
+  const decoded = bytes && decodeCheckedJson(bytes)
+  return decoded ? (decoded.content as Anchor) : null // the checksum says we wrote it
+}
+
+export function writeAnchor(files: Files, directory: string, anchor: Anchor): void {
+  publishFile(files, directory, ANCHOR_NAME, [encodeCheckedJson(anchor)])
+}

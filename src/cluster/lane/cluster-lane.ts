@@ -1,0 +1,317 @@
+/**
+ * The lane of a cluster: drives the state machine of one log on its stream, on a thread of its own. Frames of this leader come from the log's
+ * ring, those of another leader go to main. It starts no thread and opens no stream: `workers/cluster.ts` does.
+ *
+ * M1  what is confirmed, and until when this node may answer, stands in the log's shared words before main is woken
+ * M2  frames are offered only when main has begun to lead, and only those of the log's generation it began in. Whatever else is in the ring was
+ *     appended by a leader that was none any more
+ * M3  the anchor is written when the log has synced what it says
+ * M4  a leader takes no more while its anchor is far behind: should it lose what it has on its way, the stream must still have the rest
+ */
+import { isFullDisk } from '../../log/files.ts'
+import type { Files } from '../../log/files.ts'
+import { LogShared } from '../../log/log-shared.ts'
+import { SpscRing } from '../../pipeline/spsc-ring.ts'
+import { framesOf, messagesOf } from '../groups.ts'
+import type { Anchor } from '../history.ts'
+import { LOG_BEGIN } from '../message.ts'
+import type { LogPlace } from '../message.ts'
+import type { ClusterTimes } from '../node.ts'
+import type { NatsStream } from '../nats/nats-stream.ts'
+import { Session } from '../nats/session.ts'
+import type { LogAction, SessionParts } from '../nats/session.ts'
+import { writeAnchor } from './anchor-file.ts'
+import { OtherNodes } from './other-nodes.ts'
+import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
+import { RingFrames } from './ring-frames.ts'
+
+export interface LaneParts {
+  readonly stream: Pick<
+    NatsStream,
+    'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes' | 'hearNodes'
+  >
+  readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'directory' | 'arena'> & {
+    readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
+  }
+  readonly writer: string
+  readonly files: Files
+  /** Its `nowMs` is the same in all threads of the process. */
+  readonly clock: SessionParts['clock']
+  readonly random: () => number
+  readonly tell: (message: FromLane, transfer?: ArrayBuffer) => void
+}
+
+/** Messages on their way. What comes meanwhile is the next group. */
+const IN_FLIGHT_MAX = 3
+const IN_FLIGHT_BYTES_MAX = 8 << 20
+/** Frames that main has not made its own yet. */
+const WINDOW_BYTES_MAX = 32 << 20
+const ANCHOR_MS = 1000
+const STATUS_MS = 1000
+const IDLE_MS = 250
+
+/** The times of the protocol follow from the lease. */
+export const timesOf = (leaseMs: number): ClusterTimes => ({
+  leaseMs,
+  followMs: 1.5 * leaseMs,
+  spreadMs: leaseMs / 4,
+  beatMs: leaseMs / 5,
+  ackMs: leaseMs / 4,
+  lookMs: leaseMs / 4,
+  pauseMs: 20,
+})
+
+export class ClusterLane {
+  readonly #parts: LaneParts
+  readonly #shared: LogShared
+  readonly #ring: SpscRing
+  readonly #frames: RingFrames
+  readonly #session: Session
+  readonly #nodes: OtherNodes
+  /** M2. Null: nothing is offered. */
+  #generation: number | null = null
+  #offeredEnd: LogPlace = LOG_BEGIN
+  #windowBytes = 0
+  /** M3. The one that is to be written when its end is synced, and the one that was written last. */
+  #nextAnchor: Anchor | null = null
+  #anchor: Anchor
+  #anchorDueMs = 0
+  #statusDueMs = 0
+  #leaseUntilMs = -1
+  #handOver: { readonly successor: string | null } | null = null
+  #isRecovering = false
+  #isClosed = false
+  /** Ends the pause of a pump that has no room to offer more. */
+  #roomCame: (() => void) | null = null
+
+  constructor(parts: LaneParts, { log, anchor }: Extract<ToLane, { readonly kind: 'join' }>) {
+    const { data, stream, writer, clock, random } = parts
+    this.#parts = parts
+    this.#shared = LogShared.attach(log.shared)
+    this.#ring = SpscRing.attach(log.ring)
+    this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
+    this.#nodes = new OtherNodes({ own: data.node, nowMs: () => clock.nowMs() })
+    stream.hearNodes((text) => this.#nodes.heard(text))
+    this.#anchor = anchor
+    writeAnchor(parts.files, data.directory, anchor)
+    this.#shared.publishAnchored(anchor.end.position)
+    this.#shared.publishConfirmed(anchor.end.position)
+    this.#session = new Session({
+      stream,
+      writer,
+      times: timesOf(data.leaseMs),
+      anchor,
+      clock,
+      random,
+      onChange: () => this.#onChange(),
+      act: (action) => this.#act(action),
+    })
+  }
+
+  /** Ends when `close` was called. */
+  async run(): Promise<void> {
+    while (!this.#isClosed) {
+      const isWaiting = await this.#ring.messageCame(IDLE_MS)
+      if (this.#isClosed) return
+      if (isWaiting && !this.#offer()) await this.#room()
+      this.#tick()
+    }
+  }
+
+  heard(message: ToLane): void {
+    switch (message.kind) {
+      case 'begun':
+        if (this.#session.node.takesFrames && this.#session.node.epoch === message.epoch)
+          this.#generation = message.generation
+        break
+      case 'applied':
+        this.#windowBytes -= message.bytes
+        if (this.#windowBytes < WINDOW_BYTES_MAX / 2) this.#session.resume()
+        break
+      case 'caught up':
+        this.#isRecovering = false
+        this.#anchor = message.anchor
+        this.#nextAnchor = null
+        this.#session.caughtUp(message.anchor)
+        break
+      case 'hand over':
+        this.#handOver = { successor: message.successor }
+        break
+      case 'give up the lead':
+        this.#session.stepDown(message.reason)
+        break
+      case 'join':
+    }
+    this.#ring.wake()
+    this.#letOffer()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#shared.publishLease(0)
+    this.#writeAnchorIfSynced()
+    this.#session.close()
+    this.#ring.wake()
+    this.#letOffer()
+  }
+
+  /** @returns false: there is no room for what waits */
+  #offer(): boolean {
+    const generation = this.#generation
+    if (this.#session.node.role !== 'leading') {
+      while (this.#ring.next() >= 0);
+      this.#frames.release() // M2
+      return true
+    }
+    if (generation === null || !this.#hasRoom()) return false
+    const { bodyBytesMax } = this.#parts.stream
+    const frames = this.#frames.take(generation, bodyBytesMax)
+    const ring = this.#ring.bytes.buffer
+    for (const message of messagesOf(frames, this.#offeredEnd, bodyBytesMax)) {
+      const body = message.body.buffer === ring ? Buffer.from(message.body) : message.body
+      this.#session.offer({ ...message, body })
+    }
+    this.#offeredEnd = frames.at(-1)?.end ?? this.#offeredEnd
+    this.#shared.publishLaneTaken(this.#offeredEnd.position)
+    this.#frames.release()
+    return true
+  }
+
+  /** M4 */
+  #hasRoom(): boolean {
+    const { node } = this.#session
+    if (!node.takesFrames) return false
+    const aheadBytes = this.#offeredEnd.position - this.#anchor.end.position
+    if (aheadBytes > this.#parts.data.settings.keepBytes / 4) return false
+    return node.inFlight < IN_FLIGHT_MAX && node.inFlightBytes < IN_FLIGHT_BYTES_MAX
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#parts.clock.after(IDLE_MS, () => this.#letOffer())
+      this.#roomCame = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+
+  #letOffer(): void {
+    const came = this.#roomCame
+    this.#roomCame = null
+    came?.()
+  }
+
+  #act(action: LogAction): void {
+    const { tell } = this.#parts
+    switch (action.kind) {
+      case 'apply':
+        return this.#apply(action)
+      case 'confirmed':
+        return this.#confirmed(action.end.position)
+      case 'lead':
+        this.#offeredEnd = action.end
+        this.#statusDueMs = 0
+        return tell({ kind: 'lead', epoch: action.epoch, end: action.end })
+      case 'step down':
+        this.#generation = null
+        this.#handOver = null
+        this.#shared.publishLease(0) // M1
+        this.#nextAnchor = this.#session.node.anchor // main waits for it
+        this.#statusDueMs = 0
+        return tell({ kind: 'step down', end: action.end, reason: action.reason })
+      case 'catch up':
+        this.#isRecovering = true
+        return tell({ kind: 'catch up' })
+      case 'stop':
+        this.#isRecovering = true
+        return tell({ kind: 'stop', reason: action.reason })
+    }
+  }
+
+  #apply({ bodies, begin, end }: Extract<LogAction, { readonly kind: 'apply' }>): void {
+    const { stream, tell } = this.#parts
+    const { epoch } = this.#session.node
+    const frames = framesOf(bodies, { begin, end }, { logId: stream.logId, epoch })
+    if (typeof frames === 'string') {
+      this.#session.close()
+      return tell({ kind: 'stop', reason: `a message of the stream is damaged: ${frames}` })
+    }
+    const bytes = new Uint8Array(frames.reduce((sum, frame) => sum + frame.bytes.byteLength, 0))
+    let at = 0
+    for (const frame of frames) {
+      bytes.set(frame.bytes, at)
+      at += frame.bytes.byteLength
+    }
+    this.#windowBytes += bytes.byteLength
+    if (this.#windowBytes > WINDOW_BYTES_MAX) this.#session.pause()
+    this.#shared.publishConfirmed(end.position)
+    tell({ kind: 'frames', bytes }, bytes.buffer)
+  }
+
+  #confirmed(position: number): void {
+    this.#shared.publishConfirmed(position)
+    if (this.#shared.claimWake()) this.#parts.tell({ kind: 'progress' })
+  }
+
+  /** M1 */
+  #onChange(): void {
+    const { leaseUntilMs } = this.#session.node
+    if (leaseUntilMs !== this.#leaseUntilMs) {
+      this.#leaseUntilMs = leaseUntilMs
+      this.#shared.publishLease(leaseUntilMs)
+    }
+    if (this.#roomCame !== null && (this.#hasRoom() || this.#session.node.role !== 'leading')) this.#letOffer()
+  }
+
+  #tick(): void {
+    const nowMs = this.#parts.clock.nowMs()
+    this.#writeAnchorIfSynced()
+    if (nowMs >= this.#anchorDueMs) {
+      this.#anchorDueMs = nowMs + ANCHOR_MS
+      const { anchor } = this.#session.node
+      if (anchor.sequence !== this.#anchor.sequence) this.#nextAnchor ??= anchor
+      this.#writeAnchorIfSynced()
+    }
+    if (nowMs >= this.#statusDueMs) {
+      this.#statusDueMs = nowMs + STATUS_MS
+      const own = this.#status()
+      this.#parts.stream.tellNodes(JSON.stringify(own))
+      this.#parts.tell({ kind: 'nodes', own, others: this.#nodes.all })
+    }
+    this.#handOverIfAsked()
+  }
+
+  /** When what is in the ring was offered. */
+  #handOverIfAsked(): void {
+    if (this.#handOver === null || this.#generation === null || this.#ring.usedBytes > 0) return
+    const { successor } = this.#handOver
+    this.#handOver = null
+    this.#session.handOver(successor)
+  }
+
+  /** M3 */
+  #writeAnchorIfSynced(): void {
+    const next = this.#nextAnchor
+    if (next === null || this.#shared.syncedHere() < next.end.position) return
+    try {
+      writeAnchor(this.#parts.files, this.#parts.data.directory, next)
+    } catch (error) {
+      if (!isFullDisk(error)) throw error
+      return // M4 bounds what comes meanwhile
+    }
+    this.#nextAnchor = null
+    this.#anchor = next
+    this.#shared.publishAnchored(next.end.position)
+    if (this.#shared.claimWake()) this.#parts.tell({ kind: 'progress' })
+  }
+
+  #status(): NodeStatus {
+    const { node } = this.#session
+    const { data } = this.#parts
+    const isFollower = node.role === 'following' || node.role === 'standing'
+    const role = node.role === 'leading' ? 'leader' : isFollower && !this.#isRecovering ? 'follower' : 'recovering'
+    const { epoch, sequence, confirmed } = node
+    return { node: data.node, role, epoch, sequence, position: confirmed.position, url: data.url }
+  }
+}

@@ -1,0 +1,68 @@
+/** What main and the lane of a cluster tell each other. */
+import type { ClusterHandle } from '../../log/cluster-part.ts'
+import type { Anchor } from '../history.ts'
+import type { LogPlace } from '../message.ts'
+import type { NatsAccess } from '../nats/connection.ts'
+
+/** How the stream of a service is reached; can be sent to a thread. */
+export interface StreamSettings extends NatsAccess {
+  readonly cluster: string
+  readonly service: string
+  readonly replicas: number
+  readonly keepBytes: number
+  readonly keepMs: number | null
+}
+
+export interface LaneTaskData {
+  readonly settings: StreamSettings
+  readonly node: string
+  readonly leaseMs: number
+  /** Where clients reach this service of the node; null: nobody is told. */
+  readonly url: string | null
+  /** The log that is there already; null: there is none yet. */
+  readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
+  /** Where the anchor's file is. */
+  readonly directory: string
+  /** External parts of frames stand in it. */
+  readonly arena: SharedArrayBuffer | null
+}
+
+/** What nodes say of themselves, about every second. */
+export interface NodeStatus {
+  readonly node: string
+  readonly role: 'recovering' | 'follower' | 'leader'
+  readonly epoch: number
+  /** Of the last message of the stream that it took. */
+  readonly sequence: number
+  /** Where the log ends that it knows to be confirmed. */
+  readonly position: number
+  readonly url: string | null
+}
+
+export type ToLane =
+  /** Follows from the anchor on. Until then the lane only has its stream. */
+  | { readonly kind: 'join'; readonly log: ClusterHandle; readonly anchor: Anchor }
+  /** After `lead`: frames of this generation of the log are this leader's. */
+  | { readonly kind: 'begun'; readonly epoch: number; readonly generation: number }
+  /** Of so many bytes of frames main has made its own. */
+  | { readonly kind: 'applied'; readonly bytes: number }
+  /** After `catch up`. */
+  | { readonly kind: 'caught up'; readonly anchor: Anchor }
+  | { readonly kind: 'hand over'; readonly successor: string | null }
+  /** Something keeps this node from leading. */
+  | { readonly kind: 'give up the lead'; readonly reason: string }
+
+export type FromLane =
+  | { readonly kind: 'stream'; readonly logId: number; readonly begin: Anchor }
+  /** A setting is wrong: nothing goes on. */
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
+  /** No server can be used, and it is tried again. */
+  | { readonly kind: 'away'; readonly reason: string }
+  /** Whole frames of the leader, verified, back to back. */
+  | { readonly kind: 'frames'; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'lead'; readonly epoch: number; readonly end: LogPlace }
+  | { readonly kind: 'step down'; readonly end: LogPlace; readonly reason: string }
+  | { readonly kind: 'catch up' }
+  | { readonly kind: 'stop'; readonly reason: string }
+  | { readonly kind: 'progress' }
+  | { readonly kind: 'nodes'; readonly own: NodeStatus; readonly others: readonly NodeStatus[] }

@@ -1,0 +1,35 @@
+/** What was cut from the end of the log (`src/log/set-aside.ts`), until it is known whether the cluster has the same. */
+import type { Aside } from '../../log/set-aside.ts'
+import type { LogPlace } from '../message.ts'
+
+export class Asides {
+  readonly #logger: { warn(details: object, message: string): void }
+  #waiting: readonly Aside[] = []
+
+  constructor(logger: { warn(details: object, message: string): void }) {
+    this.#logger = logger
+  }
+
+  add(aside: Aside): void {
+    this.#waiting = [...this.#waiting, aside]
+  }
+
+  get areWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** A frame of the cluster ends there. */
+  meet({ position, chain }: LogPlace): void {
+    this.#waiting = this.#waiting.filter((aside) => {
+      const met = aside.meets(position, chain)
+      if (met === 'other') {
+        const { path, from, to } = aside
+        this.#logger.warn(
+          { path, from, to },
+          'frames that the cluster never confirmed were cut from the end of the log and are kept beside it',
+        )
+      }
+      return met === 'waiting'
+    })
+  }
+}

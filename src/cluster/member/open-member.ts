@@ -1,0 +1,43 @@
+/** The membership of a service of this process: real files, and the lane on a thread of its own. */
+import type { ClusterSettings } from '../../config/cluster.ts'
+import { nodeFiles } from '../../log/node-files.ts'
+import { Lane } from '../../pipeline/lane.ts'
+import { workerFile } from '../../pipeline/worker-file.ts'
+import type { FromLane } from '../lane/protocol.ts'
+import { ClusterMember } from './member.ts'
+import type { MemberParts } from './member.ts'
+
+export interface MemberOptions {
+  readonly settings: ClusterSettings
+  readonly service: 'logstore' | 'objectstore' | 'broker'
+  readonly directory: string
+  readonly segmentsName: string
+  readonly arena: SharedArrayBuffer | null
+  readonly logger: MemberParts['logger']
+  readonly clock: { sharedMs(): number; after(delayMs: number, run: () => void): void }
+}
+
+export function openMember({ settings, service, logger, clock, ...log }: MemberOptions): ClusterMember {
+  const { servers, credentials, natsTls, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack, urls } = settings
+  return new ClusterMember({
+    ...log,
+    settings: {
+      ...{ servers, credentials, natsTls, cluster: name, service, replicas, keepBytes, keepMs },
+      ...{ node: nodeId, leaseMs, ack, url: urls[service] },
+    },
+    files: nodeFiles,
+    logger,
+    nowMs: () => clock.sharedMs(),
+    after: (delayMs, run) => clock.after(delayMs, run),
+    startLane: (data, { onMessage, onDeath }) => {
+      const lane = Lane.start({
+        name: `cluster of the ${service}`,
+        filename: workerFile('cluster'),
+        workerData: data,
+        onMessage: (message) => onMessage(message as FromLane), // our own lane's, see workers/cluster.ts
+        onDeath,
+      })
+      return { post: (message) => lane.post(message), stop: () => lane.stop() }
+    },
+  })
+}

@@ -1,0 +1,106 @@
+/**
+ * The part that a log takes in a cluster: what main and the cluster's lane share, besides what `LogShared` says of it.
+ *
+ * C1  a sealed segment is told of when the anchor on the disk has reached its end: no cut reaches below the anchor, so what is written beside
+ *     the segment stays true
+ */
+import { SpscRing } from '../pipeline/spsc-ring.ts'
+import type { ClusterAck, LogShared, ProducerState } from './log-shared.ts'
+import type { Position } from './log-writer.ts'
+import type { SegmentInfo } from './segment-list.ts'
+import type { Aside } from './set-aside.ts'
+
+export interface ClusterOptions {
+  readonly ack: ClusterAck
+  /** Of an empty directory: the id that the cluster's log has. */
+  readonly logId: number
+  /** What is behind it is set aside when the log is opened. Null: nothing is. */
+  readonly keepUpTo: Position | null
+  /** Monotonic, the same in all threads of the process. */
+  readonly nowMs: () => number
+  onSetAside(aside: Aside): void
+}
+
+/** What the lane attaches to. */
+export interface ClusterHandle {
+  readonly shared: SharedArrayBuffer
+  readonly ring: SharedArrayBuffer
+}
+
+export class ClusterPart {
+  readonly options: ClusterOptions
+  readonly ring: SpscRing
+  /** Who leads, for people: a name and where it is reached, as far as is known. */
+  leader: string | null = null
+  readonly #shared: LogShared
+  /** C1 */
+  #sealed: readonly SegmentInfo[] = []
+
+  constructor(options: ClusterOptions, shared: LogShared, ringBytes: number) {
+    this.options = options
+    this.#shared = shared
+    this.ring = SpscRing.create(ringBytes)
+  }
+
+  get handle(): ClusterHandle {
+    return { shared: this.#shared.shared, ring: this.ring.shared }
+  }
+
+  /** Where the log ends: a position, and the header checksum of the frame before it. */
+  get end(): { readonly position: Position; readonly chain: number } {
+    const state: ProducerState = { tail: 0, base: 0, nextBase: 0, mustOpen: true, chain: 0, frameCount: 0 }
+    this.#shared.loadProducer(state)
+    return { position: state.tail, chain: state.chain }
+  }
+
+  /** Whether what the log holds may be told. */
+  get mayAnswer(): boolean {
+    return this.#shared.leads && this.options.nowMs() < this.#shared.leaseUntilMs
+  }
+
+  /** Higher than that of every frame that was there when the log was opened. */
+  get epoch(): number {
+    return this.#shared.epoch
+  }
+
+  get leads(): boolean {
+    return this.#shared.leads
+  }
+
+  get confirmed(): Position {
+    return this.#shared.confirmed
+  }
+
+  get anchored(): Position {
+    return this.#shared.anchored
+  }
+
+  /** Frames are of this epoch from here on. The whole log is confirmed, and can be read. */
+  lead(epoch: number): void {
+    this.#shared.lead(epoch, this.end.position)
+  }
+
+  follow(): void {
+    this.#shared.follow()
+  }
+
+  /** C1 */
+  sealed(segment: SegmentInfo): void {
+    this.#sealed = [...this.#sealed, segment]
+  }
+
+  /** After a restart in place: those that were cut are none any more. */
+  keep(segments: readonly SegmentInfo[]): void {
+    const ends = new Set(segments.filter(({ sealed }) => sealed).map(({ end }) => end))
+    this.#sealed = this.#sealed.filter(({ end }) => ends.has(end))
+  }
+
+  /** Those that may be told of now. */
+  takeSettled(): readonly SegmentInfo[] {
+    if (this.#sealed.length === 0) return this.#sealed
+    const { anchored } = this
+    const settled = this.#sealed.filter(({ end }) => end <= anchored)
+    this.#sealed = this.#sealed.filter(({ end }) => end > anchored)
+    return settled
+  }
+}
