@@ -4,6 +4,8 @@
  */
 import { Type } from 'typebox'
 import type { Step } from '../steps.ts'
+import { ROLE_QUERY, answeredByRole, clusterEndpoint } from './cluster.ts'
+import type { ClusterView } from './cluster.ts'
 import type { Exchange, HeaderLines, RequestHead } from './exchange.ts'
 import type { Endpoint, HttpService, Route, ServiceFront } from './routes.ts'
 import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
@@ -22,16 +24,18 @@ export interface ServiceHealth {
 }
 
 /** Problems are in the body, what the service is degraded by in a header. */
-export const healthEndpoint = (health: ServiceHealth): Endpoint => ({
+export const healthEndpoint = (health: ServiceHealth, cluster: (() => ClusterView) | null = null): Endpoint => ({
   document: {
     security: [],
     summary: 'Whether the service takes and answers requests',
+    query: ROLE_QUERY,
     replies: [
       { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
       { status: 503, description: 'what is wrong', mediaType: JSON_TYPE, schema: Type.String() },
     ],
   },
-  begin(_head, exchange) {
+  begin(head, exchange) {
+    if (answeredByRole(head, exchange, cluster)) return
     const found = health.problems()
     const headers = degradedHeader(health)
     if (found.length === 0) answerText(exchange, 200, 'Healthy', headers)
@@ -70,6 +74,8 @@ export interface ReadinessParts {
   readonly startup: { readonly phase: ServicePhase }
   /** Whether the caller may see more than the status: every caller, if no credentials are needed. */
   readonly isKnown: (head: RequestHead, exchange: Exchange) => boolean
+  /** Without one the node is alone. */
+  readonly cluster?: (() => ClusterView) | null
 }
 
 const ReadyReply = Type.Object({
@@ -152,6 +158,9 @@ export const LISTENING = 'listening; requests are refused until what is stored i
 export const standingRoutes = (parts: ReadinessParts): readonly Route[] => [
   { method: 'GET', path: '/livez', endpoint: liveEndpoint },
   { method: 'GET', path: '/readyz', endpoint: readyEndpoint(parts) },
+  ...(parts.cluster
+    ? [{ method: 'GET', path: '/v1/cluster', endpoint: clusterEndpoint(parts.cluster, parts.isKnown) } as const]
+    : []),
 ]
 
 /**
@@ -190,4 +199,5 @@ export const STANDING_OPERATIONS = {
   'GET /livez': { id: 'getLiveness', tag: 'node' },
   'GET /readyz': { id: 'getReadiness', tag: 'node' },
   'GET /health': { id: 'getHealth', tag: 'node' },
+  'GET /v1/cluster': { id: 'getCluster', tag: 'node' },
 } as const

@@ -58,7 +58,7 @@ export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: s
 
 /** Routes that answer before the store is open. */
 export const logStoreStandingRoutes = (parts: ReadinessParts): readonly Route[] => [
-  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
+  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health, parts.cluster) },
   ...standingRoutes(parts),
 ]
 

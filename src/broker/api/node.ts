@@ -1,6 +1,7 @@
 /** Routes about the node itself. */
 import { Type } from 'typebox'
 import { answerWith } from '../../http/endpoint.ts'
+import { ROLE_QUERY, answeredByRole } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
@@ -18,14 +19,19 @@ const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
 const stringifyForStrangers = serializer(StrangerHealthReply)
 
-/** Public, and never refused: what is wrong is in the answer. Where credentials are asked for, who has none is told no more than that. */
+/** Public, and refused only for a role that the node has not: what is wrong is in the answer. Where credentials are asked for, who has none is told no more than that. */
 export const health = (parts: RouteParts): Endpoint => ({
   document: {
     security: [],
     summary: 'State of the node',
-    replies: [{ status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply }],
+    query: ROLE_QUERY,
+    replies: [
+      { status: 200, description: 'success', mediaType: JSON_TYPE, schema: HealthReply },
+      { status: 503, description: 'it does not lead its cluster', mediaType: JSON_TYPE, schema: Type.String() },
+    ],
   },
   begin(head, exchange) {
+    if (answeredByRole(head, exchange, parts.cluster)) return
     const { node } = parts
     const { nodeId, version } = node
     const storage = parts.storage()

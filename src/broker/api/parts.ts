@@ -1,4 +1,5 @@
 /** What the routes are made of. */
+import type { ClusterView } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { ServiceHealth } from '../../http/standing-endpoints.ts'
 import type { Route } from '../../http/routes.ts'
@@ -17,6 +18,8 @@ export interface BrokerHttpParts {
   readonly node: NodeIdentity
   readonly storage: () => StorageHealth
   readonly health: ServiceHealth
+  /** Without one the node is alone. */
+  readonly cluster?: (() => ClusterView) | null
   /** Routes that answer before the broker is open. */
   readonly standing: readonly Route[]
   readonly clock: () => ClockHealth

@@ -35,7 +35,7 @@ export interface ManagementParts {
 
 /** Routes that answer before the store is open. */
 export const objectStoreStandingRoutes = (parts: ReadinessParts): readonly Route[] => [
-  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health) },
+  { method: 'GET', path: '/health', endpoint: healthEndpoint(parts.health, parts.cluster) },
   ...standingRoutes(parts),
 ]
 

@@ -1,0 +1,175 @@
+/**
+ * What clients see of a cluster: `GET /v1/cluster`, health by role, and the answers of a node that does not lead.
+ *
+ * L1  a node that does not lead refuses retryably, and says where the leader is in `x-trilog-leader`, if it knows an address
+ * L2  without a cluster, a node leads: it is asked the same and answers everything
+ */
+import { Type } from 'typebox'
+import type { Exchange, HeaderLines, RequestHead } from './exchange.ts'
+import type { Endpoint, HttpService, Route, ServiceFront } from './routes.ts'
+import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
+
+/** What a node says of itself to the others. */
+interface ClusterNodeStatus {
+  readonly node: string
+  readonly role: 'recovering' | 'follower' | 'leader'
+  readonly epoch: number
+  /** Of the last message of the stream that it took. */
+  readonly sequence: number
+  /** Where the log ends that it knows to be confirmed. */
+  readonly position: number
+  /** Where clients reach the service on that node; null: nobody is told. */
+  readonly url: string | null
+}
+
+/** Another node or this one, as this one heard of it. */
+export interface HeardNode extends ClusterNodeStatus {
+  /** Since it was heard last; 0 of this node itself. */
+  readonly heardMsAgo: number
+}
+
+/** What one service of a node knows of its cluster at the moment. */
+export interface ClusterView {
+  readonly name: string
+  readonly node: string
+  /** This node may answer clients. */
+  readonly leads: boolean
+  /** With this node, in any order. */
+  readonly nodes: readonly HeardNode[]
+}
+
+/** A node that was not heard for so long is away: nodes speak about every second. */
+const AWAY_MS = 5000
+export const LEADER_HEADER = 'x-trilog-leader'
+
+const Node = Type.Object({
+  node: Type.String(),
+  role: Type.String({ description: 'leader, follower, recovering, or away: not heard for 5 s' }),
+  epoch: Type.Integer({ description: 'of the leader that it follows, or is' }),
+  sequence: Type.Integer({ description: 'of the last message of the stream that it took' }),
+  position: Type.Integer({ description: 'where its log ends, as far as that is confirmed' }),
+  behind: Type.Object(
+    { messages: Type.Integer(), bytes: Type.Integer() },
+    { description: 'what it lacks of what the leader has, or the node that has most' },
+  ),
+  url: Type.Union([Type.String(), Type.Null()], { description: 'where clients reach this service on that node' }),
+  heard_ms_ago: Type.Integer(),
+})
+export const ClusterReply = Type.Object({
+  cluster: Type.String(),
+  node: Type.String({ description: 'that answers' }),
+  role: Type.String({ description: 'of the node that answers' }),
+  epoch: Type.Integer(),
+  sequence: Type.Integer(),
+  leader: Type.Union([Type.String(), Type.Null()], { description: 'as far as this node knows' }),
+  nodes: Type.Array(Node),
+})
+export type ClusterReply = Type.Static<typeof ClusterReply>
+
+/** The answer of `GET /v1/cluster`. Nodes by name. */
+export function clusterReply({ name, node, nodes }: ClusterView): ClusterReply {
+  const leader = leaderOf(nodes)
+  const ahead = leader ?? nodes.reduce<HeardNode | null>((most, each) => (isAhead(each, most) ? each : most), null)
+  const own = nodes.find((each) => each.node === node)
+  return {
+    cluster: name,
+    node,
+    role: own === undefined ? 'recovering' : roleOf(own),
+    epoch: own?.epoch ?? 0,
+    sequence: own?.sequence ?? 0,
+    leader: leader?.node ?? null,
+    nodes: [...nodes]
+      .sort((one, other) => (one.node < other.node ? -1 : 1))
+      .map((each) => ({
+        node: each.node,
+        role: roleOf(each),
+        epoch: each.epoch,
+        sequence: each.sequence,
+        position: each.position,
+        behind: {
+          messages: Math.max(0, (ahead?.sequence ?? 0) - each.sequence),
+          bytes: Math.max(0, (ahead?.position ?? 0) - each.position),
+        },
+        url: each.url,
+        heard_ms_ago: Math.round(each.heardMsAgo),
+      })),
+  }
+}
+
+const isAhead = (one: HeardNode, other: HeardNode | null): boolean => other === null || one.sequence > other.sequence
+
+const roleOf = ({ role, heardMsAgo }: HeardNode): string => (heardMsAgo > AWAY_MS ? 'away' : role)
+
+/** The one of the highest epoch: one that was stopped may not know yet that it leads no more. Null: none is known. */
+function leaderOf(nodes: readonly HeardNode[]): HeardNode | null {
+  const leading = nodes.filter((each) => roleOf(each) === 'leader')
+  return leading.reduce<HeardNode | null>((newest, each) => (each.epoch > (newest?.epoch ?? -1) ? each : newest), null)
+}
+
+/** @param isKnown strangers are told the role alone, where the service asks for credentials */
+export const clusterEndpoint = (
+  view: () => ClusterView,
+  isKnown: (head: RequestHead, exchange: Exchange) => boolean,
+): Endpoint => ({
+  isPublic: true,
+  document: {
+    security: [],
+    summary: 'Nodes of the cluster, their roles, and how far each is behind',
+    replies: [{ status: 200, description: 'as far as this node knows', mediaType: JSON_TYPE, schema: ClusterReply }],
+  },
+  begin(head, exchange) {
+    const reply = clusterReply(view())
+    const shown = isKnown(head, exchange) ? reply : { ...reply, nodes: [] }
+    answerLine(exchange, 200, JSON.stringify(shown))
+  },
+})
+
+/** Of `GET /health`, for the document. */
+export const ROLE_QUERY = [
+  {
+    name: 'role',
+    schema: { type: 'string', enum: ['leader'], description: 'leader: 503 on a node of a cluster that does not lead' },
+  },
+]
+
+/** L2. Answers `GET /health?role=leader` of a node that does not lead; false: the request asks nothing of the kind, or the node leads. */
+export function answeredByRole(
+  head: RequestHead,
+  exchange: Exchange,
+  view: (() => ClusterView) | null | undefined,
+): boolean {
+  const asksLeader = new URLSearchParams(head.query).get('role') === 'leader'
+  if (!asksLeader || !view || view().leads) return false
+  answerText(exchange, 503, 'Unhealthy: this node does not lead', leaderHeaders(view()))
+  return true
+}
+
+/** L1 */
+export function leaderHeaders({ nodes, node }: ClusterView): HeaderLines {
+  const leader = leaderOf(nodes)
+  if (leader === null || leader.node === node || leader.url === null) return []
+  return [[LEADER_HEADER, leader.url]]
+}
+
+/**
+ * L1. A service on a node that does not lead: its standing routes answer, everything else is refused.
+ *
+ * @param refuse with a 503 of the service's own that clients repeat
+ */
+export function serviceOfFollower(
+  front: ServiceFront,
+  routes: readonly Route[],
+  view: () => ClusterView,
+  refuse: (head: RequestHead, exchange: Exchange, message: string, headers: HeaderLines) => void,
+): HttpService {
+  const notLeading = (head: RequestHead, exchange: Exchange): void => {
+    const seen = view()
+    const leader = leaderOf(seen.nodes)
+    const isElsewhere = leader !== null && leader.node !== seen.node
+    const message = isElsewhere
+      ? `node ${seen.node} does not lead, node ${leader.node} does`
+      : `node ${seen.node} does not lead, and no leader is known`
+    refuse(head, exchange, message, leaderHeaders(seen))
+  }
+  return { ...front, routes, notFound: notLeading, methodNotAllowed: notLeading }
+}
