@@ -1,0 +1,227 @@
+/**
+ * Copies the log of another node into `catch-up/` of a data directory. The log that is there may be open meanwhile: nothing of it is touched.
+ *
+ * C1  a file counts when the log's own reader has read it through: frames, their chain, and where they end; a checksum of the whole in checkpoints,
+ *     stand-ins and sidecars. What a crash left behind is read the same way, so a copy goes on where it was
+ * C2  segments are copied from the newest to the oldest, as the other node drops the oldest first
+ * C3  the other node goes on writing, so the copy is listed again until little was missing. What the last listing names is one state of one moment
+ */
+import { StoreError } from '../../errors.ts'
+import { isWholeCheckpoint } from '../../log/checkpoint.ts'
+import { makeDurableDirectory, parentOf } from '../../log/files.ts'
+import type { Files } from '../../log/files.ts'
+import { readFormat } from '../../log/format.ts'
+import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { readManifest, verifySidecar } from '../../log/sidecar.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import { LogSource, Vanished } from '../../maintenance/source.ts'
+import { PIECE_BYTES_MAX } from './listing.ts'
+import type { GivenLog, ListedCheckpoint, ListedSegment, Listing } from './listing.ts'
+
+/** The node that gives its files. */
+export interface RemoteLog {
+  /** @throws StoreError */
+  list(): Promise<Listing>
+  /** Verified bytes, as many as asked for or fewer. Null: the file is gone. @throws StoreError */
+  read(path: string, from: number, bytes: number): Promise<Buffer | null>
+}
+
+export interface CopyParts extends GivenLog {
+  readonly files: Files
+  readonly remote: RemoteLog
+  /** Of what is to be copied in this round. */
+  readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void
+}
+
+/** In a data directory: what is copied, laid out as in a data directory of its own. */
+export const STAGING_NAME = 'catch-up'
+
+/** C3. A round that copied less is the last one. */
+const LITTLE_BYTES = 64 << 20
+const ROUNDS_MAX = 50
+/** A file that is not what it has to be is copied once more. */
+const TRIES = 2
+
+/** @returns what the copy holds, for `commitCopy`. @throws StoreError; what files throw */
+export async function copyLog(parts: CopyParts): Promise<Listing> {
+  const copy = new Copy(parts)
+  for (let round = 1; round <= ROUNDS_MAX; round += 1) {
+    const listing = await parts.remote.list()
+    const copied = await copy.round(listing)
+    if (copied !== null && copied < LITTLE_BYTES) return listing
+  }
+  throw new StoreError('unavailable', 'catch_up_overtaken', 'the other node writes faster than this one copies')
+}
+
+class Copy {
+  readonly #parts: CopyParts
+  readonly #staging: string
+  /** C1: by path and length. */
+  readonly #whole = new Set<string>()
+  #done = 0
+  #total = 0
+
+  constructor(parts: CopyParts) {
+    this.#parts = parts
+    this.#staging = `${parts.directory}/${STAGING_NAME}`
+  }
+
+  /** @returns bytes that were copied; null: something was dropped meanwhile, and the listing is no longer good */
+  async round(listing: Listing): Promise<number | null> {
+    const { files, directory, segmentsName } = this.#parts
+    demandSameLog(files, this.#parts, listing)
+    makeDurableDirectory(files, `${this.#staging}/${segmentsName}`)
+    const local = new LogSource(files, { directory, segmentsName, logId: listing.logId })
+    const missing = listing.segments.filter((segment) => !hasSegment(local, segment)).reverse() // C2
+    this.#done = 0
+    this.#total = [...missing.map(({ file }) => file), ...listing.checkpoints].reduce(
+      (sum, { bytes }) => sum + bytes,
+      0,
+    )
+    let copied = 0
+    for (const segment of missing) {
+      const bytes = await this.#segment(segment, listing)
+      if (bytes === null) return null
+      copied += bytes
+    }
+    for (const checkpoint of listing.checkpoints) {
+      const bytes = await this.#checkpoint(checkpoint)
+      if (bytes === null) return null
+      copied += bytes
+    }
+    return copied
+  }
+
+  async #segment(segment: ListedSegment, listing: Listing): Promise<number | null> {
+    const staged = new LogSource(this.#parts.files, { ...this.#parts, directory: this.#staging, logId: listing.logId })
+    this.#dropOthers(segment)
+    const copied = await this.#file(segment.file, () => isSegmentWhole(staged, segment))
+    if (copied === null || copied === 0) return copied
+    for (const sidecar of segment.sidecars) {
+      if ((await this.#fetch(sidecar.path, sidecar.bytes)) === null) break // it was made anew: this node makes it itself
+    }
+    this.#dropBadSidecars(segment)
+    return copied
+  }
+
+  /** A round before may have found the segment in another form. */
+  #dropOthers({ file, sidecars }: ListedSegment): void {
+    const { files } = this.#parts
+    const folder = parentOf(`${this.#staging}/${file.path}`)
+    const wanted = new Set([file, ...sidecars].map(({ path }) => `${this.#staging}/${path}`))
+    for (const name of files.list(folder) ?? []) {
+      if (!wanted.has(`${folder}/${name}`)) files.removeFile(`${folder}/${name}`)
+    }
+  }
+
+  /** A set of sidecars that is not whole is none: it is derived. */
+  #dropBadSidecars({ file, sidecars }: ListedSegment): void {
+    const { files } = this.#parts
+    const folder = parentOf(`${this.#staging}/${file.path}`)
+    const read = readManifest(files, folder)
+    const isWhole =
+      read.kind === 'manifest' && read.manifest.files.every((entry) => verifySidecar(files, folder, entry))
+    if (isWhole) return
+    for (const { path } of sidecars) {
+      if (files.exists(`${this.#staging}/${path}`)) files.removeFile(`${this.#staging}/${path}`)
+    }
+    files.syncDirectory(folder)
+  }
+
+  #checkpoint(checkpoint: ListedCheckpoint): Promise<number | null> {
+    const path = `${this.#staging}/${checkpoint.path}`
+    return this.#file(checkpoint, () => isWholeCheckpoint(this.#parts.files, path, checkpoint.position))
+  }
+
+  /** C1. @returns bytes that were copied: none if it is there already; null: the other node dropped it */
+  async #file(
+    { path, bytes }: { readonly path: string; readonly bytes: number },
+    isWhole: () => boolean,
+  ): Promise<number | null> {
+    const key = `${path} ${bytes}`
+    if (this.#whole.has(key)) return 0
+    let copied = 0
+    for (let attempt = 1; attempt <= TRIES; attempt += 1) {
+      const fetched = await this.#fetch(path, bytes)
+      if (fetched === null) return null
+      copied += fetched
+      if (isWhole()) {
+        this.#whole.add(key)
+        return copied
+      }
+      this.#parts.files.removeFile(`${this.#staging}/${path}`)
+    }
+    throw new StoreError(
+      'corrupt',
+      'catch_up_damaged',
+      `${path} of the other node is damaged, or is not what its listing says`,
+    )
+  }
+
+  /** Goes on behind what is there. @returns bytes that were fetched; null: the file is gone */
+  async #fetch(path: string, bytes: number): Promise<number | null> {
+    const { files, remote, onProgress } = this.#parts
+    const place = `${this.#staging}/${path}`
+    makeDurableDirectory(files, parentOf(place))
+    const isThere = files.exists(place)
+    const file = isThere ? files.open(place, 'write', 'small-writes') : files.create(place, 'small-writes')
+    try {
+      let at = file.size()
+      if (at > bytes) {
+        file.truncate(bytes)
+        at = bytes
+      }
+      const from = at
+      this.#done += at
+      while (at < bytes) {
+        const piece = await remote.read(path, at, Math.min(PIECE_BYTES_MAX, bytes - at))
+        if (piece === null || piece.byteLength === 0) return null
+        file.writev([piece], at)
+        at += piece.byteLength
+        this.#done += piece.byteLength
+        onProgress?.({ done: this.#done, total: this.#total })
+      }
+      file.fdatasync()
+      files.syncDirectory(parentOf(place))
+      return at - from
+    } finally {
+      file.close()
+    }
+  }
+}
+
+function demandSameLog(files: Files, { directory, segmentsName }: GivenLog, { logId }: Listing): void {
+  const own = readFormat(files, directory, segmentsName)
+  if (own === null || own === logId) return
+  const message = `${directory} holds another log than the other node: choose an empty data directory`
+  throw new StoreError('invalid', 'catch_up_foreign', message)
+}
+
+/** In whichever form: the same end by the same chain is the same content. */
+export function hasSegment(source: LogSource, { base, end, chain, file }: ListedSegment): boolean {
+  try {
+    const standIn = source.standInOf(base)
+    if (standIn !== null) return standIn.end === end && standIn.lastHeaderCrc === chain
+    const isSealed = file.path.endsWith(STAND_IN_NAME) || file.bytes === end + SEGMENT_FOOTER_BYTES - base
+    const own = source.identityOf(base)
+    return isSealed && own !== null && own.footer.end === end && own.footer.lastHeaderCrc === chain
+  } catch (error) {
+    if (error instanceof Vanished) return false
+    throw error
+  }
+}
+
+/** C1 */
+function isSegmentWhole(staged: LogSource, { base, end, chain, file }: ListedSegment): boolean {
+  const standIn = staged.standInOf(base)
+  if (file.path.endsWith(STAND_IN_NAME))
+    return (
+      standIn !== null &&
+      standIn.end === end &&
+      standIn.lastHeaderCrc === chain &&
+      staged.judgeStandIn(base, standIn).isWhole
+    )
+  const isSealed = file.bytes === end + SEGMENT_FOOTER_BYTES - base
+  const scan = staged.scan(base, isSealed ? end + SEGMENT_FOOTER_BYTES : null)
+  return scan.damage.length === 0 && scan.end === end && scan.chain === chain && scan.sealed === isSealed
+}

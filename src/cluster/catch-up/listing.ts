@@ -1,0 +1,179 @@
+/**
+ * What a node gives of one log to a node that copies it, while its own service goes on: which files there are, and pieces of them.
+ *
+ * L1  a listing ends at the anchor, which is confirmed and synced here. What is before it never changes but by being dropped
+ * L2  segments are listed before checkpoints: so the checkpoints stand for every segment that was dropped before it was listed
+ * L3  a piece is what the file held as long as the file still stands at its place afterwards (source R2)
+ */
+import { crc32 } from 'node:zlib'
+import { StoreError } from '../../errors.ts'
+import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
+import { readMark } from '../../log/durable-mark.ts'
+import type { Files } from '../../log/files.ts'
+import { readFormat } from '../../log/format.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { MANIFEST_NAME, readManifest } from '../../log/sidecar.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import { LogSource, Vanished, withFile } from '../../maintenance/source.ts'
+import type { Anchor } from '../history.ts'
+
+interface ListedFile {
+  /** In the directory of the log. */
+  readonly path: string
+  readonly bytes: number
+}
+
+export interface ListedSegment {
+  readonly base: number
+  /** Behind the last frame; of the newest one, where the anchor ends. */
+  readonly end: number
+  /** Header checksum of the last frame, which stands for all before it. */
+  readonly chain: number
+  /** Its file, or what stands in for that. Of the newest one the part up to `end`. */
+  readonly file: ListedFile
+  /** The manifest last. */
+  readonly sidecars: readonly ListedFile[]
+}
+
+export interface ListedCheckpoint extends ListedFile {
+  readonly position: number
+}
+
+export interface Listing {
+  readonly logId: number
+  readonly epoch: number
+  /** Where the log begins, what is missing of its beginning included. */
+  readonly begin: number | null
+  readonly anchor: Anchor
+  /** Oldest first. */
+  readonly segments: readonly ListedSegment[]
+  readonly checkpoints: readonly ListedCheckpoint[]
+}
+
+export interface GivenLog {
+  readonly directory: string
+  readonly segmentsName: string
+}
+
+/** The newest, and the one that a start falls back on. */
+const CHECKPOINTS_GIVEN = 2
+export const PIECE_BYTES_MAX = 4 << 20
+
+/**
+ * @param anchor read before anything else (L1)
+ * @throws StoreError unavailable: it is worth asking again
+ */
+export function listLog(files: Files, { directory, segmentsName }: GivenLog, anchor: Anchor | null): Listing {
+  const logId = readFormat(files, directory, segmentsName)
+  if (logId === null || anchor === null) throw unavailable('this node has nothing to copy yet')
+  const source = new LogSource(files, { directory, segmentsName, logId })
+  const { position } = anchor.end
+  const segments = source
+    .bases()
+    .filter((base) => base < position)
+    .flatMap((base) => segmentOf(source, base, anchor) ?? [])
+  const checkpoints = checkpointsOf(files, directory, position) // L2
+  demandWhole(segments, checkpoints, anchor)
+  const { epoch, begin } = readMark(files, directory, logId)
+  return { logId, epoch, begin, anchor, segments, checkpoints }
+}
+
+/** Null: the service has dropped it. */
+function segmentOf(source: LogSource, base: number, { end: { position, chain } }: Anchor): ListedSegment | null {
+  try {
+    const standIn = source.standInOf(base)
+    if (standIn !== null) {
+      const file = { path: `${source.placeOf(base)}/${STAND_IN_NAME}`, bytes: standIn.fileBytes }
+      return { base, end: standIn.end, chain: standIn.lastHeaderCrc, file, sidecars: [] }
+    }
+    const path = `${source.placeOf(base)}/${RECORDS_NAME}`
+    const sealed = source.identityOf(base)
+    if (sealed !== null && sealed.footer.end <= position) {
+      const { end, lastHeaderCrc } = sealed.footer
+      return {
+        base,
+        end,
+        chain: lastHeaderCrc,
+        file: { path, bytes: sealed.bytes },
+        sidecars: sidecarsOf(source, base),
+      }
+    }
+    return { base, end: position, chain, file: { path, bytes: position - base }, sidecars: [] }
+  } catch (error) {
+    if (error instanceof Vanished) return null
+    throw error
+  }
+}
+
+function sidecarsOf(source: LogSource, base: number): readonly ListedFile[] {
+  const { files } = source
+  const read = readManifest(files, source.pathOf(base))
+  if (read.kind !== 'manifest') return []
+  const place = source.placeOf(base)
+  const bytes = withFile(files, `${source.pathOf(base)}/${MANIFEST_NAME}`, (file) => file.size())
+  return [
+    ...read.manifest.files.map((file) => ({ path: `${place}/${file.name}`, bytes: file.bytes })),
+    { path: `${place}/${MANIFEST_NAME}`, bytes },
+  ]
+}
+
+function checkpointsOf(files: Files, directory: string, atMost: number): readonly ListedCheckpoint[] {
+  const positions = checkpointPositions(files, directory).filter((position) => position <= atMost)
+  return positions.slice(0, CHECKPOINTS_GIVEN).flatMap((position) => {
+    const path = checkpointName(position)
+    try {
+      return [{ position, path, bytes: withFile(files, `${directory}/${path}`, (file) => file.size()) }]
+    } catch (error) {
+      if (error instanceof Vanished) return [] // a newer one took its place
+      throw error
+    }
+  })
+}
+
+/** What was dropped while it was listed makes a gap, and so does damage: neither is given as a log. */
+function demandWhole(
+  segments: readonly ListedSegment[],
+  checkpoints: readonly ListedCheckpoint[],
+  { end }: Anchor,
+): void {
+  for (const [index, { end }] of segments.entries()) {
+    const next = segments[index + 1]
+    if (next !== undefined && next.base !== end + SEGMENT_FOOTER_BYTES)
+      throw unavailable(`this node lacks what is between ${end} and ${next.base}`)
+  }
+  const last = segments.at(-1)
+  const isAtEnd = last === undefined ? end.position === 0 : last.end === end.position && last.chain === end.chain
+  if (!isAtEnd) throw unavailable(`this node lacks what is before ${end.position}`)
+  const newest = checkpoints[0]?.position ?? null
+  if (newest !== null && segments[0]!.base > newest + SEGMENT_FOOTER_BYTES)
+    throw unavailable('the newest checkpoint is not confirmed yet')
+}
+
+const PLACES = [
+  /^(?:bundles|segments)\/[0-9a-f]{16}\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
+  /^checkpoint-[0-9a-f]{16}\.bin$/,
+]
+
+/** Whether a copy may have a file there: nothing else of a directory is given, and nothing else is written. */
+export const isPlace = (path: string): boolean => PLACES.some((place) => place.test(path))
+
+/** L3. Null: the file is gone. */
+export function readPiece(files: Files, directory: string, path: string, from: number, bytes: number): Buffer | null {
+  if (!isPlace(path) || bytes > PIECE_BYTES_MAX)
+    throw new StoreError('invalid', 'catch_up_request_invalid', 'there is no such piece')
+  try {
+    const piece = withFile(files, `${directory}/${path}`, (file) => {
+      const memory = Buffer.allocUnsafe(bytes)
+      return memory.subarray(0, file.read(memory, from))
+    })
+    return files.exists(`${directory}/${path}`) ? piece : null
+  } catch (error) {
+    if (error instanceof Vanished) return null
+    throw error
+  }
+}
+
+/** Of a piece on its way. */
+export const checksumOf = (piece: Uint8Array): string => crc32(piece).toString(16).padStart(8, '0')
+
+const unavailable = (message: string): StoreError => new StoreError('unavailable', 'catch_up_unavailable', message)

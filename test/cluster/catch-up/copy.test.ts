@@ -1,0 +1,326 @@
+/** Copies of logs that are written, cleaned and dropped while they are copied, on simulated files. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import { commitCopy, finishCopy } from '../../../src/cluster/catch-up/commit.ts'
+import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
+import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
+import { isPlace, listLog, readPiece } from '../../../src/cluster/catch-up/listing.ts'
+import type { Listing } from '../../../src/cluster/catch-up/listing.ts'
+import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
+import type { Anchor } from '../../../src/cluster/history.ts'
+import { readAnchor, writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
+import { LOG_BEGIN } from '../../../src/cluster/message.ts'
+import { StoreError } from '../../../src/errors.ts'
+import type { Files } from '../../../src/log/files.ts'
+import { scanFrames } from '../../../src/log/read.ts'
+import { RECORDS_NAME, SEGMENT_HEADER_BYTES, segmentName } from '../../../src/log/segment-format.ts'
+import { World } from '../../support/log-harness.ts'
+import { MovingStore, livelyFiles, recovered } from '../../support/moving-store.ts'
+import { modelRuns, seedOf } from '../../support/seed.ts'
+import { mulberry32 } from '../../support/sim-files.ts'
+
+const LOG = { directory: '/data', segmentsName: 'segments' }
+const PIECE_BYTES = 1000
+
+/** As the lane of a cluster keeps it: confirmed and synced is the same here. */
+function anchorOf({ log, world: { files } }: MovingStore): Anchor {
+  const position = log.committed
+  let end = LOG_BEGIN
+  const base = log.segments.findLast((segment) => segment.base < position)?.base
+  if (position > 0 && base !== undefined) {
+    const file = files.open(`/data/segments/${segmentName(base)}/${RECORDS_NAME}`, 'read')
+    scanFrames(file, log.id, base, SEGMENT_HEADER_BYTES, file.size(), {
+      frame(view) {
+        const frameEnd = view.position + frameBytes(view.payloadBytes)
+        if (frameEnd === position) end = { position, chain: view.headerCrc }
+      },
+      bad() {},
+    })
+    file.close()
+    assert.equal(end.position, position)
+  }
+  return { ...STREAM_BEGIN, sequence: position, end }
+}
+
+function remoteOf(store: MovingStore, happens: () => void = () => {}): RemoteLog {
+  const files = livelyFiles(store.world.files, happens)
+  return {
+    async list() {
+      happens()
+      return listLog(files, LOG, anchorOf(store))
+    },
+    async read(path, from, bytes) {
+      happens()
+      return readPiece(files, '/data', path, from, Math.min(bytes, PIECE_BYTES))
+    },
+  }
+}
+
+const partsOf = (files: Files) => ({ ...LOG, files, replicas: [], writeAnchor })
+
+/** Tried again like a node does it, whose source has nothing to give for a moment. */
+async function copied(files: Files, remote: RemoteLog): Promise<Listing> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await copyLog({ ...LOG, files, remote })
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'unavailable' || tries === 100) throw error
+    }
+  }
+}
+
+function act(store: MovingStore, times: number): void {
+  for (let n = 0; n < times; n += 1) store.act()
+}
+
+const plain = (state: ReadonlyMap<number, { readonly position: number; readonly value: number }>) =>
+  new Map(Array.from(state, ([key, { position, value }]) => [key, { position, value }]))
+
+async function openStore(seed: number, random: () => number): Promise<MovingStore> {
+  const store = await MovingStore.open(seed, random)
+  act(store, 20 + random() * 400)
+  store.settle()
+  return store
+}
+
+describe('a copy of the log of another node', () => {
+  it('is that log up to the anchor, whatever the other node does meanwhile, into an empty and into an old directory', async (context) => {
+    const seed = seedOf(context)
+    let reused = 0
+    for (let run = 0; run < modelRuns(40); run += 1) {
+      const random = mulberry32(seed + run)
+      const store = await openStore(seed + run, random)
+      const pace = random() * 0.3
+      const storms = random() * 0.01
+      let read = 0
+      const remote = remoteOf(store, () => {
+        if (random() < pace) store.act()
+        if (random() < storms) store.storm()
+      })
+      const counting: RemoteLog = {
+        list: () => remote.list(),
+        async read(path, from, bytes) {
+          const piece = await remote.read(path, from, bytes)
+          read += piece?.byteLength ?? 0
+          return piece
+        },
+      }
+      const world = new World({ seed: seed + run })
+      for (let turn = 0; turn < 3; turn += 1) {
+        read = 0
+        const listing = await copied(world.files, counting)
+        commitCopy(partsOf(world.files), listing)
+        const total = listing.segments.reduce((sum, { file }) => sum + file.bytes, 0)
+        if (turn > 0 && read < total) reused += 1
+        assert.deepEqual(readAnchor(world.files, '/data'), listing.anchor)
+        assert(!world.files.exists('/data/catch-up'))
+        const { state, end } = await recovered(world, '/data')
+        assert.equal(end, listing.anchor.end.position)
+        assert.deepEqual(plain(state), plain(store.stateAt(end)))
+        act(store, random() * 200)
+        store.settle()
+      }
+    }
+    assert(reused > 10, `segments were there already in ${reused} copies only`)
+  })
+
+  it('leaves the old log or the new one when it dies at any step, and goes on from there', async (context) => {
+    const seed = seedOf(context)
+    const outcomes = { old: 0, new: 0 }
+    for (let run = 0; run < modelRuns(150); run += 1) {
+      const random = mulberry32(seed + run)
+      const store = await openStore(seed + run, random)
+      const remote = remoteOf(store)
+      const world = new World({ seed: seed + run })
+      if (random() < 0.8) commitCopy(partsOf(world.files), await copied(world.files, remote))
+      const old = world.files.exists('/data/FORMAT') ? await recovered(world, '/data') : { state: new Map(), end: 0 }
+      act(store, 50 + random() * 300)
+      store.settle()
+
+      const rehearsal = new Mortal(world.files.clone(run), Infinity)
+      commitCopy(partsOf(rehearsal), await copied(rehearsal, remote))
+      for (let life = 0; life < 1 + random() * 2; life += 1) {
+        const mortal = new Mortal(world.files, Math.floor(random() * rehearsal.steps))
+        try {
+          commitCopy(partsOf(mortal), await copied(mortal, remote))
+        } catch (error) {
+          assert(error instanceof Died, String(error))
+        }
+        if (random() < 0.5) world.files.crash()
+        else world.files.kill()
+        if (random() < 0.3) {
+          const again = new Mortal(world.files, Math.floor(random() * 30))
+          try {
+            finishCopy(partsOf(again))
+          } catch (error) {
+            assert(error instanceof Died, String(error))
+          }
+          world.files.crash()
+        }
+        finishCopy(partsOf(world.files))
+        const { state, end } = await recovered(
+          world.files.exists('/data/FORMAT') ? world : new World({ seed }),
+          '/data',
+        )
+        const expected = store.log.committed
+        assert(end === old.end || end === expected, `it ends at ${end}, not at ${old.end} or ${expected}`)
+        outcomes[end === expected ? 'new' : 'old'] += 1
+        assert.deepEqual(plain(state), plain(end === old.end ? old.state : store.stateAt(end)))
+        assert(!world.files.exists('/data/FORMAT') || world.files.exists('/data/segments'))
+      }
+      const listing = await copied(world.files, remote)
+      commitCopy(partsOf(world.files), listing)
+      assert.deepEqual(plain((await recovered(world, '/data')).state), plain(store.stateAt(store.log.committed)))
+    }
+    assert(outcomes.old > 10 && outcomes.new > 10, JSON.stringify(outcomes))
+  })
+
+  it('goes on where it was: what is there already is not sent again', async () => {
+    const store = await openStore(1, mulberry32(1))
+    const remote = remoteOf(store)
+    const world = new World({ seed: 1 })
+    let left = 3
+    const cut: RemoteLog = {
+      list: () => remote.list(),
+      async read(path, from, bytes) {
+        if (left === 0) throw new StoreError('unavailable', 'cut', 'the line is cut')
+        left -= 1
+        return remote.read(path, from, bytes)
+      },
+    }
+    await assert.rejects(copyLog({ ...LOG, files: world.files, remote: cut }), { code: 'cut' })
+    const asked: string[] = []
+    const listing = await copyLog({
+      ...LOG,
+      files: world.files,
+      remote: {
+        list: () => remote.list(),
+        read(path, from, bytes) {
+          asked.push(`${path} ${from}`)
+          return remote.read(path, from, bytes)
+        },
+      },
+    })
+    assert(asked.every((each) => !each.endsWith(`${listing.segments.at(-1)!.file.path} 0`)))
+    assert.equal(new Set(asked).size, asked.length)
+  })
+
+  it("notices bytes that are not the log's, asks once more, and gives up on a file that stays damaged", async () => {
+    const store = await openStore(2, mulberry32(2))
+    const remote = remoteOf(store)
+    const wrong = (times: number): RemoteLog => ({
+      list: () => remote.list(),
+      async read(path, from, bytes) {
+        const piece = await remote.read(path, from, bytes)
+        if (from > 0 || !path.endsWith(RECORDS_NAME) || times === 0) return piece
+        times -= 1
+        const bad = Buffer.from(piece!)
+        bad[200]! ^= 1
+        return bad
+      },
+    })
+    const world = new World({ seed: 2 })
+    commitCopy(partsOf(world.files), await copyLog({ ...LOG, files: world.files, remote: wrong(1) }))
+    assert.equal((await recovered(world, '/data')).end, store.log.committed)
+    const other = new World({ seed: 3 })
+    await assert.rejects(copyLog({ ...LOG, files: other.files, remote: wrong(Infinity) }), { code: 'catch_up_damaged' })
+    assert(!other.files.exists('/data/FORMAT'))
+  })
+
+  it('refuses a directory that holds another log, and leaves a log alone that was written since', async () => {
+    const store = await openStore(4, mulberry32(4))
+    const own = await MovingStore.open(5, mulberry32(5))
+    act(own, 100)
+    own.settle()
+    await own.log.close()
+    await assert.rejects(copyLog({ ...LOG, files: own.world.files, remote: remoteOf(store) }), {
+      code: 'catch_up_foreign',
+    })
+  })
+
+  it('gives nothing but files of a log', () => {
+    const { files } = new World({ seed: 1 })
+    for (const path of [
+      'FORMAT',
+      '../x',
+      'segments/../../etc/passwd',
+      '/etc/passwd',
+      'segments/0000000000000000/..',
+      'a',
+    ]) {
+      assert(!isPlace(path), path)
+      assert.throws(() => readPiece(files, '/data', path, 0, 1), { code: 'catch_up_request_invalid' })
+    }
+    assert(isPlace('segments/0000000000000000/records.log'))
+    assert(isPlace('bundles/0000000000000040/manifest.json'))
+    assert(isPlace('checkpoint-0000000000000040.bin'))
+  })
+})
+
+class Died extends Error {}
+
+/** Files of a process that dies at a step: nothing it does afterwards has an effect. */
+class Mortal implements Files {
+  steps = 0
+  readonly #files: Files
+  readonly #last: number
+
+  constructor(files: Files, last: number) {
+    this.#files = files
+    this.#last = last
+  }
+
+  #step(): void {
+    if (this.steps >= this.#last) throw new Died()
+    this.steps += 1
+  }
+
+  #mortal(file: ReturnType<Files['open']>): ReturnType<Files['open']> {
+    return {
+      writev: (parts, at) => (this.#step(), file.writev(parts, at)),
+      read: (into, at) => file.read(into, at),
+      fdatasync: () => (this.#step(), file.fdatasync()),
+      truncate: (bytes) => (this.#step(), file.truncate(bytes)),
+      size: () => file.size(),
+      close: () => file.close(),
+    }
+  }
+
+  open(...[path, access]: Parameters<Files['open']>) {
+    return this.#mortal(this.#files.open(path, access))
+  }
+  create(path: string) {
+    this.#step()
+    return this.#mortal(this.#files.create(path))
+  }
+  makeDirectory(path: string): void {
+    this.#step()
+    this.#files.makeDirectory(path)
+  }
+  list(path: string) {
+    return this.#files.list(path)
+  }
+  exists(path: string) {
+    return this.#files.exists(path)
+  }
+  rename(from: string, to: string): void {
+    this.#step()
+    this.#files.rename(from, to)
+  }
+  removeFile(path: string): void {
+    this.#step()
+    this.#files.removeFile(path)
+  }
+  removeDirectory(path: string): void {
+    this.#step()
+    this.#files.removeDirectory(path)
+  }
+  syncDirectory(path: string): void {
+    this.#step()
+    this.#files.syncDirectory(path)
+  }
+  freeBytes(path: string) {
+    return this.#files.freeBytes(path)
+  }
+}
