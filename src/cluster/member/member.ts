@@ -77,6 +77,8 @@ type Stream = Extract<FromLane, { readonly kind: 'stream' }>
 /** How long main may make frames its own before others have their turn. */
 const SLICE_MS = 10
 const LOOK_MS = 20
+/** Until a node that closes no longer waits for its last message. */
+const RESIGN_MS_MAX = 1500
 /** A node that says nothing for so long does not lead. */
 const AWAY_MS = 5000
 
@@ -178,7 +180,9 @@ export class ClusterMember {
     this.#post({ kind: 'hand over', successor })
   }
 
+  /** A node that leads resigns first, so that another one need not wait for the end of its lease. */
   async close(): Promise<void> {
+    if (this.#term !== 0 && !this.#isClosed) await this.#resign()
     this.#isClosed = true
     this.#life += 1
     this.#events = []
@@ -186,6 +190,12 @@ export class ClusterMember {
     const lane = this.#lane
     this.#lane = null
     await lane?.stop().catch(() => {})
+  }
+
+  async #resign(): Promise<void> {
+    const untilMs = this.#parts.nowMs() + RESIGN_MS_MAX
+    this.handOver(null)
+    while (this.#term !== 0 && this.#parts.nowMs() < untilMs) await this.#turn(LOOK_MS)
   }
 
   #startLane(log: Log | null): void {
