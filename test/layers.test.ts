@@ -133,6 +133,17 @@ function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
   return loaded
 }
 
+/** Likewise, without what is loaded when it is asked for. */
+function loadedStatically(path: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(path)) return loaded
+  loaded.add(path)
+  const lazy = new Set(Array.from(sources.get(path)?.code.matchAll(/await import\('([^']+)'\)/g) ?? [], ([, to]) => to))
+  for (const { to, typeOnly } of sources.get(path)?.imports ?? []) {
+    if (!typeOnly && ![...lazy].some((each) => join(dirname(path), each!) === to)) loadedStatically(to, loaded)
+  }
+  return loaded
+}
+
 /** What workers load of what they must not, as lines for the failure message. */
 function loadedByWorkers(isForbidden: (path: string) => boolean): string[] {
   return [...sources.keys()]
@@ -178,11 +189,37 @@ test('the engine imports nothing of src but the log, steps, spans and the errors
 
 test('the cluster protocol imports nothing of src but the formats of the log and the errors, and touches nothing', () => {
   const folders = ['src/cluster', 'src/log/segment-format.ts', 'src/errors.ts', 'native-free-codecs']
+  const besides = ['src/cluster/lane', 'src/cluster/member', 'src/cluster/catch-up']
   const allowed = ({ from, to }: Import): boolean =>
     isFile(to)
-      ? under(to, folders)
+      ? under(to, folders) && !under(to, besides)
       : PURE_BUILTINS.has(to) || (under(from, ['src/cluster/nats']) && to.startsWith('@nats-io/'))
-  assert.deepEqual(violations(['src/cluster'], allowed), [])
+  assert.deepEqual(
+    violations(['src/cluster'], (each) => under(each.from, besides) || allowed(each)),
+    [],
+  )
+})
+
+test('the lane of a cluster and what main has of it know the protocol, the log and the pipeline, and of settings those of the cluster', () => {
+  const folders = [
+    'src/cluster',
+    'src/log',
+    'src/pipeline',
+    'src/errors.ts',
+    'src/steps.ts',
+    'native-free-codecs',
+    'src/config/cluster.ts',
+  ]
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, folders)
+  assert.deepEqual(violations(['src/cluster/lane', 'src/cluster/member'], allowed), [])
+})
+
+test('NATS is loaded by the thread of the lane alone, and main loads nothing of clusters unless there is one', () => {
+  const mains = ['src/run.ts', 'src/broker/service.ts'].flatMap((path) => [...loadedStatically(path)])
+  assert.deepEqual(
+    mains.filter((path) => path.startsWith('@nats-io/') || under(path, ['src/cluster'])),
+    [],
+  )
 })
 
 test('the tools for data directories import nothing of src but the log and the errors: they know directories, no service', () => {

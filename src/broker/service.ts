@@ -10,6 +10,7 @@ import { readQuotas } from '../config/quotas.ts'
 import { readTls } from '../config/tls.ts'
 import { StoreError, messageOf } from '../errors.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
+import type { ClusterView } from '../http/cluster.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { Route } from '../http/routes.ts'
@@ -22,7 +23,6 @@ import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import { Lifecycle } from '../lifecycle.ts'
-import type { Log } from '../log/log.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
 import { Health } from '../observability/health.ts'
@@ -41,7 +41,7 @@ import { LOCAL_CALLER, openHeadlessBroker } from './headless.ts'
 import type { HeadlessBroker, HeadlessDependencies } from './headless.ts'
 import { CertificateAccess, CertifiedAccess, KeyAccess, ProxyAccess, openAccess } from './api/access.ts'
 import type { Access, FileAccess } from './api/access.ts'
-import type { BrokerCluster, ClockHealth, StorageHealth } from './api/parts.ts'
+import type { ClockHealth, StorageHealth } from './api/parts.ts'
 import { isKnown } from './api/node.ts'
 import { brokerFront, brokerService, refuseUnopened } from './api/routes.ts'
 import { BrokerCounters } from './counters.ts'
@@ -93,6 +93,17 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
   return openFront(context, await openHeadlessBroker(context, tenantsOf(config.auth)), front)
 }
 
+interface Sight {
+  member: ClusterMember | null
+}
+
+/** Null: the log is in no cluster. */
+function viewOf({ cluster: settings = null }: Context, sight: Sight): (() => ClusterView) | null {
+  if (settings === null) return null
+  const nothing = { name: settings.name, node: settings.nodeId, leads: false, nodes: [] }
+  return () => sight.member?.view ?? nothing
+}
+
 interface Front {
   readonly access: Access
   /** What the credentials of the file are for; null where there is none. */
@@ -100,6 +111,8 @@ interface Front {
   readonly health: Health
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
+  /** Of the cluster, once there is a member. */
+  readonly sight: Sight
   readonly server: HttpServer
 }
 
@@ -110,7 +123,13 @@ async function openPort(context: Context): Promise<Front> {
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
   const { access, fromFile } = accessOf(config)
-  const standing = standingRoutes({ health, startup, isKnown: (head, exchange) => isKnown(access, head, exchange) })
+  const sight: Sight = { member: null }
+  const standing = standingRoutes({
+    health,
+    startup,
+    isKnown: (head, exchange) => isKnown(access, head, exchange),
+    cluster: viewOf(context, sight),
+  })
   const uncounted = { counters: new BrokerCounters() } // those of the broker come with its state
   const server = await running.open(() =>
     listen(
@@ -120,18 +139,22 @@ async function openPort(context: Context): Promise<Front> {
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
-  return { access, fromFile, health, requests, standing, server }
+  return { access, fromFile, health, requests, standing, sight, server }
 }
 
 async function openFront(
   context: Context,
   { core, broker, quotas, readErrors, member, join, defer, replacePolicies }: HeadlessBroker,
-  { access, fromFile, health, requests, standing, server }: Front,
+  { access, fromFile, health, requests, standing, sight, server }: Front,
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
   health.add('log', () => (log.cluster !== null && log.state.kind === 'restarting' ? null : logProblem(log)))
-  if (member !== null) health.add('cluster', () => member.problem)
+  const view = viewOf(context, sight)
+  if (member !== null) {
+    sight.member = member
+    health.add('cluster', () => member.problem)
+  }
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
   health.addDegradations(() => readErrors.degradations())
@@ -197,7 +220,7 @@ async function openFront(
     health,
     standing,
     clock: () => clockHealth(core),
-    cluster: member && clusterOf(member, log),
+    cluster: view,
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -245,18 +268,6 @@ async function openFront(
     },
   }
 }
-
-const clusterOf = (member: ClusterMember, log: Log): BrokerCluster => ({
-  get leads() {
-    return member.leads
-  },
-  get role() {
-    return member.role
-  },
-  get leader() {
-    return log.cluster!.leader
-  },
-})
 
 const ACKNOWLEDGE =
   'GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none; POST …/{incident}/acknowledge acknowledges one'

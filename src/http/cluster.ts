@@ -145,10 +145,15 @@ export function answeredByRole(
 }
 
 /** L1 */
-export function leaderHeaders({ nodes, node }: ClusterView): HeaderLines {
+export function leaderHeaders(view: ClusterView): HeaderLines {
+  const url = leaderUrlOf(view)
+  return url === null ? [] : [[LEADER_HEADER, url]]
+}
+
+/** Of another node; null: none is known to lead, or it says nowhere where it is. */
+export function leaderUrlOf({ nodes, node }: ClusterView): string | null {
   const leader = leaderOf(nodes)
-  if (leader === null || leader.node === node || leader.url === null) return []
-  return [[LEADER_HEADER, leader.url]]
+  return leader === null || leader.node === node ? null : leader.url
 }
 
 /**

@@ -30,7 +30,7 @@ export interface ClusterHandle {
 export class ClusterPart {
   readonly options: ClusterOptions
   readonly ring: SpscRing
-  /** Who leads, for people: a name and where it is reached, as far as is known. */
+  /** Where clients reach the node that leads; null: that is not known. */
   leader: string | null = null
   readonly #shared: LogShared
   /** C1 */

@@ -188,10 +188,11 @@ describe('the settings of the cluster', () => {
     assert.deepEqual(clusterOf({ TRILOG_CLUSTER_REPLICA: '1' }).unknownSettings, ['TRILOG_CLUSTER_REPLICA'])
   })
 
-  it('end a start of this version, whose services take no part in a cluster, with one line', () => {
-    const message = 'TRILOG_CLUSTER_SERVERS must be unset: no service of this version takes part in a cluster'
+  it('end a start of services that take no part in a cluster with one line', () => {
+    const message = 'TRILOG_CLUSTER_SERVERS must be unset but for the broker alone, with --services broker'
     assert.throws(() => loadConfig(LEAST), { message })
-    assert.throws(() => loadNodeConfig(LEAST, {}, new SettingProblems()), { message })
+    assert.equal(loadConfig(LEAST, 'broker').cluster?.nodeId, LEAST.TRILOG_NODE_ID)
+    assert.equal(loadNodeConfig(LEAST, {}, new SettingProblems()).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
   })
 })
 

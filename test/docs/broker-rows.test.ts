@@ -17,6 +17,7 @@ const OWN_REFUSALS: ReadonlySet<string> = new Set([
   'request_timeout',
   'replica_apply_failed',
   'node_recovering',
+  'not_leading',
   'replica_apply_gap',
   'replica_apply_invalid',
 ])

@@ -1,4 +1,5 @@
 /** How the broker says no. */
+import { LEADER_HEADER } from '../../http/cluster.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { serializer } from '../../http/serializer.ts'
 import { answerLine } from '../../http/text-answer.ts'
@@ -26,7 +27,7 @@ export function answerRefusal(
   const more: Headers = saysWhen ? [['retry-after', String(retryAfterSeconds)]] : status === 401 ? ASKS_FOR_KEY : NONE
   const next = refused.nextExpectedOffset
   const ofGap: Headers = next === null ? NONE : [['x-mq-next-expected-offset', String(next)]]
-  const ofCluster: Headers = refused.leader === null ? NONE : [['x-trilog-leader', refused.leader]]
+  const ofCluster: Headers = refused.leader === null ? NONE : [[LEADER_HEADER, refused.leader]]
   const allHeaders: Headers = [...headers, ...more, ...ofGap, ...ofCluster]
   answerLine(exchange, status, stringifyError({ api_version: 'v1', error: detail }), allHeaders)
 }

@@ -7,9 +7,8 @@ import type { Endpoint } from '../../http/routes.ts'
 import { serializer } from '../../http/serializer.ts'
 import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
 import { degradedHeader } from '../../http/standing-endpoints.ts'
-import { notLeading, refuse } from '../refusals.ts'
+import { refuse } from '../refusals.ts'
 import { HealthReply, StrangerHealthReply } from '../wire/node-answers.ts'
-import { answerRefusal } from './answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { Access } from './access.ts'
 import type { RouteParts } from './parts.ts'
@@ -36,9 +35,6 @@ export const health = (parts: RouteParts): Endpoint => ({
     const { nodeId, version } = node
     const storage = parts.storage()
     const { status } = storage
-    if (parts.cluster?.leads === false && new URLSearchParams(head.query).get('role') === 'leader') {
-      return answerRefusal(parts, exchange, notLeading(parts.cluster.leader))
-    }
     if (!isKnown(parts.access, head, exchange)) {
       return answerLine(exchange, 200, stringifyForStrangers({ status, service: 'mq', version }))
     }
@@ -51,7 +47,6 @@ export const health = (parts: RouteParts): Endpoint => ({
       storage,
       clock: parts.clock(),
       security: { auth_mode: node.authMode },
-      ...(parts.cluster && { cluster: { role: parts.cluster.role, leader: parts.cluster.leader } }),
       audit: { status }, // audit events are frames of the same log
       metrics: { exposure: node.metricsExposure },
       release: { channel: 'private-beta', version },

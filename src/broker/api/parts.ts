@@ -23,8 +23,6 @@ export interface BrokerHttpParts {
   /** Routes that answer before the broker is open. */
   readonly standing: readonly Route[]
   readonly clock: () => ClockHealth
-  /** Absent or null: the log is in no cluster. */
-  readonly cluster?: BrokerCluster | null
   /** Null: not exposed. */
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */
@@ -42,15 +40,6 @@ export interface BrokerHttpParts {
   /** Resolves when others had their turn of main. */
   readonly turn: () => Promise<void>
   readonly logger: Pick<Logger, 'error'>
-}
-
-/** The node's part in its cluster. */
-export interface BrokerCluster {
-  /** Requests are answered here. */
-  readonly leads: boolean
-  readonly role: string
-  /** Where the node is that leads; null: that is not known. */
-  readonly leader: string | null
 }
 
 /** Of one route. */

@@ -8,6 +8,8 @@
  *     streaming connection needs the permission of its route, message by message (../connection/session.ts C2)
  */
 import assert from 'node:assert/strict'
+import { leaderUrlOf } from '../../http/cluster.ts'
+import type { ClusterView } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
@@ -35,7 +37,7 @@ import {
   seekGroup,
 } from './groups.ts'
 import { health, metrics } from './node.ts'
-import type { BrokerCluster, BrokerHttpParts, RouteParts } from './parts.ts'
+import type { BrokerHttpParts, RouteParts } from './parts.ts'
 import { ack, batchAck, claim, deadLetter, nack, renew, retry } from './queue.ts'
 import { brokerDocument } from './openapi.ts'
 import { legacyFetch, publish, publishBatch, replay } from './records.ts'
@@ -202,11 +204,12 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
 }
 
 /** A node of a cluster that does not lead refuses what is asked of the log. */
-function ofLeader(parts: BrokerHttpParts, cluster: BrokerCluster, endpoint: Endpoint): Endpoint {
+function ofLeader(parts: BrokerHttpParts, view: () => ClusterView, endpoint: Endpoint): Endpoint {
   const { webSocket } = endpoint
   const refuseUnlessLeading = (exchange: Exchange): boolean => {
+    const cluster = view()
     if (cluster.leads) return false
-    answerRefusal(parts, exchange, notLeading(cluster.leader))
+    answerRefusal(parts, exchange, notLeading(leaderUrlOf(cluster)))
     return true
   }
   return {

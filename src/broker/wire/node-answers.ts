@@ -127,12 +127,6 @@ export const HealthReply = Type.Object({
     }),
     message: Type.Optional(Type.String({ description: 'when that is more than a second' })),
   }),
-  cluster: Type.Optional(
-    Type.Object({
-      role: Type.String({ description: 'recovering, follower or leader' }),
-      leader: nullable(Type.String({ description: 'where the node is that leads, as far as is known' })),
-    }),
-  ),
   security: Type.Object({ auth_mode: Type.String() }),
   audit: Type.Object({ status: Type.String() }),
   metrics: Type.Object({ exposure: Type.String({ description: 'http or disabled' }) }),

@@ -1,23 +1,23 @@
 /** What the other nodes of a cluster say of themselves, as long as it is new. */
-import type { NodeStatus } from './protocol.ts'
+import type { HeardStatus, NodeStatus } from './protocol.ts'
 
 /** A node that says nothing for so long is not shown. */
-const HEARD_MS = 10_000
+const HEARD_MS = 60_000
 const NODES_MAX = 64
 
 export class OtherNodes {
   readonly #own: string
   readonly #nowMs: () => number
-  readonly #heard = new Map<string, { readonly status: NodeStatus; readonly atMs: number }>()
+  readonly #heard = new Map<string, HeardStatus>()
 
   constructor({ own, nowMs }: { readonly own: string; readonly nowMs: () => number }) {
     this.#own = own
     this.#nowMs = nowMs
   }
 
-  get all(): readonly NodeStatus[] {
+  get all(): readonly HeardStatus[] {
     const sinceMs = this.#nowMs() - HEARD_MS
-    return [...this.#heard.values()].filter(({ atMs }) => atMs >= sinceMs).map(({ status }) => status)
+    return [...this.#heard.values()].filter(({ atMs }) => atMs >= sinceMs)
   }
 
   /** @param text of whoever can write to the subject */
@@ -25,7 +25,7 @@ export class OtherNodes {
     const status = statusOf(text)
     if (status === null || status.node === this.#own) return
     this.#heard.delete(status.node)
-    this.#heard.set(status.node, { status, atMs: this.#nowMs() })
+    this.#heard.set(status.node, { ...status, atMs: this.#nowMs() })
     if (this.#heard.size > NODES_MAX) this.#heard.delete(this.#heard.keys().next().value!)
   }
 }

@@ -39,6 +39,12 @@ export interface NodeStatus {
   readonly url: string | null
 }
 
+/** One of another node. */
+export interface HeardStatus extends NodeStatus {
+  /** By the clock that threads share. */
+  readonly atMs: number
+}
+
 export type ToLane =
   /** Follows from the anchor on. Until then the lane only has its stream. */
   | { readonly kind: 'join'; readonly log: ClusterHandle; readonly anchor: Anchor }
@@ -65,4 +71,4 @@ export type FromLane =
   | { readonly kind: 'catch up' }
   | { readonly kind: 'stop'; readonly reason: string }
   | { readonly kind: 'progress' }
-  | { readonly kind: 'nodes'; readonly own: NodeStatus; readonly others: readonly NodeStatus[] }
+  | { readonly kind: 'nodes'; readonly own: NodeStatus; readonly others: readonly HeardStatus[] }

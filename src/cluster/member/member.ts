@@ -19,10 +19,10 @@ import type { Anchor } from '../history.ts'
 import { isSamePlace } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { readAnchor } from '../lane/anchor-file.ts'
-import type { FromLane, LaneTaskData, NodeStatus, StreamSettings, ToLane } from '../lane/protocol.ts'
+import type { FromLane, HeardStatus, LaneTaskData, NodeStatus, StreamSettings, ToLane } from '../lane/protocol.ts'
 import { Asides } from './asides.ts'
 
-export type ClusterRole = 'recovering' | 'follower' | 'leader'
+type ClusterRole = 'recovering' | 'follower' | 'leader'
 
 /** What a service does with its log. */
 export interface MemberService {
@@ -34,6 +34,14 @@ export interface MemberService {
   beganToLead(): Promise<void>
   /** Nothing is answered any more, and what waits is to be let go. */
   steppedDown(): void
+}
+
+export interface MemberView {
+  readonly name: string
+  readonly node: string
+  /** Requests may be answered here. */
+  readonly leads: boolean
+  readonly nodes: readonly (NodeStatus & { readonly heardMsAgo: number })[]
 }
 
 export interface RunningLane {
@@ -69,6 +77,10 @@ type Stream = Extract<FromLane, { readonly kind: 'stream' }>
 /** How long main may make frames its own before others have their turn. */
 const SLICE_MS = 10
 const LOOK_MS = 20
+/** Until a node that closes no longer waits for its last message. */
+const RESIGN_MS_MAX = 1500
+/** A node that says nothing for so long does not lead. */
+const AWAY_MS = 5000
 
 export class ClusterMember {
   readonly #parts: MemberParts
@@ -89,20 +101,11 @@ export class ClusterMember {
   #term = 0
   #problem: string | null = null
   #awayReason: string | null = null
-  #nodes: { readonly own: NodeStatus | null; readonly others: readonly NodeStatus[] } = { own: null, others: [] }
+  #nodes: { readonly own: NodeStatus | null; readonly others: readonly HeardStatus[] } = { own: null, others: [] }
 
   constructor(parts: MemberParts) {
     this.#parts = parts
     this.#asides = new Asides(parts.logger)
-  }
-
-  get role(): ClusterRole {
-    return this.#role
-  }
-
-  /** Requests may be answered here. */
-  get leads(): boolean {
-    return this.#role === 'leader'
   }
 
   /** What keeps this node from taking part. */
@@ -110,14 +113,22 @@ export class ClusterMember {
     return this.#problem ?? this.#awayReason
   }
 
-  get nodes(): { readonly own: NodeStatus | null; readonly others: readonly NodeStatus[] } {
-    return this.#nodes
+  /** What this node knows of the cluster at the moment. */
+  get view(): MemberView {
+    const { settings, nowMs } = this.#parts
+    const { own, others } = this.#nodes
+    const atMs = nowMs()
+    const nodes = others.map(({ atMs: heardMs, ...status }) => ({ ...status, heardMsAgo: atMs - heardMs }))
+    const role = this.#role
+    if (own !== null) nodes.push({ ...own, role, heardMsAgo: 0 })
+    return { name: settings.cluster, node: settings.node, leads: role === 'leader', nodes }
   }
 
-  /** The one of the highest epoch that says it leads; null: none is known. */
-  get leader(): NodeStatus | null {
+  /** The one of the highest epoch that says it leads, and was heard in time; null: none is known. */
+  get #leader(): NodeStatus | null {
     if (this.#role === 'leader') return this.#nodes.own
-    const leaders = this.#nodes.others.filter(({ role }) => role === 'leader')
+    const sinceMs = this.#parts.nowMs() - AWAY_MS
+    const leaders = this.#nodes.others.filter(({ role, atMs }) => role === 'leader' && atMs >= sinceMs)
     return leaders.toSorted((one, other) => other.epoch - one.epoch)[0] ?? null
   }
 
@@ -169,7 +180,9 @@ export class ClusterMember {
     this.#post({ kind: 'hand over', successor })
   }
 
+  /** A node that leads resigns first, so that another one need not wait for the end of its lease. */
   async close(): Promise<void> {
+    if (this.#term !== 0 && !this.#isClosed) await this.#resign()
     this.#isClosed = true
     this.#life += 1
     this.#events = []
@@ -177,6 +190,12 @@ export class ClusterMember {
     const lane = this.#lane
     this.#lane = null
     await lane?.stop().catch(() => {})
+  }
+
+  async #resign(): Promise<void> {
+    const untilMs = this.#parts.nowMs() + RESIGN_MS_MAX
+    this.handOver(null)
+    while (this.#term !== 0 && this.#parts.nowMs() < untilMs) await this.#turn(LOOK_MS)
   }
 
   #startLane(log: Log | null): void {
@@ -407,8 +426,8 @@ export class ClusterMember {
   #nameLeader(): void {
     const cluster = this.#log?.cluster
     if (!cluster) return
-    const { leader } = this
-    cluster.leader = leader === null ? null : (leader.url ?? leader.node)
+    const leader = this.#leader
+    cluster.leader = leader?.url ?? null
   }
 
   #turn(delayMs: number): Promise<void> {

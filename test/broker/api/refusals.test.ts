@@ -26,7 +26,7 @@ const ROWS: readonly (readonly [status: number, ...codes: RefusalCode[]])[] = [
   [409, 'write_not_allowed', 'replica_apply_gap'],
   [413, 'payload_too_large', 'replica_apply_too_large'],
   [429, 'quota_exceeded'],
-  [503, 'replication_unavailable', 'node_recovering'],
+  [503, 'replication_unavailable', 'node_recovering', 'not_leading'],
   [500, 'internal_error', 'queue_state_persistence_failed', 'tiering_manifest_failed'],
   [500, 'quarantine_storage_failed', 'replica_apply_failed'],
 ]
@@ -35,6 +35,7 @@ const RETRYABLE: ReadonlySet<RefusalCode> = new Set([
   'quota_exceeded',
   'replication_unavailable',
   'node_recovering',
+  'not_leading',
 ])
 
 async function answerTo(error: unknown): Promise<Answer> {
