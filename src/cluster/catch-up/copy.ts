@@ -38,7 +38,7 @@ export const STAGING_NAME = 'catch-up'
 
 /** C3. A round that copied less is the last one. */
 const LITTLE_BYTES = 64 << 20
-const ROUNDS_MAX = 50
+const ROUNDS_MAX = 20
 /** A file that is not what it has to be is copied once more. */
 const TRIES = 2
 

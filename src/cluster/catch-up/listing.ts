@@ -73,7 +73,8 @@ export function listLog(files: Files, { directory, segmentsName }: GivenLog, anc
     .filter((base) => base < position)
     .flatMap((base) => segmentOf(source, base, anchor) ?? [])
   const checkpoints = checkpointsOf(files, directory, position) // L2
-  demandWhole(segments, checkpoints, anchor)
+  demandWhole(segments, anchor)
+  demandCheckpoint(segments, checkpoints, checkpointPositions(files, directory).length > 0)
   const { epoch, begin } = readMark(files, directory, logId)
   return { logId, epoch, begin, anchor, segments, checkpoints }
 }
@@ -131,22 +132,27 @@ function checkpointsOf(files: Files, directory: string, atMost: number): readonl
 }
 
 /** What was dropped while it was listed makes a gap, and so does damage: neither is given as a log. */
-function demandWhole(
-  segments: readonly ListedSegment[],
-  checkpoints: readonly ListedCheckpoint[],
-  { end }: Anchor,
-): void {
-  for (const [index, { end }] of segments.entries()) {
+function demandWhole(segments: readonly ListedSegment[], { end }: Anchor): void {
+  for (const [index, segment] of segments.entries()) {
     const next = segments[index + 1]
-    if (next !== undefined && next.base !== end + SEGMENT_FOOTER_BYTES)
-      throw unavailable(`this node lacks what is between ${end} and ${next.base}`)
+    if (next !== undefined && next.base !== segment.end + SEGMENT_FOOTER_BYTES)
+      throw unavailable(`this node lacks what is between ${segment.end} and ${next.base}`)
   }
   const last = segments.at(-1)
   const isAtEnd = last === undefined ? end.position === 0 : last.end === end.position && last.chain === end.chain
   if (!isAtEnd) throw unavailable(`this node lacks what is before ${end.position}`)
-  const newest = checkpoints[0]?.position ?? null
-  if (newest !== null && segments[0]!.base > newest + SEGMENT_FOOTER_BYTES)
-    throw unavailable('the newest checkpoint is not confirmed yet')
+}
+
+/** A service that writes checkpoints needs one for the segments that are gone. It may be newer than the anchor, for a moment. */
+function demandCheckpoint(
+  segments: readonly ListedSegment[],
+  checkpoints: readonly ListedCheckpoint[],
+  hasAny: boolean,
+): void {
+  const first = segments[0]?.base ?? 0
+  const newest = checkpoints[0]?.position ?? (hasAny ? 0 : Infinity)
+  if (first > 0 && first > newest + SEGMENT_FOOTER_BYTES)
+    throw unavailable('the checkpoint that stands for what is gone is not confirmed yet')
 }
 
 const PLACES = [
