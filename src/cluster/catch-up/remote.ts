@@ -1,0 +1,136 @@
+/** Another node, by its listener (server.ts). */
+import { Agent, request as requestHttp } from 'node:http'
+import { Agent as SecureAgent, request as requestHttps } from 'node:https'
+import { StoreError, messageOf } from '../../errors.ts'
+import type { RemoteLog } from './copy.ts'
+import { checksumOf } from './listing.ts'
+import type { Listing } from './listing.ts'
+import { CHECKSUM_HEADER } from './server.ts'
+
+export interface RemoteAccess {
+  /** Of the listener, without a slash at the end. */
+  readonly url: string
+  readonly secret: string
+  /** Authorities in PEM; null: those that Node knows. */
+  readonly ca: string | null
+}
+
+interface Reply {
+  readonly status: number
+  readonly checksum: string
+  readonly body: Buffer
+}
+
+const GONE = 410
+const SECONDS_MAX = 60
+const TRIES = 3
+
+export class RemoteNode {
+  readonly #access: RemoteAccess
+  readonly #agent: Agent
+
+  constructor(access: RemoteAccess) {
+    this.#access = access
+    const { url, ca } = access
+    const options = { keepAlive: true, maxSockets: 2 }
+    this.#agent = url.startsWith('https:')
+      ? new SecureAgent({ ...options, ...(ca !== null && { ca }) })
+      : new Agent(options)
+  }
+
+  /** What it knows of its clusters, by service. @throws StoreError */
+  async nodes(): Promise<unknown> {
+    return json(await this.#ask('GET', '/v1/nodes'))
+  }
+
+  /** @throws StoreError */
+  async handOver(service: string | null, to: string | null): Promise<unknown> {
+    const query = new URLSearchParams({ ...(service !== null && { service }), ...(to !== null && { to }) })
+    return json(await this.#ask('POST', `/v1/hand-over?${query}`))
+  }
+
+  logOf(service: string): RemoteLog {
+    return {
+      list: async () => json(await this.#ask('GET', `/v1/logs/${service}`)) as Listing, // verified with what is copied by it
+      read: (path, from, bytes) => this.#read(service, path, from, bytes),
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  async #read(service: string, path: string, from: number, bytes: number): Promise<Buffer | null> {
+    const query = new URLSearchParams({ path, from: String(from), bytes: String(bytes) })
+    for (let attempt = 1; ; attempt += 1) {
+      const { status, checksum, body } = await this.#ask('GET', `/v1/logs/${service}/piece?${query}`)
+      if (status === GONE) return null
+      if (checksum === checksumOf(body)) return body
+      if (attempt === TRIES) throw unavailable(`${this.#access.url}: pieces arrive damaged`)
+    }
+  }
+
+  async #ask(method: 'GET' | 'POST', path: string): Promise<Reply> {
+    const { url, secret } = this.#access
+    let reply: Reply
+    try {
+      reply = await this.#send(method, path)
+    } catch (error) {
+      throw unavailable(`${url}: ${messageOf(error)}`)
+    }
+    if (reply.status < 300 || reply.status === GONE) return reply
+    if (reply.status === 401)
+      throw new StoreError(
+        'invalid',
+        'cluster_secret_wrong',
+        `${url} refuses the secret: TRILOG_CLUSTER_SECRET differs`,
+      )
+    throw unavailable(`${url}: ${problemIn(reply).replaceAll(secret, '…')}`)
+  }
+
+  #send(method: string, path: string): Promise<Reply> {
+    const { url, secret } = this.#access
+    return new Promise((resolve, reject) => {
+      const send = url.startsWith('https:') ? requestHttps : requestHttp
+      const request = send(
+        url + path,
+        { method, agent: this.#agent, headers: { authorization: `Bearer ${secret}` }, timeout: SECONDS_MAX * 1000 },
+        (response) => {
+          const pieces: Buffer[] = []
+          response.on('data', (piece: Buffer) => pieces.push(piece))
+          response.on('error', reject)
+          response.on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              checksum: String(response.headers[CHECKSUM_HEADER] ?? ''),
+              body: Buffer.concat(pieces),
+            }),
+          )
+        },
+      )
+      request.on('timeout', () => request.destroy(new Error(`no answer for ${SECONDS_MAX} s`)))
+      request.on('error', reject)
+      request.end()
+    })
+  }
+}
+
+function json({ body }: Reply): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw unavailable('the other node answers no JSON: it is none of trilog')
+  }
+}
+
+function problemIn({ status, body }: Reply): string {
+  try {
+    const { error } = JSON.parse(body.toString('utf8')) as { readonly error?: unknown }
+    if (typeof error === 'string') return error
+  } catch {
+    // said below
+  }
+  return `HTTP ${status}`
+}
+
+const unavailable = (message: string): StoreError => new StoreError('unavailable', 'cluster_node_unavailable', message)

@@ -1,0 +1,124 @@
+/** A log is copied over real sockets, from real files, with what a listener refuses. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { readFileSync } from 'node:fs'
+import { after, describe, it } from 'node:test'
+import { commitCopy } from '../../../src/cluster/catch-up/commit.ts'
+import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
+import { RemoteNode } from '../../../src/cluster/catch-up/remote.ts'
+import { answererOf } from '../../../src/cluster/catch-up/server.ts'
+import type { Question } from '../../../src/cluster/catch-up/server.ts'
+import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
+import { writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
+import { StoreError } from '../../../src/errors.ts'
+import { nodeFiles } from '../../../src/log/node-files.ts'
+import { inspect } from '../../../src/maintenance/inspect.ts'
+import { Authority, TlsFilesOnDisk } from '../../support/certificates.ts'
+import { temporaryDirectory } from '../../support/directories.ts'
+import { writtenLog } from './written-log.ts'
+
+const SECRET = 'correct-horse-battery'
+const source = writtenLog(temporaryDirectory(), 3, 200_000)
+const tls = new TlsFilesOnDisk()
+const authority = new Authority('an authority')
+tls.write(authority.certify([['CN', 'localhost']]))
+
+describe('the listener for other nodes', () => {
+  const servers: Server[] = []
+  const asked: Question[] = []
+  after(() => servers.forEach((server) => server.close()))
+
+  async function listening(isSecure = false, bytesPerSecond = Infinity): Promise<string> {
+    const answer = answererOf({
+      files: nodeFiles,
+      logs: { broker: source },
+      readAnchor: () => ({ ...STREAM_BEGIN, sequence: 7, end: source.end }),
+      secret: SECRET,
+      bytesPerSecond,
+      nowMs: () => performance.now(),
+      after: (delayMs, run) => void setTimeout(run, delayMs),
+      async ask(question) {
+        asked.push(question)
+        if (question.kind === 'hand over' && question.to === 'z')
+          throw new StoreError('notFound', 'no_such_node', 'there is no node z')
+        return { broker: { node: 'a' } }
+      },
+    })
+    const server = isSecure
+      ? createSecureServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, answer)
+      : createServer(answer)
+    servers.push(server)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return `${isSecure ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  async function copyFrom(node: RemoteNode): Promise<string> {
+    const directory = temporaryDirectory()
+    const log = { directory, segmentsName: source.segmentsName }
+    const listing = await copyLog({ ...log, files: nodeFiles, remote: node.logOf('broker') })
+    commitCopy({ ...log, files: nodeFiles, replicas: [], writeAnchor }, listing)
+    return directory
+  }
+
+  for (const isSecure of [false, true]) {
+    it(`gives a log ${isSecure ? 'over TLS' : 'in plain text'} that is whole in the directory that copies it`, async () => {
+      const url = await listening(isSecure)
+      const node = new RemoteNode({ url, secret: SECRET, ca: authority.cert })
+      const [log] = inspect(nodeFiles, await copyFrom(node))
+      assert.equal(log!.end, source.end.position)
+      assert.equal(log!.frames, source.frames)
+      assert.deepEqual(log!.problems, [])
+      node.close()
+    })
+  }
+
+  it('answers nothing without the secret', async () => {
+    const url = await listening()
+    for (const authorization of [undefined, 'Bearer ', `Bearer ${SECRET}x`, SECRET]) {
+      const reply = await fetch(`${url}/v1/logs/broker`, { headers: authorization ? { authorization } : {} })
+      assert.deepEqual([reply.status, await reply.json()], [401, { error: 'the secret is wrong' }])
+    }
+    const node = new RemoteNode({ url, secret: 'another-secret-of-mine', ca: null })
+    await assert.rejects(node.nodes(), { code: 'cluster_secret_wrong', message: /TRILOG_CLUSTER_SECRET differs$/ })
+    node.close()
+  })
+
+  it('gives no file that is none of a log, and says what it does not know', async () => {
+    const url = await listening()
+    const get = async (path: string): Promise<number> =>
+      (await fetch(url + path, { headers: { authorization: `Bearer ${SECRET}` } })).status
+    assert.equal(await get('/v1/logs/broker/piece?path=FORMAT&from=0&bytes=10'), 400)
+    assert.equal(await get('/v1/logs/broker/piece?path=segments/../FORMAT&from=0&bytes=10'), 400)
+    assert.equal(await get('/v1/logs/broker/piece?path=segments/0000000000000000/records.log&from=0&bytes=x'), 400)
+    assert.equal(await get('/v1/logs/broker/piece?path=segments/00000000000000ff/records.log&from=0&bytes=9'), 410)
+    assert.equal(await get('/v1/logs/toString'), 404)
+    assert.equal(await get('/v1/logs/logstore'), 404)
+  })
+
+  it('asks its node for the state of the cluster, and for a hand-over', async () => {
+    const node = new RemoteNode({ url: await listening(), secret: SECRET, ca: null })
+    assert.deepEqual(await node.nodes(), { broker: { node: 'a' } })
+    await node.handOver('broker', 'b')
+    await assert.rejects(node.handOver(null, 'z'), { message: /there is no node z$/ })
+    assert.deepEqual(asked, [
+      { kind: 'nodes' },
+      { kind: 'hand over', service: 'broker', to: 'b' },
+      { kind: 'hand over', service: null, to: 'z' },
+    ])
+    node.close()
+  })
+
+  it('gives no more bytes a second than allowed', async () => {
+    const node = new RemoteNode({ url: await listening(false, 2_000_000), secret: SECRET, ca: null })
+    const log = node.logOf('broker')
+    const beganMs = performance.now()
+    for (let n = 0; n < 6; n += 1) await log.read('segments/0000000000000000/records.log', 0, 100_000)
+    assert(performance.now() - beganMs >= 240, 'the first goes at once, the other five wait')
+    node.close()
+  })
+})
