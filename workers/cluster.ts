@@ -6,6 +6,7 @@
 import { randomInt } from 'node:crypto'
 import { StoreError, messageOf } from '../src/errors.ts'
 import { ClusterLane } from '../src/cluster/lane/cluster-lane.ts'
+import { OtherNodes } from '../src/cluster/lane/other-nodes.ts'
 import type { FromLane, LaneTaskData, ToLane } from '../src/cluster/lane/protocol.ts'
 import { writerOf } from '../src/cluster/message.ts'
 import { connectionOptionsOf } from '../src/cluster/nats/connection.ts'
@@ -15,6 +16,8 @@ import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
 
 const AGAIN_MS = 500
+/** Before it joins, main hears so often of the other nodes. */
+const NODES_MS = 500
 const CONNECT_MS = 2000
 const RECONNECT_MS = 200
 const RANDOM_MAX = 2 ** 47
@@ -44,13 +47,18 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
   })
   const stream = await openStream(data, tell, stopped.promise)
   if (stream !== null) {
-    tell({ kind: 'stream', logId: stream.logId, begin: stream.begin })
+    const nodes = new OtherNodes({ own: data.node, nowMs: sharedMs })
+    stream.hearNodes((text) => nodes.heard(text))
+    tell({ kind: 'stream', logId: stream.logId, begin: stream.begin, first: stream.first })
+    const timer = setInterval(() => tell({ kind: 'nodes', own: null, others: nodes.all }), NODES_MS)
     const join = await Promise.race([joined.promise, stopped.promise])
+    clearInterval(timer)
     if (join !== 'stopped') {
       lane = new ClusterLane(
         {
           stream,
           data,
+          nodes,
           writer: writerOf(data.node, randomInt(RANDOM_MAX).toString(36)),
           files: nodeFiles,
           clock: { nowMs: sharedMs, after },

@@ -21,19 +21,17 @@ import type { NatsStream } from '../nats/nats-stream.ts'
 import { Session } from '../nats/session.ts'
 import type { LogAction, SessionParts } from '../nats/session.ts'
 import { writeAnchor } from './anchor-file.ts'
-import { OtherNodes } from './other-nodes.ts'
+import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
 import { RingFrames } from './ring-frames.ts'
 
 export interface LaneParts {
-  readonly stream: Pick<
-    NatsStream,
-    'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes' | 'hearNodes'
-  >
-  readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'directory' | 'arena'> & {
+  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes'>
+  readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena'> & {
     readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
   }
   readonly writer: string
+  readonly nodes: OtherNodes
   readonly files: Files
   /** Its `nowMs` is the same in all threads of the process. */
   readonly clock: SessionParts['clock']
@@ -90,8 +88,7 @@ export class ClusterLane {
     this.#shared = LogShared.attach(log.shared)
     this.#ring = SpscRing.attach(log.ring)
     this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
-    this.#nodes = new OtherNodes({ own: data.node, nowMs: () => clock.nowMs() })
-    stream.hearNodes((text) => this.#nodes.heard(text))
+    this.#nodes = parts.nodes
     this.#anchor = anchor
     writeAnchor(parts.files, data.directory, anchor)
     this.#shared.publishAnchored(anchor.end.position)
@@ -312,6 +309,14 @@ export class ClusterLane {
     const isFollower = node.role === 'following' || node.role === 'standing'
     const role = node.role === 'leading' ? 'leader' : isFollower && !this.#isRecovering ? 'follower' : 'recovering'
     const { epoch, sequence, confirmed } = node
-    return { node: data.node, role, epoch, sequence, position: confirmed.position, url: data.url }
+    return {
+      node: data.node,
+      role,
+      epoch,
+      sequence,
+      position: confirmed.position,
+      url: data.url,
+      peerUrl: data.peerUrl,
+    }
   }
 }

@@ -32,11 +32,12 @@ export class OtherNodes {
 
 function statusOf(text: string): NodeStatus | null {
   try {
-    const { node, role, epoch, sequence, position, url } = JSON.parse(text) as Partial<NodeStatus>
+    const { node, role, epoch, sequence, position, url, peerUrl } = JSON.parse(text) as Partial<NodeStatus>
     const isKnownRole = role === 'recovering' || role === 'follower' || role === 'leader'
     if (typeof node !== 'string' || !isKnownRole || (typeof url !== 'string' && url !== null)) return null
+    if (typeof peerUrl !== 'string' && peerUrl !== null) return null
     if (typeof epoch !== 'number' || typeof sequence !== 'number' || typeof position !== 'number') return null
-    return { node, role, epoch, sequence, position, url }
+    return { node, role, epoch, sequence, position, url, peerUrl }
   } catch {
     return null
   }

@@ -19,6 +19,8 @@ export interface LaneTaskData {
   readonly leaseMs: number
   /** Where clients reach this service of the node; null: nobody is told. */
   readonly url: string | null
+  /** Where other nodes reach this one; null: nobody is told. */
+  readonly peerUrl: string | null
   /** The log that is there already; null: there is none yet. */
   readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
   /** Where the anchor's file is. */
@@ -37,6 +39,8 @@ export interface NodeStatus {
   /** Where the log ends that it knows to be confirmed. */
   readonly position: number
   readonly url: string | null
+  /** Of the listener for other nodes. */
+  readonly peerUrl: string | null
 }
 
 /** One of another node. */
@@ -59,7 +63,7 @@ export type ToLane =
   | { readonly kind: 'give up the lead'; readonly reason: string }
 
 export type FromLane =
-  | { readonly kind: 'stream'; readonly logId: number; readonly begin: Anchor }
+  | { readonly kind: 'stream'; readonly logId: number; readonly begin: Anchor; readonly first: number }
   /** A setting is wrong: nothing goes on. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
   /** No server can be used, and it is tried again. */
@@ -71,4 +75,4 @@ export type FromLane =
   | { readonly kind: 'catch up' }
   | { readonly kind: 'stop'; readonly reason: string }
   | { readonly kind: 'progress' }
-  | { readonly kind: 'nodes'; readonly own: NodeStatus; readonly others: readonly HeardStatus[] }
+  | { readonly kind: 'nodes'; readonly own: NodeStatus | null; readonly others: readonly HeardStatus[] }

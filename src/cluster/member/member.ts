@@ -49,13 +49,27 @@ export interface RunningLane {
   stop(): Promise<void>
 }
 
+/** A log that lacks more than the stream has is copied from another node. Nobody has the log open meanwhile. */
+export interface LogCopy {
+  /** Ends what a start before began. @throws what files throw */
+  finish(): void
+  /**
+   * Resolves when the directory has the log of another node, and its anchor.
+   *
+   * @param from where the other nodes are, the leader first; empty as long as none is known
+   */
+  run(from: () => readonly string[]): Promise<void>
+}
+
 export interface MemberParts {
   readonly settings: StreamSettings & {
     readonly node: string
     readonly leaseMs: number
     readonly ack: ClusterOptions['ack']
     readonly url: string | null
+    readonly peerUrl: string | null
   }
+  readonly copy: LogCopy
   readonly directory: string
   readonly segmentsName: string
   readonly arena: SharedArrayBuffer | null
@@ -88,6 +102,7 @@ export class ClusterMember {
   #log: Log | null = null
   #service: MemberService | null = null
   #lane: RunningLane | null = null
+  #joinAt: Anchor | null = null
   #stream: PromiseWithResolvers<Stream> = Promise.withResolvers<Stream>()
   /** Of the lane: what one before still tells is not heard. */
   #life = 0
@@ -139,10 +154,15 @@ export class ClusterMember {
    * @throws StoreError when a setting cannot work, or the log is none of this cluster
    */
   async openLog(open: (options: ClusterOptions) => Promise<Log>): Promise<Log> {
-    const { files, directory, segmentsName, settings, nowMs } = this.#parts
-    const anchor = readAnchor(files, directory)
-    const own = readFormat(files, directory, segmentsName)
-    if (own === null) this.#startLane(null)
+    const { settings, nowMs, copy } = this.#parts
+    copy.finish()
+    let { own, anchor } = this.#found
+    const isConverted = own !== null && anchor === null
+    if (!isConverted) {
+      this.#startLane(own, anchor)
+      if (isBehind(await this.#stream.promise, anchor)) await copy.run(() => this.#peers)
+      ;({ own, anchor } = this.#found)
+    }
     const logId = own ?? (await this.#stream.promise).logId
     const log = await open({
       ack: settings.ack,
@@ -157,7 +177,7 @@ export class ClusterMember {
       if (kind === 'read-only') this.#leave()
     })
     try {
-      if (own !== null) this.#startLane(log)
+      if (isConverted) this.#startLane(log.id, { end: log.cluster!.end, epoch: log.cluster!.epoch })
       this.#joinAt = await this.#settle(log, anchor)
     } catch (error) {
       await this.close()
@@ -165,8 +185,6 @@ export class ClusterMember {
     }
     return log
   }
-
-  #joinAt: Anchor | null = null
 
   /** The service is there: follows from here on. */
   join(service: MemberService): void {
@@ -198,16 +216,30 @@ export class ClusterMember {
     while (this.#term !== 0 && this.#parts.nowMs() < untilMs) await this.#turn(LOOK_MS)
   }
 
-  #startLane(log: Log | null): void {
+  /** What the directory has. */
+  get #found(): { readonly own: number | null; readonly anchor: Anchor | null } {
+    const { files, directory, segmentsName } = this.#parts
+    return { own: readFormat(files, directory, segmentsName), anchor: readAnchor(files, directory) }
+  }
+
+  /** Where the other nodes are, the leader first. */
+  get #peers(): readonly string[] {
+    const known = this.#nodes.others.filter(({ role }) => role !== 'recovering')
+    const leadersFirst = known.toSorted((one, other) => Number(other.role === 'leader') - Number(one.role === 'leader'))
+    return leadersFirst.flatMap(({ peerUrl }) => (peerUrl === null ? [] : [peerUrl]))
+  }
+
+  /** @param id of the log that is there; null: there is none yet */
+  #startLane(id: number | null, ends: Pick<Anchor, 'end' | 'epoch'> | null): void {
     const { settings, directory, arena, startLane } = this.#parts
     this.#life += 1
     const life = this.#life
     this.#stream = Promise.withResolvers<Stream>()
     this.#stream.promise.catch(() => {})
-    const { node, leaseMs, url, ack: _ack, ...stream } = settings
-    const own = log && { id: log.id, end: log.cluster!.end, epoch: log.cluster!.epoch }
+    const { node, leaseMs, url, peerUrl, ack: _ack, ...stream } = settings
+    const log = id === null || ends === null ? null : { id, end: ends.end, epoch: ends.epoch }
     this.#lane = startLane(
-      { settings: stream, node, leaseMs, url, log: own, directory, arena },
+      { settings: stream, node, leaseMs, url, peerUrl, log, directory, arena },
       {
         onMessage: (message) => {
           if (life === this.#life) this.#heard(message)
@@ -296,7 +328,7 @@ export class ClusterMember {
         throw new StoreError(
           'unavailable',
           'cluster_behind',
-          'the stream has no longer what this node needs next: start it with an empty data directory copied from another node',
+          'the stream has no longer what this node needs next: restart it, and it copies the log of another node',
         )
       case 'stop':
         throw new StoreError('corrupt', 'cluster_stopped', event.reason)
@@ -396,7 +428,7 @@ export class ClusterMember {
       if (log.state.kind === 'read-only' || this.#isClosed) return
       if (!isSamePlace(log.cluster!.end, anchor.end)) throw differs(log, anchor.end)
       this.#service.readAgain()
-      this.#startLane(log)
+      this.#startLane(log.id, anchor)
       await this.#stream.promise
       this.#joinAt = anchor
       this.join(this.#service)
@@ -434,6 +466,10 @@ export class ClusterMember {
     return new Promise((resolve) => this.#parts.after(delayMs, resolve))
   }
 }
+
+/** What the node needs next is in the stream no more. */
+const isBehind = ({ begin, first }: Stream, anchor: Anchor | null): boolean =>
+  anchor === null ? begin.end.position > 0 || first > 1 : first > anchor.sequence + 1
 
 const differs = (log: Log, { position }: LogPlace): StoreError =>
   new StoreError(

@@ -1,5 +1,6 @@
 /** The membership of a service of this process: real files, and the lane on a thread of its own. */
 import type { ClusterSettings } from '../../config/cluster.ts'
+import { StoreError } from '../../errors.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
@@ -18,7 +19,8 @@ export interface MemberOptions {
 }
 
 export function openMember({ settings, service, logger, clock, ...log }: MemberOptions): ClusterMember {
-  const { servers, credentials, natsTls, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack, urls } = settings
+  const { servers, credentials, natsTls, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack, urls, listener } =
+    settings
   return new ClusterMember({
     ...log,
     settings: {
@@ -34,8 +36,10 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
       leaseMs,
       ack,
       url: urls[service],
+      peerUrl: listener.url,
     },
     files: nodeFiles,
+    copy: { finish() {}, run: () => Promise.reject(noCopy()) },
     logger,
     nowMs: () => clock.sharedMs(),
     after: (delayMs, run) => clock.after(delayMs, run),
@@ -51,3 +55,10 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
     },
   })
 }
+
+const noCopy = (): StoreError =>
+  new StoreError(
+    'unavailable',
+    'cluster_behind',
+    'the stream has no longer what this node needs next, and this version copies no log: copy the data directory of a stopped node',
+  )

@@ -62,6 +62,8 @@ export class NatsStream {
   readonly logId: number
   /** What the stream goes on with: its first message begins where this ends. */
   readonly begin: Anchor
+  /** The sequence of the first message that it still had when it was opened. */
+  readonly first: number
   /** The most bytes that the body of a message may have. */
   readonly bodyBytesMax: number
   readonly name: string
@@ -88,7 +90,7 @@ export class NatsStream {
     connection: NatsConnection,
     manager: JetStreamManager,
     options: NatsStreamOptions,
-    { logId, begin }: Pick<NatsStream, 'logId' | 'begin'>,
+    { logId, begin, first }: Pick<NatsStream, 'logId' | 'begin' | 'first'>,
   ) {
     this.#connection = connection
     this.#manager = manager
@@ -97,6 +99,7 @@ export class NatsStream {
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
+    this.first = first
     this.bodyBytesMax = bodyBytesMaxOf(connection)
   }
 
@@ -224,7 +227,10 @@ const configOf = (options: NatsStreamOptions): Partial<StreamConfig> & Pick<Stre
 })
 
 /** J2. @returns the id of the log, and what the stream goes on with */
-function checkStream({ config }: StreamInfo, options: NatsStreamOptions): Pick<NatsStream, 'logId' | 'begin'> {
+function checkStream(
+  { config, state }: StreamInfo,
+  options: NatsStreamOptions,
+): Pick<NatsStream, 'logId' | 'begin' | 'first'> {
   const { metadata = {}, name } = config
   const is = (key: string, value: string): boolean => metadata[`trilog-${key}`] === value
   const log = metadata['trilog-log'] ?? ''
@@ -255,7 +261,7 @@ function checkStream({ config }: StreamInfo, options: NatsStreamOptions): Pick<N
   }
   const [, epoch, place] = /^(\d+)\/(.+)$/.exec(metadata['trilog-begin'] ?? '') ?? []
   const end = placeOf(place ?? '') ?? LOG_BEGIN
-  return { logId, begin: { ...STREAM_BEGIN, epoch: Number(epoch ?? 0), end } }
+  return { logId, first: Math.max(1, state.first_seq), begin: { ...STREAM_BEGIN, epoch: Number(epoch ?? 0), end } }
 }
 
 interface Answer {
