@@ -41,9 +41,7 @@ async function leader(among: readonly BrokerServer[] = nodes): Promise<BrokerSer
 
 const ledger = new BrokerLedger(() => nodes, 'orders')
 assert.equal((await (await leader()).request('PUT', '/v1/streams/orders', '{}')).status, 201)
-for (let client = 0; client < PUBLISHERS; client += 1) void ledger.publish()
-void ledger.read()
-void ledger.claim()
+ledger.begin(PUBLISHERS)
 const publishMs: number[] = []
 const claimMs: number[] = []
 
@@ -80,8 +78,7 @@ for (let round = 1; round <= Number(roundsGiven); round += 1) {
   const [published, claimed] = [publishMs.at(-1)!, claimMs.at(-1)!].map(Math.round)
   console.log(`round ${round}: first publish after ${published} ms, first claim after ${claimed} ms`)
 }
-ledger.end()
-await timePasses(SETTLE_MS)
+await ledger.end()
 const spread = (ms: readonly number[]): string => {
   const sorted = ms.toSorted((one, other) => one - other).map(Math.round)
   return `least ${sorted[0]}, median ${sorted[sorted.length >> 1]}, most ${sorted.at(-1)} ms`

@@ -21,6 +21,7 @@ export class BrokerLedger {
   #claimed = 0
   #toldNext = 0
   #isOver = false
+  #loops: Promise<unknown> = Promise.resolve()
 
   constructor(nodes: () => readonly BrokerServer[], stream: string) {
     this.#nodes = nodes
@@ -37,11 +38,19 @@ export class BrokerLedger {
     return this.#claimed
   }
 
-  end(): void {
-    this.#isOver = true
+  /** Clients that publish, one that reads and one that claims, until `end`. */
+  begin(publishers: number): void {
+    const loops = [this.#read(), this.#claim(), ...Array.from({ length: publishers }, () => this.#publish())]
+    this.#loops = Promise.all(loops)
   }
 
-  async publish(): Promise<void> {
+  /** Resolves when every client has heard what became of its last request. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#loops
+  }
+
+  async #publish(): Promise<void> {
     for (let at = 0; !this.#isOver;) {
       const payload = `record-${(this.#next += 1)}`
       const body = JSON.stringify({ message_id: payload, payload })
@@ -53,7 +62,7 @@ export class BrokerLedger {
   }
 
   /** What a stream says of its end is never less than what any client was told before it was asked. */
-  async read(): Promise<void> {
+  async #read(): Promise<void> {
     for (let at = 0; !this.#isOver;) {
       const floor = this.#toldNext
       const reply = await this.#ask(at, 'GET', '', null)
@@ -68,7 +77,7 @@ export class BrokerLedger {
     }
   }
 
-  async claim(): Promise<void> {
+  async #claim(): Promise<void> {
     for (let at = 0; !this.#isOver;) {
       const reply = await this.#ask(at, 'POST', '/consumer-groups/g/claims', '{"max_messages":1}')
       const told = reply?.status === 200 ? ((await json(reply)) as { readonly deliveries?: unknown[] } | null) : null

@@ -1,6 +1,7 @@
 /** Brokers on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { ClusterReply } from '../../src/http/cluster.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
@@ -18,16 +19,15 @@ describe(name, { skip }, () => {
   let nodes: BrokerServer[] = []
   const ledger = new BrokerLedger(() => nodes, 'orders')
 
-  const startNode = (id: string): Promise<BrokerServer> =>
-    BrokerServer.start({
-      env: {
-        TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
-        TRILOG_CLUSTER_NAME: 'test',
-        TRILOG_CLUSTER_SECRET: 'a secret for tests only'.replaceAll(' ', '-'),
-        TRILOG_CLUSTER_BIND: '127.0.0.1:0',
-        TRILOG_NODE_ID: id,
-      },
-    })
+  const nodeOf = (id: string, cluster = 'test'): Record<string, string> => ({
+    TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
+    TRILOG_CLUSTER_NAME: cluster,
+    TRILOG_CLUSTER_SECRET: 'a-secret-that-is-for-tests-only',
+    TRILOG_CLUSTER_BIND: '127.0.0.1:0',
+    TRILOG_CLUSTER_KEEP_BYTES: String(1 << 30),
+    TRILOG_NODE_ID: id,
+  })
+  const startNode = (id: string): Promise<BrokerServer> => BrokerServer.start({ env: nodeOf(id) })
   const leads = async (node: BrokerServer): Promise<boolean> => {
     const asked = fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) })
     return asked.then(
@@ -43,6 +43,7 @@ describe(name, { skip }, () => {
     })
     return found!
   }
+  const clusterOf = async (node: BrokerServer): Promise<ClusterReply> => node.get('/v1/cluster', ClusterReply)
   /** Goes on when clients are answered again. */
   const isAnsweredAgain = async (count = 20): Promise<void> => {
     const { answered, claimed } = ledger
@@ -54,8 +55,8 @@ describe(name, { skip }, () => {
     nodes = await Promise.all(['node-1', 'node-2'].map(startNode))
   })
   after(async () => {
-    ledger.end()
-    await Promise.all(nodes.map((node) => node.kill()))
+    await ledger.end()
+    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
     await Promise.all(servers.map((server) => server.kill()))
   })
 
@@ -67,9 +68,7 @@ describe(name, { skip }, () => {
     assert.equal(refused.headers.get('retry-after'), '1')
     assert.equal((await other.request('GET', '/health')).status, 200)
     assert.equal((await first.request('PUT', '/v1/streams/orders', '{}')).status, 201)
-    for (let client = 0; client < PUBLISHERS; client += 1) void ledger.publish()
-    void ledger.read()
-    void ledger.claim()
+    ledger.begin(PUBLISHERS)
     await isAnsweredAgain(200)
   })
 
@@ -80,6 +79,13 @@ describe(name, { skip }, () => {
       await isAnsweredAgain()
       await killed.startAgain()
     }
+  })
+
+  it('goes on with the other node when the leader is told to stop', async () => {
+    const stopped = await leader()
+    await stopped.stop()
+    await isAnsweredAgain()
+    await stopped.startAgain()
   })
 
   it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
@@ -99,14 +105,40 @@ describe(name, { skip }, () => {
   })
 
   it('has every acknowledged record once, on each of the nodes', async () => {
-    ledger.end()
+    await ledger.end()
     assert.deepEqual(ledger.problems, [])
     assert.ok(ledger.acknowledged.size > 100)
     const first = await leader()
     assert.deepEqual(await ledger.problemsOf(first), [])
     await first.kill()
-    const others = nodes.filter((node) => node !== first)
-    assert.deepEqual(await ledger.problemsOf(await leader(others)), [])
-    await first.startAgain()
+    const [other] = nodes.filter((node) => node !== first)
+    assert.deepEqual(await ledger.problemsOf(await leader([other!])), [])
+  })
+
+  it('has them on a node that came last, when the others are gone', async () => {
+    const last = await startNode('node-3')
+    await eventually(async () => {
+      const { nodes: seen } = await clusterOf(last)
+      return seen.some(({ node, behind, role }) => node === 'node-3' && role === 'follower' && behind.bytes === 0)
+    })
+    await (await leader(nodes.filter((node) => node.isRunning))).kill()
+    nodes = [last]
+    assert.deepEqual(await ledger.problemsOf(await leader()), [])
+  })
+
+  it('keeps a log that was there before the cluster', async () => {
+    const alone = await BrokerServer.start()
+    const stream = await alone.newStream()
+    await stream.fill(100)
+    await alone.stop()
+    await alone.startAgain(nodeOf('node-1', 'second'))
+    await leader([alone])
+    assert.equal((await alone.stream(stream.name).describe()).next_offset, 100)
+    assert.equal((await alone.stream(stream.name).publish('more')).offset, 100)
+    await alone.kill()
+    await alone.startAgain()
+    await leader([alone])
+    assert.equal((await alone.stream(stream.name).describe()).next_offset, 101)
+    await alone.kill()
   })
 })

@@ -95,6 +95,10 @@ class ServiceProcess {
     return this.#child.pid
   }
 
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
   /** What it has computed since its start. Unlike time on a clock it does not grow while others have the processor. */
   get cpuMs(): number {
     const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
@@ -178,6 +182,10 @@ export class RunningService {
 
   get pid(): number {
     return this.#process.pid
+  }
+
+  get isRunning(): boolean {
+    return this.#process.isRunning
   }
 
   get cpuMs(): number {
