@@ -1,7 +1,7 @@
 /**
  * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
  */
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
@@ -16,6 +16,8 @@ const SO_ACCEPTCONN = 30
 const ADDRESS_BYTES_MAX = 28
 const PORT_AT = 2
 const RWF_NOWAIT = 8
+const SYS_CACHESTAT = 451
+const PAGE_BYTES = 4096
 const ENOSYS = 38
 const EOPNOTSUPP = 95
 const RLIMIT_NOFILE = 7
@@ -38,6 +40,11 @@ const getsockname = libc.func('int getsockname(int, _Out_ uint8_t *, _Inout_ uin
 const getsockopt = libc.func('int getsockopt(int, int, int, _Out_ int *, _Inout_ uint32_t *)')
 const setsockopt = libc.func('int setsockopt(int, int, int, const int *, uint32_t)')
 const preadv2 = libc.func('int64_t preadv2(int, void *, int, int64_t, int)')
+const syscall = libc.func('int64_t syscall(int64_t, int, const uint64_t *, _Out_ uint64_t *, uint32_t)')
+/** struct cachestat_range: offset and length. */
+const cachestatRange = new BigUint64Array(2)
+/** struct cachestat: pages in the cache, and four other counts. */
+const cachestat = new BigUint64Array(5)
 const memcpyToAddress = libc.func('uint64_t memcpy(void *, void *, size_t)')
 const getrlimit = libc.func('int getrlimit(int, _Out_ uint64_t *)')
 const fcntl = libc.func('int fcntl(int, int, int)')
@@ -120,6 +127,16 @@ export function readCached(descriptor: number, memory: ReadMemory, at: number): 
   if (count >= 0) return count
   const error = koffi.errno()
   return error === EOPNOTSUPP || error === ENOSYS ? null : 0
+}
+
+/** Whether the page cache has all of these bytes of a file. Asking reads nothing. Null: the kernel cannot tell (before Linux 6.5). */
+export function isCached(descriptor: number, at: number, byteLength: number): boolean | null {
+  const begin = at - (at % PAGE_BYTES)
+  const bytes = at + byteLength - begin
+  cachestatRange[0] = BigInt(begin)
+  cachestatRange[1] = BigInt(bytes)
+  if (Number(syscall(SYS_CACHESTAT, descriptor, cachestatRange, cachestat, 0)) < 0) return null
+  return Number(cachestat[0]) >= Math.ceil(bytes / PAGE_BYTES)
 }
 
 /** How many descriptors this process may have. It may change while it runs. */

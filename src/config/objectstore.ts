@@ -90,7 +90,7 @@ export const objectStoreSettings = {
       min: 0,
       max: OBJSTORE_CACHE_BYTES_CEILING,
       description:
-        'Memory for pieces of large objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
+        'Memory for pieces of large objects that were read or written; unset: a 16th of the memory there is, at most 1 GiB',
     }),
   ),
   OBJSTORE_OBJECT_CACHE_BYTES: optional(

@@ -1,7 +1,7 @@
-/** The file system of this machine behind the log's seam (files.ts). Nothing else under src/log touches node:fs, but direct-writes.ts beside it. */
+/** The file system of this machine behind the log's seam (files.ts). Under src/log only direct-writes.ts and direct-reads.ts touch node:fs besides. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
-import { readCached } from '../libc.ts'
+import { isCached, readCached } from '../libc.ts'
 import type { ReadMemory } from '../libc.ts'
 import { parentOf } from './files.ts'
 import { DirectWrites } from './direct-writes.ts'
@@ -11,6 +11,9 @@ import type { CachedFile, Files, OpenFile, PageCache } from './files.ts'
 const PARTS_MAX = 1024
 
 const CLOSED = -1
+
+/** A read of what is not in memory makes the kernel read it ahead. For a long one, which a thread reads past the page cache, that is in vain. */
+const LONG_READ_BYTES = 64 * 1024
 
 class NodeFile implements OpenFile {
   #descriptor: number
@@ -148,7 +151,13 @@ export function openCachedFile(path: string): Promise<CachedFile> {
   fs.open(path, 'r', (error, descriptor) => {
     if (error !== null) return reject(error)
     const file = new NodeFile(descriptor)
-    resolve({ read: (into: ReadMemory, at) => readCached(descriptor, into, at), close: () => file.close() })
+    resolve({
+      read(into: ReadMemory, at) {
+        const isMissing = into.byteLength >= LONG_READ_BYTES && isCached(descriptor, at, into.byteLength) === false
+        return isMissing ? 0 : readCached(descriptor, into, at)
+      },
+      close: () => file.close(),
+    })
   })
   return promise
 }

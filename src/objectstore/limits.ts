@@ -1,7 +1,7 @@
 /** Bounds of the object store's engine, each with its unit in its name. Those of the protocol are in `s3/document-limits.ts` and `s3/limits.ts`. */
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
-import { EXTENT_BYTES } from './engine/bodies.ts'
+import { EXTENT_BYTES } from './engine/frames.ts'
 
 /** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
 export const LOG_RING_BYTES = 16 << 20
@@ -14,11 +14,10 @@ export const DIGEST_LANES = THREADS
 export const READ_THREADS = THREADS
 /** Memories of one extent each for reads of main: about as much as clients are slow at a time. */
 export const CACHED_READS_SPARE = 16
-/** Pieces of large bodies, and small objects, that stay in memory after they were read and verified: for each, where no setting says how much. */
-const CACHE_BYTES_MAX = 256 << 20
-const CACHE_SHARE_OF_MEMORY = 1 / 32
-export const cacheBytes = (memoryBytes: number): number =>
-  Math.min(CACHE_BYTES_MAX, memoryBytes * CACHE_SHARE_OF_MEMORY)
+/** Small objects that stay in memory after they were read and verified, where no setting says how much. */
+export const objectCacheBytes = (memoryBytes: number): number => Math.min(256 << 20, memoryBytes / 32)
+/** Likewise pieces of large objects, which the page cache does not have after they were written. */
+export const readCacheBytes = (memoryBytes: number): number => Math.min(1 << 30, memoryBytes / 16)
 export const CLEAN_EVERY_MS = 5000
 /** A segment is at most such a share of the disk, but not smaller than that: space comes back by segments. */
 export const DISK_SHARE_OF_SEGMENT = 1 / 64

@@ -84,7 +84,7 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
   gauge('index_bytes', 'Memory of the key index', () => gauges.indexBytes)
   gauge('arena_bytes', 'Memory of bodies on their way to the disk', () => gauges.arenaBytes)
-  gauge('read_cache_bytes', 'Memory of pieces of large objects that were read', () => gauges.readCacheBytes)
+  gauge('read_cache_bytes', 'Memory of pieces of large objects that were read or written', () => gauges.readCacheBytes)
   gauge('object_cache_bytes', 'Memory of small objects that were read', () => gauges.objectCacheBytes)
   counter('accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
   gauge('log_bytes', 'Bytes of the log', () => bytesIn(log.segments))

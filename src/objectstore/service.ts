@@ -52,7 +52,7 @@ import { Lane } from '../pipeline/lane.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import { Authentication } from './authentication.ts'
 import { StoreCounters } from './counters.ts'
-import { EXTENT_BYTES } from './engine/bodies.ts'
+import { EXTENT_BYTES } from './engine/frames.ts'
 import { DigestLanes } from './bodies/digest-lanes.ts'
 import { openEngine, recoverEngine } from './engine/engine.ts'
 import type { StoreEngine, EngineParts } from './engine/engine.ts'
@@ -73,7 +73,8 @@ import {
   READ_THREADS,
   RESERVED_SEGMENTS,
   SMALL_SEGMENT_BYTES,
-  cacheBytes,
+  objectCacheBytes,
+  readCacheBytes,
 } from './limits.ts'
 import { bucketUsage, storeMetrics } from './metrics.ts'
 import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
@@ -262,8 +263,8 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     random,
     defer: setImmediate,
     segmentBytes,
-    readCacheBytes: config.readCacheBytes ?? cacheBytes(memoryBytes()),
-    objectCacheBytes: config.objectCacheBytes ?? cacheBytes(memoryBytes()),
+    readCacheBytes: config.readCacheBytes ?? readCacheBytes(memoryBytes()),
+    objectCacheBytes: config.objectCacheBytes ?? objectCacheBytes(memoryBytes()),
     uploadTtlMs: config.multipartTtlHours * HOUR_MS,
     beginSpan,
   }

@@ -10,9 +10,13 @@
  * K1  what `decodeCheckpoint` makes of a `StateCopy` answers as the state did, once the records' places are added
  * K2  the copy is of the moment it was begun at. What is short is copied then; groups are copied in slices, and one that changes before its
  *     turn is copied first. So a state of many groups holds main no longer than its largest group does
+ * K3  it is restored in slices, so that the process answers meanwhile
  */
 import { StoreError } from '../../errors.ts'
+import { stepsOf } from '../../steps.ts'
 import type { Steps } from '../../steps.ts'
+import { jsonMembers } from './json-members.ts'
+import type { JsonMember } from './json-members.ts'
 import type { ClaimWithId } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
@@ -65,10 +69,11 @@ interface Content {
 const HEAD_BYTES = 8
 const ALIGN = 8
 
-/** What one slice copies at most: some milliseconds' worth. */
+/** What one slice copies or restores at most: some milliseconds' worth. */
 const SLICE_STREAMS = 500
 const SLICE_GROUPS = 100
 const SLICE_BYTES = 1 << 20
+const SLICE_JSON_BYTES = 64 * 1024
 /** Of a stream: next offset, floor, payload bytes. */
 const STREAM_NUMBERS = 3
 
@@ -205,60 +210,99 @@ function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, 
 }
 
 /**
+ * K3
+ *
  * @param bytes begin at a multiple of 8 of their memory
  * @throws StoreError corrupt: the checksum held, so another version wrote it
  */
 export function* decodeCheckpoint(bytes: Buffer): Steps<BrokerState> {
   const jsonBytes = bytes.readUInt32LE(0)
-  let content: Content
+  const json = bytes.subarray(HEAD_BYTES, HEAD_BYTES + jsonBytes)
+  const restored = new Restored(bytes, HEAD_BYTES + aligned(jsonBytes))
+  const members = jsonMembers(json, new Set(['streams', 'groups']))
+  let restoredBytes = 0
+  for (let next = nextOf(members); next !== null; next = nextOf(members)) {
+    const { name, value, end } = next
+    if (name === 'streams') restored.stream(value as Content['streams'][number]) // the checksum says we wrote it
+    else if (name === 'groups') yield* restored.group(value as Content['groups'][number])
+    else restored.other(name, value)
+    if (end - restoredBytes < SLICE_JSON_BYTES) continue
+    restoredBytes = end
+    yield { phase: 'restoring streams and consumer groups', done: end, total: bytes.byteLength, unit: 'bytes' }
+  }
+  return restored.end()
+}
+
+function nextOf(members: Generator<JsonMember, void, undefined>): JsonMember | null {
   try {
-    content = JSON.parse(bytes.toString('utf8', HEAD_BYTES, HEAD_BYTES + jsonBytes)) as Content // the checksum says we wrote it
+    return members.next().value ?? null
   } catch (error) {
     throw new StoreError('corrupt', 'checkpoint_unreadable', 'a checkpoint is not one of this version', {
       cause: error,
     })
   }
-  const state = new BrokerState()
-  state.secret = Buffer.from(content.secret, 'hex')
-  for (const each of content.streams) {
-    const stream = state.applyStreamCreated(each.number, each.tenant, each.name, each.config, each.created_at_ms)
-    stream.nextOffset = each.next_offset
-    stream.floor = each.floor
-    stream.payloadBytes = each.payload_bytes
-    stream.index.dropBelow(each.floor)
-    stream.holes = IntervalSet.decode(Float64Array.from(each.holes))
-    stream.redriven = IntervalSet.decode(Float64Array.from(each.redriven ?? []))
-    if (each.replicated) stream.replicated = StreamReplication.decode(each.replicated)
+}
+
+/** A state, as far as its checkpoint was read. */
+class Restored {
+  readonly #bytes: Buffer
+  readonly #state = new BrokerState()
+  /** Of the next group. */
+  #at: number
+  readonly #others: Partial<Record<string, unknown>> = {}
+
+  constructor(bytes: Buffer, groupsAt: number) {
+    this.#bytes = bytes
+    this.#at = groupsAt
   }
-  let at = HEAD_BYTES + aligned(jsonBytes)
-  let yieldedAt = at
-  for (const each of content.groups) {
-    if (at - yieldedAt >= SLICE_BYTES) {
-      yieldedAt = at
-      yield { phase: 'restoring consumer groups', done: at, total: bytes.byteLength, unit: 'bytes' }
+
+  stream(content: Content['streams'][number]): void {
+    const { number, tenant, name, config, created_at_ms: createdAtMs } = content
+    const stream = this.#state.applyStreamCreated(number, tenant, name, config, createdAtMs)
+    stream.nextOffset = content.next_offset
+    stream.floor = content.floor
+    stream.payloadBytes = content.payload_bytes
+    stream.index.dropBelow(content.floor)
+    stream.holes = IntervalSet.decode(Float64Array.from(content.holes))
+    stream.redriven = IntervalSet.decode(Float64Array.from(content.redriven ?? []))
+    if (content.replicated) stream.replicated = StreamReplication.decode(content.replicated)
+  }
+
+  *group(content: Content['groups'][number]): Steps<void> {
+    const bytes = this.#bytes
+    const groupBytes = bytes.readUInt32LE(this.#at)
+    const begin = this.#at + HEAD_BYTES
+    const restoring = GroupState.decodeInSteps(bytes.subarray(begin, begin + groupBytes))
+    const about = { phase: 'restoring a consumer group', done: begin, total: bytes.byteLength }
+    const queue = yield* stepsOf(restoring, about)
+    this.#at = begin + aligned(groupBytes)
+    const group = new Group(content.number, content.name, this.#state.streams[content.stream_number]!, queue)
+    group.nextClaimNumber = content.next_claim_number
+    for (const [name, cursor] of content.cursors) group.cursors.set(name, cursor)
+    for (const [id, observation] of content.observations) group.observations.set(id, observation)
+    for (const [id, claim] of content.claim_ids ?? []) group.claimIds.set(id, claim)
+    this.#state.adopt(group)
+  }
+
+  other(name: string, value: unknown): void {
+    this.#others[name] = value
+  }
+
+  end(): BrokerState {
+    const state = this.#state
+    const content = this.#others as Omit<Content, 'streams' | 'groups'> // what `StateCopy` wrote, or an older one
+    state.secret = Buffer.from(content.secret, 'hex')
+    for (const [id, acknowledged] of content.acknowledged_incidents) state.acknowledgedIncidents.set(id, acknowledged)
+    for (const { stream_number, link, next } of content.links ?? []) {
+      state.streams[stream_number]!.replication.restoreLink({ link, next, skipped: 0, createdAtMs: null })
     }
-    const groupBytes = bytes.readUInt32LE(at)
-    at += HEAD_BYTES
-    const stream = state.streams[each.stream_number]!
-    const queue = GroupState.decode(bytes.subarray(at, at + groupBytes))
-    at += aligned(groupBytes)
-    const group = new Group(each.number, each.name, stream, queue)
-    group.nextClaimNumber = each.next_claim_number
-    for (const [name, cursor] of each.cursors) group.cursors.set(name, cursor)
-    for (const [id, observation] of each.observations) group.observations.set(id, observation)
-    for (const [id, claim] of each.claim_ids ?? []) group.claimIds.set(id, claim)
-    state.adopt(group)
+    state.streams.length = content.stream_numbers ?? state.streams.length
+    state.groups.length = content.group_numbers ?? state.groups.length
+    state.claimNumbersUsed = content.claim_numbers_used ?? 0
+    state.lastAtMs = content.last_at_ms
+    state.eventsLost = content.events_lost ?? 0
+    return state
   }
-  for (const [id, acknowledged] of content.acknowledged_incidents) state.acknowledgedIncidents.set(id, acknowledged)
-  for (const { stream_number, link, next } of content.links ?? []) {
-    state.streams[stream_number]!.replication.restoreLink({ link, next, skipped: 0, createdAtMs: null })
-  }
-  state.streams.length = content.stream_numbers ?? state.streams.length
-  state.groups.length = content.group_numbers ?? state.groups.length
-  state.claimNumbersUsed = content.claim_numbers_used ?? 0
-  state.lastAtMs = content.last_at_ms
-  state.eventsLost = content.events_lost ?? 0
-  return state
 }
 
 const aligned = (bytes: number): number => Math.ceil(bytes / ALIGN) * ALIGN

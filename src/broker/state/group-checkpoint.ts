@@ -24,6 +24,7 @@
  *
  * K1  a lease that was reported as expired is written as leased: whoever reads it reports it again
  * K2  whoever stores the bytes knows that they are whole: only version and length are checked here
+ * K3  it is read in slices of SLICE_ROWS deliveries or intervals
  */
 import { readU64, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { StoreError } from '../../errors.ts'
@@ -35,8 +36,11 @@ import { TaggedIntervals } from './tagged-intervals.ts'
 
 const CHECKPOINT_VERSION = 1
 const HEADER_BYTES = 48
+const DELIVERY_BYTES = 41
 const FLAGS_AT = 1
 const FLAG_REASONS = 1
+/** K3: takes some milliseconds. */
+const SLICE_ROWS = 16 * 1024
 
 export interface GroupParts {
   readonly floor: number
@@ -86,8 +90,12 @@ export function encodeGroup({ floor, table, finished, unavailable, reasons }: Gr
   return parts
 }
 
-/** @throws StoreError `corrupt` when it is not of a version and length that `encodeGroup` writes (K2) */
-export function decodeGroup(bytes: Uint8Array): GroupParts {
+/**
+ * Yields now and then how many of the bytes are done (K3). Columns are read where they stand, as memory for a copy would cost as much as the rest.
+ *
+ * @throws StoreError `corrupt` when it is not of a version and length that `encodeGroup` writes (K2)
+ */
+export function* decodeGroup(bytes: Uint8Array): Generator<number, GroupParts, undefined> {
   const version = bytes[0]
   if (version !== CHECKPOINT_VERSION || bytes.byteLength < HEADER_BYTES) throw unreadable(`version ${version}`)
   const [floor, deliveries, intervalCount, expiryCount, unavailableCount] = [
@@ -97,18 +105,20 @@ export function decodeGroup(bytes: Uint8Array): GroupParts {
     readU64(bytes, 32),
     readU64(bytes, 40),
   ]
-  const expectedBytes = HEADER_BYTES + 41 * deliveries + 24 * intervalCount + 16 * (expiryCount + unavailableCount)
+  const expectedBytes =
+    HEADER_BYTES + DELIVERY_BYTES * deliveries + 24 * intervalCount + 16 * (expiryCount + unavailableCount)
   const hasReasons = (bytes[FLAGS_AT]! & FLAG_REASONS) !== 0
   if (hasReasons ? bytes.byteLength < expectedBytes : bytes.byteLength !== expectedBytes)
     throw unreadable(`${bytes.byteLength} bytes instead of ${expectedBytes}`)
 
-  const { buffer } = new Uint8Array(bytes) // a copy: columns begin at multiples of what they hold
-  let at = HEADER_BYTES
-  const floats = (length: number): Float64Array<ArrayBuffer> => {
+  const isAligned = bytes.byteOffset % 8 === 0 // columns begin at multiples of what they hold
+  const { buffer, byteOffset } = isAligned ? bytes : new Uint8Array(bytes)
+  let at = byteOffset + HEADER_BYTES
+  const floats = (length: number): Float64Array => {
     at += 8 * length
     return new Float64Array(buffer, at - 8 * length, length)
   }
-  const integers = (length: number): Uint32Array<ArrayBuffer> => {
+  const integers = (length: number): Uint32Array => {
     at += 4 * length
     return new Uint32Array(buffer, at - 4 * length, length)
   }
@@ -131,18 +141,29 @@ export function decodeGroup(bytes: Uint8Array): GroupParts {
     table.attempt[slot] = attempt[row]!
     table.expiredAttempts[slot] = expiredAttempts[row]!
     table.due.dueMs[slot] = dueMs[row]!
+    if (row % SLICE_ROWS === SLICE_ROWS - 1) yield HEADER_BYTES + DELIVERY_BYTES * row
     if (status[row] === LEASED) table.makeLeased(slot, dueMs[row]!)
     else if (status[row] === DELAYED) table.makeDelayed(slot, dueMs[row]!)
   }
   const finished = new TaggedIntervals()
-  for (let i = 0; i < intervals.length; i += 3) finished.set(intervals[i]!, intervals[i + 1]!, intervals[i + 2]!)
+  const finishedAt = HEADER_BYTES + DELIVERY_BYTES * deliveries
+  for (let i = 0; i < intervals.length; i += 3) {
+    if (i % (3 * SLICE_ROWS) === 0) yield finishedAt + 8 * i
+    finished.set(intervals[i]!, intervals[i + 1]!, intervals[i + 2]!)
+  }
   const expired = new Map<number, number>()
   for (let i = 0; i < expiries.length; i += 2) expired.set(expiries[i]!, expiries[i + 1]!)
+  const unavailable = new IntervalSet()
+  const unavailableAt = finishedAt + 24 * intervalCount + 16 * expiryCount
+  for (let i = 0; i < covered.length; i += 2) {
+    if (i % (2 * SLICE_ROWS) === 0) yield unavailableAt + 8 * i
+    unavailable.add(covered[i]!, covered[i + 1]!)
+  }
   return {
     floor,
     table,
     finished: new FinishedOffsets(floor, finished, expired),
-    unavailable: IntervalSet.decode(covered),
+    unavailable,
     reasons: hasReasons ? decodeReasons(bytes.subarray(expectedBytes)) : new Reasons(),
   }
 }

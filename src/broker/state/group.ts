@@ -74,7 +74,16 @@ export class GroupState {
 
   /** @throws StoreError `corrupt` when the bytes are not a checkpoint of a version this code reads */
   static decode(bytes: Uint8Array): GroupState {
-    return new GroupState(decodeGroup(bytes))
+    const steps = GroupState.decodeInSteps(bytes)
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+    }
+  }
+
+  /** The same, which yields now and then how many of the bytes are done. */
+  static *decodeInSteps(bytes: Uint8Array): Generator<number, GroupState, undefined> {
+    return new GroupState(yield* decodeGroup(bytes))
   }
 
   private constructor(parts: GroupParts) {

@@ -27,10 +27,11 @@ import type { DigestBody } from '../bodies/digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
 import type { Change, Extent } from './frames.ts'
 import { Received } from './received.ts'
+import type { RunReads } from './run-reads.ts'
 import { SharedCopies } from './shared-copies.ts'
 import { INLINE_BYTES_MAX, SmallBody } from './small-body.ts'
+import { COPIED_BODY_BYTES_MIN, WrittenRuns } from './written-runs.ts'
 
-export const EXTENT_BYTES = 256 * 1024
 /** Of one body, in the arena: one that fills and others on their way to the disk. */
 const EXTENTS_AT_ONCE_MAX = 6
 /** More than one read of a connection brings: see http/receive-buffer.ts. */
@@ -53,6 +54,7 @@ export class Bodies {
   readonly copies = new SharedCopies()
   /** One block of the arena. */
   readonly extentBytes: number
+  readonly #runs: RunReads
   readonly #open = new Set<LargeBody>()
   readonly #waiting = new Set<LargeBody>()
   /** B5, in the order in which they began to wait. */
@@ -61,8 +63,9 @@ export class Bodies {
   /** In the order of the log. */
   #appended: Appended[] = []
 
-  constructor(core: Core) {
+  constructor(core: Core, runs: RunReads) {
     this.core = core
+    this.#runs = runs
     this.small = new WholeDigests(core.defer)
     this.extentBytes = core.arena.blockBytes
     core.log.onProgress(() => this.#giveBack(core.log))
@@ -71,11 +74,13 @@ export class Bodies {
 
   receive(lengthBytes: number | null, plan: DigestPlan, target: BodyTarget): BodyWriter {
     const isLarge = lengthBytes !== null && lengthBytes > INLINE_BYTES_MAX
-    return isLarge ? this.large(plan, target) : new SmallBody(this, lengthBytes, plan, target)
+    if (!isLarge) return new SmallBody(this, lengthBytes, plan, target)
+    const isCopied = lengthBytes >= COPIED_BODY_BYTES_MIN && target.upload === null // the runs of a part are not those of its object
+    return this.large(plan, target, isCopied ? new WrittenRuns(this.#runs) : null)
   }
 
-  large(plan: DigestPlan, target: BodyTarget): LargeBody {
-    const body = new LargeBody(this, plan, target)
+  large(plan: DigestPlan, target: BodyTarget, copies: WrittenRuns | null = null): LargeBody {
+    const body = new LargeBody(this, plan, target, copies)
     this.#open.add(body)
     return body
   }
@@ -211,6 +216,7 @@ export class LargeBody implements BodyWriter {
   /** In the arena, the one that fills included. */
   #inArena = 0
   readonly #extents: Extent[] = []
+  readonly #copies: WrittenRuns | null
   #onDrain: (() => void) | null = null
   #isFull = false
   /** B5 */
@@ -222,8 +228,9 @@ export class LargeBody implements BodyWriter {
   /** B3 */
   #failure: Error | null = null
 
-  constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget) {
+  constructor(bodies: Bodies, plan: DigestPlan, target: BodyTarget, copies: WrittenRuns | null) {
     this.#bodies = bodies
+    this.#copies = copies
     this.#head = extentHeadOf(target)
     this.#headCrc = crc32(this.#head)
     this.#digest = bodies.core.digests.begin(plan, {
@@ -262,8 +269,14 @@ export class LargeBody implements BodyWriter {
   }
 
   close(): void {
+    this.#copies?.drop()
     this.#end('closed')
     this.#takeWhole()?.failed(notKept())
+  }
+
+  /** The object that it became is stored. */
+  stored(position: number): void {
+    this.#copies?.keep(position)
   }
 
   /** B3 */
@@ -361,6 +374,7 @@ export class LargeBody implements BodyWriter {
       this.#free(offset)
       return this.#fail(notStored(error))
     }
+    this.#copies?.add(this.#extents.at(-1)!, core.arena.bytes.subarray(offset, offset + bytes))
     this.#bodies.freeWhenReleased(offset)
     this.#inArena -= 1
     this.#drained()
@@ -379,6 +393,7 @@ export class LargeBody implements BodyWriter {
   #fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#failure = error
+    this.#copies?.drop()
     this.#end('failed')
     this.#takeWhole()?.failed(error)
     if (this.#isFull) this.#onDrain?.()

@@ -71,6 +71,8 @@ export const recoverEngine = ({ log, directory, files, logger }: RecoveryOf): St
 export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(parts))): StoreEngine {
   const { log, directory, files, logger, write, segmentBytes, uploadTtlMs, scan } = parts
   const recovery = { log, directories: [directory], files, logger }
+  const runs = new RunReads(parts.log, parts.reads, parts.readCacheBytes)
+  const forget = (position: number): void => runs.forget(position)
   const plan: CheckpointPlan = new CheckpointPlan(() => core.state, recovered)
   const checkpoints = new Checkpoints(
     {
@@ -88,7 +90,9 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
     },
     onLost() {
       checkpoints.forget()
-      engine.replaceState(atOnce(recoverState(recovery)).state)
+      const { state } = atOnce(recoverState(recovery))
+      state.onReplaced = forget
+      engine.replaceState(state)
     },
     defer: parts.defer,
   })
@@ -106,11 +110,12 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
     recovered.state,
   )
   const core: Core = new Core({ ...parts, engine })
+  recovered.state.onReplaced = forget
   const store = new Store(
     core,
     new Objects({
       reads: parts.reads,
-      runs: new RunReads(parts.log, parts.reads, parts.readCacheBytes),
+      runs,
       counters: parts.counters,
       cacheBytes: parts.objectCacheBytes,
     }),

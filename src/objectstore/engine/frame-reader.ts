@@ -3,7 +3,11 @@
  *
  * F1  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may live on as that of another
  *     segment
+ * F2  long frames are read past the page cache where it has not got them, all of a task at once, unless they are read again and again
  */
+import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { NOTHING_LOADED } from '../../log/direct-reads.ts'
+import type { DirectReads, Loaded } from '../../log/direct-reads.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
@@ -13,32 +17,48 @@ import type { FrameToRead, ReadOutcome, ReadResult, ReadTask, ReaderData } from 
 const OPEN_FILES_MAX = 64
 /** Up to this many bytes are copied beside others: memory of its own costs more. */
 const SHARED_BYTES_MAX = 32 * 1024
+/** F2 */
+const LONG_FRAME_BYTES_MIN = 64 * 1024
 
 export class FrameReader {
   readonly #files: Files
   readonly #data: ReaderData
+  readonly #direct: Pick<DirectReads, 'load' | 'close'> | null
   /** In order of use. */
   readonly #open = new Map<number, OpenFile>()
 
-  constructor(files: Files, data: ReaderData) {
+  /** @param direct null: there is no such way (F2) */
+  constructor(files: Files, data: ReaderData, direct: Pick<DirectReads, 'load' | 'close'> | null) {
     this.#files = files
     this.#data = data
+    this.#direct = direct
   }
 
-  run({ oldestBase, frames }: ReadTask): ReadResult {
+  /** @param loaded of this task: valid until the next one is loaded */
+  run({ oldestBase, frames }: ReadTask, loaded: Loaded = NOTHING_LOADED): ReadResult {
     for (const base of this.#open.keys()) if (base < oldestBase) this.#close(base)
     return packed(
       frames,
-      frames.map((place) => this.#read(place)),
+      frames.map((place) => this.#read(place, loaded)),
     )
   }
 
-  #read(place: FrameToRead): ReadOutcome {
+  /** F2 */
+  async load({ oldestBase, frames }: ReadTask): Promise<Loaded> {
+    this.#direct?.close(oldestBase)
+    const long = frames.filter(({ expectBytes, isAgain }) => !isAgain && expectBytes >= LONG_FRAME_BYTES_MIN)
+    if (long.length === 0 || this.#direct === null) return NOTHING_LOADED
+    return this.#direct.load(
+      long.map(({ segmentBase, place, expectBytes }) => ({ base: segmentBase, at: place, bytes: expectBytes })),
+    )
+  }
+
+  #read(place: FrameToRead, loaded: Loaded): ReadOutcome {
     try {
-      const outcome = this.#readOnce(place)
+      const outcome = this.#readOnce(place, loaded)
       if (!('cause' in outcome) || outcome.cause !== 'damaged') return outcome
       this.#close(place.segmentBase) // F1
-      return this.#readOnce(place)
+      return this.#readOnce(place, NOTHING_LOADED)
     } catch (error) {
       const code = errorCode(error)
       if (code === 'unknown') throw error
@@ -47,16 +67,23 @@ export class FrameReader {
     }
   }
 
-  #readOnce({ segmentBase, place, expectBytes, target }: FrameToRead): ReadOutcome {
+  #readOnce({ segmentBase, place, expectBytes, target }: FrameToRead, loaded: Loaded): ReadOutcome {
     const file = this.#file(segmentBase)
-    const given = (bytes: number): Buffer =>
-      target !== null && target.roomBytes >= bytes
-        ? Buffer.from(target.memory, target.from, bytes)
-        : Buffer.allocUnsafe(bytes)
-    const read = readFrame(file, this.#data.logId, segmentBase, place, expectBytes, given)
+    const bytes = {
+      read(into: Uint8Array, at: number): number {
+        const there = loaded.at(segmentBase, at, into.byteLength)
+        if (there === null) return file.read(into, at)
+        return copyBytes(there, Buffer.from(into.buffer, into.byteOffset, into.byteLength), 0)
+      },
+    }
+    const given = (byteLength: number): Buffer =>
+      target !== null && target.roomBytes >= byteLength
+        ? Buffer.from(target.memory, target.from, byteLength)
+        : Buffer.allocUnsafe(byteLength)
+    const read = readFrame(bytes, this.#data.logId, segmentBase, place, expectBytes, given)
     if (read.kind === 'none') return { cause: 'damaged', reason: 'the file ends before the frame' }
     if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason }
-    return { type: read.frame.type, payload: read.frame.payload as Uint8Array<ArrayBuffer> } // allocated by readFrame
+    return { type: read.frame.type, payload: read.frame.payload }
   }
 
   #file(base: number): OpenFile {

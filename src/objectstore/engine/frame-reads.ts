@@ -3,8 +3,8 @@
  *
  * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
  * R2  what is stored before main has heard of its segment is read when it has
- * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
- *     whoever is done with it
+ * R3  memory of long frames is used again and again. It is shared with the reader threads: of a job that failed, one may still write to it, so
+ *     nobody uses it any more
  * R4  main reads NOW_BYTES_PER_TURN at most in one turn of the event loop, and leaves the rest of that turn to the threads
  */
 import assert from 'node:assert/strict'
@@ -19,7 +19,7 @@ import type { JobOptions } from '../../pipeline/jobs.ts'
 import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
-import { EXTENT_BYTES } from './bodies.ts'
+import { EXTENT_BYTES } from './frames.ts'
 import type { FramePlace, FrameToRead, ReadFailure, ReadOutcome, ReadResult, ReadTask } from './read-protocol.ts'
 
 /** Takes a thread some 0.7 ms. With jobs of 1 MiB, one run of extents each, it was idle half of the time. */
@@ -52,8 +52,16 @@ export interface ReadFrame {
   readonly memory: FrameMemory
 }
 
+interface HowToRead {
+  /** Whoever asks is soon done with it, and gives its memory back (R3). */
+  readonly isPassing: boolean
+  /** As in a `FrameToRead`. */
+  readonly isAgain: boolean
+}
+const FOR_ITS_READER: HowToRead = { isPassing: false, isAgain: false }
+
 /** R3. Null: nobody's but the payload's. */
-export type FrameMemory = ArrayBuffer | ReadMemory | null
+export type FrameMemory = SharedArrayBuffer | ReadMemory | null
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */
 export class FrameDropped extends Error {}
@@ -72,7 +80,7 @@ export class FrameReads {
   /** R2 */
   #unheard: (() => void)[] = []
   /** R3 */
-  readonly #spare: ArrayBuffer[] = []
+  readonly #spare: SharedArrayBuffer[] = []
   /** R4 */
   #nowBytes = 0
 
@@ -104,34 +112,38 @@ export class FrameReads {
 
   /**
    * @param payloadBytes as far as is known
-   * @param isPassing    whoever asks is soon done with it, and gives its memory back (R3)
    * @throws FrameDropped; S3Error InternalError when it is damaged, ServiceUnavailable when the disk failed
    */
-  read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {
+  read(position: number, payloadBytes: number, how: HowToRead = FOR_ITS_READER): Promise<ReadFrame> {
     const { log } = this.#options
     const segment = segmentOf(log.segments, position)
     if (segment === null || position >= segment.end) {
       if (this.#isLost(position)) return Promise.reject(damaged())
       if (segment === null) return Promise.reject(new FrameDropped())
       const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
-      return heard.then(() => this.read(position, payloadBytes, isPassing)) // R2
+      return heard.then(() => this.read(position, payloadBytes, how)) // R2
     }
-    return this.#readOne(segment, position, payloadBytes, isPassing)
+    return this.#readOne(segment, position, payloadBytes, how)
   }
 
-  async #readOne(segment: SegmentInfo, position: number, payloadBytes: number, isPassing: boolean): Promise<ReadFrame> {
+  async #readOne(
+    segment: SegmentInfo,
+    position: number,
+    payloadBytes: number,
+    { isPassing, isAgain }: HowToRead,
+  ): Promise<ReadFrame> {
     const expectBytes = FRAME_HEADER_BYTES + payloadBytes
     const place = placeIn(segment, position, expectBytes)
     const memory = isPassing ? this.#memoryFor(expectBytes) : null
     const target = memory === null ? null : { memory, from: 0, roomBytes: memory.byteLength }
-    const [outcome] = await this.readAll([{ ...place, target }])
+    const [outcome] = await this.readAll([{ ...place, target, isAgain }])
     assert(outcome !== undefined)
     if ('cause' in outcome) throw this.#failureOf(segment, place, outcome)
     const { buffer, byteOffset, byteLength } = outcome.payload
     return {
       type: outcome.type,
       payload: Buffer.from(buffer, byteOffset, byteLength),
-      memory: buffer.byteLength === LONG_FRAME_BYTES ? buffer : null,
+      memory: buffer instanceof SharedArrayBuffer ? buffer : null,
     }
   }
 
@@ -159,8 +171,7 @@ export class FrameReads {
     const frames = group.flatMap((waiting) => waiting.frames)
     try {
       const oldestBase = log.segments[0]?.base ?? 0
-      const transfer = [...new Set(frames.flatMap(({ target }) => target?.memory ?? []))]
-      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS, transfer })
+      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS })
       let done = 0
       for (const { frames: own, resolve } of group) {
         resolve(result.slice(done, done + own.length))
@@ -173,9 +184,9 @@ export class FrameReads {
     }
   }
 
-  #memoryFor(expectBytes: number): ArrayBuffer | null {
+  #memoryFor(expectBytes: number): SharedArrayBuffer | null {
     if (expectBytes <= SHORT_FRAME_BYTES || expectBytes > LONG_FRAME_BYTES) return null
-    return this.#spare.pop() ?? new ArrayBuffer(LONG_FRAME_BYTES)
+    return this.#spare.pop() ?? new SharedArrayBuffer(LONG_FRAME_BYTES)
   }
 
   #failureOf(segment: SegmentInfo, { place, expectBytes }: FramePlace, failure: ReadFailure): Error {

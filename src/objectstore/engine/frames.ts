@@ -51,6 +51,9 @@ export const FRAME_DELETED = 3
 export const FRAME_EXTENT = 4
 export const FRAME_PART = 5
 
+/** The most that one EXTENT has of a body. */
+export const EXTENT_BYTES = 256 * 1024
+
 const HEAD_BYTES = 68
 const EXTENT_ENTRY_BYTES = 12
 const EXTENT_HEAD_BYTES = 24

@@ -1,7 +1,8 @@
 /**
  * Objects as they are read: what their commit frame says, and their bodies.
  *
- * O1  a piece of a body is given out only when the frame it stands in holds: wrong bytes never leave
+ * O1  a piece of a body is given out only when the frame it stands in holds, or when it is a copy of what this process stored: wrong bytes never
+ *     leave
  * O2  while a body is read, the frames it stands in stay where they are: `oldestRead`
  * O3  frames that were read stay in memory, within `cacheBytes`: what is read often is read once
  */
@@ -15,8 +16,7 @@ import type { FrameMemory, FrameReads } from './frame-reads.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
 import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
 import { ObjectCache } from './object-cache.ts'
-import { runOf } from './run-reads.ts'
-import type { Run, RunReads } from './run-reads.ts'
+import type { Run, RunReads, RunsOf } from './run-reads.ts'
 
 /** What is made of a frame, about, beside its payload: what its headers say in text, too. */
 const LOADED_BYTES = 3072
@@ -40,10 +40,8 @@ interface Piece {
 }
 
 interface ExtentRange {
-  /** Of the whole body. */
-  readonly extents: readonly Extent[]
-  /** Of the object. */
-  readonly keyBytes: number
+  /** The whole body. */
+  readonly body: RunsOf
   /** In the body. */
   readonly from: number
   readonly to: number
@@ -124,10 +122,10 @@ export class Objects {
   #loaded(position: number, payload: Buffer): LoadedObject {
     const frame = decodeCommit(payload)
     const details = decodeDetails(frame.details)
-    return { position, frame, details, view: this.#viewOf(frame, details) }
+    return { position, frame, details, view: this.#viewOf(position, frame, details) }
   }
 
-  #viewOf(frame: CommitFrame, details: ObjectDetails): StoredObject {
+  #viewOf(owner: number, frame: CommitFrame, details: ObjectDetails): StoredObject {
     const { size, lastModifiedMs, etag, commitSequence, key, partNumber: parts, content } = frame
     return {
       ...details,
@@ -140,7 +138,7 @@ export class Objects {
       read: (from, to) => {
         this.#counters.bodyBytesRead += to - from
         if ('inline' in content) return new InlineSource(content.inline.subarray(from, to))
-        return this.#openSource({ extents: content.extents, keyBytes: key.byteLength, from, to })
+        return this.#openSource({ body: { extents: content.extents, keyBytes: key.byteLength, owner }, from, to })
       },
     }
   }
@@ -152,14 +150,17 @@ export class Objects {
   }
 
   /** A piece of a body. @throws FrameDropped, S3Error */
-  async extent(extent: Extent): Promise<Buffer> {
-    const { bytes } = await this.piece(extent, false)
-    return bytes
+  async extent({ position, bytes }: Extent): Promise<Buffer> {
+    const { payload } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES)
+    return extentContent(payload)
   }
 
   /** The same, in memory that may be used again when it is given back. */
-  async piece({ position, bytes }: Extent, isPassing = true): Promise<Piece> {
-    const { payload, memory } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES, isPassing)
+  async piece({ position, bytes }: Extent, isAgain: boolean): Promise<Piece> {
+    const { payload, memory } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES, {
+      isPassing: true,
+      isAgain,
+    })
     return { bytes: extentContent(payload), memory }
   }
 
@@ -216,36 +217,37 @@ class InlineSource implements ByteSource {
 }
 
 /**
- * Goes from extent to extent. Main reads the first one itself, because the client waits for it. A thread reads the others ahead, in runs, as
- * far as there is memory for them: main has enough to do with sending.
+ * Goes from run to run of a body. A thread reads the next one while this one is sent, as far as there is memory for it: main has enough to do with
+ * sending. One extent alone main reads itself, if the page cache has it, because the client waits for it.
  */
 class ExtentSource implements ByteSource {
   /** Lowest position of what it may need. */
   readonly oldest: number
   readonly #objects: Objects
   readonly #runs: RunReads
-  readonly #keyBytes: number
-  readonly #extents: readonly Extent[]
+  readonly #body: RunsOf
   /** Is given out next. */
   #number: number
+  readonly #firstNumber: number
   /** From its beginning: what was asked for. */
   #from: number
   #to: number
-  /** Of `count` extents, the next one first. */
-  #ahead: { readonly count: number; readonly run: Promise<Run | null> } | null = null
+  /** Extents from `#number` on. */
+  #ahead: Promise<Read | null> | null = null
   /** Given out last. */
   #given: Read | null = null
   #isClosed = false
 
-  constructor(objects: Objects, { extents, keyBytes, from, to }: ExtentRange) {
+  constructor(objects: Objects, { body, from, to }: ExtentRange) {
+    const { extents } = body
     this.#objects = objects
     this.#runs = objects.runs
-    this.#keyBytes = keyBytes
-    this.#extents = extents
+    this.#body = body
     let begin = 0
     let number = 0
     for (; number < extents.length && begin + extents[number]!.bytes <= from; number++) begin += extents[number]!.bytes
     this.#number = number
+    this.#firstNumber = number
     this.#from = from - begin
     this.#to = to - begin
     this.oldest = extents.reduce((oldest, { position }) => Math.min(oldest, position), Infinity)
@@ -258,7 +260,7 @@ class ExtentSource implements ByteSource {
       return null
     }
     try {
-      const read = (await this.#readRun()) ?? (await this.#readExtent())
+      const read = (await this.#takeAhead()) ?? (await this.#readNow()) ?? (await this.#readExtent())
       if (this.#isClosed) {
         read.giveBack()
         return null
@@ -280,31 +282,64 @@ class ExtentSource implements ByteSource {
   }
 
   close(): void {
-    void this.#ahead?.run.then((run) => run && this.#runs.giveBack(run))
+    void this.#ahead?.then((read) => read?.giveBack())
     this.#ahead = null
     this.#dropGiven()
     this.#isClosed = true
     this.#objects.closed(this)
   }
 
+  /** Null: it is not in memory. */
+  #keptRun(): Read | null {
+    const kept = this.#runs.kept(this.#body, this.#number)
+    if (kept === null) return null
+    const { run, begin } = kept
+    const { extents } = run.reading
+    const skipped = this.#number - begin
+    const from = extents.slice(0, skipped).reduce((sum, { bytes }) => sum + bytes, 0)
+    return this.#readOf(run, run.bytes.subarray(from), extents.length - skipped)
+  }
+
   /** Null: none was read ahead. */
-  async #readRun(): Promise<Read | null> {
+  #takeAhead(): Promise<Read | null> | null {
     const ahead = this.#ahead
     this.#ahead = null
-    const run = await ahead?.run
-    return ahead && run ? { bytes: run.bytes, count: ahead.count, giveBack: () => this.#runs.giveBack(run) } : null
+    return ahead
+  }
+
+  #readOf(run: Run, bytes: Buffer, count: number): Read {
+    return { bytes, count, giveBack: () => this.#runs.giveBack(run) }
+  }
+
+  /** Null: one extent is enough, or there is no memory for more now. */
+  async #readNow(): Promise<Read | null> {
+    const kept = this.#keptRun()
+    if (kept !== null || this.#to <= this.#body.extents[this.#number]!.bytes) return kept
+    const run = await this.#runs.read(this.#body, this.#number, this.#to)
+    return run && this.#readOf(run, run.bytes, run.reading.extents.length)
   }
 
   async #readExtent(): Promise<Read> {
-    const extent = this.#extents[this.#number]!
-    const piece = this.#objects.pieceNow(extent) ?? (await this.#objects.piece(extent))
+    const extent = this.#body.extents[this.#number]!
+    const now = this.#objects.pieceNow(extent)
+    // What a client asks for by itself is often asked for again, as what stands at the end of a file about its content.
+    const isAgain = this.#number === this.#firstNumber
+    return this.#pieceOf(now ?? (await this.#objects.piece(extent, isAgain)))
+  }
+
+  #pieceOf(piece: Piece): Read {
     return { bytes: piece.bytes, count: 1, giveBack: () => this.#objects.giveBack(piece) }
   }
 
   #readAhead(): void {
-    const extents = runOf(this.#extents, this.#number, this.#to)
-    const run = extents.length > 1 ? this.#runs.read(extents, this.#keyBytes) : null
-    this.#ahead = run && { count: extents.length, run }
+    if (this.#to <= 0) return
+    const kept = this.#keptRun()
+    if (kept !== null) {
+      this.#ahead = Promise.resolve(kept)
+      return
+    }
+    const reading = this.#runs.read(this.#body, this.#number, this.#to)
+    this.#ahead = reading && reading.then((run) => run && this.#readOf(run, run.bytes, run.reading.extents.length))
   }
 
   #dropGiven(): void {

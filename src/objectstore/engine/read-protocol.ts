@@ -13,9 +13,9 @@ export interface FramePlace {
   readonly expectBytes: number
 }
 
-/** Where a long frame is to be read into. The memory is handed over, and back with the payload; frames of one task may share it. */
+/** Where a long frame is to be read into. Frames of one task may share it; who asked leaves it alone until the task is done, for good when it failed. */
 interface FrameTarget {
-  readonly memory: ArrayBuffer
+  readonly memory: SharedArrayBuffer
   readonly from: number
   /** A frame that needs more is not read into it. */
   readonly roomBytes: number
@@ -23,6 +23,8 @@ interface FrameTarget {
 
 export interface FrameToRead extends FramePlace {
   readonly target: FrameTarget | null
+  /** It is read again and again, so that the page cache is to have it. */
+  readonly isAgain: boolean
 }
 
 export interface ReadTask {
@@ -40,12 +42,13 @@ export type ReadFailure =
   /** The disk failed. */
   | { readonly cause: 'unavailable'; readonly reason: string }
 
-export type ReadOutcome = { readonly type: number; readonly payload: Uint8Array<ArrayBuffer> } | ReadFailure
+export type ReadOutcome = { readonly type: number; readonly payload: Uint8Array } | ReadFailure
 
 /** In the order of the task. Small payloads share memory. */
 export type ReadResult = readonly ReadOutcome[]
 
-/** The memory of payloads, to be handed over without a copy. */
-export const memoryOf = (result: ReadResult): ArrayBuffer[] => [
-  ...new Set(result.flatMap((outcome) => ('payload' in outcome ? [outcome.payload.buffer] : []))),
-]
+/** The memory of payloads that is not shared, to be handed over without a copy. */
+export function memoryOf(result: ReadResult): ArrayBuffer[] {
+  const memories = result.flatMap((outcome) => ('payload' in outcome ? [outcome.payload.buffer] : []))
+  return [...new Set(memories)].filter((memory) => memory instanceof ArrayBuffer)
+}

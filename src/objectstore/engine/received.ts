@@ -4,6 +4,8 @@ import type { Content } from './frames.ts'
 
 /** What of a body is in the log, or on its way there. */
 interface KeptBody {
+  /** @param position of the frame that commits it */
+  stored(position: number): void
   /** @throws S3Error */
   demandWhole(): void
   close(): void
@@ -24,6 +26,11 @@ export class Received implements ReceivedBody {
     this.#giveBack = giveBack
   }
 
+  /** It does not stand in the frame that commits it. */
+  get isLarge(): boolean {
+    return this.#large !== null
+  }
+
   get content(): Content {
     return this.#content
   }
@@ -37,6 +44,11 @@ export class Received implements ReceivedBody {
   taken(): void {
     this.#giveBack?.()
     this.#giveBack = null
+  }
+
+  /** The frame that commits it is stored. */
+  stored(position: number): void {
+    this.#large?.stored(position)
   }
 
   abandon(): void {

@@ -2,52 +2,65 @@
  * Runs: extents that follow each other in a body, read by a thread in one job so that their contents follow each other in memory, too.
  * Sending one piece of 1 MiB costs main two thirds of sending four of 256 KiB, and reading it nothing.
  *
+ *   extents of a body   0 1 2 3 | 4 5 6 7 | 8 9      whole runs
+ *
  * U1  the last extent is read first, and the one before it overwrites its head: nothing is copied
- * U2  a run is given out only when every frame of it holds and stands where it was expected
- * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
+ * U2  a run is given out only when every frame of it holds and stands where it was expected. The contents of one that is added were verified, or
+ *     are those that the log has stored
+ * U3  besides those that are kept there are RUNS_MAX at a time, from when they are asked for until they are given back
  * U4  who asks for a run that somebody else has asked for gets the same. Nobody writes to it, and what stands at a position never changes
- * U5  besides, those that were given back stay as they are, as many as `keptBytesMax` holds. When that many do, one in PASSING_PER_KEPT
- *     takes the place of the one that was used longest ago: clients that read more than fits find some of it again
+ * U5  whole runs are kept, within `keptBytesMax`, as run-uses.ts says. Those of an object go when it is replaced
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { Log } from '../../log/log.ts'
 import { segmentOf } from '../../log/segment-list.ts'
-import { EXTENT_BYTES } from './bodies.ts'
 import { placeIn } from './frame-reads.ts'
 import type { FrameReads } from './frame-reads.ts'
 import { extentPayloadBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
 import type { FrameToRead, ReadOutcome } from './read-protocol.ts'
+import { RUN_BYTES, RUN_CONTENT_BYTES_MAX, RUN_EXTENTS_MAX, RunMemory } from './run-memory.ts'
+import { RunUses } from './run-uses.ts'
+import type { KeptRun } from './run-uses.ts'
 
-const RUN_EXTENTS_MAX = 4
-const RUN_CONTENT_BYTES_MAX = RUN_EXTENTS_MAX * EXTENT_BYTES
-/** With the head of the first frame. */
-export const RUN_BYTES = RUN_CONTENT_BYTES_MAX + 4096
 /** U3 */
 export const RUNS_MAX = 16
-const PASSING_PER_KEPT = 8
+/** U5: one of fewer would take much more memory than it fills. */
+const KEPT_EXTENTS_MIN = 2
 
 export interface Run {
   /** The contents. */
-  readonly bytes: Buffer<ArrayBuffer>
+  readonly bytes: Buffer<SharedArrayBuffer>
   readonly reading: Reading
 }
 
 /** A run that was asked for, and is in memory or on its way there. */
-interface Reading {
+interface Reading extends KeptRun {
   readonly extents: readonly Extent[]
+  /** U5. Position of the frame that lists them; null: it is not to be kept. */
+  readonly owner: number | null
   /** Null: one of its frames could not be read. */
   run: Promise<Run | null>
+  /** Null: it is on its way. */
+  ready: Run | null
   /** Who asked for it and has not given it back. */
   users: number
 }
 
-/** Extents from `first` on for `wantedBytes`, as many as one run takes. */
-export function runOf(extents: readonly Extent[], first: number, wantedBytes: number): readonly Extent[] {
+/** The extents of a body, and whose it is. */
+export interface RunsOf {
+  readonly extents: readonly Extent[]
+  readonly keyBytes: number
+  /** Position of the frame that lists the extents. */
+  readonly owner: number
+}
+
+/** Extents from `first` on for `wantedBytes`, to the end of a whole run at most. */
+function runOf(extents: readonly Extent[], first: number, wantedBytes: number): readonly Extent[] {
   let bytes = 0
   let end = first
-  while (bytes < wantedBytes && end < Math.min(extents.length, first + RUN_EXTENTS_MAX)) {
+  while (bytes < wantedBytes && end < Math.min(extents.length, wholeRunEnd(first))) {
     bytes += extents[end]!.bytes
     if (bytes > RUN_CONTENT_BYTES_MAX) break
     end += 1
@@ -55,16 +68,21 @@ export function runOf(extents: readonly Extent[], first: number, wantedBytes: nu
   return extents.slice(first, end)
 }
 
+/** Behind the whole run that has the extent of this number, in a body without end. */
+const wholeRunEnd = (number: number): number => wholeRunBegin(number) + RUN_EXTENTS_MAX
+
+const wholeRunBegin = (number: number): number => number - (number % RUN_EXTENTS_MAX)
+
 export class RunReads {
   readonly #log: Pick<Log, 'segments'>
   readonly #reads: Pick<FrameReads, 'readAll'>
-  readonly #spare: ArrayBuffer[] = []
+  readonly memory = new RunMemory()
+  readonly #keptMax: number
   /** By the position of their first extent. */
   readonly #readings = new Map<number, Reading>()
-  /** U5, in order of use. */
-  readonly #kept = new Map<Reading, Run>()
-  readonly #keptMax: number
-  #passed = 0
+  /** U5 */
+  readonly #uses: RunUses<Reading>
+  readonly #byOwner = new Map<number, Set<Reading>>()
   /** U3 */
   #taken = 0
 
@@ -72,61 +90,104 @@ export class RunReads {
     this.#log = log
     this.#reads = reads
     this.#keptMax = Math.floor(keptBytesMax / RUN_BYTES)
+    this.#uses = new RunUses(this.#keptMax)
   }
 
-  /** Those that are being read, or not given back yet. */
+  /** Those that are being read, or not given back yet, and are not kept. */
   get taken(): number {
     return this.#taken
+  }
+
+  /** U5 */
+  get keptBytes(): number {
+    return this.#uses.size * RUN_BYTES
+  }
+
+  /** Memory that is neither used nor kept for what is read. */
+  get roomBytes(): number {
+    return this.#keptMax * RUN_BYTES - this.memory.usedBytes
+  }
+
+  /** The whole run that has the extent of this number, if it is in memory. To be given back. */
+  kept({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
+    const begin = wholeRunBegin(number)
+    const reading = this.#readings.get(extents[begin]!.position)
+    if (reading === undefined || reading.ready === null || reading.owner === null) return null
+    if (!isSame(reading.extents, extents.slice(begin, wholeRunEnd(number)))) return null
+    void this.#join(reading)
+    return { run: reading.ready, begin }
   }
 
   /**
    * The contents of extents that `runOf` chose, to be given back and not to be written to.
    *
-   * @param keyBytes of the object
    * @returns null when there is none now (U3), or later when one of its frames could not be read: reading them one by one tells why
    */
-  read(extents: readonly Extent[], keyBytes: number): Promise<Run | null> | null {
-    const first = extents[0]!.position
-    const known = this.#readings.get(first)
-    if (known !== undefined && isSame(known.extents, extents)) return this.#join(known)
-    const segments = extents.map(({ position }) => segmentOf(this.#log.segments, position))
-    const isKnown = segments.every((segment, i) => segment !== null && extents[i]!.position < segment.end)
+  read({ extents, keyBytes, owner }: RunsOf, first: number, wantedBytes: number): Promise<Run | null> | null {
+    const chosen = runOf(extents, first, wantedBytes)
+    if (chosen.length === 0) return null
+    const position = chosen[0]!.position
+    const known = this.#readings.get(position)
+    if (known !== undefined && isSame(known.extents, chosen)) return this.#join(known)
+    const segments = chosen.map((extent) => segmentOf(this.#log.segments, extent.position))
+    const isKnown = segments.every((segment, i) => segment !== null && chosen[i]!.position < segment.end)
     if (!isKnown || this.#taken >= RUNS_MAX) return null
     this.#taken += 1
-    const memory = this.#spare.pop() ?? new ArrayBuffer(RUN_BYTES)
+    const contentBytes = chosen.reduce((sum, { bytes }) => sum + bytes, 0)
+    const isToBeKept = isWholeRun(extents, first, chosen.length) && chosen.length >= KEPT_EXTENTS_MIN
+    const memory = this.memory.take()
+    const isAgain = this.#uses.wasUsed(position)
     let from = 0
-    const frames = extents.map((extent, i) => {
+    const frames = chosen.map((extent, i) => {
       const roomBytes = FRAME_HEADER_BYTES + extentPayloadBytes(extent, keyBytes)
-      const frame = { ...placeIn(segments[i]!, extent.position, roomBytes), target: { memory, from, roomBytes } }
+      const target = { memory, from, roomBytes }
       from += extent.bytes
-      return frame
+      return { ...placeIn(segments[i]!, extent.position, roomBytes), target, isAgain }
     })
     const begin = FRAME_HEADER_BYTES + extentPayloadBytes(NO_EXTENT, keyBytes)
-    const reading: Reading = { extents, run: NOTHING, users: 1 }
-    if (known === undefined) this.#readings.set(first, reading)
-    reading.run = this.#read(reading, frames.toReversed(), begin, from)
+    const about = { position, extents: chosen, owner: isToBeKept ? owner : null }
+    const reading: Reading = { ...about, run: NOTHING, ready: null, users: 1 }
+    if (known === undefined) this.#readings.set(position, reading)
+    reading.run = this.#read(reading, frames.toReversed(), memory, begin, contentBytes)
     return reading.run
   }
 
-  /** U5 */
-  get keptBytes(): number {
-    return this.#kept.size * RUN_BYTES
-  }
-
-  giveBack(run: Run): void {
-    const { reading } = run
+  giveBack({ reading }: Run): void {
     assert(reading.users > 0)
     reading.users -= 1
-    if (reading.users > 0) return
+    if (reading.users > 0 || this.#uses.has(reading)) return
     this.#taken -= 1
-    if (this.#isKept(reading)) this.#kept.set(reading, run)
-    else this.#drop(run)
+    const isKnown = this.#readings.get(reading.position) === reading
+    if (isKnown && reading.owner !== null) return this.#keep(reading)
+    this.#uses.passed(reading.position)
+    this.#drop(reading)
+  }
+
+  /** A whole run, in memory that was taken for it. */
+  add(extents: readonly Extent[], owner: number, bytes: Buffer<SharedArrayBuffer>): void {
+    const { position } = extents[0]!
+    const reading: Reading = { position, extents, owner, run: NOTHING, ready: null, users: 0 }
+    const run = { bytes, reading }
+    reading.ready = run
+    reading.run = Promise.resolve(run)
+    if (this.#readings.has(position) || extents.length < KEPT_EXTENTS_MIN) return this.#drop(reading)
+    this.#readings.set(position, reading)
+    this.#keep(reading)
+  }
+
+  /** U5. Nobody asks for the object that a frame commits any more, but who reads it now. */
+  forget(owner: number): void {
+    for (const reading of this.#byOwner.get(owner) ?? []) {
+      this.#letGo(reading)
+      if (reading.users === 0) this.#drop(reading)
+      else this.#forgetReading(reading)
+    }
   }
 
   /** U4 */
   #join(reading: Reading): Promise<Run | null> {
-    if (this.#kept.delete(reading)) this.#taken += 1
     reading.users += 1
+    if (this.#uses.has(reading)) this.#uses.used(reading)
     return reading.run
   }
 
@@ -134,57 +195,69 @@ export class RunReads {
   async #read(
     reading: Reading,
     frames: readonly FrameToRead[],
+    memory: SharedArrayBuffer,
     begin: number,
     contentBytes: number,
   ): Promise<Run | null> {
     const outcomes = await this.#reads.readAll(frames).catch(() => [])
-    const payloads = outcomes.flatMap((outcome, i) => inPlace(outcome, frames[i]!) ?? [])
-    if (payloads.length === frames.length) {
-      return { bytes: Buffer.from(payloads[0]!.buffer, begin, contentBytes), reading }
+    if (outcomes.length === frames.length && outcomes.every((outcome, i) => isInPlace(outcome, frames[i]!))) {
+      const run = { bytes: Buffer.from(memory, begin, contentBytes), reading }
+      reading.ready = run
+      return run
     }
     this.#taken -= 1
-    this.#forget(reading)
+    this.memory.giveUp()
+    this.#forgetReading(reading)
     return null
   }
 
-  /** U5. One that stands beside another with the same first extent could not be found again. */
-  #isKept(reading: Reading): boolean {
-    if (this.#readings.get(reading.extents[0]!.position) !== reading) return false
-    if (this.#kept.size < this.#keptMax) return true
-    if (this.#keptMax === 0) return false
-    this.#passed = (this.#passed + 1) % PASSING_PER_KEPT
-    if (this.#passed !== 0) return false
-    const [oldest] = this.#kept.values()
-    this.#kept.delete(oldest!.reading)
-    this.#drop(oldest!)
-    return true
+  /** U5. Of one that nobody has. */
+  #keep(reading: Reading): void {
+    const leaving = this.#uses.add(reading)
+    if (leaving === reading) return this.#drop(reading)
+    if (leaving !== null) {
+      this.#letGo(leaving)
+      if (leaving.users === 0) this.#drop(leaving)
+    }
+    const owner = reading.owner!
+    const others = this.#byOwner.get(owner)
+    if (others === undefined) this.#byOwner.set(owner, new Set([reading]))
+    else others.add(reading)
   }
 
-  #drop({ reading, bytes }: Run): void {
-    this.#forget(reading)
-    this.#spare.push(bytes.buffer)
+  /** It is not kept any more. */
+  #letGo(reading: Reading): void {
+    this.#uses.remove(reading)
+    if (reading.users > 0) this.#taken += 1
+    const others = this.#byOwner.get(reading.owner!)
+    others?.delete(reading)
+    if (others?.size === 0) this.#byOwner.delete(reading.owner!)
   }
 
-  #forget(reading: Reading): void {
-    const first = reading.extents[0]!.position
-    if (this.#readings.get(first) === reading) this.#readings.delete(first)
+  #drop(reading: Reading): void {
+    this.#forgetReading(reading)
+    this.memory.giveBack(reading.ready!.bytes.buffer)
+  }
+
+  #forgetReading(reading: Reading): void {
+    if (this.#readings.get(reading.position) === reading) this.#readings.delete(reading.position)
   }
 }
 
 const NOTHING = Promise.resolve(null)
+
+const isWholeRun = (extents: readonly Extent[], first: number, count: number): boolean =>
+  first === wholeRunBegin(first) && first + count === Math.min(extents.length, wholeRunEnd(first))
 
 const isSame = (some: readonly Extent[], others: readonly Extent[]): boolean =>
   some.length === others.length && some.every(({ position }, i) => position === others[i]!.position)
 
 const NO_EXTENT: Extent = { position: 0, bytes: 0 }
 
-/** U2 */
-function inPlace(outcome: ReadOutcome, { target }: FrameToRead): Uint8Array<ArrayBuffer> | null {
-  if ('cause' in outcome || target === null) return null
-  const { buffer, byteOffset, byteLength } = outcome.payload
-  const isThere =
-    buffer.byteLength === RUN_BYTES &&
-    byteOffset === target.from + FRAME_HEADER_BYTES &&
-    FRAME_HEADER_BYTES + byteLength === target.roomBytes
-  return isThere ? outcome.payload : null
-}
+/** U2. Not where it is when it was longer than expected. */
+const isInPlace = (outcome: ReadOutcome, { target }: FrameToRead): boolean =>
+  !('cause' in outcome) &&
+  target !== null &&
+  outcome.payload.buffer instanceof SharedArrayBuffer &&
+  outcome.payload.byteOffset === target.from + FRAME_HEADER_BYTES &&
+  FRAME_HEADER_BYTES + outcome.payload.byteLength === target.roomBytes

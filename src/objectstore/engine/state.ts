@@ -55,6 +55,8 @@ export class StoreState {
   commitSequence = 0
   /** S2 */
   liveBytes = 0
+  /** Called with the position of the frame of an object that was replaced or deleted. */
+  onReplaced: (position: number) => void = () => {}
 
   constructor(index: KeyIndex = KeyIndex.create()) {
     this.index = index
@@ -190,6 +192,7 @@ export class StoreState {
 
   #forgetBytes(bucket: number, before: ObjectValue | null): void {
     if (before === null) return
+    this.onReplaced(before.position)
     this.liveBytes -= before.size + OBJECT_OVERHEAD_BYTES
     if (this.#byNumber.has(bucket)) this.addBytes(bucket, -before.size)
   }

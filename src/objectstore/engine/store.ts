@@ -59,7 +59,7 @@ export class Store implements ObjectStore {
   constructor(core: Core, objects: Objects) {
     this.#core = core
     this.objects = objects
-    this.bodies = new Bodies(core)
+    this.bodies = new Bodies(core, objects.runs)
   }
 
   settled(): Promise<void> {
@@ -149,11 +149,12 @@ export class Store implements ObjectStore {
     const body = asReceived(object.body)
     const details = { attributes, checksums, parts: null }
     const onTaken = (): void => body.taken()
+    const onStored = body.isLarge ? (position: number): void => body.stored(position) : null
     const stored = this.#commit(bucket, key, () => {
       if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
       body.demandWhole()
       const { md5: etag, bytes: size } = body.digest
-      return { details, content: body.content, etag, size, parts: 0, uploadId: null, onTaken }
+      return { details, content: body.content, etag, size, parts: 0, uploadId: null, onTaken, onStored }
     })
     return body.abandonAfter(stored)
   }
@@ -317,6 +318,7 @@ export class Store implements ObjectStore {
         parts: present.length,
         uploadId,
         onTaken: () => {},
+        onStored: null,
       }
     })
   }
@@ -344,13 +346,15 @@ export class Store implements ObjectStore {
       readonly parts: number
       readonly uploadId: string | null
       readonly onTaken: () => void
+      /** The object is there, and is not replaced yet. */
+      readonly onStored: ((position: number) => void) | null
     },
   ): Promise<ObjectSummary> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
     return core.ask(() => {
       this.#present(core.state.bucketOf(bucket.number))
-      const { details, content, etag, size, parts, uploadId, onTaken } = judge()
+      const { details, content, etag, size, parts, uploadId, ...heard } = judge()
       const object: CommitFrame = {
         bucket: bucket.number,
         key: keyBytes,
@@ -364,9 +368,16 @@ export class Store implements ObjectStore {
         details: encodeNewDetails(details),
         content,
       }
+      let position = 0
+      const onTaken = (at: number): void => {
+        position = at
+        heard.onTaken()
+      }
       const onStored = (): void => {
         core.counters.objectsWritten += 1
         if (parts === 0) core.counters.bodyBytesWritten += size
+        if (heard.onStored === null) return
+        if (core.state.index.get(bucket.number, keyBytes)?.position === position) heard.onStored(position)
       }
       const frame = objectFrame(object, 'admit', { onStored, onTaken })
       if (frame.payloadBytes > core.appender.payloadBytesMax) {

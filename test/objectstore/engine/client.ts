@@ -97,7 +97,7 @@ export class StoreClient {
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
     for (let piece = await this.#settled(source.next()); piece !== null; piece = await this.#settled(source.next())) {
-      pieces.push(piece)
+      pieces.push(Buffer.from(piece)) // its memory is used again
     }
     return Buffer.concat(pieces)
   }

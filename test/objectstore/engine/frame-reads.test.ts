@@ -3,10 +3,12 @@ import { describe, it } from 'node:test'
 import { emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
 import { ReadMemory } from '../../../src/libc.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
+import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
+import { COPIED_BODY_BYTES_MIN } from '../../../src/objectstore/engine/written-runs.ts'
 import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
-import { StoreClient, settled } from './client.ts'
+import { PLAN, StoreClient, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
@@ -18,9 +20,14 @@ async function stored(): Promise<{ world: StoreWorld; client: StoreClient }> {
   const client = await StoreClient.open(world)
   await client.put('small', BODY.subarray(0, 500))
   await client.putLarge('large', BODY)
+  return { world, client: await reopened(world) }
+}
+
+/** Nothing is in memory. */
+async function reopened(world: StoreWorld): Promise<StoreClient> {
   await world.close()
   await world.open()
-  return { world, client: new StoreClient(world, world.store.bucket('photos')!) }
+  return new StoreClient(world, world.store.bucket('photos')!)
 }
 
 /** Flips a bit of a byte that only stands there. */
@@ -192,7 +199,7 @@ describe('what is read ahead of a body', () => {
   async function withLarge(): Promise<{ world: StoreWorld; client: StoreClient }> {
     const { world, client } = await stored()
     await client.putLarge('larger', LARGE)
-    return { world, client }
+    return { world, client: await reopened(world) }
   }
 
   it('comes in runs of four extents, to the end of what was asked for', async () => {
@@ -205,16 +212,17 @@ describe('what is read ahead of a body', () => {
       lengths.push(piece.byteLength)
       pieces.push(Buffer.from(piece))
     }
-    assert.deepEqual(lengths, [EXTENT_BYTES - 10, 4 * EXTENT_BYTES, 2 * EXTENT_BYTES + 1])
+    assert.deepEqual(lengths, [4 * EXTENT_BYTES - 10, 3 * EXTENT_BYTES + 1])
     assert.ok(Buffer.concat(pieces).equals(LARGE.subarray(10, 7 * EXTENT_BYTES + 1)))
   })
 
   it('has a bound for all bodies together, behind which pieces are read when they are wanted', async () => {
     const { world, client } = await stored()
     const sources: ByteSource[] = []
+    for (let n = 0; n < RUNS_MAX + 3; n++) await client.putLarge(`larger ${n}`, LARGE)
+    const reader = await reopened(world)
     for (let n = 0; n < RUNS_MAX + 3; n++) {
-      await client.putLarge(`larger ${n}`, LARGE)
-      const object = await client.found(`larger ${n}`)
+      const object = await reader.found(`larger ${n}`)
       sources.push(object.read(0, object.size))
     }
     for (const source of sources) await settled(world, source.next())
@@ -222,8 +230,8 @@ describe('what is read ahead of a body', () => {
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
     const second = await Promise.all(sources.map(async (source) => (await settled(world, source.next()))?.byteLength))
     assert.deepEqual(second, [
-      ...Array.from({ length: RUNS_MAX }, () => 4 * EXTENT_BYTES),
-      ...Array.from({ length: 3 }, () => EXTENT_BYTES),
+      ...Array.from({ length: RUNS_MAX / 2 }, () => 4 * EXTENT_BYTES), // who has one, and the next
+      ...Array.from({ length: RUNS_MAX / 2 + 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()
     await settled(world, turn())
@@ -235,14 +243,45 @@ describe('what is read ahead of a body', () => {
     const object = await client.found('larger')
     const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
     for (const source of sources) await settled(world, source.next())
-    assert.equal(world.store.objects.runs.taken, 1)
+    assert.equal(world.store.objects.runs.taken, 2)
     for (const source of sources) {
       const run = await settled(world, source.next())
-      assert.ok(Buffer.from(run!).equals(LARGE.subarray(EXTENT_BYTES, 5 * EXTENT_BYTES)))
+      assert.ok(Buffer.from(run!).equals(LARGE.subarray(4 * EXTENT_BYTES, 8 * EXTENT_BYTES)))
       source.close()
     }
     await settled(world, turn())
     assert.equal(world.store.objects.runs.taken, 0)
+  })
+
+  it('is in memory when the body was just stored, and goes when the object is replaced', async () => {
+    const { world, client } = await stored()
+    await client.putLarge('larger', LARGE)
+    const { runs } = world.store.objects
+    assert.equal(runs.keptBytes, 4 * RUN_BYTES, 'three of four extents, and one of two')
+    const object = await client.found('larger')
+    world.holdsReads = true
+    const source = object.read(0, LARGE.byteLength)
+    const pieces: Buffer[] = []
+    for (let piece = await source.next(); piece !== null; piece = await source.next()) pieces.push(Buffer.from(piece))
+    assert.ok(Buffer.concat(pieces).equals(LARGE))
+    world.holdsReads = false
+    await client.putLarge('larger', LARGE.subarray(0, 4 * EXTENT_BYTES))
+    assert.equal(runs.keptBytes, RUN_BYTES)
+    await client.put('larger', LARGE.subarray(0, 10))
+    assert.equal(runs.keptBytes, 0)
+    assert.equal(runs.memory.usedBytes, 0)
+  })
+
+  it('is not in memory when the body became no object', async () => {
+    const { world, client } = await stored()
+    const { runs } = world.store.objects
+    const large = world.store.receive(COPIED_BODY_BYTES_MIN, PLAN, client.target('larger'))
+    large.write(LARGE.subarray(0, 6 * EXTENT_BYTES))
+    await world.flush()
+    assert.equal(runs.memory.usedBytes, 2 * RUN_BYTES)
+    assert.equal(runs.keptBytes, 0)
+    large.abandon()
+    assert.equal(runs.memory.usedBytes, 0)
   })
 
   it('is given back by whoever goes away while it is read', async () => {

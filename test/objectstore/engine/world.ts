@@ -16,7 +16,7 @@ import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { DigestLanes } from '../../../src/objectstore/bodies/digest-lanes.ts'
 import { digestsOf } from '../../../src/objectstore/bodies/digest-loop.ts'
 import type { DigestAnswer, DigestLaneData } from '../../../src/objectstore/bodies/digest-messages.ts'
-import { RUN_BYTES } from '../../../src/objectstore/engine/run-reads.ts'
+import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { openEngine } from '../../../src/objectstore/engine/engine.ts'
 import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
@@ -149,7 +149,7 @@ export class StoreWorld extends EngineWorld {
   #openEngine(segmentBytes: number): StoreEngine {
     const { log, world, counters, digests, arena } = this
     const { files } = world
-    const reader = new FrameReader(files, { segmentsDirectory: '/data/segments', logId: log.id })
+    const reader = new FrameReader(files, { segmentsDirectory: '/data/segments', logId: log.id }, null)
     const writer = new CheckpointThread(files)
     const warn = (details: object, message: string): void =>
       void this.warnings.push(`${message} ${JSON.stringify(details)}`)
