@@ -5,6 +5,7 @@
  *   node scripts/test.ts [--alone] FILE...    these, as in a run of all or each in a process of its own
  *     --processes N        so many at a time
  *     --coverage CONFIG    coverage must be as this configuration of c8 says
+ *     --costs              prints what each file took when it has ended
  *
  * What several files of a process share they must not change: their hooks are in a `describe` (`test/test-files.test.ts`).
  */
@@ -28,7 +29,7 @@ const CORES_USED_MAX = 16
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
+  options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' }, costs: { type: 'boolean' } },
 })
 const isNamed = positionals.length > 0
 const files = isNamed ? positionals : allTestFiles()
@@ -43,7 +44,7 @@ const aloneProcesses = Number(values.processes ?? 2 * cores) // they wait for th
 const nowMs = (): number => performance.now()
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const results = new Results(print, nowMs)
+const results = new Results(print, nowMs, values.costs)
 const coverage = values.coverage ?? (isNamed ? null : '.c8rc.json')
 const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
 await Promise.all([

@@ -5,6 +5,7 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Assignment, Report } from './messages.ts'
 import type { Results } from './results.ts'
@@ -15,6 +16,8 @@ const FLAGS = [
   '--experimental-async-context-frame', // follows what waits without a hook at every promise: a sixth less time
   `--test-reporter=${root}scripts/tests/reporter.ts`,
 ]
+/** Linux on x64 counts in hundredths of a second. */
+const MS_PER_TICK = 10
 /** No test takes so long on any machine, and no machine stalls for so long. */
 const SILENT_MS_MAX = 15 * 60_000
 
@@ -45,6 +48,7 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   let file: string | undefined
   let hasEnded = true
   let startedMs = 0
+  let cpuMsBefore = 0
   let running = 'its start'
   let isSilent = false
   const silence = setTimeout(() => {
@@ -74,7 +78,9 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
     silence.refresh()
     if (report.kind === 'running') running = report.test
     else if (report.kind === 'ended') {
-      results.ended(file ?? '', nowMs() - startedMs)
+      const cpuMs = cpuMsOf(child.pid!)
+      results.ended({ file: file ?? '', ms: nowMs() - startedMs, cpuMs: cpuMs - cpuMsBefore })
+      cpuMsBefore = cpuMs
       hasEnded = true
       running = 'after the last test'
     } else if (report.kind === 'idle') {
@@ -93,4 +99,22 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
     fail(`its process ended in the middle of it, with ${how}${why}`)
   } else if (code !== 0 && failures === 0) fail(`its process ended with ${how}`)
   return file !== undefined || code === 0
+}
+
+/** What the process and those that it started have computed, but for what ended while nobody waited for it. */
+function cpuMsOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const ticks = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15) // its own and those of the ended, in user and system mode
+      .reduce((sum, field) => sum + Number(field), 0)
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
+    )
+    return children.reduce((sum, child) => sum + cpuMsOf(Number(child)), ticks * MS_PER_TICK)
+  } catch {
+    return 0 // it has just ended
+  }
 }
