@@ -1,5 +1,5 @@
 /**
- * Runs test files in processes, several at a time: each process takes a file of the queue when it has ended the one before.
+ * Runs test files in processes: each process takes a file of the queue when it has ended the one before.
  *
  * A process that ends too early, or from which nothing is heard for long, fails the file that it runs; another process takes the rest.
  */
@@ -22,20 +22,15 @@ const MS_PER_TICK = 10
 const SILENT_MS_MAX = 15 * 60_000
 
 export interface ProcessOptions {
-  readonly files: readonly string[]
-  readonly processes: number
   /** Each file gets a process of its own. */
   readonly alone: boolean
   readonly env: Readonly<Record<string, string>>
   readonly nowMs: () => number
 }
 
-export async function runInProcesses(options: ProcessOptions, results: Results): Promise<void> {
-  const queue = [...options.files]
-  const places = Array.from({ length: Math.min(options.processes, queue.length) }, async () => {
-    while (queue.length > 0) if (!(await runProcess(queue, options, results))) return // nor would the next one
-  })
-  await Promise.all(places)
+/** Takes files from the queue, which others may take from, too, until it is empty and the last of them has ended. */
+export async function runQueue(queue: string[], options: ProcessOptions, results: Results): Promise<void> {
+  while (queue.length > 0) if (!(await runProcess(queue, options, results))) return // nor would the next one
 }
 
 /**
