@@ -7,6 +7,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { limitMs } from '../../test/support/waiting.ts'
 import type { Assignment, Report } from './messages.ts'
 import type { Results } from './results.ts'
 
@@ -18,8 +19,8 @@ const FLAGS = [
 ]
 /** Linux on x64 counts in hundredths of a second. */
 const MS_PER_TICK = 10
-/** No test takes so long on any machine, and no machine stalls for so long. */
-const SILENT_MS_MAX = 15 * 60_000
+/** Tests wait for nothing so long, and no machine stalls for so long. */
+const SILENT_LIMITS_MAX = 5
 
 export interface ProcessOptions {
   /** Each file gets a process of its own. */
@@ -46,10 +47,11 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   let cpuMsBefore = 0
   let running = 'its start'
   let isSilent = false
+  const silentMsMax = SILENT_LIMITS_MAX * limitMs()
   const silence = setTimeout(() => {
     isSilent = true
     child.kill('SIGKILL')
-  }, SILENT_MS_MAX)
+  }, silentMsMax)
   let failures = 0
 
   const fail = (text: string): void => {
@@ -88,7 +90,8 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   clearTimeout(silence)
   const how = signal === null ? `exit code ${code}` : signal
-  if (isSilent) fail(`nothing was heard of it for ${SILENT_MS_MAX / 60_000} minutes, and its process was ended`)
+  if (isSilent)
+    fail(`nothing was heard of it for ${Math.round(silentMsMax / 60_000)} minutes, and its process was ended`)
   else if (!hasEnded) {
     const why = signal === null ? ': a test waits for what can no longer happen, or calls process.exit' : ''
     fail(`its process ended in the middle of it, with ${how}${why}`)
