@@ -5,6 +5,10 @@
  *   node scripts/test.ts [--alone] FILE...    these, as in a run of all or each in a process of its own
  *     --processes N        so many at a time
  *     --coverage CONFIG    coverage must be as this configuration of c8 says
+ *     --costs              prints what each file took when it has ended
+ *
+ * The files whose coverage counts come first, but the place that has the longest others: so no core is idle at the end, nor while one
+ * process reports the coverage.
  *
  * What several files of a process share they must not change: their hooks are in a `describe` (`test/test-files.test.ts`).
  */
@@ -16,8 +20,8 @@ import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { allTestFiles, inGroup } from './tests/files.ts'
-import { runInProcesses } from './tests/processes.ts'
+import { allTestFiles, inGroup, longestFirst } from './tests/files.ts'
+import { runQueue } from './tests/processes.ts'
 import { Results } from './tests/results.ts'
 
 /** For what is not covered: services start in half the time when they are built and find their code compiled (1.1 s of processor instead of 2). */
@@ -28,7 +32,12 @@ const CORES_USED_MAX = 16
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { alone: { type: 'boolean' }, processes: { type: 'string' }, coverage: { type: 'string' } },
+  options: {
+    alone: { type: 'boolean' },
+    processes: { type: 'string' },
+    coverage: { type: 'string' },
+    costs: { type: 'boolean' },
+  },
 })
 const isNamed = positionals.length > 0
 const files = isNamed ? positionals : allTestFiles()
@@ -37,29 +46,37 @@ const alone = values.alone ? files : inGroup(files, 'alone')
 const shared = isNamed
   ? files.filter((file) => !alone.includes(file) && !aloneCovered.includes(file))
   : inGroup(files, 'shared')
+const queues = { aloneCovered: [...aloneCovered], shared: [...shared], alone: longestFirst(alone) }
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
-const sharedProcesses = Number(values.processes ?? cores + 1)
-const aloneProcesses = Number(values.processes ?? 2 * cores) // they wait for the processes that they start
+const places = Number(values.processes ?? 2 * cores) // many files wait for the processes that they start
 const nowMs = (): number => performance.now()
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const results = new Results(print, nowMs)
+const results = new Results(print, nowMs, values.costs)
 const coverage = values.coverage ?? (isNamed ? null : '.c8rc.json')
 const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
-await Promise.all([
-  runInProcesses({ files: shared, processes: sharedProcesses, alone: false, env, nowMs }, results),
-  runInProcesses({ files: aloneCovered, processes: 1, alone: true, env, nowMs }, results),
-])
-if (coverage !== null) await reportCoverage(coverage)
-if (!isNamed) await build()
+const built = isNamed ? null : build()
 const aloneEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
-await runInProcesses({ files: alone, processes: aloneProcesses, alone: true, env: aloneEnv, nowMs }, results)
+const covered = Array.from({ length: Math.floor(places / 2) + 1 }, async (_, place) => {
+  if (place === 0) await runQueue(queues.aloneCovered, { alone: true, env, nowMs }, results)
+  await runQueue(queues.shared, { alone: false, env, nowMs }, results)
+})
+const ends = Array.from({ length: places }, async (_, place) => {
+  await covered[place]
+  await built
+  await runQueue(queues.alone, { alone: true, env: aloneEnv, nowMs }, results)
+})
+const reported = Promise.all(covered).then(() => (coverage === null ? null : reportCoverage(coverage)))
+await Promise.all([reported, ...ends])
 results.printSummary()
 process.exitCode = results.failed === 0 ? 0 : 1
 
 async function build(): Promise<void> {
   const builder = fileURLToPath(new URL('build.ts', import.meta.url))
-  const [code] = await once(spawn(process.execPath, [builder], { stdio: ['ignore', 'ignore', 'inherit'] }), 'close')
+  const [code] = await once(
+    spawn(process.execPath, [builder, '--unchecked'], { stdio: ['ignore', 'ignore', 'inherit'] }),
+    'close',
+  )
   if (code !== 0) throw new Error('npm run build fails')
 }
 

@@ -7,9 +7,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Random } from '../../bench/load/random.ts'
 import { messageOf } from '../../src/errors.ts'
+import { entryFile } from '../../test/support/entry.ts'
 import type { Command, RunningService } from '../../test/support/process.ts'
 
 /** One start in so many is killed before it is ready. */
@@ -109,7 +109,7 @@ export async function runRounds(options: KillRounds): Promise<KillCounts> {
 }
 
 async function killWhileStarting({ entry, args, env }: Command, afterMs: number): Promise<void> {
-  const file = fileURLToPath(new URL(`../../${entry}`, import.meta.url))
+  const file = entryFile(entry)
   const child = spawn(process.execPath, [file, ...args], { env: { ...process.env, ...env }, stdio: 'ignore' })
   const exited = once(child, 'exit')
   await sleep(afterMs)

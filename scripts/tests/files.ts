@@ -25,3 +25,18 @@ export const inGroup = (files: readonly string[], group: Group): readonly string
 
 /** What runs when no file is named. */
 export const allTestFiles = (): readonly string[] => globSync('test/**/*.ts')
+
+/** They take longer than others: run last, they would be waited for alone. */
+const LONGEST = [
+  'test/package/package.process.test.ts',
+  'test/logstore/crash/kill.process.test.ts',
+  'test/cli/local.process.test.ts',
+  'test/maintenance/logstore.process.test.ts',
+  'test/maintenance/broker.process.test.ts',
+  'test/package/typed-clients.process.test.ts',
+]
+
+export const longestFirst = (files: readonly string[]): string[] => [
+  ...LONGEST.filter((file) => files.includes(file)),
+  ...files.filter((file) => !LONGEST.includes(file)),
+]

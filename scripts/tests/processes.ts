@@ -1,11 +1,13 @@
 /**
- * Runs test files in processes, several at a time: each process takes a file of the queue when it has ended the one before.
+ * Runs test files in processes: each process takes a file of the queue when it has ended the one before.
  *
  * A process that ends too early, or from which nothing is heard for long, fails the file that it runs; another process takes the rest.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { limitMs } from '../../test/support/waiting.ts'
 import type { Assignment, Report } from './messages.ts'
 import type { Results } from './results.ts'
 
@@ -15,24 +17,21 @@ const FLAGS = [
   '--experimental-async-context-frame', // follows what waits without a hook at every promise: a sixth less time
   `--test-reporter=${root}scripts/tests/reporter.ts`,
 ]
-/** No test takes so long on any machine, and no machine stalls for so long. */
-const SILENT_MS_MAX = 15 * 60_000
+/** Linux on x64 counts in hundredths of a second. */
+const MS_PER_TICK = 10
+/** Tests wait for nothing so long, and no machine stalls for so long. */
+const SILENT_LIMITS_MAX = 5
 
 export interface ProcessOptions {
-  readonly files: readonly string[]
-  readonly processes: number
   /** Each file gets a process of its own. */
   readonly alone: boolean
   readonly env: Readonly<Record<string, string>>
   readonly nowMs: () => number
 }
 
-export async function runInProcesses(options: ProcessOptions, results: Results): Promise<void> {
-  const queue = [...options.files]
-  const places = Array.from({ length: Math.min(options.processes, queue.length) }, async () => {
-    while (queue.length > 0) if (!(await runProcess(queue, options, results))) return // nor would the next one
-  })
-  await Promise.all(places)
+/** Takes files from the queue, which others may take from, too, until it is empty and the last of them has ended. */
+export async function runQueue(queue: string[], options: ProcessOptions, results: Results): Promise<void> {
+  while (queue.length > 0) if (!(await runProcess(queue, options, results))) return // nor would the next one
 }
 
 /**
@@ -45,12 +44,14 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   let file: string | undefined
   let hasEnded = true
   let startedMs = 0
+  let cpuMsBefore = 0
   let running = 'its start'
   let isSilent = false
+  const silentMsMax = SILENT_LIMITS_MAX * limitMs()
   const silence = setTimeout(() => {
     isSilent = true
     child.kill('SIGKILL')
-  }, SILENT_MS_MAX)
+  }, silentMsMax)
   let failures = 0
 
   const fail = (text: string): void => {
@@ -74,7 +75,9 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
     silence.refresh()
     if (report.kind === 'running') running = report.test
     else if (report.kind === 'ended') {
-      results.ended(file ?? '', nowMs() - startedMs)
+      const cpuMs = cpuMsOf(child.pid!)
+      results.ended({ file: file ?? '', ms: nowMs() - startedMs, cpuMs: cpuMs - cpuMsBefore })
+      cpuMsBefore = cpuMs
       hasEnded = true
       running = 'after the last test'
     } else if (report.kind === 'idle') {
@@ -87,10 +90,29 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   clearTimeout(silence)
   const how = signal === null ? `exit code ${code}` : signal
-  if (isSilent) fail(`nothing was heard of it for ${SILENT_MS_MAX / 60_000} minutes, and its process was ended`)
+  if (isSilent)
+    fail(`nothing was heard of it for ${Math.round(silentMsMax / 60_000)} minutes, and its process was ended`)
   else if (!hasEnded) {
     const why = signal === null ? ': a test waits for what can no longer happen, or calls process.exit' : ''
     fail(`its process ended in the middle of it, with ${how}${why}`)
   } else if (code !== 0 && failures === 0) fail(`its process ended with ${how}`)
   return file !== undefined || code === 0
+}
+
+/** What the process and those that it started have computed, but for what ended while nobody waited for it. */
+function cpuMsOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const ticks = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15) // its own and those of the ended, in user and system mode
+      .reduce((sum, field) => sum + Number(field), 0)
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
+    )
+    return children.reduce((sum, child) => sum + cpuMsOf(Number(child)), ticks * MS_PER_TICK)
+  } catch {
+    return 0 // it has just ended
+  }
 }

@@ -10,22 +10,32 @@ const BRIEF_CHARACTERS_MAX = 300
 /** What a test can come to. */
 const ENDS: ReadonlySet<Report['kind']> = new Set(['passed', 'failed', 'skipped', 'cancelled'])
 
+/** What a file took. */
+export interface Cost {
+  readonly file: string
+  readonly ms: number
+  /** With the processes that it started. */
+  readonly cpuMs: number
+}
+
 export class Results {
   readonly #print: (line: string) => void
   readonly #nowMs: () => number
   readonly #startedMs: number
+  readonly #printsCosts: boolean
   readonly #failures: Failure[] = []
   readonly #cancelled = new Map<string, number>()
   /** The last lines that the process printed while the file ran. */
   readonly #output = new Map<string, string>()
   /** Diagnostics of tests, by place. */
   readonly #notes = new Map<string, string[]>()
-  readonly #took: { readonly file: string; readonly ms: number }[] = []
+  readonly #took: Cost[] = []
   #passed = 0
   #skipped = 0
 
-  constructor(print: (line: string) => void, nowMs: () => number) {
+  constructor(print: (line: string) => void, nowMs: () => number, printsCosts = false) {
     this.#print = print
+    this.#printsCosts = printsCosts
     this.#nowMs = nowMs
     this.#startedMs = nowMs()
   }
@@ -61,8 +71,9 @@ export class Results {
     this.#output.set(file, lines.slice(-OUTPUT_LINES_MAX).join('\n'))
   }
 
-  ended(file: string, ms: number): void {
-    this.#took.push({ file, ms })
+  ended(cost: Cost): void {
+    this.#took.push(cost)
+    if (this.#printsCosts) this.#print(`${inSeconds(cost.cpuMs)} s of processor, ${inSeconds(cost.ms)} s  ${cost.file}`)
   }
 
   printSummary(): void {
@@ -104,4 +115,5 @@ export class Results {
   }
 }
 
+const inSeconds = (ms: number): string => (ms / 1000).toFixed(1).padStart(5)
 const indented = (lines: readonly string[]): string => lines.map((line) => `    ${line}`).join('\n')

@@ -64,11 +64,11 @@ describe('an answer of unknown length', () => {
 
   it('reaches its reader to the last byte while its source has nothing more yet', () => {
     let given = 0
-    let finish: (end: null) => void = () => {}
     let isOver = false
+    const end = Promise.withResolvers<null>() // it may come before the source is asked again
     const source: AnswerSource = {
       async next() {
-        if (isOver) return new Promise<null>((resolve) => (finish = resolve))
+        if (isOver) return end.promise
         given++
         return Buffer.alloc(PIECE_BYTES, 'a')
       },
@@ -83,8 +83,9 @@ describe('an answer of unknown length', () => {
         let received = 0
         response.on('data', (chunk: Buffer) => (received += chunk.byteLength))
         await until(() => received === given * PIECE_BYTES)
-        finish(null)
-        await once(response, 'end')
+        const ended = once(response, 'end')
+        end.resolve(null)
+        await ended
       },
     )
   })

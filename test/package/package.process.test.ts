@@ -5,7 +5,7 @@
  * The other Nodes and the dependencies come from npm. Where no registry answers it, the tests that need them say so and are skipped.
  */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
@@ -39,16 +39,17 @@ let server: BrokerServer
 let image: Image
 let packed: readonly string[]
 let nodesMissing: Reason
-const projectsMissing = new Map<number, Reason>()
+let projectMissing: Reason
+/** Has the package, which every Node runs: npm installs the same files for each of them, those of the addons for other Nodes, too. */
+const project = join(directory, 'project')
 
 const nodeOf = (major: number): string =>
   major === 22 ? process.execPath : join(directory, `nodes/node_modules/node-${major}/bin/node`)
-const projectOf = (major: number): string => join(directory, `project-${major}`)
-
 /** Skips with a reason, where npm could not bring what the test needs. */
-function skipped(t: TestContext, reason: Reason | undefined): boolean {
-  if (typeof reason === 'string') t.skip(reason)
-  return typeof reason === 'string'
+function skipped(t: TestContext, major = 22): boolean {
+  const reason = projectMissing ?? (major === 22 ? null : nodesMissing)
+  if (reason !== null) t.skip(reason)
+  return reason !== null
 }
 
 describe('what others install', () => {
@@ -67,18 +68,17 @@ describe('what others install', () => {
     await said({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
     const tarball = join(directory, `trilog-${version}.tgz`)
     packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
-    await Promise.all(
-      MAJORS.map(async (major) => {
-        const unusable = major === 22 ? null : nodesMissing
-        projectsMissing.set(major, unusable ?? (await npmInstall(projectOf(major), [tarball], nodeOf(major))))
-      }),
+    projectMissing = await npmInstall(
+      project,
+      [tarball],
+      nodesMissing === null ? nodeOf(MAJORS.at(-1)!) : process.execPath,
     )
     const unpacked = ['scripts/dist.ts', '--no-build', '--unpacked', join(directory, 'unpacked')]
     await said({ command: process.execPath, args: unpacked, cwd: checkout, env: npmEnvironment() })
   })
   after(() => server.stop())
 
-  /** As `docker build` does; of the build stage, which is left behind, the dependencies are those of the tests. */
+  /** As `docker build` does; of the build stage, which is left behind, the dependencies are those of the tests, and types are not checked again. */
   const builtImage = (checkout: string): Promise<Image> =>
     buildImage({
       context: checkout,
@@ -86,7 +86,10 @@ describe('what others install', () => {
       env: npmEnvironment(),
       instead(command, workdir) {
         if (command === 'npm ci') linkDependencies(workdir)
-        return command === 'npm ci'
+        else if (command === 'npm run build')
+          execFileSync(process.execPath, ['scripts/build.ts', '--unchecked'], { cwd: workdir })
+        else return false
+        return true
       },
     })
 
@@ -138,18 +141,17 @@ describe('what others install', () => {
 
     for (const major of MAJORS) {
       it(`gives the commands trilog and mq on Node ${major}, if npm can bring it`, async (t) => {
-        if (skipped(t, projectsMissing.get(major))) return
-        const cwd = projectOf(major)
+        if (skipped(t, major)) return
         const command = (name: string, ...args: readonly string[]): Promise<string> =>
-          said({ command: nodeOf(major), args: [join(cwd, 'node_modules/.bin', name), ...args], cwd })
+          said({ command: nodeOf(major), args: [join(project, 'node_modules/.bin', name), ...args], cwd: project })
         assert.match(await command('trilog', '--version'), new RegExp(`^trilog ${version}\nnode ${major}\\.`))
         assert.match(await command('mq', '--version'), new RegExp(`^mq ${version}\nnode ${major}\\.`))
         assert.equal(await command('trilog', 'check'), 'valid')
       })
 
       it(`has a client that works on Node ${major}, if npm can bring it`, async (t) => {
-        if (skipped(t, projectsMissing.get(major))) return
-        assert.deepEqual(await usedClient(nodeOf(major), projectOf(major), server.url), {
+        if (skipped(t, major)) return
+        assert.deepEqual(await usedClient(nodeOf(major), project, server.url), {
           code: 0,
           stdout: 'http käse 0\nstreaming käse 0\nembedded käse 0\n',
           stderr: '',
@@ -158,9 +160,10 @@ describe('what others install', () => {
 
       const ability = major === 22 ? 'starts every service' : 'starts every service, where the C library is new enough,'
       it(`${ability} on Node ${major}, if npm can bring it`, async (t) => {
-        if (skipped(t, projectsMissing.get(major))) return
-        const cwd = projectOf(major)
-        const program = { command: nodeOf(major), args: [join(cwd, 'node_modules/.bin/trilog'), 'start'], cwd }
+        if (skipped(t, major)) return
+        const cwd = join(directory, `data-on-${major}`)
+        mkdirSync(cwd)
+        const program = { command: nodeOf(major), args: [join(project, 'node_modules/.bin/trilog'), 'start'], cwd }
         if (major > 22 && Number(glibcVersion()) < GLIBC_OF_NEWER_ADDONS) {
           const { code, stderr } = await run(program)
           assert.equal(code, 2)
@@ -176,8 +179,8 @@ describe('what others install', () => {
     it('has a client that works on Node 20, if this machine has one', async (t) => {
       const node = nodeOfMachine(20)
       if (node === null) return t.skip('no Node 20 in PATH')
-      if (skipped(t, projectsMissing.get(22))) return
-      assert.deepEqual(await usedClient(node, projectOf(22), server.url), {
+      if (skipped(t)) return
+      assert.deepEqual(await usedClient(node, project, server.url), {
         code: 0,
         stdout:
           'http käse 0\nstreaming käse 0\nembedded InvalidConfig a broker in this process needs Node 22; HttpNativeClient does not\n',
@@ -190,8 +193,8 @@ describe('what others install', () => {
       ['esnext', 'bundler'],
     ]) {
       it(`has types for strict projects that resolve modules as ${moduleResolution}, if npm can install it`, async (t) => {
-        if (skipped(t, projectsMissing.get(22))) return
-        const cwd = join(projectOf(22), `types-${moduleResolution}`)
+        if (skipped(t)) return
+        const cwd = join(project, `types-${moduleResolution}`)
         mkdirSync(cwd)
         for (const entry of ['client', 'client/browser']) {
           writeFileSync(

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import type * as Library from '../../src/client/browser.ts'
 import { startBrowser } from '../support/browser.ts'
+import { LIMIT_MS } from '../support/waiting.ts'
 
 const LIBRARY_PATH = '/library/'
 /** A name of this machine that nobody told the node of. */
@@ -58,6 +59,7 @@ export class RealBrowser {
 
   async #open(origin: string): Promise<Page> {
     const context = await this.#browser.newContext()
+    context.setDefaultTimeout(LIMIT_MS)
     const page = await context.newPage()
     await page.route(`${origin}${LIBRARY_PATH}**`, (route) => {
       const path = new URL(route.request().url()).pathname.slice(LIBRARY_PATH.length)

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import chromium, { inflate } from '@sparticuz/chromium'
 import { chromium as playwright } from 'playwright-core'
 import type { Browser } from 'playwright-core'
+import { LIMIT_MS } from './waiting.ts'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilog', import.meta.url))
 const LIBRARIES = fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium')))
@@ -48,6 +49,7 @@ export async function startBrowser(more: readonly string[] = []): Promise<Browse
   const directory = await unpacked()
   return playwright.launch({
     executablePath: join(directory, 'chromium'),
+    timeout: LIMIT_MS,
     args: ['--headless=shell', '--no-sandbox', '--font-render-hinting=none', '--disable-gpu', ...more],
     env: {
       ...process.env,

@@ -3,17 +3,31 @@
  *
  * W1  Code that takes a clock gets one from the test, which moves it.
  * W2  Where a real process or thread is tested, the test waits for a condition (an answer, a line of the log, a metric) with
- *     `eventually`. `LIMIT_MS` bounds it, as it bounds all else that a test waits for: only a failing test waits it out.
+ *     `eventually`. `LIMIT_MS` bounds it, as it bounds all else that a test waits for: only a failing test waits it out. It grows with the load of
+ *     the machine.
  * W3  A test may rely on time that has passed (`timePasses`), never on time that has not. A lease that must expire is short, and no
  *     step before the wait for its end depends on it. A lease that must hold lasts an hour.
  * W4  No test holds an upper bound on how long something took. What a process computed may be bounded (`cpuMs`).
  *
  * `test/time.test.ts` keeps other timers out of tests.
  */
+import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Longer than any machine takes that still works. */
-export const LIMIT_MS = 180_000
+/** Longer than any machine takes that still works, while no more programs want a core than here. */
+const LIMIT_OF_QUIET_MACHINE_MS = 180_000
+const PROGRAMS_A_CORE = 4
+/** Of a machine that gives a test a hundredth of a core nothing can be expected. */
+const STRETCH_MAX = 10
+
+/** By the load of now. */
+export function limitMs(): number {
+  const stretch = loadavg()[0]! / availableParallelism() / PROGRAMS_A_CORE
+  return Math.round(LIMIT_OF_QUIET_MACHINE_MS * Math.min(STRETCH_MAX, Math.max(1, stretch)))
+}
+
+/** By the load when the test's process began. */
+export const LIMIT_MS = limitMs()
 
 const POLL_MS = 5
 

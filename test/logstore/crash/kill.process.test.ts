@@ -10,7 +10,7 @@ const LOCAL = { rounds: 3 }
 const REPLICATED = { rounds: 2 }
 const COMPACTING = { rounds: 3 }
 /** Few records in many frames: checks take their time by the record. */
-const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 10 }
+const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 25, connections: 4 }
 
 async function run(
   context: TestContext,
