@@ -141,7 +141,10 @@ const codeOf = (distances: readonly number[], reach: number): Code => [
 export class Crc {
   readonly #run: (start: number, moved: number, rest: number) => void
   readonly #bytes: Buffer
+  /** The same without Buffer's `fill`, which is a call into native code. */
+  readonly #plainBytes: Uint8Array
   readonly #words: BigUint64Array
+  readonly #halfWords: Uint32Array
   readonly #ones: bigint
   readonly #reach: number
   readonly #longest: number
@@ -157,7 +160,9 @@ export class Crc {
     const { run, memory } = loopOf(() => codeOf(distances, this.#reach), LOCALS, Math.ceil(memoryBytes / PAGE_BYTES))()
     this.#run = run
     this.#bytes = Buffer.from(memory.buffer)
+    this.#plainBytes = new Uint8Array(memory.buffer)
     this.#words = new BigUint64Array(memory.buffer)
+    this.#halfWords = new Uint32Array(memory.buffer)
     this.#words.set(remaindersOf(reflected(polynomial, widthBits)), TABLES_AT / 8)
   }
 
@@ -167,10 +172,22 @@ export class Crc {
    */
   of(bytes: Uint8Array, crc = 0n): bigint {
     this.#words[STATE_AT / 8] = crc ^ this.#ones
+    this.#pieces(bytes)
+    return this.#words[STATE_AT / 8]! ^ this.#ones
+  }
+
+  /** Likewise, of 32 bits or fewer: without a BigInt, which takes memory. */
+  ofBits32(bytes: Uint8Array, crc: number): number {
+    this.#halfWords[STATE_AT / 4] = ~crc
+    this.#halfWords[STATE_AT / 4 + 1] = 0
+    this.#pieces(bytes)
+    return ~this.#halfWords[STATE_AT / 4]! >>> 0
+  }
+
+  #pieces(bytes: Uint8Array): void {
     for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
       this.#piece(bytes, from, Math.min(from + PIECE_BYTES, bytes.length))
     }
-    return this.#words[STATE_AT / 8]! ^ this.#ones
   }
 
   #piece(bytes: Uint8Array, from: number, to: number): void {
@@ -181,7 +198,7 @@ export class Crc {
     else {
       const gap = start + moved
       copyBytes(bytes.subarray(from, from + moved), this.#bytes, start)
-      this.#bytes.fill(0, gap, gap + this.#reach)
+      this.#plainBytes.fill(0, gap, gap + this.#reach)
       copyBytes(bytes.subarray(from + moved, to), this.#bytes, gap + this.#reach)
     }
     this.#run(start, moved, to - from - moved)
