@@ -1,4 +1,5 @@
 /** Handlers of objects without HTTP: requests as the gateway would give them, over the store in memory. */
+import type { Answer as EngineAnswer } from '../../src/engine/decision.ts'
 import { finished } from '../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { ALL_PERMISSIONS } from '../../src/objectstore/s3/auth/principal.ts'
@@ -61,7 +62,16 @@ export class FakeBody implements RequestBody {
     return { bytes: Buffer.concat(pieces), trailer }
   }
 
-  async pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
+  pipe(
+    limitBytes: number,
+    framing: AwsChunkedFraming | null,
+    writer: BodyWriter,
+    { answered, refused }: EngineAnswer<PipedBody>,
+  ): void {
+    this.#pipe(limitBytes, framing, writer).then(answered, refused)
+  }
+
+  async #pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
     try {
       const trailer = await this.#payload(limitBytes, framing, (bytes) =>
         writer.write(bytes) ? null : new Promise((resolve) => writer.onDrain(resolve)),
