@@ -3,6 +3,7 @@
  * real. Every change is one turn of the event loop, so nothing comes between a precondition and its change (O3).
  */
 import type { Answer } from '../../src/engine/decision.ts'
+import { answerWith } from './answer-with.ts'
 import assert from 'node:assert/strict'
 import type { DigestPlan } from '../../src/objectstore/bodies/body-digests.ts'
 import type { PartChecksum } from '../../src/objectstore/bodies/checksums.ts'
@@ -135,8 +136,8 @@ export class MemoryStore implements ObjectStore {
     return new MemoryWriter(digests, this.open)
   }
 
-  putObject({ answered, refused }: Answer<ObjectSummary>, object: NewObject): void {
-    this.#put(object).then(answered, refused)
+  putObject(answer: Answer<ObjectSummary>, object: NewObject): void {
+    answerWith(answer, this.#put(object))
   }
 
   async #put({ bucket, key, attributes, checksums, body, precondition }: NewObject): Promise<ObjectSummary> {

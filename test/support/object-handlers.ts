@@ -24,6 +24,7 @@ import { Pace } from '../../src/objectstore/s3/pace.ts'
 import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'
+import { answerWith } from './answer-with.ts'
 import { MemoryStore } from './memory-store.ts'
 import { PLAIN } from './object-attributes.ts'
 
@@ -66,9 +67,9 @@ export class FakeBody implements RequestBody {
     limitBytes: number,
     framing: AwsChunkedFraming | null,
     writer: BodyWriter,
-    { answered, refused }: EngineAnswer<PipedBody>,
+    answer: EngineAnswer<PipedBody>,
   ): void {
-    this.#pipe(limitBytes, framing, writer).then(answered, refused)
+    answerWith(answer, this.#pipe(limitBytes, framing, writer))
   }
 
   async #pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
