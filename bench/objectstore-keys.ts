@@ -28,6 +28,7 @@ import { LOG_RING_BYTES } from '../src/objectstore/limits.ts'
 import { Arena } from '../src/pipeline/arena.ts'
 import { Service, row, timed } from './support/service.ts'
 import { ReadErrors } from '../src/observability/read-errors.ts'
+import { storeObject } from '../src/objectstore/s3/objects/incoming-object.ts'
 
 const { values } = parseArgs({
   options: {
@@ -109,7 +110,7 @@ async function preload(): Promise<void> {
         const key = nameOf(at + i)
         const writer = store.receive(0, { checksums: [], sha256: false }, { bucket, key, upload: null })
         const body = await finished(writer)
-        await store.putObject({ bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => {} })
+        await storeObject(store, { bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => {} })
       })
       await Promise.all(puts)
     }

@@ -9,11 +9,11 @@
  *   x^(8·D) + Σ x^(8·(D - d)) is a multiple, d in distances, D the longest   =>   a byte may move to all its distances at once
  *
  * Sixteen bytes move in one step, so a byte costs as many loads as there are distances, divided by sixteen. What is left in
- * the end, a little more than D bytes, goes through tables, eight bytes a step. Linear memory, integers little-endian:
+ * the end, a little more than D bytes, goes through tables, sixteen bytes a step: the second eight do not wait for what came before. Linear memory, integers little-endian:
  *
  *   offset           bytes  area     meaning
  *        0               8  state    u64, the inverted CRC so far; in and out
- *       16           16384  tables   8 of 256 u64: table k has the remainders of a byte with k bytes of zeros behind it
+ *       16           32768  tables   16 of 256 u64: table k has the remainders of a byte with k bytes of zeros behind it
  *        …           reach  before   zeros: the bytes before the message, for distances that begin there
  *        …           moved  message  the part that is moved on
  *        …           reach  gap      zeros: where the message went on, so that nothing but the part before it moves
@@ -64,7 +64,7 @@ export interface CrcDefinition {
 
 const STATE_AT = 0
 const TABLES_AT = 16
-const TABLES = 8
+const TABLES = 16
 const TABLE_BYTES = 256 * 8
 const BEFORE_AT = TABLES_AT + TABLES * TABLE_BYTES
 const VECTOR_BYTES = 16
@@ -80,27 +80,30 @@ const REST: Local = 2
 const AT: Local = 3 // address; in the vector loops `reach` below the one meant, as offsets cannot be negative
 const END: Local = 4 // address that ends a loop
 const STATE: Local = 5
-const LOCALS = { parameters: 3, i32: 2, i64: 1 }
+const NEXT: Local = 6
+const LOCALS = { parameters: 3, i32: 2, i64: 2 }
 
-/** Address, less TABLES_AT, of the entry of table 0 for byte number `byte` of the state. */
-const entryOf = (byte: number): Code =>
+/** Address, less TABLES_AT, of the entry of table 0 for byte number `byte` of a word. */
+const entryOf = (word: Local, byte: number): Code =>
   byte === 0
-    ? i32And(i32ShiftLeft(i32Of(get(STATE)), 3), i32(0x7f8))
-    : i32And(i32Of(i64ShiftRight(get(STATE), 8 * byte - 3)), i32(0x7f8))
+    ? i32And(i32ShiftLeft(i32Of(get(word)), 3), i32(0x7f8))
+    : i32And(i32Of(i64ShiftRight(get(word), 8 * byte - 3)), i32(0x7f8))
 
-const eightBytes: Code = [
+/** Remainder of the eight bytes of a word with so many bytes of zeros behind them. */
+const remainderOf = (word: Local, zeros: number): Code =>
+  Array.from({ length: 8 }, (_, byte) =>
+    i64Load(entryOf(word, byte), TABLES_AT + (zeros + 7 - byte) * TABLE_BYTES),
+  ).reduce(i64Xor)
+
+const sixteenBytes: Code = [
+  set(NEXT, i64Load(get(AT), 8)),
   set(STATE, i64Xor(get(STATE), i64Load(get(AT), 0))),
-  set(
-    STATE,
-    Array.from({ length: TABLES }, (_, byte) =>
-      i64Load(entryOf(byte), TABLES_AT + (TABLES - 1 - byte) * TABLE_BYTES),
-    ).reduce(i64Xor),
-  ),
+  set(STATE, i64Xor(remainderOf(NEXT, 0), remainderOf(STATE, 8))),
 ]
 
 const oneByte: Code = [
   set(STATE, i64Xor(get(STATE), i64Load8(get(AT), 0))),
-  set(STATE, i64Xor(i64Load(entryOf(0), TABLES_AT), i64ShiftRight(get(STATE), 8))),
+  set(STATE, i64Xor(i64Load(entryOf(STATE, 0), TABLES_AT), i64ShiftRight(get(STATE), 8))),
 ]
 
 /** Runs the body for AT, AT + step, … as long as it is below END; not at all if it is not. */
@@ -131,9 +134,9 @@ const codeOf = (distances: readonly number[], reach: number): Code => [
     upToEnd(turn(distances, reach, reach), TURN_BYTES),
     set(AT, i32Add(get(AT), i32(reach))),
   ]),
-  set(END, i32Add(get(AT), i32And(get(REST), i32(-8)))),
-  upToEnd(eightBytes, 8),
-  set(END, i32Add(get(AT), i32And(get(REST), i32(7)))),
+  set(END, i32Add(get(AT), i32And(get(REST), i32(-16)))),
+  upToEnd(sixteenBytes, 16),
+  set(END, i32Add(get(AT), i32And(get(REST), i32(15)))),
   upToEnd(oneByte, 1),
   i64Store(i32(STATE_AT), 0, get(STATE)),
 ]
@@ -141,7 +144,10 @@ const codeOf = (distances: readonly number[], reach: number): Code => [
 export class Crc {
   readonly #run: (start: number, moved: number, rest: number) => void
   readonly #bytes: Buffer
+  /** The same without Buffer's `fill`, which is a call into native code. */
+  readonly #plainBytes: Uint8Array
   readonly #words: BigUint64Array
+  readonly #halfWords: Uint32Array
   readonly #ones: bigint
   readonly #reach: number
   readonly #longest: number
@@ -157,7 +163,9 @@ export class Crc {
     const { run, memory } = loopOf(() => codeOf(distances, this.#reach), LOCALS, Math.ceil(memoryBytes / PAGE_BYTES))()
     this.#run = run
     this.#bytes = Buffer.from(memory.buffer)
+    this.#plainBytes = new Uint8Array(memory.buffer)
     this.#words = new BigUint64Array(memory.buffer)
+    this.#halfWords = new Uint32Array(memory.buffer)
     this.#words.set(remaindersOf(reflected(polynomial, widthBits)), TABLES_AT / 8)
   }
 
@@ -167,10 +175,22 @@ export class Crc {
    */
   of(bytes: Uint8Array, crc = 0n): bigint {
     this.#words[STATE_AT / 8] = crc ^ this.#ones
+    this.#pieces(bytes)
+    return this.#words[STATE_AT / 8]! ^ this.#ones
+  }
+
+  /** Likewise, of 32 bits or fewer: without a BigInt, which takes memory. */
+  ofBits32(bytes: Uint8Array, crc: number): number {
+    this.#halfWords[STATE_AT / 4] = ~crc
+    this.#halfWords[STATE_AT / 4 + 1] = 0
+    this.#pieces(bytes)
+    return ~this.#halfWords[STATE_AT / 4]! >>> 0
+  }
+
+  #pieces(bytes: Uint8Array): void {
     for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
       this.#piece(bytes, from, Math.min(from + PIECE_BYTES, bytes.length))
     }
-    return this.#words[STATE_AT / 8]! ^ this.#ones
   }
 
   #piece(bytes: Uint8Array, from: number, to: number): void {
@@ -181,7 +201,7 @@ export class Crc {
     else {
       const gap = start + moved
       copyBytes(bytes.subarray(from, from + moved), this.#bytes, start)
-      this.#bytes.fill(0, gap, gap + this.#reach)
+      this.#plainBytes.fill(0, gap, gap + this.#reach)
       copyBytes(bytes.subarray(from + moved, to), this.#bytes, gap + this.#reach)
     }
     this.#run(start, moved, to - from - moved)
@@ -195,7 +215,7 @@ function reflected(polynomial: bigint, widthBits: number): bigint {
   return result
 }
 
-/** The eight tables, one behind the other. */
+/** The tables, one behind the other. */
 function remaindersOf(generator: bigint): BigUint64Array {
   const remainders = new BigUint64Array(TABLES * 256)
   for (let byte = 0; byte < 256; byte++) {

@@ -21,7 +21,7 @@ const combiner = new CrcCombiner(32, 0xedb8_8320n)
  * @param before CRC of the bytes before them
  */
 export function crc32(bytes: Uint8Array, before = 0): number {
-  if (bytes.byteLength >= LONG_BYTES) return Number(crc.of(bytes, BigInt(before)))
+  if (bytes.byteLength >= LONG_BYTES) return crc.ofBits32(bytes, before)
   return bytes.byteLength === 0 ? before : crc32OfZlib(bytes, before) // which begins anew at memory of no bytes
 }
 

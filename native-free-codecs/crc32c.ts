@@ -13,7 +13,7 @@ const crc = new Crc(CRC32C)
 const combiner = new CrcCombiner(32, 0x82f6_3b78n)
 
 /** @param before CRC of the bytes before them */
-export const crc32c = (bytes: Uint8Array, before = 0): number => Number(crc.of(bytes, BigInt(before)))
+export const crc32c = (bytes: Uint8Array, before = 0): number => crc.ofBits32(bytes, before)
 
 /** @param secondBytes length of what `second` is the CRC of */
 export const combineCrc32c = (first: number, second: number, secondBytes: number): number =>

@@ -256,6 +256,8 @@ interface Lane {
 export class Md5Hasher {
   readonly #run: (both: number, first: number, alone: number) => void
   readonly #bytes: Buffer
+  /** The same without Buffer's `fill`, which is a call into native code. */
+  readonly #plainBytes: Uint8Array
   readonly #words: Int32Array
   readonly #digest = Buffer.alloc(DIGEST_BYTES)
 
@@ -263,6 +265,7 @@ export class Md5Hasher {
     const { run, memory } = newLoop()
     this.#run = run
     this.#bytes = Buffer.from(memory.buffer)
+    this.#plainBytes = new Uint8Array(memory.buffer)
     this.#words = new Int32Array(memory.buffer)
     constants.forEach((constant, step) =>
       this.#words.fill(constant, CONSTANTS_AT / 4 + 4 * step, CONSTANTS_AT / 4 + 4 * step + 4),
@@ -325,7 +328,7 @@ export class Md5Hasher {
     if (from < length) copyBytes(bytes.subarray(from, to), this.#bytes, at)
     if (to <= length) return
     const end = at + to - from
-    this.#bytes.fill(0, at + Math.max(0, length - from), end)
+    this.#plainBytes.fill(0, at + Math.max(0, length - from), end)
     if (length >= from) this.#bytes[at + length - from] = 0x80
     if (to !== paddedBytes(bytes)) return
     this.#words[end / 4 - 2] = length << 3

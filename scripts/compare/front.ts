@@ -3,10 +3,11 @@
  * same library (bare-server.ts), which answers the same bytes. Both are asked in turn, by wrk, on this machine's loopback.
  *
  *   publish    a record of 200 bytes; local-sync is answered when it is synced to the disk, volatile at once
+ *   cycle      a claim of one record of 200 bytes and its acknowledgement; the bare server answers two requests, both with the claim's answer
  *   PUT        an object of 4 KiB, synced to the disk
  *   GET        an object of 4 KiB: of 1000, and of 20 000 in turn, which fit the cache on a machine of 5 GiB and more
  *
- * Beside the answers in a second stands what the server needed of the processor for one: all its threads, and main alone. The share is the
+ * Beside the answers in a second, or cycles, stands what the server needed of the processor for one: all its threads, and main alone. The share is the
  * median of all rounds, with the lowest and the highest. On a machine that does other things meanwhile the times of main say more.
  *
  * Exits with 0 when all was measured, 1 when something failed, 2 for bad usage or without wrk.
@@ -33,6 +34,7 @@ const OBJECT = Buffer.alloc(4096, 'x')
 const OBJECTS_CACHED = 1000
 const OBJECTS = 20_000
 const STREAM = '/v1/streams/front'
+const GROUP = `${STREAM}/consumer-groups/front`
 
 const record = (durability: string): string =>
   JSON.stringify({ message_id: 'message-000001', payload: 'x'.repeat(200), durability_mode: durability })
@@ -48,6 +50,10 @@ interface Question extends Requests {
   readonly name: string
   readonly connections: number
   readonly of: 'broker' | 'objects'
+  /** Runs in wrk's thread. Default: SCRIPT. */
+  readonly script?: string
+  /** Before each time that it is asked of trilog. */
+  readonly prepare?: (port: number) => Promise<void>
 }
 
 const objects = (method: 'PUT' | 'GET', count: number) => (servers: TreeServers) =>
@@ -68,11 +74,72 @@ const get = (name: string, count: number): Question => ({
   targets: objects('GET', count),
   body: null,
 })
+
+/** As SCRIPT: acknowledges what a claim brought before it claims again. */
+const CYCLE_SCRIPT = `
+local claim, acks, first, last, connected = nil, {}, 1, 0, false
+acked = 0
+local threads = {}
+function setup(thread) threads[#threads + 1] = thread end
+function init(args)
+  wrk.method = args[1]
+  wrk.headers["content-type"] = "application/json"
+  for target in io.lines(args[2]) do claim = wrk.format(nil, target, nil, io.open(args[3]):read("*a")) end
+end
+function request()
+  if first > last then return claim end
+  local ack = acks[first]
+  acks[first] = nil
+  first = first + 1
+  acked = acked + 1
+  return ack
+end
+function response(status, headers, body)
+  local subscription = body:match('"deliveries".*"subscription_id":"([^"]+)"')
+  local delivery = body:match('"deliveries".*"delivery_id":"([^"]+)"')
+  if delivery == nil then return end
+  last = last + 1
+  acks[last] = wrk.format(nil, "${STREAM}/subscriptions/" .. subscription .. "/deliveries/" .. delivery .. "/ack", nil, "{}")
+end
+function done(summary)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  local acked = 0
+  for _, thread in ipairs(threads) do acked = acked + thread:get("acked") end
+  local cycles = math.floor(summary.requests / 2)
+  if acked < 0.95 * cycles then failed = failed + cycles - acked end
+  print(string.format('{"answered":%d,"micros":%d,"failed":%d}', cycles, summary.duration, failed))
+end
+`
+
+const BACKLOG = 60_000
+const BATCH = 1000
+
+/** More than a run takes. */
+async function fillBacklog(port: number): Promise<void> {
+  const one = { message_id: 'message-000001', payload: 'x'.repeat(200), durability_mode: 'local-append' }
+  const body = JSON.stringify({ records: Array.from({ length: BATCH }, () => one) })
+  for (let records = 0; records < BACKLOG; records += BATCH) {
+    const { ok } = await fetch(`http://127.0.0.1:${port}${STREAM}/records/batch`, { method: 'POST', body })
+    assert(ok, 'a backlog')
+  }
+}
+
 const QUESTIONS: readonly Question[] = [
   publish('local-sync', 64),
   publish('local-sync', 256),
   publish('volatile', 64),
   publish('volatile', 256),
+  {
+    name: 'cycle',
+    connections: 64,
+    of: 'broker',
+    method: 'POST',
+    targets: () => [`${GROUP}/claims`],
+    body: '{"max_messages":1}',
+    script: CYCLE_SCRIPT,
+    prepare: fillBacklog,
+  },
   {
     name: 'PUT',
     connections: 64,
@@ -174,9 +241,8 @@ async function answerOf(question: Question, servers: TreeServers): Promise<BareA
   return { status: `${response.status} ${response.statusText}`, headers, body: await response.text() }
 }
 
-async function startBare(asked: Asked, servers: TreeServers): Promise<Endpoint> {
-  const answers: Partial<Record<Question['method'], BareAnswer>> = {}
-  for (const question of asked.questions) answers[question.method] ??= await answerOf(question, servers)
+async function startBare(question: Question, servers: TreeServers): Promise<Endpoint> {
+  const answers = { [question.method]: await answerOf(question, servers) }
   const server = startServer(process.execPath, ['--v8-pool-size=0', BARE, JSON.stringify(answers)])
   await until(server, () => READY.test(server.stdout()))
   return { port: Number(READY.exec(server.stdout())![1]), server }
@@ -212,13 +278,13 @@ const run = promisify(execFile)
 
 async function measure(
   { port, server }: Endpoint,
-  { name, connections, method, body }: Question,
+  { name, connections, method, body, script: source = SCRIPT }: Question,
   targets: readonly string[],
   seconds: number,
   root: string,
 ): Promise<Measured> {
   const script = join(root, 'requests.lua')
-  writeFileSync(script, SCRIPT)
+  writeFileSync(script, source)
   writeFileSync(join(root, 'targets'), targets.map((target) => `${target}\n`).join(''))
   if (body !== null) writeFileSync(join(root, 'body'), body)
   const requests = [method, join(root, 'targets'), ...(body === null ? [] : [join(root, 'body')])]
@@ -242,19 +308,26 @@ async function compare(asked: Asked, root: string): Promise<void> {
   for (const [number, tree] of asked.trees.entries()) {
     trees.push(await startTree(tree, join(root, String(number)), asked))
   }
-  const bare = await startBare(asked, trees[0]!)
   const head = ['request', 'connections', 'tree', 'bare/s', 'main', 'trilog/s', 'all threads', 'main', 'share']
   console.log(`| ${head.join(' | ')} |\n|${'---|'.repeat(head.length)}`)
   for (const question of questions) {
     const bareRuns: Measured[] = []
     const runs: Measured[][] = trees.map(() => [])
-    for (const tree of trees) await measure(tree[question.of]!, question, question.targets(tree), 1, root) // warms
+    const ask = async (tree: TreeServers, seconds: number): Promise<Measured> => {
+      const endpoint = tree[question.of]!
+      await question.prepare?.(endpoint.port)
+      return measure(endpoint, question, question.targets(tree), seconds, root)
+    }
+    for (const tree of trees) await ask(tree, 1) // warms
+    await question.prepare?.(trees[0]![question.of]!.port)
+    const bare = await startBare(question, trees[0]!)
     for (let round = 0; round < rounds; round++) {
       bareRuns.push(await measure(bare, question, question.targets(trees[0]!), seconds, root))
       for (const [number, tree] of trees.entries()) {
-        runs[number]!.push(await measure(tree[question.of]!, question, question.targets(tree), seconds, root))
+        runs[number]!.push(await ask(tree, seconds))
       }
     }
+    await bare.server.stop()
     for (const [number, tree] of trees.entries()) console.log(rowOf(question, tree, bareRuns, runs[number]!))
   }
 }

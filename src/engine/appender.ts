@@ -46,7 +46,13 @@ export interface AppenderListener {
   defer(run: () => void): void
 }
 
-export interface AppendOptions {
+export interface FrameToAppend {
+  readonly type: number
+  /** Of the payload without its external part. */
+  readonly payloadBytes: number
+  /** Writes exactly `payloadBytes` bytes into `target` from `at` on. */
+  encode(target: Buffer, at: number): void
+  readonly external?: ExternalPart
   readonly durability: AppendDurability
   /** 'admit' for what is new, 'finish' for what ends or frees something: see the log's reserve. */
   readonly purpose: 'admit' | 'finish'
@@ -142,25 +148,15 @@ export class Appender {
     return this.#waiting.length - this.#head
   }
 
-  /**
-   * @param inlineBytes of the payload, or of what comes before its external part
-   * @param encode writes exactly `inlineBytes` bytes into `target` from `at` on
-   * @throws FrameNotTaken: then the waiter is not called
-   */
-  append(
-    type: number,
-    inlineBytes: number,
-    { durability, purpose }: AppendOptions,
-    encode: (target: Buffer, at: number) => void,
-    waiter: Waiter,
-    external: ExternalPart | null = null,
-  ): void {
+  /** @throws FrameNotTaken: then the waiter is not called */
+  append(frame: FrameToAppend, waiter: Waiter): void {
     const writer = this.#writer
+    const { type, payloadBytes: inlineBytes, external, durability, purpose } = frame
     const begun = writer.tryBegin(type, inlineBytes, external?.offset ?? -1, external?.bytes ?? 0, durability, purpose)
     if (begun !== 'ok') throw new FrameNotTaken(begun)
     if (writer.opensSegment) this.#listener.segmentEnding(writer.tail)
     const at = writer.inlineOffset
-    encode(writer.bytes, at)
+    frame.encode(writer.bytes, at)
     this.#payload = writer.bytes.subarray(at, at + inlineBytes)
     const payloadCrc = external?.payloadCrc ?? crc32(this.#payload)
     writer.publish(payloadCrc, false)

@@ -1,5 +1,5 @@
 /** What an operation decides about the current state, and which answer its caller gets. */
-import type { AppendDurability, ExternalPart } from './appender.ts'
+import type { FrameToAppend } from './appender.ts'
 
 /** Hears once what became of an operation, when that may be told. Must not throw. */
 export interface Answer<Reply> {
@@ -7,22 +7,14 @@ export interface Answer<Reply> {
   refused(error: unknown): void
 }
 
-/** A frame to append: a change, as it is written. */
-export interface NewFrame<Change> {
-  readonly type: number
-  /** Of the payload without its external part. */
-  readonly payloadBytes: number
-  readonly encode: (target: Buffer, at: number) => void
-  readonly external?: ExternalPart
-  /** 'admit' for what is new, 'finish' for what ends or frees something: see the log's reserve. */
-  readonly purpose: 'admit' | 'finish'
-  readonly durability: AppendDurability
+/** A frame to append: a change, as it is written. Perhaps of a class: then a copy by `...` has no methods. */
+export interface NewFrame<Change> extends FrameToAppend {
   /** What the payload says, where it takes long to decode. */
   readonly change?: Change
   /** The frame was taken and has its effect. */
   readonly onTaken?: (position: number) => void
   /** In frame order, before anybody is told. */
-  readonly onStored?: () => void
+  onStored?(): void
 }
 
 /** Where an operation waits until it is woken: in one of many queues under one number, as consumer groups of a stream are. */

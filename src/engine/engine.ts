@@ -156,10 +156,10 @@ export class Engine<State, Change> {
   append(frame: NewFrame<Change>, waiter: Waiter): void {
     const { appender } = this
     const room = this.#room
-    const { type, payloadBytes, durability, purpose, change, external = null } = frame
+    const { type, payloadBytes, change, external } = frame
     const waiting = this.#beginSpan === null || waiter === NOBODY ? waiter : untilStored(waiter, this.#beginSpan)
     const told = frame.onStored === undefined && room === null ? waiting : new OnItsWay(frame, waiting, room)
-    appender.append(type, payloadBytes, { durability, purpose }, frame.encode, told, external)
+    appender.append(frame, told)
     room?.taken(payloadBytes)
     const { position, segmentBase, place, payload } = appender
     const wholeBytes = frameBytes(payloadBytes + (external?.bytes ?? 0))

@@ -4,7 +4,7 @@
  * G1  a body that arrives in one piece is not copied: most do, and are parsed at once
  * G2  a long body is copied while it grows, at most half of it at a time: its chunks are never joined at the end
  */
-import type { Exchange, TimeOut } from './exchange.ts'
+import type { BodySink, Exchange, TimeOut } from './exchange.ts'
 
 export interface BodyReaders {
   /**
@@ -19,24 +19,46 @@ export interface BodyReaders {
 const FIRST_BYTES = 256 << 10
 
 export function gatherBody(exchange: Exchange, limitBytes: number, readers: BodyReaders): void {
-  let gathered: Buffer | null = null
-  let length = 0
-  exchange.readBody(limitBytes, {
-    chunk(bytes, isLast) {
-      if (gathered === null && isLast) return readers.whole(bufferOver(bytes), false)
-      const end = length + bytes.byteLength
-      if (gathered === null || end > gathered.byteLength) {
-        const longer = Buffer.allocUnsafeSlow(Math.max(end, Math.min(limitBytes, Math.max(FIRST_BYTES, 2 * length))))
-        if (gathered !== null) longer.set(gathered.subarray(0, length))
-        gathered = longer
-      }
-      gathered.set(bytes, length)
-      length = end
-      if (isLast) readers.whole(gathered.subarray(0, length), true)
-    },
-    tooLarge: () => readers.tooLarge(),
-    timedOut: (why) => readers.timedOut(why),
-  })
+  exchange.readBody(limitBytes, new Gathering(limitBytes, readers))
+}
+
+class Gathering implements BodySink {
+  readonly #limitBytes: number
+  readonly #readers: BodyReaders
+  /** Null: no piece, or only one. */
+  #gathered: Buffer | null = null
+  #length = 0
+
+  constructor(limitBytes: number, readers: BodyReaders) {
+    this.#limitBytes = limitBytes
+    this.#readers = readers
+  }
+
+  chunk(bytes: Uint8Array, isLast: boolean): void {
+    if (isLast && this.#gathered === null) return this.#readers.whole(bufferOver(bytes), false)
+    const gathered = this.#withRoomFor(bytes.byteLength)
+    gathered.set(bytes, this.#length)
+    this.#length += bytes.byteLength
+    if (isLast) this.#readers.whole(gathered.subarray(0, this.#length), true)
+  }
+
+  tooLarge(): void {
+    this.#readers.tooLarge()
+  }
+
+  timedOut(why: TimeOut): void {
+    this.#readers.timedOut(why)
+  }
+
+  #withRoomFor(bytes: number): Buffer {
+    const gathered = this.#gathered
+    const end = this.#length + bytes
+    if (gathered !== null && end <= gathered.byteLength) return gathered
+    const roomBytes = Math.min(this.#limitBytes, Math.max(FIRST_BYTES, 2 * this.#length))
+    const longer = Buffer.allocUnsafeSlow(Math.max(end, roomBytes))
+    if (gathered !== null) longer.set(gathered.subarray(0, this.#length))
+    return (this.#gathered = longer)
+  }
 }
 
 const bufferOver = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>

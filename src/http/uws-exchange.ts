@@ -127,7 +127,7 @@ export class UwsExchange implements Exchange {
     assert(this.#sink === null && this.#receivedBytes === 0, 'a body is read once')
     if (this.#declaredBytes > limitBytes) return sink.tooLarge()
     this.#isHeld = Number.isFinite(limitBytes)
-    this.#awaitBody(limitBytes, sink)
+    this.#awaitBody(limitBytes, sink, this.startedMs)
     if (this.#mustReadOn) return
     const { watched } = this
     const receive = (chunk: ArrayBuffer, isLast: boolean): void => this.#receive(chunk, isLast)
@@ -211,13 +211,17 @@ export class UwsExchange implements Exchange {
       give()
     }
     this.#abandonAnswer = abandon
-    this.#awaitBody(this.#receivedBytes + DROPPED_BYTES_MAX, {
-      chunk(_bytes, isLast) {
-        if (isLast) over()
+    this.#awaitBody(
+      this.#receivedBytes + DROPPED_BYTES_MAX,
+      {
+        chunk(_bytes, isLast) {
+          if (isLast) over()
+        },
+        tooLarge: over,
+        timedOut: over,
       },
-      tooLarge: over,
-      timedOut: over,
-    })
+      this.#host.nowMs(),
+    )
   }
 
   pauseBody(): void {
@@ -331,14 +335,14 @@ export class UwsExchange implements Exchange {
     this.#host.hold(bytes.byteLength)
   }
 
-  #awaitBody(limitBytes: number, sink: BodySink): void {
+  #awaitBody(limitBytes: number, sink: BodySink, nowMs: number): void {
     this.#sink = sink
     this.#limitBytes = limitBytes
-    this.#watch()
+    this.#watch(nowMs)
   }
 
-  #watch(): void {
-    this.#progressed()
+  #watch(nowMs: number): void {
+    this.#progressed(nowMs)
     this.#beginWait()
     this.#link ??= this.#host.watch(this)
   }
@@ -367,8 +371,8 @@ export class UwsExchange implements Exchange {
     return this.#sink !== null || this.#offerRest !== null || this.#tailSweeps >= 0
   }
 
-  #progressed(): void {
-    this.#progressDueMs = this.#host.nowMs() + this.#host.stalledClientMs
+  #progressed(nowMs = this.#host.nowMs()): void {
+    this.#progressDueMs = nowMs + this.#host.stalledClientMs
   }
 
   #moved(bytes: number): void {
@@ -429,7 +433,7 @@ export class UwsExchange implements Exchange {
       writeHead,
       wait: (offer) => {
         this.#offerRest = offer
-        this.#watch()
+        this.#watch(this.#host.nowMs())
       },
       moved: (bytes) => this.#moved(bytes),
       waitOver: () => this.#unwatch(),

@@ -2,10 +2,11 @@
  * What the object store keeps and does, apart from how it is asked: the gateway calls this, the engine (and the store in memory that tests
  * use) is it.
  *
- * O1  a promise of a change settles when the change is durable; a refusal (S3Error) leaves no half-change
+ * O1  a change is told, or its promise settles, when the change is durable; a refusal (S3Error) leaves no half-change
  * O2  what is answered is durable: who is told of a change that is not, waits until it is
  * O3  conditions are judged at the moment of the change: nothing comes between
  */
+import type { Answer } from '../engine/decision.ts'
 import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'
 import type { PartChecksum, UploadChecksum } from './bodies/checksums.ts'
 import type { Checksum } from './bodies/checksums.ts'
@@ -247,7 +248,7 @@ export interface ObjectStore {
    */
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
   /** The body is the store's then: where the change is refused, it is abandoned. */
-  putObject(object: NewObject): Promise<ObjectSummary>
+  putObject(answer: Answer<ObjectSummary>, object: NewObject): void
   /** Whether there was one does not matter. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
   /** @throws S3Error NoSuchKey */

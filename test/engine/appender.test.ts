@@ -2,13 +2,14 @@ import { CONSUMER_WAITS } from '../../src/pipeline/spsc-ring.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
-import type { AppendOptions } from '../../src/engine/appender.ts'
+import type { FrameToAppend } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
 import { World, openWriter, replay } from '../support/log-harness.ts'
 import { turn } from '../support/turn.ts'
 
-const SYNC: AppendOptions = { durability: 'sync', purpose: 'admit' }
-const WRITE: AppendOptions = { durability: 'append', purpose: 'admit' }
+type AppendClass = Pick<FrameToAppend, 'durability' | 'purpose'>
+const SYNC: AppendClass = { durability: 'sync', purpose: 'admit' }
+const WRITE: AppendClass = { durability: 'append', purpose: 'admit' }
 
 /** An appender on a log that is stepped by hand, and everything that is heard of it, in order. */
 class Heard {
@@ -32,9 +33,10 @@ class Heard {
 
   append(name: string, options = SYNC, payloadBytes = 8): void {
     const encode = (target: Buffer, at: number): void => void target.fill(name.charCodeAt(0), at, at + payloadBytes)
-    this.appender.append(1, payloadBytes, options, encode, {
-      settled: (stored) => this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`),
-    })
+    this.appender.append(
+      { type: 1, payloadBytes, ...options, encode },
+      { settled: (stored) => this.#hear(`${name} ${stored ? 'stored' : 'rejected'}`) },
+    )
   }
 
   settled(name: string): Promise<void> {

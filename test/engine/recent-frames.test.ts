@@ -23,7 +23,8 @@ class Rig {
   append(text: string): number {
     const bytes = Buffer.from(text)
     const encode = (target: Buffer, at: number): void => void bytes.copy(target, at)
-    this.appender.append(7, bytes.byteLength, { durability: 'sync', purpose: 'admit' }, encode, { settled: () => {} })
+    const about = { type: 7, payloadBytes: bytes.byteLength, durability: 'sync', purpose: 'admit' } as const
+    this.appender.append({ ...about, encode }, { settled: () => {} })
     return this.appender.position
   }
 

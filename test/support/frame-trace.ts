@@ -158,7 +158,8 @@ export abstract class FrameTrace<About, Reference> {
         this.attempt(() => assert.ok(isRight, 'whoever hears of a loss finds the state without it'))
         waiter.settled(stored)
       }
-      append({ ...frame, onTaken, onStored }, { settled })
+      const encode = (target: Buffer, at: number): void => frame.encode(target, at)
+      append({ ...frame, encode, onTaken, onStored }, { settled }) // methods of a class are not copied with it
     }
     const replaceState = engine.replaceState.bind(engine)
     engine.replaceState = (state) => {

@@ -2,6 +2,8 @@
  * The object store's contract in memory: what tests of the gateway's handlers stand on. Simple rather than fast; digests and checksums are
  * real. Every change is one turn of the event loop, so nothing comes between a precondition and its change (O3).
  */
+import type { Answer } from '../../src/engine/decision.ts'
+import { answerWith } from './answer-with.ts'
 import assert from 'node:assert/strict'
 import type { DigestPlan } from '../../src/objectstore/bodies/body-digests.ts'
 import type { PartChecksum } from '../../src/objectstore/bodies/checksums.ts'
@@ -134,7 +136,11 @@ export class MemoryStore implements ObjectStore {
     return new MemoryWriter(digests, this.open)
   }
 
-  async putObject({ bucket, key, attributes, checksums, body, precondition }: NewObject): Promise<ObjectSummary> {
+  putObject(answer: Answer<ObjectSummary>, object: NewObject): void {
+    answerWith(answer, this.#put(object))
+  }
+
+  async #put({ bucket, key, attributes, checksums, body, precondition }: NewObject): Promise<ObjectSummary> {
     const { digest } = body
     const bytes = bodyOf(body).take() // whatever comes of it
     this.#judge(bucket, key, precondition)

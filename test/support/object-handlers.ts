@@ -1,4 +1,5 @@
 /** Handlers of objects without HTTP: requests as the gateway would give them, over the store in memory. */
+import type { Answer as EngineAnswer } from '../../src/engine/decision.ts'
 import { finished } from '../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { ALL_PERMISSIONS } from '../../src/objectstore/s3/auth/principal.ts'
@@ -23,6 +24,7 @@ import { Pace } from '../../src/objectstore/s3/pace.ts'
 import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'
+import { answerWith } from './answer-with.ts'
 import { MemoryStore } from './memory-store.ts'
 import { PLAIN } from './object-attributes.ts'
 
@@ -61,7 +63,16 @@ export class FakeBody implements RequestBody {
     return { bytes: Buffer.concat(pieces), trailer }
   }
 
-  async pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
+  pipe(
+    limitBytes: number,
+    framing: AwsChunkedFraming | null,
+    writer: BodyWriter,
+    answer: EngineAnswer<PipedBody>,
+  ): void {
+    answerWith(answer, this.#pipe(limitBytes, framing, writer))
+  }
+
+  async #pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
     try {
       const trailer = await this.#payload(limitBytes, framing, (bytes) =>
         writer.write(bytes) ? null : new Promise((resolve) => writer.onDrain(resolve)),

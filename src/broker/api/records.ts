@@ -6,6 +6,7 @@ import { describeProblem } from '../../validation.ts'
 import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { scanPublish } from './publish-scan.ts'
+import { publishText } from './publish-text.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
@@ -35,6 +36,7 @@ export const publish = (parts: RouteParts): Endpoint =>
     longStringOf: contentOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishReply,
+    stringify: publishText,
     status: 201,
     errors: ['invalid_payload', ...PUBLISH_ERRORS],
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publish(answer, caller, path, body),

@@ -3,7 +3,7 @@ import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { AppendDurability } from '../../engine/appender.ts'
 import { FRAME_RECORDS, encodeEncodedRecords, encodeRecords, encodedRecordsBytes, recordsBytes } from '../frames.ts'
-import type { NewRecord, RecordsHead } from '../frames.ts'
+import type { EncodedRecords, NewRecord, Records } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
 import type { Caller, PublishedRecords, RecordsToPublish } from '../operations.ts'
@@ -40,21 +40,73 @@ interface Class {
   readonly policy: string | null
 }
 
-/** Records of one publish, ready for their frame. */
-interface ToStore {
-  readonly count: number
-  readonly payloadBytes: number
-  /** Of the frame's payload. */
-  readonly frameBytes: number
-  readonly encode: (target: Buffer, at: number, head: RecordsHead) => void
-}
+/** Records of one publish, as they came or encoded. */
+type ToStore = readonly NewRecord[] | RecordsToPublish
 
-const toStore = (records: readonly NewRecord[], payloadBytes: number): ToStore => ({
-  count: records.length,
-  payloadBytes,
-  frameBytes: recordsBytes(records),
-  encode: (target, at, head) => void encodeRecords(target, at, { ...head, records }),
-})
+const isEncoded = (records: ToStore): records is RecordsToPublish => 'bytes' in records
+
+/** The frame of one publish. */
+class Publishing implements NewFrame<Change>, Records {
+  readonly type = FRAME_RECORDS
+  readonly purpose = 'admit'
+  readonly payloadBytes: number
+  readonly durability: AppendDurability
+  readonly streamNumber: number
+  readonly firstOffset: number
+  readonly ingestTimeMs: number
+  readonly count: number
+  /** None when they came encoded. */
+  readonly records: readonly NewRecord[]
+  readonly onTaken?: () => void
+  readonly #core: Core
+  readonly #stream: StreamState
+  readonly #encoded: EncodedRecords | null
+  readonly #bytes: number
+  readonly #waits: boolean
+
+  /** @param bytes of the payloads of all records */
+  constructor(
+    core: Core,
+    stream: StreamState,
+    records: ToStore,
+    bytes: number,
+    ingestTimeMs: number,
+    { durability, waits }: Class,
+  ) {
+    this.#core = core
+    this.#stream = stream
+    this.#encoded = isEncoded(records) ? records : null
+    this.records = isEncoded(records) ? [] : records
+    this.#bytes = bytes
+    this.#waits = waits
+    this.payloadBytes = isEncoded(records) ? encodedRecordsBytes(records) : recordsBytes(records)
+    this.durability = durability
+    this.streamNumber = stream.number
+    this.firstOffset = stream.nextOffset
+    this.ingestTimeMs = ingestTimeMs
+    this.count = isEncoded(records) ? records.count : records.length
+    if (!waits) this.onTaken = () => this.#toldAtOnce()
+  }
+
+  get end(): number {
+    return this.firstOffset + this.count
+  }
+
+  encode(target: Buffer, at: number): void {
+    if (this.#encoded === null) encodeRecords(target, at, this)
+    else encodeEncodedRecords(target, at, this, this.#encoded)
+  }
+
+  onStored(): void {
+    if (this.#waits) this.#core.counters.published(this.count, this.#bytes)
+    this.#core.makeVisible(this.#stream, this.end)
+  }
+
+  #toldAtOnce(): void {
+    this.#core.counters.published(this.count, this.#bytes)
+    this.#stream.toldNext = this.end // it may be in the file before main hears so, and makes it visible
+  }
+}
 
 /** Where records go, too, before their publisher is answered. */
 export interface Targets {
@@ -141,8 +193,8 @@ export class Streams {
     this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
-    const records = toStore([recordOf(input, ingestTimeMs)], payloadBytes)
-    return this.#changing(stream, records, ingestTimeMs, how, () => ({
+    const records = [recordOf(input, ingestTimeMs)]
+    return this.#changing(stream, records, payloadBytes, ingestTimeMs, how, () => ({
       api_version: 'v1',
       stream: name,
       offset,
@@ -183,7 +235,7 @@ export class Streams {
     }
     if (good.length === 0) return replied(reply)
     const records = good.map(({ input }) => recordOf(input, ingestTimeMs))
-    return this.#changing(stream, toStore(records, bytes), ingestTimeMs, how, () => reply)
+    return this.#changing(stream, records, bytes, ingestTimeMs, how, () => reply)
   }
 
   /** Records that came encoded, in one frame. */
@@ -194,14 +246,9 @@ export class Streams {
     this.#quotas.takePublish(caller.tenant, given.count, given.payloadBytes)
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
-    const records: ToStore = {
-      count: given.count,
-      payloadBytes: given.payloadBytes,
-      frameBytes: encodedRecordsBytes(given),
-      encode: (target, at, head) => void encodeEncodedRecords(target, at, head, given),
-    }
-    const acknowledgement = how.acknowledgement
-    return this.#changing(stream, records, ingestTimeMs, how, () => ({ offset, ingestTimeMs, acknowledgement }))
+    const { acknowledgement } = how
+    const reply = (): PublishedRecords => ({ offset, ingestTimeMs, acknowledgement })
+    return this.#changing(stream, given, given.payloadBytes, ingestTimeMs, how, reply)
   }
 
   #writable(caller: Caller, name: string): StreamState {
@@ -212,40 +259,23 @@ export class Streams {
   #changing<Reply extends object>(
     stream: StreamState,
     records: ToStore,
+    bytes: number,
     ingestTimeMs: number,
-    { durability, waits, policy }: Class,
+    how: Class,
     reply: () => Reply,
   ): Decision<Reply, Change> {
     const core = this.#core
-    const firstOffset = stream.nextOffset
-    const nextOffset = firstOffset + records.count
     const beganMs = core.time.monotonicMs()
     const replyTimed = (): Reply => {
       core.counters.publishSeconds.observe((core.time.monotonicMs() - beganMs) / 1000)
       return reply()
     }
-    if (records.frameBytes > core.appender.payloadBytesMax) {
+    const frame = new Publishing(core, stream, records, bytes, ingestTimeMs, how)
+    if (frame.payloadBytes > core.appender.payloadBytesMax) {
       throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
-    const published = (): void => core.counters.published(records.count, records.payloadBytes)
-    const frame: NewFrame<Change> = {
-      type: FRAME_RECORDS,
-      payloadBytes: records.frameBytes,
-      encode: (target, at) => records.encode(target, at, { streamNumber: stream.number, firstOffset, ingestTimeMs }),
-      purpose: 'admit',
-      durability,
-      onStored() {
-        if (waits) published()
-        core.makeVisible(stream, nextOffset)
-      },
-    }
-    if (policy !== null) return this.#replicated(stream, frame, policy, nextOffset, replyTimed)
-    if (waits) return { kind: 'change', frame, reply: replyTimed }
-    const onTaken = (): void => {
-      published()
-      stream.toldNext = nextOffset // it may be in the file before main hears so, and makes it visible
-    }
-    return { kind: 'change', frame: { ...frame, onTaken }, reply: replyTimed, isToldAtOnce: true }
+    if (how.policy !== null) return this.#replicated(stream, frame, how.policy, frame.end, replyTimed)
+    return { kind: 'change', frame, reply: replyTimed, isToldAtOnce: !how.waits }
   }
 
   /** Answered when the target has it, too. */

@@ -72,19 +72,14 @@ function applyRecords(state: BrokerState, { type, payload }: Frame, place: Place
   if (!records.open(type, payload) || !records.seek(0)) return null
   const stream = state.streams[records.streamNumber]
   if (stream === undefined) return null
-  const { firstOffset, count, ingestTimeMs, record } = records
-  const at = (number: number) => (records.seek(number) ? record : NOTHING)
-  state.applyRecords(stream, place, {
-    firstOffset,
-    count,
-    ingestTimeMs,
-    eventTimeMsOf: (number) => at(number).eventTimeMs,
-    payloadBytesOf: (number) => at(number).payloadBytes,
-  })
+  const { firstOffset, count, ingestTimeMs } = records
+  state.applyRecords(stream, place, { firstOffset, count, ingestTimeMs, eventTimeMsOf, payloadBytesOf })
   return stream
 }
 
-const NOTHING = { eventTimeMs: 0, payloadBytes: 0 }
+// Of a record of the frame that is applied.
+const eventTimeMsOf = (number: number): number => (records.seek(number) ? records.record.eventTimeMs : 0)
+const payloadBytesOf = (number: number): number => (records.seek(number) ? records.record.payloadBytes : 0)
 
 function applyReplicated(state: BrokerState, frame: Frame, place: Place): boolean {
   const origin = decodeOrigin(frame.payload)

@@ -8,6 +8,7 @@ import {
   FRAME_PART,
   decodeChange,
   decodeCommit,
+  decodeCommitHead,
   decodeDeleted,
 } from './frames.ts'
 import { completedOf } from './state.ts'
@@ -26,8 +27,8 @@ export function applyFrame(state: StoreState, { type, position, payload }: Frame
     case FRAME_CHANGE:
       return state.applyChange(decodeChange(payload))
     case FRAME_OBJECT: {
-      const frame = decodeCommit(payload)
-      return state.applyObject(frame, position, completedOf(frame))
+      const head = decodeCommitHead(payload)
+      return state.applyObject(head, position, head.uploadId === null ? null : completedOf(decodeCommit(payload)))
     }
     case FRAME_DELETED:
       return state.applyDeleted(decodeDeleted(payload))

@@ -1,6 +1,6 @@
 /** What the operations of the object store share: the engine that they run on, memory for what is on its way, time. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
-import type { Decision, NewFrame } from '../../engine/decision.ts'
+import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
 import type { Appender } from '../../engine/appender.ts'
@@ -65,7 +65,12 @@ export class Core {
     return this.engine.state
   }
 
-  /** Resolves with what the operation comes to, when that may be told. Rejects with an S3Error. */
+  /** Tells what the operation comes to, when that may be told. Refused with an S3Error. */
+  run<Reply>(decide: () => Decision<Reply, Change>, answer: Answer<Reply>): void {
+    this.engine.run(decide, answer, notStored)
+  }
+
+  /** Likewise as a promise. */
   ask<Reply>(decide: () => Decision<Reply, Change>): Promise<Reply> {
     return this.engine.ask(decide, notStored)
   }

@@ -76,7 +76,8 @@ export interface ObjectDetails extends ObjectAttributes {
   readonly parts: readonly ObjectPart[] | null
 }
 
-export interface CommitFrame {
+/** What a commit says of an object or a part, without its details and its body. */
+export interface CommitHead {
   readonly bucket: number
   readonly key: Buffer
   /** Of an object: how many parts. Of a part: its number. */
@@ -89,6 +90,9 @@ export interface CommitFrame {
   readonly etag: string
   /** 32 hex digits; null: none. */
   readonly uploadId: string | null
+}
+
+export interface CommitFrame extends CommitHead {
   readonly details: Buffer
   readonly content: Content
 }
@@ -228,8 +232,18 @@ export function decodeCommit(payload: Buffer): CommitFrame {
   const detailsEnd = keyEnd + payload.readUInt32LE(60)
   const count = payload.readUInt32LE(64)
   return {
+    ...decodeCommitHead(payload),
+    details: payload.subarray(keyEnd, detailsEnd),
+    content:
+      count === 0 ? { inline: payload.subarray(detailsEnd) } : { extents: decodeExtents(payload, detailsEnd, count) },
+  }
+}
+
+/** All that an object changes in the state, but for one that completes an upload. */
+export function decodeCommitHead(payload: Buffer): CommitHead {
+  return {
     bucket: payload.readUInt32LE(0),
-    key: payload.subarray(HEAD_BYTES, keyEnd),
+    key: payload.subarray(HEAD_BYTES, HEAD_BYTES + payload.readUInt16LE(4)),
     partNumber: payload.readUInt16LE(6),
     size: payload.readUIntLE(8, 6),
     lastModifiedMs: payload.readUIntLE(14, 6),
@@ -237,9 +251,6 @@ export function decodeCommit(payload: Buffer): CommitFrame {
     flags: payload.readUInt16LE(26),
     etag: payload.toString('hex', 28, 44),
     uploadId: readUploadId(payload, 44),
-    details: payload.subarray(keyEnd, detailsEnd),
-    content:
-      count === 0 ? { inline: payload.subarray(detailsEnd) } : { extents: decodeExtents(payload, detailsEnd, count) },
   }
 }
 
@@ -296,6 +307,7 @@ function writeUploadId(uploadId: string | null, into: Buffer, at: number): void 
 }
 
 function readUploadId(payload: Buffer, at: number): string | null {
-  const bytes = payload.subarray(at, at + UPLOAD_ID_BYTES)
-  return bytes.equals(NO_UPLOAD) ? null : bytes.toString('hex')
+  const end = at + UPLOAD_ID_BYTES
+  for (let i = at; i < end; i++) if (payload[i] !== 0) return payload.toString('hex', at, end)
+  return null
 }

@@ -1,3 +1,4 @@
+import type { Answer } from '../../engine/decision.ts'
 import type { BodyDigest } from '../bodies/body-digests.ts'
 import type { ReceivedBody } from '../operations.ts'
 import type { Content } from './frames.ts'
@@ -55,8 +56,18 @@ export class Received implements ReceivedBody {
     this.#large?.close()
   }
 
-  /** When the change that was to commit it is settled, its content is the change's, or nobody's. */
-  abandonAfter<Reply>(change: Promise<Reply>): Promise<Reply> {
-    return this.#large === null ? change : change.finally(() => this.abandon())
+  /** When the change that is to commit it is told, its content is the change's, or nobody's. */
+  abandonAfter<Reply>(answer: Answer<Reply>): Answer<Reply> {
+    if (this.#large === null) return answer
+    return {
+      answered: (reply) => {
+        this.abandon()
+        answer.answered(reply)
+      },
+      refused: (error) => {
+        this.abandon()
+        answer.refused(error)
+      },
+    }
   }
 }

@@ -2,7 +2,7 @@
 import type { Files } from '../../log/files.ts'
 import { replaySegment } from '../../log/read.ts'
 import type { DamagedRange } from '../../log/read.ts'
-import { FRAME_EXTENT, FRAME_OBJECT, decodeCommit, decodeExtentOwner } from './frames.ts'
+import { FRAME_EXTENT, FRAME_OBJECT, decodeCommitHead, decodeExtentOwner } from './frames.ts'
 
 export interface ScanTask {
   readonly kind: 'scan'
@@ -41,7 +41,7 @@ export function scanSegment(files: Files, { logId, base, end, recordsPath }: Sca
       onFrame({ type, position, payload }) {
         if (type !== FRAME_OBJECT && type !== FRAME_EXTENT) return
         const isExtent = type === FRAME_EXTENT
-        const { bucket, key, uploadId, partNumber } = isExtent ? decodeExtentOwner(payload) : decodeCommit(payload)
+        const { bucket, key, uploadId, partNumber } = isExtent ? decodeExtentOwner(payload) : decodeCommitHead(payload)
         frames.push({ position, bucket, key: key.toString(), uploadId, partNumber, isExtent })
       },
       onDamage: (range) => damage.push(range),

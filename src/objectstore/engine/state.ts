@@ -11,7 +11,7 @@ import { KeyIndex } from '../index/key-index.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
 import { completeAttributes, decodeDetails } from './frames.ts'
-import type { Change, CommitFrame, Content, DeletedFrame, Extent } from './frames.ts'
+import type { Change, CommitFrame, CommitHead, Content, DeletedFrame, Extent } from './frames.ts'
 import { valueOf } from './summary.ts'
 
 /** What an object takes beside its body, about. */
@@ -130,7 +130,7 @@ export class StoreState {
   }
 
   /** Of an OBJECT frame at a position; `completed` is what there is to remember of an upload that it completes. */
-  applyObject(frame: CommitFrame, position: number, completed: CompletedState | null): void {
+  applyObject(frame: CommitHead, position: number, completed: CompletedState | null): void {
     const { bucket, key, size, commitSequence, uploadId } = frame
     this.commitSequence = Math.max(this.commitSequence, commitSequence)
     if (uploadId !== null) this.#removeUpload(uploadId)

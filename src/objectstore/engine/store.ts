@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict'
 import { replied } from '../../engine/decision.ts'
-import type { Decision, NewFrame } from '../../engine/decision.ts'
+import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
 import type { DigestPlan } from '../bodies/body-digests.ts'
 import type { PartChecksum } from '../bodies/checksums.ts'
 import { UNCONDITIONAL } from '../operations.ts'
@@ -145,18 +145,19 @@ export class Store implements ObjectStore {
     return this.bodies.receive(lengthBytes, digests, target)
   }
 
-  putObject({ bucket, key, attributes, checksums, precondition, ...object }: NewObject): Promise<ObjectSummary> {
+  putObject(answer: Answer<ObjectSummary>, object: NewObject): void {
+    const { bucket, key, attributes, checksums, precondition } = object
     const body = asReceived(object.body)
     const details = { attributes, checksums, parts: null }
     const onTaken = (): void => body.taken()
     const onStored = body.isLarge ? (position: number): void => body.stored(position) : null
-    const stored = this.#commit(bucket, key, () => {
+    const decide = this.#committing(bucket, key, () => {
       if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
       body.demandWhole()
       const { md5: etag, bytes: size } = body.digest
       return { details, content: body.content, etag, size, parts: 0, uploadId: null, onTaken, onStored }
     })
-    return body.abandonAfter(stored)
+    this.#core.run(decide, body.abandonAfter(answer))
   }
 
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject> {
@@ -260,7 +261,10 @@ export class Store implements ObjectStore {
 
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
     const received = asReceived(body)
-    return received.abandonAfter(this.#core.ask(() => this.#putPart(upload, partNumber, received, checksum)))
+    return new Promise((answered, refused) => {
+      const decide = (): Decision<UploadedPart, Change> => this.#putPart(upload, partNumber, received, checksum)
+      this.#core.run(decide, received.abandonAfter({ answered, refused }))
+    })
   }
 
   #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Decision<UploadedPart, Change> {
@@ -296,7 +300,7 @@ export class Store implements ObjectStore {
 
   completeUpload({ upload, parts, etag, checksums, precondition }: Completion): Promise<ObjectSummary> {
     const { uploadId, bucket, key } = upload
-    return this.#commit(bucket, key, () => {
+    const decide = this.#committing(bucket, key, () => {
       const state = this.#core.state.uploads.get(uploadId)
       if (state === undefined) throw noSuchUpload(uploadId)
       const present = parts.map((part) => presentPart(state, part))
@@ -321,6 +325,7 @@ export class Store implements ObjectStore {
         onStored: null,
       }
     })
+    return this.#core.ask(decide)
   }
 
   abortUpload({ uploadId }: Pick<Upload, 'uploadId'>): Promise<void> {
@@ -335,7 +340,7 @@ export class Store implements ObjectStore {
   // Parts of the above
 
   /** @param judge just before the frame is appended: nothing comes between */
-  #commit(
+  #committing(
     bucket: Bucket,
     key: string,
     judge: () => {
@@ -349,10 +354,10 @@ export class Store implements ObjectStore {
       /** The object is there, and is not replaced yet. */
       readonly onStored: ((position: number) => void) | null
     },
-  ): Promise<ObjectSummary> {
+  ): () => Decision<ObjectSummary, Change> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
-    return core.ask(() => {
+    return () => {
       this.#present(core.state.bucketOf(bucket.number))
       const { details, content, etag, size, parts, uploadId, ...heard } = judge()
       const object: CommitFrame = {
@@ -384,7 +389,7 @@ export class Store implements ObjectStore {
         throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
       }
       return { kind: 'change', frame, reply: () => summaryOf(valueOf(object, 0)) }
-    })
+    }
   }
 
   /** What is found is stored; null: nothing is there. At once when it is in memory. */

@@ -18,7 +18,7 @@ import type { ObjectValue } from '../index/value.ts'
 import type { Encryption, ObjectAttributes, ObjectSummary } from '../operations.ts'
 import { DEFAULT_STORAGE_CLASS, STORAGE_CLASSES } from '../storage-class.ts'
 import type { StorageClass } from '../storage-class.ts'
-import type { CommitFrame } from './frames.ts'
+import type { CommitHead } from './frames.ts'
 
 const FLAG_OF_ALGORITHM = {
   CRC32: FLAG_CRC32,
@@ -40,7 +40,7 @@ const FLAG_OF_ENCRYPTION = {
   customer: FLAG_ENCRYPTED_CUSTOMER,
 } as const satisfies Record<Encryption['kind'], number>
 
-export const valueOf = (frame: CommitFrame, position: number): ObjectValue => ({
+export const valueOf = (frame: CommitHead, position: number): ObjectValue => ({
   position,
   size: frame.size,
   lastModifiedMs: frame.lastModifiedMs,

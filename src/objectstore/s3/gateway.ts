@@ -214,9 +214,10 @@ class Gateway {
       if (!operation.isStored) void this.#answerSettled(exchange, asked, classified, answer)
       else if (!(answer instanceof Promise)) this.#send(exchange, asked, classified, answer)
       else {
-        answer
-          .then((given) => this.#send(exchange, asked, classified, given))
-          .catch((error: unknown) => this.#refuse(exchange, asked, error))
+        answer.then(
+          (given) => this.#sendLater(exchange, asked, classified, given),
+          (error: unknown) => this.#refuse(exchange, asked, error),
+        )
       }
     } catch (error) {
       void this.#refuse(exchange, asked, error)
@@ -236,6 +237,14 @@ class Gateway {
       this.#send(exchange, asked, classified, given)
     } catch (error) {
       await this.#refuse(exchange, asked, error)
+    }
+  }
+
+  #sendLater(exchange: Exchange, asked: MutableAsked, classified: Classified, answer: Answer): void {
+    try {
+      this.#send(exchange, asked, classified, answer)
+    } catch (error) {
+      void this.#refuse(exchange, asked, error)
     }
   }
 

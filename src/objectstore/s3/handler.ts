@@ -4,6 +4,7 @@
  * The gateway has classified the request, knows who asks, has found the bucket and judged that the caller may do this in it. It renders
  * what the handler throws, names headers as the client names them, and adds those that every answer has.
  */
+import type { Answer as EngineAnswer } from '../../engine/decision.ts'
 import type { FormFields } from './auth/form-signature.ts'
 import type { Principal } from './auth/principal.ts'
 import type { Caller } from './auth/request-identity.ts'
@@ -48,11 +49,11 @@ export interface RequestBody {
    */
   collect(limitBytes: number, framing: AwsChunkedFraming | null): Promise<CollectedBody>
   /**
-   * Streams the payload into a writer at the pace of whichever is slower, and finishes it. When this rejects, the writer is abandoned.
+   * Streams the payload into a writer at the pace of whichever is slower, and finishes it. When this is refused, the writer is abandoned.
    *
-   * @throws S3Error as `collect`, and what the writer throws
+   * @param answer refused with an S3Error as of `collect`, and what the writer throws
    */
-  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody>
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter, answer: EngineAnswer<PipedBody>): void
   /** The raw bytes, for a parser that decides on its own: forms. Returns when the last chunk was taken. */
   read(sink: BodyChunks): Promise<void>
 }

@@ -19,6 +19,12 @@ export const commitSequenceHeader = (commitSequence: number): HeaderLine => [
   String(commitSequence),
 ]
 
+/** The same lines as text. */
+export function objectIdText(commitSequence: number): string {
+  const id = hex(commitSequence, 12)
+  return `\r\nx-obj-object-id: obj-${id}\r\nx-obj-version-id: ver-${id}\r\nx-obj-commit-sequence: ${commitSequence}`
+}
+
 /** Of a key that a delete marker hides. */
 export const DELETE_MARKER: HeaderLine = ['x-obj-delete-marker', 'true']
 

@@ -17,6 +17,7 @@ import { summaryOf } from './reference.ts'
 import type { RefBucket, RefObject } from './reference.ts'
 import { PLAN, attributesOf, md5Of, writeAll } from './sent.ts'
 import type { Condition } from './sent.ts'
+import { storeObject } from '../../../src/objectstore/s3/objects/incoming-object.ts'
 
 interface SlowBody {
   readonly target: BodyTarget & { readonly bucket: Bucket }
@@ -97,7 +98,7 @@ export class ObjectSteps extends Steps {
         assert.deepEqual([body.digest.bytes, body.digest.md5], [bytes.byteLength, etag])
         const checksums = body.digest.checksums.map((checksum) => ({ ...checksum, type: 'FULL_OBJECT' as const }))
         const precondition = this.precondition(bucket, key, condition)
-        return this.world.store.putObject({ bucket, key, attributes, checksums, body, precondition })
+        return storeObject(this.world.store, { bucket, key, attributes, checksums, body, precondition })
       },
       expected: () => this.expectedOfChange(bucket, key, condition),
       check: (summary, frames) => {

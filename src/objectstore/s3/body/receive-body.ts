@@ -1,4 +1,5 @@
 /** A body that goes to the store as it comes. */
+import type { Answer } from '../../../engine/decision.ts'
 import { digestPlan } from './body-claims.ts'
 import type { BodyPlan } from './body-plan.ts'
 import type { ChecksumAlgorithm } from '../../bodies/checksums.ts'
@@ -7,8 +8,9 @@ import { refuse } from '../../refusals.ts'
 import type { GatewayContext, GatewayRequest, PipedBody } from '../handler.ts'
 
 /**
- * @param kept checksums to be computed, whatever the request claims
- * @throws S3Error MissingContentLength, EntityTooLarge before anything is read. Rejects with all that is wrong with a body, but for its digests
+ * @param kept   checksums to be computed, whatever the request claims
+ * @param answer refused with all that is wrong with a body, but for its digests
+ * @throws S3Error MissingContentLength, EntityTooLarge before anything is read
  */
 export function receiveBody(
   { headers, body }: GatewayRequest,
@@ -16,11 +18,12 @@ export function receiveBody(
   kept: readonly ChecksumAlgorithm[],
   target: BodyTarget,
   { store, putBytesMax }: GatewayContext,
-): Promise<PipedBody> {
+  answer: Answer<PipedBody>,
+): void {
   if (contentLength === null && !headers.has('transfer-encoding')) throw refuse('MissingContentLength')
   if (contentLength !== null) demandSize(contentLength, putBytesMax)
   const writer = store.receive(contentLength, digestPlan(claims, kept), target)
-  return body.pipe(putBytesMax, framing, writer)
+  body.pipe(putBytesMax, framing, writer, answer)
 }
 
 /** @throws S3Error EntityTooLarge */

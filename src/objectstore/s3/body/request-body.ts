@@ -7,6 +7,7 @@
  * B3  a body ends for its taker in one of: its last piece was taken, a refusal. What comes after a refusal is dropped
  */
 import assert from 'node:assert/strict'
+import type { Answer } from '../../../engine/decision.ts'
 import type { BodySink, Exchange, TimeOut } from '../../../http/exchange.ts'
 import { AwsChunkedDecoder } from './aws-chunked.ts'
 import type { AwsChunkedFraming } from './aws-chunked.ts'
@@ -67,16 +68,14 @@ export class ExchangeBody implements RequestBody, BodySink {
     return { bytes: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces), trailer }
   }
 
-  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
-    return new Promise((resolve, reject) => {
-      const piping = new Piping(writer, resolve, reject)
-      try {
-        piping.payload = this.#payload(limitBytes, framing, (bytes) => piping.write(bytes))
-        this.#take(piping)
-      } catch (error) {
-        piping.refused(error)
-      }
-    })
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter, answer: Answer<PipedBody>): void {
+    const piping = new Piping(writer, answer)
+    try {
+      piping.payload = this.#payload(limitBytes, framing, (bytes) => piping.write(bytes))
+      this.#take(piping)
+    } catch (error) {
+      piping.refused(error)
+    }
   }
 
   read(sink: BodyChunks): Promise<void> {
@@ -195,14 +194,12 @@ class Piping implements Taker {
   /** Set before it takes anything: it hands on to `write`. */
   payload: Payload | null = null
   readonly #writer: BodyWriter
-  readonly #resolve: (piped: PipedBody) => void
-  readonly #reject: (error: unknown) => void
+  readonly #answer: Answer<PipedBody>
   #hasRoom = true
 
-  constructor(writer: BodyWriter, resolve: (piped: PipedBody) => void, reject: (error: unknown) => void) {
+  constructor(writer: BodyWriter, answer: Answer<PipedBody>) {
     this.#writer = writer
-    this.#resolve = resolve
-    this.#reject = reject
+    this.#answer = answer
   }
 
   write(bytes: Uint8Array): void {
@@ -223,14 +220,14 @@ class Piping implements Taker {
   whole(): void {
     const trailer = this.payload!.finish()
     this.#writer.finish(
-      (received) => this.#resolve({ received, trailer }),
+      (received) => this.#answer.answered({ received, trailer }),
       (error) => this.refused(error),
     )
   }
 
   refused(error: unknown): void {
     this.#writer.abandon()
-    this.#reject(error)
+    this.#answer.refused(error)
   }
 }
 
@@ -255,8 +252,8 @@ export class RepeatableBody implements RequestBody {
     return this.#collected
   }
 
-  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter): Promise<PipedBody> {
-    return this.#body.pipe(limitBytes, framing, writer)
+  pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter, answer: Answer<PipedBody>): void {
+    this.#body.pipe(limitBytes, framing, writer, answer)
   }
 
   read(sink: BodyChunks): Promise<void> {

@@ -28,7 +28,7 @@ import { attributesOf } from '../objects/attributes.ts'
 import { writePrecondition } from '../objects/conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
 import { demandConditions, demandTagging } from '../objects/further-actions.ts'
-import { demandClaimed, newObject } from '../objects/incoming-object.ts'
+import { demandClaimed, newObject, storeObject } from '../objects/incoming-object.ts'
 import { checkKey } from '../objects/object-key.ts'
 import { postAnswer } from './post-answer.ts'
 
@@ -143,7 +143,7 @@ class FormUpload {
     const body = await finished(writer)
     demandClaimed(claims, body, null)
     const object = newObject({ bucket, key, attributes, body, precondition }, algorithms)
-    const summary = await this.#context.store.putObject(object)
+    const summary = await storeObject(this.#context.store, object)
     return postAnswer(this.#request, fields, object, summary)
   }
 

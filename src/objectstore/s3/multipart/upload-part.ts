@@ -2,7 +2,7 @@
 import { planBody } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import { checksumsOfPart } from './multipart-checksums.ts'
-import type { HeaderLine, ObjectHandler } from '../handler.ts'
+import type { HeaderLine, ObjectHandler, PipedBody } from '../handler.ts'
 import { receiveBody } from '../body/receive-body.ts'
 import { demandClaimed } from '../objects/incoming-object.ts'
 import { keepPart, namedPart, partHeaders, targetOf } from './named-part.ts'
@@ -14,7 +14,9 @@ export const uploadPart: ObjectHandler = async (request, bucket, key, context) =
   const declared = declaredChecksum(headers)
   const plan = planBody(headers, caller, body.contentLength, declared)
   const algorithms = checksumsOfPart(ofUpload, declared)
-  const { received, trailer } = await receiveBody(request, plan, algorithms, targetOf(part), context)
+  const { received, trailer } = await new Promise<PipedBody>((answered, refused) => {
+    receiveBody(request, plan, algorithms, targetOf(part), context, { answered, refused })
+  })
   demandClaimed(plan.claims, received, trailer)
   const { etag } = await keepPart(part, received, context.store)
 

@@ -22,7 +22,7 @@ import { writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
 import { demandConditions, demandSourceTagging, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
-import { demandClaimed, newObject } from './incoming-object.ts'
+import { demandClaimed, newObject, storeObject } from './incoming-object.ts'
 import { writtenObjectHeaders } from './object-headers.ts'
 
 type Headers = ReadonlyMap<string, string>
@@ -63,7 +63,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   const body = await copyBody(source.read(0, source.size), writer)
   demandClaimed(claims, body, null) // O1
   const object = newObject({ bucket, key, attributes, body, precondition }, algorithms)
-  const summary = await store.putObject(object)
+  const summary = await storeObject(store, object)
   const { etag, lastModifiedMs } = summary
   return {
     status: 200,

@@ -2,7 +2,7 @@
 import { checkBody } from '../body/body-claims.ts'
 import type { BodyClaims } from '../body/body-claims.ts'
 import type { Checksum, ChecksumAlgorithm } from '../../bodies/checksums.ts'
-import type { NewObject, ReceivedBody } from '../../operations.ts'
+import type { NewObject, ObjectStore, ObjectSummary, ReceivedBody } from '../../operations.ts'
 
 /** @param algorithms of the checksums to be kept, which were computed of the body */
 export const newObject = (
@@ -17,6 +17,9 @@ function keptChecksums({ digest }: ReceivedBody, algorithms: readonly ChecksumAl
   }
   return checksums
 }
+
+export const storeObject = (store: Pick<ObjectStore, 'putObject'>, object: NewObject): Promise<ObjectSummary> =>
+  new Promise((answered, refused) => store.putObject({ answered, refused }, object))
 
 /**
  * @param trailer as of `checkBody`

@@ -3,8 +3,8 @@ import type { Checksum } from '../../bodies/checksums.ts'
 import { DEFAULT_STORAGE_CLASS } from '../../storage-class.ts'
 import type { Bucket, NewObject, ObjectSummary, ShownHeaders, StoredObject } from '../../operations.ts'
 import type { HeaderLine } from '../handler.ts'
-import { KeptHeaders } from '../header-text.ts'
-import { SYNCED, bucketIdHeader, objectIdHeaders } from '../ids.ts'
+import { KeptHeaders, headerText } from '../header-text.ts'
+import { SYNCED, bucketIdHeader, objectIdHeaders, objectIdText } from '../ids.ts'
 import type { ContentAttributes } from './attributes.ts'
 import { validators } from './conditions.ts'
 import { encryptionHeaders } from './encryption.ts'
@@ -40,7 +40,7 @@ function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<Cont
 
 /** Of a write that made an object. */
 export const writtenObjectHeaders = (
-  { bucket, checksums, attributes }: Pick<NewObject, 'bucket' | 'checksums' | 'attributes'>,
+  { bucket, checksums, attributes }: WrittenObject,
   { etag, commitSequence }: ObjectSummary,
 ): HeaderLine[] => [
   ['ETag', `"${etag}"`],
@@ -50,6 +50,71 @@ export const writtenObjectHeaders = (
   ...objectIdHeaders(commitSequence),
   SYNCED,
 ]
+
+/**
+ * The same where answers are many. Nothing in these values needs a check (header-text.ts, T2), and the text of a part that many answers share
+ * is made once.
+ */
+export class WrittenHeaders implements ShownHeaders {
+  readonly #object: WrittenObject
+  readonly #summary: ObjectSummary
+
+  constructor(object: WrittenObject, summary: ObjectSummary) {
+    this.#object = object
+    this.#summary = summary
+  }
+
+  get lines(): readonly HeaderLine[] {
+    return writtenObjectHeaders(this.#object, this.#summary)
+  }
+
+  textFor(speaksS3: boolean): string {
+    const { bucket, checksums, attributes } = this.#object
+    const { etag, commitSequence } = this.#summary
+    if (checksums.length !== 1 || attributes.encryption !== null) return headerText(this.lines, speaksS3)
+    return (
+      `\r\nETag: "${etag}"` +
+      checksumText(checksums[0]!, speaksS3) +
+      bucketText(bucket.number) +
+      objectIdText(commitSequence) +
+      DURABILITY_TEXT
+    )
+  }
+}
+
+type WrittenObject = Pick<NewObject, 'bucket' | 'checksums' | 'attributes'>
+
+const DURABILITY_TEXT = headerText([SYNCED], false)
+
+/** Stands for a value in Base64. */
+const VALUE = '?'
+/** What stands around the values, by algorithm and type; with the names of S3 or without. */
+type TextsAround = Map<string, readonly string[]>
+const ownTexts: TextsAround = new Map()
+const textsOfS3: TextsAround = new Map()
+
+function checksumText(checksum: Checksum, speaksS3: boolean): string {
+  const known = speaksS3 ? textsOfS3 : ownTexts
+  const kind = checksum.algorithm + checksum.type
+  let texts = known.get(kind)
+  if (texts === undefined) {
+    texts = headerText(checksumHeaderLines([{ ...checksum, value: VALUE }]), speaksS3).split(VALUE)
+    known.set(kind, texts)
+  }
+  let text = texts[0]!
+  for (let i = 1; i < texts.length; i++) text += checksum.value + texts[i]!
+  return text
+}
+
+/** Of the bucket that was asked for last. */
+let lastBucket = -1
+let lastBucketText = ''
+
+function bucketText(number: number): string {
+  if (number === lastBucket) return lastBucketText
+  lastBucket = number
+  return (lastBucketText = headerText([bucketIdHeader(number)], false))
+}
 
 export const checksumHeaderLines = (checksums: readonly Checksum[]): HeaderLine[] => [
   ...checksums.map(({ algorithm, value }): HeaderLine => [`x-obj-checksum-${algorithm.toLowerCase()}`, value]),

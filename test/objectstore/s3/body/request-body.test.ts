@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { BodySink } from '../../../../src/http/exchange.ts'
 import { ExchangeBody, RepeatableBody } from '../../../../src/objectstore/s3/body/request-body.ts'
+import type { PipedBody } from '../../../../src/objectstore/s3/handler.ts'
 import type { BodyWriter, ReceivedBody } from '../../../../src/objectstore/operations.ts'
 import { turn } from '../../../support/turn.ts'
 
@@ -209,11 +210,14 @@ describe('the body of a request', () => {
   })
 })
 
+const piped = (body: ExchangeBody, limitBytes: number, framing: null, writer: BodyWriter): Promise<PipedBody> =>
+  new Promise((answered, refused) => body.pipe(limitBytes, framing, writer, { answered, refused }))
+
 describe('a body that is piped', () => {
   it('comes at the pace of its writer', async () => {
     const { exchange, body } = bodyOf(9)
     const writer = new TestWriter(4)
-    const piped = body.pipe(9, null, writer)
+    const whole = piped(body, 9, null, writer)
     exchange.send('one')
     assert.equal(exchange.isPaused, false)
     exchange.send('two')
@@ -222,32 +226,32 @@ describe('a body that is piped', () => {
     await turn()
     assert.equal(writer.text, 'onetwo')
     writer.drain()
-    const { received } = await piped
+    const { received } = await whole
     assert.deepEqual([writer.text, writer.state, received.digest.bytes], ['onetwoend', 'finished', 9])
   })
 
   it('is abandoned when it is refused, when it ends short, and when it cannot be finished', async () => {
     const large = new TestWriter(100)
-    await assert.rejects(bodyOf(10).body.pipe(9, null, large), { code: 'EntityTooLarge' })
+    await assert.rejects(piped(bodyOf(10).body, 9, null, large), { code: 'EntityTooLarge' })
     const short = new TestWriter(100)
     const { exchange, body } = bodyOf(10)
-    const piped = body.pipe(10, null, short)
+    const whole = piped(body, 10, null, short)
     exchange.send('one')
     exchange.end()
-    await assert.rejects(piped, { code: 'IncompleteBody' })
+    await assert.rejects(whole, { code: 'IncompleteBody' })
     const full = new TestWriter(100)
     full.failWith(new Error('disk full'))
-    await assert.rejects(bodyOf(0).body.pipe(10, null, full), /disk full/)
+    await assert.rejects(piped(bodyOf(0).body, 10, null, full), /disk full/)
     assert.deepEqual([large.state, short.state, full.state], ['abandoned', 'abandoned', 'abandoned'])
   })
 
   it('whose client goes away while the writer is full is abandoned at once', async () => {
     const { exchange, body } = bodyOf(10)
     const writer = new TestWriter(1)
-    const piped = body.pipe(10, null, writer)
+    const whole = piped(body, 10, null, writer)
     exchange.send('one')
     exchange.end()
-    await assert.rejects(piped, { code: 'IncompleteBody' })
+    await assert.rejects(whole, { code: 'IncompleteBody' })
     assert.equal(writer.state, 'abandoned')
     writer.drain() // late, and nobody waits for it
     await turn()
@@ -264,15 +268,15 @@ describe('a body that is piped', () => {
         const text = sent.join('')
         const { exchange, body } = bodyOf(text.length + 1)
         const writer = new TestWriter(room)
-        let piped: Promise<unknown> | null = null
+        let whole: Promise<unknown> | null = null
         for (const [n, chunk] of [...sent, '!'].entries()) {
-          if (n === takenAt) piped = body.pipe(1000, null, writer)
-          if (piped !== null) for (; exchange.isPaused; await turn()) writer.drain()
+          if (n === takenAt) whole = piped(body, 1000, null, writer)
+          if (whole !== null) for (; exchange.isPaused; await turn()) writer.drain()
           exchange.send(chunk, n === sent.length)
         }
-        piped ??= body.pipe(1000, null, writer)
+        whole ??= piped(body, 1000, null, writer)
         for (; writer.state === 'open'; await turn()) writer.drain()
-        await piped
+        await whole
         assert.equal(writer.text, `${text}!`)
       },
     )
