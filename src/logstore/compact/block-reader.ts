@@ -42,10 +42,19 @@ export class BlockKeys {
   }
 }
 
-/** Parts of a block, for who needs them. */
+/** Parts of a block that are read only when they are needed. */
 export interface MoreParts {
   keys(): BlockKeys
   numbers(): Buffer
+  values(): Buffer
+}
+
+/** What stands in the values of a block beside texts. */
+interface BlockValues {
+  readonly bytes: ReadonlyMap<number, BytesColumn>
+  readonly explicitIds: ReadonlyMap<number, Uint32Array>
+  readonly explicitTraces: ReadonlyMap<number, Uint32Array>
+  readonly length: number
 }
 
 /** What of a block is in its texts, and in its numbers. */
@@ -53,7 +62,7 @@ export class BlockTexts {
   readonly rows: number
   readonly groups: readonly Group[]
   readonly rowGroup: Uint16Array
-  /** Of the rows, numbers in `rowShape`. */
+  /** The shapes of the rows, which `rowShape` names by their number. */
   readonly shapes: readonly Shape[]
   readonly rowShape: Uint16Array
   /** By number in the bundle, ascending: how many values each has. */
@@ -62,6 +71,7 @@ export class BlockTexts {
   readonly severities = new Map<number, NumberColumn>()
   readonly #bundle: Shapes
   readonly #more: MoreParts
+  #values: BlockValues | null = null
   #numbers: ByteReader | null = null
   readonly #numbersAt = new Map<number, number>()
 
@@ -91,6 +101,21 @@ export class BlockTexts {
     this.#numbers ??= this.#findNumbers()
     this.#numbers.at = this.#numbersAt.get(column)!
     return new NumberColumn(this.#numbers, this.counts.get(column)!, this.#bundle.columns[column]!.kind)
+  }
+
+  /** From then on the columns of texts have their values. */
+  values(): BlockValues {
+    return (this.#values ??= this.#readValues(new ByteReader(this.#more.values())))
+  }
+
+  #readValues(from: ByteReader): BlockValues {
+    const bytes = new Map<number, BytesColumn>()
+    for (const [number, count] of this.counts) {
+      const { kind } = this.#bundle.columns[number]!
+      if (kind === TEXT) this.texts.get(number)!.readValues(from)
+      else if (!isNumber(kind)) bytes.set(number, new BytesColumn(from, count))
+    }
+    return { bytes, explicitIds: readWords(from), explicitTraces: readWords(from), length: from.bytes.byteLength }
   }
 
   #findNumbers(): ByteReader {
@@ -171,17 +196,15 @@ export class BlockRecords implements RecordBatch {
   }
 
   /** @param texts of which nothing was written yet */
-  constructor(texts: BlockTexts, part: Buffer, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
+  constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
     const { rows, groups, rowGroup } = texts
-    const from = new ByteReader(part)
     this.recordCount = rows
     this.groups = groups
     this.rowGroup = rowGroup
     this.#owner = owner
-    const columns = readColumns(texts, from, bundle)
-    const explicitIds = readWords(from)
-    const explicitTraces = readWords(from)
-    const into = new ByteWriter(4 * part.byteLength + 4096)
+    const { bytes, explicitIds, explicitTraces, length } = texts.values()
+    const columns = columnsOf(texts, bytes, bundle)
+    const into = new ByteWriter(4 * length + 4096)
     this.#groupPlaces = groups.map(({ resource, scope }) => {
       const resourceStart = into.at
       into.copy(resource)
@@ -279,16 +302,17 @@ export class BlockRecords implements RecordBatch {
   }
 }
 
-function readColumns(texts: BlockTexts, from: ByteReader, bundle: Shapes): readonly (ColumnReader | undefined)[] {
+function columnsOf(
+  texts: BlockTexts,
+  bytes: BlockValues['bytes'],
+  bundle: Shapes,
+): readonly (ColumnReader | undefined)[] {
   const columns: (ColumnReader | undefined)[] = []
-  for (const [number, count] of texts.counts) {
+  for (const number of texts.counts.keys()) {
     const { kind } = bundle.columns[number]!
-    if (kind === TEXT) {
-      const column = texts.texts.get(number)!
-      column.readValues(from)
-      columns[number] = column
-    } else if (kind === SEVERITY) columns[number] = texts.severities.get(number)!
-    else columns[number] = isNumber(kind) ? texts.numbers(number) : new BytesColumn(from, count)
+    if (kind === TEXT) columns[number] = texts.texts.get(number)!
+    else if (kind === SEVERITY) columns[number] = texts.severities.get(number)!
+    else columns[number] = isNumber(kind) ? texts.numbers(number) : bytes.get(number)!
   }
   return columns
 }

@@ -13,12 +13,13 @@
  *
  * B1  columns stand in the order of their numbers in the bundle, and in a column the values of the rows in their order
  */
+import assert from 'node:assert/strict'
 import { ByteWriter } from './byte-writer.ts'
 import { WordPairs, writeChoices, writeNumbers, writePairs } from './number-columns.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE, ROOT_SPAN, RecordCutter } from './record-shape.ts'
 import { isNumber } from './shapes.ts'
-import type { Shapes } from './shapes.ts'
+import type { Shape, Shapes } from './shapes.ts'
 import { TextColumnWriter } from './text-column.ts'
 import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
 
@@ -49,6 +50,8 @@ export interface BlockParts {
   readonly values: Buffer
   /** See `severityBit`. */
   readonly severities: number
+  /** By severity: how many rows have it. Null: of a row it is not known. */
+  readonly severityRows: Uint32Array | null
 }
 
 type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
@@ -64,7 +67,9 @@ export class BlockWriter {
   readonly #values = new ByteWriter()
   readonly #opaque: Buffer = Buffer.of(ROOT_OPAQUE)
   #rows = 0
+  #shape: Shape | null = null
   #severities = 0
+  readonly #severityRows = new Uint32Array(SEVERITY_BITS)
   #columns = new Map<number, ColumnWriter>()
   #groups = new Map<Group, number>()
   #usedShapes = new Map<number, number>()
@@ -85,6 +90,12 @@ export class BlockWriter {
 
   get rows(): number {
     return this.#rows
+  }
+
+  /** Of the record that was added last. */
+  get shape(): Shape {
+    assert(this.#shape !== null)
+    return this.#shape
   }
 
   /**
@@ -128,7 +139,9 @@ export class BlockWriter {
   }
 
   #addValues(shape: number): void {
-    const { columns, root, isIrregular } = this.#shapes.all[shape]!
+    const its = this.#shapes.all[shape]!
+    const { columns, root, isIrregular } = its
+    this.#shape = its
     const { first, second } = this.cutter
     let severity = root === ROOT_SPAN && !isIrregular ? NO_SEVERITY : ANY_SEVERITY
     for (let i = 0; i < columns.length; i++) {
@@ -144,6 +157,7 @@ export class BlockWriter {
         severity = severityBit(first[i]!)
     }
     this.#severities |= severity
+    if (severity !== NO_SEVERITY) this.#severityRows[31 - Math.clz32(severity)]!++
   }
 
   #columnFor(kind: number): ColumnWriter {
@@ -196,6 +210,7 @@ export class BlockWriter {
     writeWords(values, this.#ids)
     writeWords(values, this.#traces)
     const severities = this.#severities
+    const severityRows = (severities & ANY_SEVERITY) === 0 ? this.#severityRows.slice() : null
     this.#begin()
     return {
       keys: keys.written(),
@@ -203,12 +218,14 @@ export class BlockWriter {
       numbers: numbers.written(),
       values: values.written(),
       severities,
+      severityRows,
     }
   }
 
   #begin(): void {
     this.#rows = 0
     this.#severities = 0
+    this.#severityRows.fill(0)
     this.#times.count = 0
     this.#columns = new Map()
     this.#groups = new Map()
@@ -218,7 +235,7 @@ export class BlockWriter {
   }
 }
 
-const SEVERITY_BITS = 32
+export const SEVERITY_BITS = 32
 const NO_SEVERITY = 0
 /** Of a record that says its severity in another way than a number. */
 const ANY_SEVERITY = 1

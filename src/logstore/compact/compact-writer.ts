@@ -10,6 +10,7 @@ import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, encodeCompactHead } from './compact
 import { traceHash, writeHashIndex } from './hash-index.ts'
 import { writeNumbers } from './number-columns.ts'
 import { asItIs, compressed, writePiece } from './pieces.ts'
+import { SEVERITIES, writeTokenCounts } from './token-counts.ts'
 import type { WrittenPiece } from './pieces.ts'
 import type { SegmentRecords } from './segment-records.ts'
 import { Shapes } from './shapes.ts'
@@ -19,6 +20,9 @@ interface WrittenBlock {
   readonly first: number
   readonly last: number
   readonly severities: number
+  readonly severityRows: Uint32Array | null
+  /** WORDS and PAIRS. */
+  readonly counted: number
   readonly keys: WrittenPiece
   readonly texts: WrittenPiece
   readonly numbers: WrittenPiece
@@ -58,6 +62,8 @@ class CompactWriter {
   readonly #shapes = new Shapes()
   readonly #blocks: BlockWriter
   readonly #tokens: BlockTokens
+  /** Of frequent tokens, see `writeTokenCounts`. */
+  readonly #tokenCounts = new Map<string, number[]>()
   /** By row. */
   readonly #order: Uint32Array
   readonly #rowOf: Uint32Array
@@ -67,7 +73,7 @@ class CompactWriter {
     this.#records = records
     this.#rest = rest
     this.#blocks = new BlockWriter(records.source, this.#shapes)
-    this.#tokens = new BlockTokens(records.source)
+    this.#tokens = new BlockTokens(records.source, this.#shapes)
     this.#order = orderOf(records)
     this.#rowOf = new Uint32Array(records.count)
     for (const [row, entry] of this.#order.entries()) this.#rowOf[entry] = row
@@ -89,6 +95,7 @@ class CompactWriter {
       const [w0, w1, w2, w3] = [traceWords[at]!, traceWords[at + 1]!, traceWords[at + 2]!, traceWords[at + 3]!]
       return (w0 | w1 | w2 | w3) === 0 ? null : traceHash(w0, w1, w2, w3)
     })
+    const counts = writeTokenCounts(directory, this.#tokenCounts)
     const directoryBytes = Buffer.from(directory.written())
     const lookUps = [...ids, ...traces].map(({ bytes }) => bytes)
     const openBytes =
@@ -107,6 +114,7 @@ class CompactWriter {
       head,
       directoryBytes,
       ...lookUps,
+      ...counts.map(({ bytes }) => bytes),
       ...blocks.map(({ filter }) => filter.bytes),
       ...chunks.map(({ bytes }) => bytes),
       ...blocks.flatMap(({ keys, texts, numbers, values }) => [keys, texts, numbers, values].map(({ bytes }) => bytes)),
@@ -137,8 +145,7 @@ class CompactWriter {
           signals |= signalBit(index.signal[entry]!)
         }
         bytes += blockBytes
-        blockCount++
-        blocks.push(this.#finishBlock(blockStart, row))
+        blocks.push(this.#finishBlock(blockCount++, blockStart, row))
         this.#rest()
       }
       partitions.push({ name: encodePartitionName(tenant, dataset), records: row - first, bytes, signals, blocks })
@@ -160,21 +167,29 @@ class CompactWriter {
       4 * entry,
       explicitIds.get(entry) ?? null,
     )
-    this.#tokens.addRecord(this.#blocks.cutter, itsGroup, itsGroup.format === FORMAT_JSON)
+    this.#tokens.addRecord(this.#blocks.cutter, this.#blocks.shape, itsGroup, itsGroup.format === FORMAT_JSON)
   }
 
-  #finishBlock(from: number, to: number): WrittenBlock {
-    const { keys, texts, numbers, values, severities } = this.#blocks.finish()
+  #finishBlock(number: number, from: number, to: number): WrittenBlock {
+    const { keys, texts, numbers, values, severities, severityRows } = this.#blocks.finish()
+    const { filter, counted, listed } = this.#tokens.finish()
+    for (const [token, rows] of listed) {
+      const counts = this.#tokenCounts.get(token)
+      if (counts === undefined) this.#tokenCounts.set(token, [number, rows])
+      else counts.push(number, rows)
+    }
     return {
       rows: to - from,
       first: this.#order[from]!,
       last: this.#order[to - 1]!,
       severities,
+      severityRows,
+      counted,
       keys: compressed(keys),
       texts: compressed(texts),
       numbers: compressed(numbers),
       values: compressed(values),
-      filter: asItIs(this.#tokens.finish()),
+      filter: asItIs(filter),
     }
   }
 
@@ -190,12 +205,15 @@ class CompactWriter {
       for (const number of [records, bytes, signals, blocks.length]) into.varint(number)
     }
     for (const { blocks } of partitions) {
-      for (const { rows, first, last, severities, keys, texts, numbers, values, filter } of blocks) {
+      for (const block of blocks) {
+        const { rows, first, last, severities, severityRows, counted, keys, texts, numbers, values, filter } = block
         into.varint(rows)
         writeTime(first)
         writeTime(last)
         into.u32(first)
         into.u32(severities)
+        into.byte(counted + (severityRows === null ? 0 : SEVERITIES))
+        for (const count of severityRows ?? []) if (count > 0) into.varint(count)
         for (const piece of [keys, texts, numbers, values, filter]) writePiece(into, piece)
       }
     }

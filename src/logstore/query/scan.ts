@@ -63,8 +63,6 @@ export function boundsOf(
 export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
-  /** Whether all that is wanted of what does not come onto the page is its number. */
-  readonly countsOnly: boolean = true
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
   /** Of a compacted bundle, with a search: number of the partition whose records have to be searched, block by block; -1: none. */
@@ -133,6 +131,19 @@ export class SegmentScan {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
+  }
+
+  /** So many entries match, of times in [earliest, latest]. False: they have to be told one by one, as it is not their number alone that is wanted. */
+  countAtOnce(
+    count: number,
+    earliestHigh: number,
+    earliestLow: number,
+    latestHigh: number,
+    latestLow: number,
+  ): boolean {
+    if (this.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)) return false
+    this.matched += count
+    return true
   }
 
   /** False: neither this one nor any later one comes onto the page. */

@@ -117,8 +117,12 @@ describe('a block', () => {
         shapes.write(directory)
         const read = Shapes.read(new ByteReader(directory.written()))
         const keys = new BlockKeys(parts.keys, rows.length, times[0]!)
-        const texts = new BlockTexts(parts.texts, rows.length, read, { keys: () => keys, numbers: () => parts.numbers })
-        const records = new BlockRecords(texts, parts.values, keys, read, OWNER)
+        const texts = new BlockTexts(parts.texts, rows.length, read, {
+          keys: () => keys,
+          numbers: () => parts.numbers,
+          values: () => parts.values,
+        })
+        const records = new BlockRecords(texts, keys, read, OWNER)
         for (const [number, { bytes, group, id, trace }] of rows.entries()) {
           const stored = records.record(number)
           assert(bytes.equals(stored.record))

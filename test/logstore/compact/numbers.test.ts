@@ -176,11 +176,12 @@ function blockOf(records: readonly { readonly severity: number; readonly n: obje
   const block = writer.finish()
   const keys = new BlockKeys(block.keys, records.length, 5n)
   return {
-    mayMatch: (text: string) => filterTestOf(parseSearch(text))(null, block.severities),
+    mayMatch: (text: string) => filterTestOf(parseSearch(text))(null, { severities: block.severities, counted: 0 }),
     verdicts: (text: string) => {
       const texts = new BlockTexts(block.texts, records.length, shapes, {
         keys: () => keys,
         numbers: () => block.numbers,
+        values: () => block.values,
       })
       const verdict = judgeOf(parseSearch(text))(texts, shapes)
       return records.map((_, row) => (typeof verdict === 'number' ? verdict : verdict[row]))
