@@ -1,17 +1,13 @@
 /**
  * Reads blocks, see block-writer.ts. A block is read in parts: its keys say where and when its rows are; its texts and numbers tell most searches which of
- * them match; with its values the records are there again, byte for byte.
+ * them match; with its values the records are there again, see block-records.ts.
  */
-import type { RecordBatch, RecordPlace, StoredRecord } from '../batch-frame.ts'
 import { FORMAT_JSON } from '../batch-frame.ts'
 import { ByteReader } from './byte-reader.ts'
-import { ByteWriter } from './byte-writer.ts'
-import { TRACE_PATHS } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
 import { readChoices, readNumbers, readPairs, skipPairs } from './number-columns.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
-import { RecordIds } from './record-ids.ts'
-import { CLOSE, OPEN, STATIC, isNumber } from './shapes.ts'
+import { isNumber } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { TextColumn } from './text-column.ts'
 import { BytesColumn, NumberColumn } from './value-columns.ts'
@@ -50,7 +46,7 @@ export interface MoreParts {
 }
 
 /** What stands in the values of a block beside texts. */
-interface BlockValues {
+export interface BlockValues {
   readonly bytes: ReadonlyMap<number, BytesColumn>
   readonly explicitIds: ReadonlyMap<number, Uint32Array>
   readonly explicitTraces: ReadonlyMap<number, Uint32Array>
@@ -156,181 +152,6 @@ function readGroup(from: ByteReader): Group {
     scopeSchemaUrl: scopeSchemaUrl!,
     root,
   }
-}
-
-interface GroupPlace {
-  readonly scopeStart: number
-  readonly scopeEnd: number
-  readonly resourceStart: number
-  readonly resourceEnd: number
-}
-
-type ColumnReader = TextColumn | NumberColumn | BytesColumn
-
-/** The names that a partition gives the records of its blocks. */
-export interface BlockOwner {
-  readonly tenant: string
-  readonly dataset: string
-}
-
-/** The records of a block. */
-export class BlockRecords implements RecordBatch {
-  readonly recordCount: number
-  readonly body: Buffer
-  readonly mayHaveEscapes: boolean
-  readonly groups: readonly Group[]
-  readonly rowGroup: Uint16Array
-  readonly ids: RecordIds
-  readonly #owner: BlockOwner
-  readonly #starts: Uint32Array
-  readonly #groupPlaces: readonly GroupPlace[]
-  readonly #traces: Uint32Array
-  readonly #place: RecordPlace = {
-    group: -1,
-    recordStart: 0,
-    recordEnd: 0,
-    scopeStart: 0,
-    scopeEnd: 0,
-    resourceStart: 0,
-    resourceEnd: 0,
-  }
-
-  /** @param texts of which nothing was written yet */
-  constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
-    const { rows, groups, rowGroup } = texts
-    this.recordCount = rows
-    this.groups = groups
-    this.rowGroup = rowGroup
-    this.#owner = owner
-    const { bytes, explicitIds, explicitTraces, length } = texts.values()
-    const columns = columnsOf(texts, bytes, bundle)
-    const into = new ByteWriter(4 * length + 4096)
-    this.#groupPlaces = groups.map(({ resource, scope }) => {
-      const resourceStart = into.at
-      into.copy(resource)
-      const scopeStart = into.at
-      into.copy(scope)
-      const none = { resourceStart: 0, resourceEnd: 0, scopeStart: 0, scopeEnd: 0 }
-      return {
-        ...none,
-        ...(resource.byteLength > 0 && { resourceStart, resourceEnd: scopeStart }),
-        ...(scope.byteLength > 0 && { scopeStart, scopeEnd: into.at }),
-      }
-    })
-    this.#starts = new Uint32Array(rows + 1)
-    this.#traces = new Uint32Array(4 * rows)
-    const isTrace = new Set(bundle.columns.flatMap(({ path }, number) => (TRACE_PATHS.includes(path) ? [number] : [])))
-    for (let row = 0; row < rows; row++) {
-      this.#starts[row] = into.at
-      const shape = texts.shapes[texts.rowShape[row]!]!
-      this.#writeRecord(into, shape, columns, row, keys.timeHigh[row]!, keys.timeLow[row]!, isTrace)
-    }
-    this.#starts[rows] = into.at
-    for (const [row, words] of explicitTraces) this.#traces.set(words, 4 * row)
-    this.body = into.written()
-    this.mayHaveEscapes = groups.some(({ format }) => format === FORMAT_JSON) && this.body.includes(0x5c)
-    this.ids = new RecordIds(this, this.#starts, owner, explicitIds)
-  }
-
-  #writeRecord(
-    into: ByteWriter,
-    { steps, isIrregular }: Shape,
-    columns: readonly (ColumnReader | undefined)[],
-    row: number,
-    timeHigh: number,
-    timeLow: number,
-    isTrace: ReadonlySet<number>,
-  ): void {
-    const opened: number[] = []
-    for (let i = 0; i < steps.length; i++) {
-      const { does, bytes, column } = steps[i]!
-      if (does === STATIC) into.copy(bytes)
-      else if (does === OPEN) {
-        into.byte(0)
-        opened.push(into.at)
-      } else if (does === CLOSE) closeAt(into, opened.pop()!)
-      else {
-        const start = into.at
-        columns[column]!.writeNext(into, timeHigh, timeLow)
-        if (isTrace.has(column) && !isIrregular && into.at - start === 16) this.#setTrace(row, into.bytes, start)
-      }
-    }
-  }
-
-  #setTrace(row: number, bytes: Buffer, at: number): void {
-    for (let word = 0; word < 4; word++) this.#traces[4 * row + word] = bytes.readUInt32BE(at + 4 * word)
-  }
-
-  hasTrace(row: number, trace: Uint32Array): boolean {
-    for (let word = 0; word < 4; word++) if (this.#traces[4 * row + word] !== trace[word]) return false
-    return true
-  }
-
-  /** Four words; zeros: none. */
-  traceOf(row: number): Uint32Array {
-    return this.#traces.subarray(4 * row, 4 * row + 4)
-  }
-
-  envelopeOf(row: number) {
-    const { signal, format, source } = this.groups[this.rowGroup[row]!]!
-    return { signal, format, source, tenant: this.#owner.tenant }
-  }
-
-  placeOf(row: number): RecordPlace {
-    const place = this.#place
-    const group = this.rowGroup[row]!
-    place.recordStart = this.#starts[row]!
-    place.recordEnd = this.#starts[row + 1]!
-    if (group !== place.group) Object.assign(place, this.#groupPlaces[group]!, { group })
-    return place
-  }
-
-  record(row: number): StoredRecord {
-    const group = this.rowGroup[row]!
-    const { resourceSchemaUrl, scopeSchemaUrl } = this.groups[group]!
-    const { resourceStart, resourceEnd, scopeStart, scopeEnd } = this.#groupPlaces[group]!
-    const { body } = this
-    return {
-      resource: body.subarray(resourceStart, resourceEnd),
-      scope: body.subarray(scopeStart, scopeEnd),
-      record: body.subarray(this.#starts[row], this.#starts[row + 1]),
-      resourceSchemaUrl,
-      scopeSchemaUrl,
-      dataset: this.#owner.dataset,
-      collapsed: false,
-    }
-  }
-}
-
-function columnsOf(
-  texts: BlockTexts,
-  bytes: BlockValues['bytes'],
-  bundle: Shapes,
-): readonly (ColumnReader | undefined)[] {
-  const columns: (ColumnReader | undefined)[] = []
-  for (const number of texts.counts.keys()) {
-    const { kind } = bundle.columns[number]!
-    if (kind === TEXT) columns[number] = texts.texts.get(number)!
-    else if (kind === SEVERITY) columns[number] = texts.severities.get(number)!
-    else columns[number] = isNumber(kind) ? texts.numbers(number) : bytes.get(number)!
-  }
-  return columns
-}
-
-/** What stands behind `start` gets its length in front, where one byte was kept for it. */
-function closeAt(into: ByteWriter, start: number): void {
-  const length = into.at - start
-  if (length < 128) {
-    into.bytes[start - 1] = length
-    return
-  }
-  const more = length < 1 << 14 ? 1 : length < 1 << 21 ? 2 : 3
-  into.reserve(more)
-  into.bytes.copyWithin(start + more, start, into.at)
-  const end = into.at + more
-  into.at = start - 1
-  into.varint(length)
-  into.at = end
 }
 
 function readWords(from: ByteReader): Map<number, Uint32Array> {

@@ -10,7 +10,8 @@ import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.t
 import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
 import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import type { BundleFile } from '../index/segment-files.ts'
-import { BlockKeys, BlockRecords, BlockTexts } from './block-reader.ts'
+import { BlockKeys, BlockTexts } from './block-reader.ts'
+import { BlockRecords } from './block-records.ts'
 import { ByteReader } from './byte-reader.ts'
 import { SEVERITY_BITS } from './block-writer.ts'
 import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, COUNTS_VERSION, decodeCompactHead } from './compact-format.ts'
@@ -369,7 +370,7 @@ export class CompactIndex implements BundleSearch {
     return this.#cached(block.values, () => this.readRecords(block))
   }
 
-  /** Without keeping them. @param texts of the block, of which nothing was written yet */
+  /** Without keeping them. */
   readRecords(block: CompactBlock, texts = this.texts(block)): BlockRecords {
     const { names } = this.#partitions[block.partition]!
     return new BlockRecords(texts, this.keys(block), this.shapes, names)

@@ -277,15 +277,14 @@ export class TextColumn {
   readonly choices: Uint16Array
   readonly #ofForm: Uint32Array
   #variables: readonly (readonly ReadVariable[])[] | null = null
-  readonly #next: Uint32Array
-  #value = 0
+  /** By value: which of the values of its form it is. */
+  #places: Uint32Array | null = null
 
   constructor(head: ByteReader, count: number) {
     const forms: Form[] = []
     for (let left = head.varint(); left > 0; left--) forms.push(formOf(head.lengthAndBytes()))
     this.forms = forms
     this.choices = readChoices(head, count, forms.length)
-    this.#next = new Uint32Array(forms.length)
     this.#ofForm = new Uint32Array(forms.length)
     for (const form of this.choices) this.#ofForm[form]!++
   }
@@ -315,10 +314,15 @@ export class TextColumn {
     }
   }
 
-  /** The next value, as it stood in its record. */
-  writeNext(into: ByteWriter): void {
-    const form = this.choices[this.#value++]!
-    this.write(into, form, this.#next[form]!++)
+  /** A value as it stood in its record. */
+  writeValue(into: ByteWriter, value: number): void {
+    this.#places ??= this.#findPlaces()
+    this.write(into, this.choices[value]!, this.#places[value]!)
+  }
+
+  #findPlaces(): Uint32Array {
+    const next = new Uint32Array(this.forms.length)
+    return Uint32Array.from(this.choices, (form) => next[form]!++)
   }
 }
 

@@ -57,6 +57,7 @@ export class SearchMatcher {
    * @param matched  called with the place in `numbers` of each that matches, and a view of it that is valid during the call
    */
   run(batch: RecordBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
+    batch.gather(numbers, count)
     const { body } = batch
     const isFiltered = this.#required !== null && !batch.mayHaveEscapes
     this.#hits.fill(NOT_ASKED)

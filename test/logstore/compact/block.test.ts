@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { testSeed } from '../../support/seed.ts'
-import { BlockKeys, BlockRecords, BlockTexts } from '../../../src/logstore/compact/block-reader.ts'
+import { BlockKeys, BlockTexts } from '../../../src/logstore/compact/block-reader.ts'
+import { BlockRecords } from '../../../src/logstore/compact/block-records.ts'
 import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
 import type { Group } from '../../../src/logstore/compact/block-writer.ts'
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
@@ -159,7 +160,7 @@ describe('columns', () => {
         writer.writeValues(values)
         const column = new TextColumn(new ByteReader(head.written()), texts.length)
         column.readValues(new ByteReader(values.written()))
-        for (let i = 0; i < texts.length; i++) column.writeNext(into)
+        for (let i = 0; i < texts.length; i++) column.writeValue(into, i)
         assert(Buffer.concat(bytes).equals(into.written()))
       }),
       { numRuns: 200, seed },
