@@ -7,6 +7,7 @@ import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { RecordBatch } from '../batch-frame.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
+import type { FrameTest } from './frame-grams.ts'
 import type { SegmentScan } from './scan.ts'
 
 /** Where the record of an entry is read, see BundleSearch. */
@@ -48,13 +49,19 @@ export class ActivePlaces implements EntryPlaces {
   }
 }
 
-/** Tells the scan of its candidates that match. @param entries the candidates in the order in which they are read */
+/**
+ * Tells the scan of its candidates that match.
+ *
+ * @param entries the candidates in the order in which they are read
+ * @param frames  which of the units need not be read; null: all need
+ */
 export function searchRecords(
   scan: SegmentScan,
   entries: Uint32Array,
   places: EntryPlaces,
   matcher: SearchMatcher,
   read: (unit: number) => RecordBatch,
+  frames: FrameTest | null = null,
 ): void {
   const numbers = new Uint16Array(BLOCK_ROWS_MAX)
   const timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
@@ -72,9 +79,12 @@ export function searchRecords(
       if (first + count < entries.length) places.seekEntry(entries[first + count]!)
     }
     const begin = first
-    matcher.run(read(unit), numbers, count, (at, view) =>
+    first += count
+    if (frames?.mayMatch(unit) === false) continue
+    const batch = read(unit)
+    matcher.run(batch, numbers, count, (at, view) =>
       scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
     )
-    first += count
+    frames?.note(unit, batch)
   }
 }

@@ -26,6 +26,8 @@ const NOWHERE = -1
 const NOT_ASKED = -2
 
 export class SearchMatcher {
+  /** One of these at least stands in the bytes of a batch with a match, unless it has escapes; null: nothing of the kind. */
+  readonly required: readonly string[] | null
   readonly #condition: Condition
   readonly #required: readonly RequiredText[] | null
   readonly #finders: readonly ByteFinder[]
@@ -45,6 +47,7 @@ export class SearchMatcher {
     this.#check = check
     this.#condition = this.#compile(search)
     this.#required = requiredOf(search)
+    this.required = this.#required?.map(({ text }) => text) ?? null
     this.#finders = (this.#required ?? []).map(({ text }) => new ByteFinder(text))
     this.#inRecord = this.#required?.every(({ inRecord }) => inRecord) ?? false
     this.#hits = new Int32Array(this.#finders.length)
