@@ -209,8 +209,7 @@ export class BlockRecords implements RecordBatch {
   /** One that does not follow from the record counts before it. */
   #setTrace(row: number, at: number): void {
     if (this.#explicitTraces.has(row)) return
-    for (let word = 0; word < 4; word++)
-      this.#traces[4 * row + word] = this.#into.bytes.readUInt32BE(at + 4 * word)
+    for (let word = 0; word < 4; word++) this.#traces[4 * row + word] = this.#into.bytes.readUInt32BE(at + 4 * word)
   }
 
   hasTrace(row: number, trace: Uint32Array): boolean {

@@ -110,7 +110,7 @@ function judgeOfText(condition: TextCondition): Judge {
   const isAboutNumbers = words.some(hasDigit)
   const plain = words.find((word) => !hasDigit(word) && !(prefix && word === words.at(-1)))
   const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
-  const variable = words.filter((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))[0]
+  const variable = words.find((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))
   const inValue: ValueTestInBytes = (bytes, end) => test.inBytes(bytes, 0, end)
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
     if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : DIFFERS

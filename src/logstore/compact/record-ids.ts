@@ -10,10 +10,7 @@ interface Records {
   readonly rowGroup: Uint16Array
   readonly owner: { readonly tenant: string; readonly dataset: string }
   /** Rows [from, to) one behind the other in a body, and where each begins and ends. */
-  madeTo(
-    from: number,
-    to: number,
-  ): { readonly body: Buffer; readonly starts: Uint32Array; readonly ends: Uint32Array }
+  madeTo(from: number, to: number): { readonly body: Buffer; readonly starts: Uint32Array; readonly ends: Uint32Array }
 }
 
 /** Ids that are asked for one by one before all of them are computed. */

@@ -10,7 +10,7 @@ import { mix } from './hash-index.ts'
 import { HASH_PRIME, HASH_SEED, filterOf } from './token-filter.ts'
 
 /** Longer tokens are in the filter and not listed. */
-export const TOKEN_BYTES_MAX = 64
+const TOKEN_BYTES_MAX = 64
 const WITHOUT_TEXT = 0
 const NOT_LISTED = 0xff
 const NO_ROW = 0xffff_ffff

@@ -99,7 +99,7 @@ describe('a block', () => {
       trace: fc.option(fc.array(fc.nat(), { minLength: 4, maxLength: 4 }), { freq: 8 }),
     })
     fc.assert(
-      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), (rows) => {
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.boolean(), (rows, isReversed) => {
         const source = Buffer.concat(rows.map(({ bytes }) => bytes))
         const shapes = new Shapes()
         const writer = new BlockWriter(source, shapes)
@@ -124,6 +124,16 @@ describe('a block', () => {
           values: () => parts.values,
         })
         const records = new BlockRecords(texts, keys, read, OWNER)
+        // A record is the same whichever were made before it.
+        const odd = Uint16Array.from(rows.keys()).filter((number) => number % 2 === 1)
+        if (isReversed) for (const number of [...rows.keys()].reverse()) records.record(number)
+        records.gather(odd, odd.length)
+        for (let i = 0, before = -1; i < odd.length; i++) {
+          const { recordStart, recordEnd } = records.placeOf(odd[i]!)
+          assert(recordStart >= before)
+          assert(rows[odd[i]!]!.bytes.equals(records.body.subarray(recordStart, recordEnd)))
+          before = recordEnd
+        }
         for (const [number, { bytes, group, id, trace }] of rows.entries()) {
           const stored = records.record(number)
           assert(bytes.equals(stored.record))

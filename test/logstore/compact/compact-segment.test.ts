@@ -194,6 +194,8 @@ describe('a bit that flipped in a compacted bundle', () => {
       { dataset: 'payments', order: 'desc', page: { limit: 5 } },
       { dataset: 'orders', filter: { search: 'paid severity:>=error' }, page: { limit: 500 } },
       { dataset: 'orders', filter: { search: 'c-3x OR again' }, page: { limit: 500 } },
+      { dataset: 'orders', filter: { search: 'paid' }, page: { limit: 1 } },
+      { dataset: 'orders', filter: { search: '"order 17"' }, page: { limit: 1 } },
       { dataset: 'orders', filter: { start_time_unix_nano: 1_002_000, end_time_unix_nano: 1_006_000 } },
     ]
     const plain = questions.map((question) => store.query('acme', question).results)
