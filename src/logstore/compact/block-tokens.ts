@@ -42,7 +42,7 @@ interface GroupPair {
 }
 
 export class BlockTokens {
-  readonly #source: Buffer
+  #source: Buffer = Buffer.alloc(0)
   readonly #columns: readonly Column[]
   readonly #cutter = new RecordCutter()
   readonly #tokens = new TokenTable()
@@ -57,10 +57,13 @@ export class BlockTokens {
   #areKnown = true
   #counted = WORDS | PAIRS
 
-  /** @param source what the records stand in */
-  constructor(source: Buffer, shapes: Shapes) {
-    this.#source = source
+  constructor(shapes: Shapes) {
     this.#columns = shapes.columns
+  }
+
+  /** Before the first record of a block. @param source what its records stand in */
+  begin(source: Buffer): void {
+    this.#source = source
   }
 
   /** @param cut as it was cut, into the values of the shape */

@@ -57,7 +57,7 @@ export interface BlockParts {
 type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
 
 export class BlockWriter {
-  readonly #source: Buffer
+  #source: Buffer = Buffer.alloc(0)
   readonly #shapes: Shapes
   /** As it cut the record that was added last. */
   readonly cutter = new RecordCutter()
@@ -82,10 +82,14 @@ export class BlockWriter {
   #ids: [row: number, words: Uint32Array][] = []
   #traces: [row: number, words: Uint32Array][] = []
 
-  /** @param source what the records stand in */
-  constructor(source: Buffer, shapes: Shapes) {
-    this.#source = source
+  constructor(shapes: Shapes) {
     this.#shapes = shapes
+  }
+
+  /** Before the first record of a block. @param source what its records stand in, until `finish` */
+  begin(source: Buffer): void {
+    assert(this.#rows === 0)
+    this.#source = source
   }
 
   get rows(): number {

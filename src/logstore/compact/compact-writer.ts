@@ -49,8 +49,7 @@ export function compactContent(
   rest: () => void,
 ): readonly Buffer[] | null {
   const partitions = records.index.partitionCount
-  if (partitions + records.count / BLOCK_ROWS_MAX + records.source.byteLength / BLOCK_BYTES_MAX > BLOCKS_MAX)
-    return null
+  if (partitions + records.count / BLOCK_ROWS_MAX + records.bytes / BLOCK_BYTES_MAX > BLOCKS_MAX) return null
   return new CompactWriter(records, rest).write(originalBytes)
 }
 
@@ -72,8 +71,8 @@ class CompactWriter {
   constructor(records: SegmentRecords, rest: () => void) {
     this.#records = records
     this.#rest = rest
-    this.#blocks = new BlockWriter(records.source, this.#shapes)
-    this.#tokens = new BlockTokens(records.source, this.#shapes)
+    this.#blocks = new BlockWriter(this.#shapes)
+    this.#tokens = new BlockTokens(this.#shapes)
     this.#order = orderOf(records)
     this.#rowOf = new Uint32Array(records.count)
     for (const [row, entry] of this.#order.entries()) this.#rowOf[entry] = row
@@ -139,12 +138,12 @@ class CompactWriter {
         for (; row < count && row - blockStart < BLOCK_ROWS_MAX && blockBytes < BLOCK_BYTES_MAX; row++) {
           const entry = this.#order[row]!
           if (index.partition[entry] !== partition) break
-          this.#addRow(entry)
           this.#blockOfRow[row] = blockCount
           blockBytes += end[entry]! - start[entry]!
           signals |= signalBit(index.signal[entry]!)
         }
         bytes += blockBytes
+        this.#addRows(this.#order.subarray(blockStart, row))
         blocks.push(this.#finishBlock(blockCount++, blockStart, row))
         this.#rest()
       }
@@ -153,12 +152,19 @@ class CompactWriter {
     return partitions
   }
 
-  #addRow(entry: number): void {
-    const { index, start, end, group, groups, explicitIds } = this.#records
+  #addRows(entries: Uint32Array): void {
+    const { source, starts, ends } = this.#records.read(entries)
+    this.#blocks.begin(source)
+    this.#tokens.begin(source)
+    for (const [i, entry] of entries.entries()) this.#addRow(entry, starts[i]!, ends[i]!)
+  }
+
+  #addRow(entry: number, start: number, end: number): void {
+    const { index, group, groups, explicitIds } = this.#records
     const itsGroup = groups[group[entry]!]!
     this.#blocks.add(
-      start[entry]!,
-      end[entry]!,
+      start,
+      end,
       itsGroup,
       index.timeHigh[entry]!,
       index.timeLow[entry]!,

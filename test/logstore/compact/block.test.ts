@@ -102,7 +102,8 @@ describe('a block', () => {
       fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.boolean(), (rows, isReversed) => {
         const source = Buffer.concat(rows.map(({ bytes }) => bytes))
         const shapes = new Shapes()
-        const writer = new BlockWriter(source, shapes)
+        const writer = new BlockWriter(shapes)
+        writer.begin(source)
         let at = 0
         let time = 0n
         const times = rows.map(({ step }) => (time += step))

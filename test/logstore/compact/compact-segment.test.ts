@@ -66,14 +66,15 @@ function ledgerOf(files: Files, directory: string, { base, end }: { base: number
   if (adopted === null) {
     const file = files.open(recordsPath, 'read')
     const records = readSegmentRecords(file, LOG_ID, base, end)
-    file.close()
     assert(records !== null)
-    const { index, source, start, end: ends, count } = records
+    const { index, count } = records
+    const { source, starts, ends } = records.read(Uint32Array.from({ length: count }, (_, entry) => entry))
+    file.close()
     return Array.from({ length: count }, (_, entry) => {
       const id = index.idWords.slice(4 * entry, 4 * entry + 4)
       const time = `${index.timeHigh[entry]} ${index.timeLow[entry]}`
       const place = `${index.frameOffset[entry]} ${index.recordNumber[entry]}`
-      return line(entry, id, time, place, source.subarray(start[entry], ends[entry]))
+      return line(entry, id, time, place, source.subarray(starts[entry], ends[entry]))
     })
   }
   const index = new CompactIndex(files.open(`${directory}/${STAND_IN_NAME}`, 'read'), base, new PieceCache(1 << 20))

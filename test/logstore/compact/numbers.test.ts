@@ -164,7 +164,8 @@ function blockOf(records: readonly { readonly severity: number; readonly n: obje
     return Buffer.from(type.encode(type.fromObject(record)).finish())
   })
   const shapes = new Shapes()
-  const writer = new BlockWriter(Buffer.concat(encoded), shapes)
+  const writer = new BlockWriter(shapes)
+  writer.begin(Buffer.concat(encoded))
   const nothing = Buffer.alloc(0)
   const parts = { resource: nothing, scope: nothing, resourceSchemaUrl: nothing, scopeSchemaUrl: nothing }
   const group = { signal: SIGNAL_LOG, format: FORMAT_PROTOBUF, source: 1, ...parts, root: 1 }
