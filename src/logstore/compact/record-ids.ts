@@ -62,7 +62,7 @@ export class RecordIds {
 }
 
 /** The head of the ids of timed records of a group, see record-id.ts. */
-export function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: string, group: Group): void {
+function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: string, group: Group): void {
   const { signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl } = group
   const prefix = groupPrefix(tenant, dataset, signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl)
   writeRecordHead(heads, HEAD_BYTES * number, prefix, 0, null)
@@ -74,7 +74,7 @@ export function writeGroupHead(heads: Buffer, number: number, tenant: string, da
  * @param headOf number of the head of each record in `heads`
  * @returns of the records [from, to)
  */
-export function plainIds(
+function plainIds(
   body: Buffer,
   starts: Uint32Array,
   ends: Uint32Array,

@@ -6,8 +6,6 @@
  *     in the index, or their checksum, where the id does not follow from the record alone
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
-import { HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
-import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { OpenFile } from '../../log/files.ts'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
@@ -15,18 +13,17 @@ import { readFooter, scanFrames } from '../../log/read.ts'
 import { SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
 import { BATCH_FRAME_TYPE, FORMAT_JSON, SIGNAL_LOG, StoredBatch } from '../batch-frame.ts'
-import { ActiveIndex } from '../index/active-index.ts'
+import { EntryColumns } from './entry-columns.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import { SEGMENT_ENTRIES_MAX } from '../limits.ts'
 import { rootOf } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
-import { plainIds, writeGroupHead } from './record-ids.ts'
 
 export interface SegmentRecords {
   readonly footer: SegmentFooter
   /** Of the whole file. */
   readonly bytes: number
-  readonly index: ActiveIndex
+  readonly index: EntryColumns
   readonly count: number
   /** By entry: where the record begins and ends in the file, and its group. */
   readonly start: Uint32Array
@@ -75,7 +72,7 @@ class Loader {
   #source = Buffer.allocUnsafeSlow(1 << 16)
   /** Checksums of records whose ids are explicit. */
   readonly #checksums = new Map<number, number>()
-  readonly #active = ActiveIndex.create()
+  readonly #active = new EntryColumns()
   readonly #indexer = new FrameIndexer()
   readonly #start = new Uint32Array(SEGMENT_ENTRIES_MAX)
   readonly #end = new Uint32Array(SEGMENT_ENTRIES_MAX)
@@ -83,10 +80,6 @@ class Loader {
   readonly #groups: Group[] = []
   readonly #byKey = new Map<string, number>()
   readonly #explicitIds = new Map<number, Uint32Array>()
-  readonly #frameStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly #frameEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly #headOf = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  #heads = Buffer.alloc(HEAD_BYTES * RECORDS_PER_BATCH_MAX)
 
   /** @param name of the segment, for messages */
   constructor(file: OpenFile, name: string) {
@@ -154,9 +147,8 @@ class Loader {
     this.#indexer.add(this.#active, frameOffset, payload)
     const batch = new StoredBatch(payload)
     const bodyAt = payloadAt + (batch.body.byteOffset - payload.byteOffset)
+    const explicit = this.#indexer.explicitRecords()
     let entry = first
-    let count = 0
-    let heads = 0
     let groupOfBatch = -1
     let group = -1
     for (let record = 0; record < batch.recordCount; record++) {
@@ -164,36 +156,22 @@ class Loader {
       const place = batch.placeOf(record)
       if (place.group !== groupOfBatch) {
         groupOfBatch = place.group
-        const { dataset, ...parts } = batch.record(record)
-        const { signal, format, source, tenant } = batch.envelope
-        const { resource, scope, resourceSchemaUrl, scopeSchemaUrl } = parts
+        const { resource, scope, resourceSchemaUrl, scopeSchemaUrl } = batch.record(record)
+        const { signal, format, source } = batch.envelope
         const root = rootOf(format === FORMAT_JSON, signal === SIGNAL_LOG)
         group = this.#numberOf({ signal, format, source, resource, scope, resourceSchemaUrl, scopeSchemaUrl, root })
-        writeGroupHead(this.#heads, heads++, tenant, dataset, this.#groups[group]!)
       }
       this.#start[entry] = bodyAt + place.recordStart
       this.#end[entry] = bodyAt + place.recordEnd
       this.#group[entry] = group
-      this.#frameStart[count] = place.recordStart
-      this.#frameEnd[count] = place.recordEnd
-      this.#headOf[count++] = heads - 1
+      if (explicit.has(record)) this.#noteExplicitId(entry, batch.body.subarray(place.recordStart, place.recordEnd))
       entry++
     }
-    this.#noteExplicitIds(batch, first, count)
   }
 
-  #noteExplicitIds({ body }: StoredBatch, first: number, count: number): void {
-    if (count === 0) return
-    const plain = plainIds(body, this.#frameStart, this.#frameEnd, this.#headOf, this.#heads, 0, count)
-    const { idWords } = this.#active
-    for (let i = 0; i < count; i++) {
-      const at = 4 * (first + i)
-      let isPlain = true
-      for (let word = 0; word < 4; word++) if (idWords[at + word] !== plain[4 * i + word]) isPlain = false
-      if (isPlain) continue
-      this.#explicitIds.set(first + i, idWords.slice(at, at + 4))
-      this.#checksums.set(first + i, crc32(body.subarray(this.#frameStart[i], this.#frameEnd[i])))
-    }
+  #noteExplicitId(entry: number, record: Buffer): void {
+    this.#explicitIds.set(entry, this.#active.idWords.slice(4 * entry, 4 * entry + 4))
+    this.#checksums.set(entry, crc32(record))
   }
 
   #numberOf(group: Group): number {
