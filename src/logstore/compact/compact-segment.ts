@@ -31,6 +31,11 @@ export interface CompactTask {
   readonly directories: readonly string[]
 }
 
+export interface CompactJob extends CompactTask {
+  /** Whether the thread may take its share of a core. */
+  readonly isUrgent: boolean
+}
+
 export type CompactResult =
   | {
       readonly kind: 'written'
