@@ -134,7 +134,7 @@ interface JudgedColumn {
   readonly choices: Uint16Array | null
 }
 
-/** Of a value in bytes [0, end). */
+/** Whether a value passes, which stands in bytes [0, end). */
 type ValueTestInBytes = (bytes: Buffer, end: number) => boolean
 
 /**

@@ -24,7 +24,7 @@ import { TextColumnWriter } from './text-column.ts'
 import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
 
 export const BLOCK_ROWS_MAX = 4096
-/** Of the records of a block; one record more may be long. */
+/** A block ends when its records have so many bytes; its last one may be long. */
 export const BLOCK_BYTES_MAX = 2 * 1024 * 1024
 
 /** What records share: where they came from, and what they belong to. */
@@ -96,7 +96,7 @@ export class BlockWriter {
     return this.#rows
   }
 
-  /** Of the record that was added last. */
+  /** The shape of the record that was added last. */
   get shape(): Shape {
     assert(this.#shape !== null)
     return this.#shape
@@ -241,7 +241,7 @@ export class BlockWriter {
 
 export const SEVERITY_BITS = 32
 const NO_SEVERITY = 0
-/** Of a record that says its severity in another way than a number. */
+/** A record that does not say its severity by a number has this one. */
 const ANY_SEVERITY = 1
 
 /** The severities in a block are the union of these. */

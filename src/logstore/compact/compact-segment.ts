@@ -27,7 +27,7 @@ export interface CompactTask {
   /** Position of the segment, and behind its last frame. */
   readonly base: number
   readonly end: number
-  /** Of the segment, in each directory of the log that is in use; that of the primary first. */
+  /** The segment's directory in each directory of the log that is in use; that of the primary first. */
   readonly directories: readonly string[]
 }
 

@@ -61,7 +61,7 @@ class CompactWriter {
   readonly #shapes = new Shapes()
   readonly #blocks: BlockWriter
   readonly #tokens: BlockTokens
-  /** Of frequent tokens, see `writeTokenCounts`. */
+  /** Blocks and rows of the frequent tokens, see `writeTokenCounts`. */
   readonly #tokenCounts = new Map<string, number[]>()
   /** By row. */
   readonly #order: Uint32Array

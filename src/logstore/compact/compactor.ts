@@ -32,7 +32,7 @@ export interface CompactorParts {
   readonly log: Log
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
-  /** Of the log; the data directory first. */
+  /** The directories of the log; the data directory first. */
   readonly directories: readonly string[]
   readonly segmentsName: string
   readonly startJobs: () => Pick<JobPool<CompactJob, CompactResult>, 'run' | 'close'>
@@ -178,7 +178,7 @@ export class Compactor {
     await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories, isUrgent: this.#isUrgent })
   }
 
-  /** Of those that are in use; one that is lost is brought to the same state when it comes back. */
+  /** The segment in the directories that are in use; one that is lost is brought to the same state when it comes back. */
   #directoriesOf(base: number): readonly string[] {
     const { directories, segmentsName, log } = this.#parts
     const lost = new Set(log.lostReplicas.map(({ directory }) => directory))

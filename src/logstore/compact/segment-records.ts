@@ -21,7 +21,7 @@ import type { Group } from './block-writer.ts'
 
 export interface SegmentRecords {
   readonly footer: SegmentFooter
-  /** Of the whole file. */
+  /** The length of the file. */
   readonly bytes: number
   readonly index: EntryColumns
   readonly count: number

@@ -35,7 +35,7 @@ const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
 /** Values of one placeholder of one form. */
 interface Variable {
   readonly kind: number
-  /** Of a number its value; else where the text stands. */
+  /** The value of a number; else where the text stands. */
   readonly first: number[]
   readonly last: number[]
 }
@@ -47,7 +47,7 @@ interface WrittenForm {
 
 export class TextColumnWriter {
   readonly #source: Buffer
-  /** Of the column's values, while they are few (T4): the number of each, and that of each value. */
+  /** The values of the column while they are few (T4), with the number of each; and the number of each value that was added. */
   readonly #values = new Map<string, number>()
   readonly #valueChoices: number[] = []
   readonly #starts: number[] = []
@@ -56,7 +56,7 @@ export class TextColumnWriter {
   #forms: WrittenForm[] = []
   readonly #byText = new Map<string, number>()
   #scratch = Buffer.allocUnsafe(4096)
-  /** Of the value at hand. */
+  /** The placeholders of the value at hand, and where their words stand. */
   readonly #kinds: number[] = []
   readonly #first: number[] = []
   readonly #last: number[] = []

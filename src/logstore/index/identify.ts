@@ -18,7 +18,7 @@ export class BatchIdentifier {
   readonly #recordHead = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly #repeats = new Repeats()
 
-  /** Of the batch that was identified last: the records whose content stands earlier in it, ascending. */
+  /** The records of the last batch whose content stands earlier in it, ascending. */
   get repeated(): Uint16Array {
     return this.#repeats.records.subarray(0, this.#repeats.count)
   }

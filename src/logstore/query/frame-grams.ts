@@ -19,7 +19,7 @@ const BYTES_PER_BIT = 4
 const BITS_MIN = 1 << 8
 const BITS_MAX = 1 << 17
 /** It takes about a millisecond for two MiB: a search goes on to answer, and leaves the rest to the next one. */
-const NOTED_PER_SEARCH = 24 * 1024 * 1024
+const NOTED_PER_SEARCH = 48 * 1024 * 1024
 
 /** The runs of one text; a frame without one of them does not have the text. */
 type Grams = readonly number[]

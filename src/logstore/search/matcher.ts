@@ -147,7 +147,7 @@ interface RequiredText {
 /** More than these are looked for in more time than they save. */
 const REQUIRED_MAX = 4
 
-/** Of these one at least stands in the bytes of every record that matches; null: nothing of the kind. */
+/** Every record that matches has at least one of these in its bytes; null: nothing of the kind. */
 function requiredOf(search: Search): readonly RequiredText[] | null {
   switch (search.kind) {
     case 'text': {
@@ -220,7 +220,7 @@ function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' |
   }
 }
 
-/** Of a log; one that has no number is what its severity_text says, 0 when that says nothing. Null of a span. */
+/** The severity of a log; if it has no number, what its severity_text says, 0 when that says nothing. Null for a span. */
 export function effectiveSeverity(view: RecordView): number | null {
   if (!view.isLog) return null
   const number = Number(view.field('severity_number'))
