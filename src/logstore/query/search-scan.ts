@@ -70,6 +70,10 @@ export function searchRecords(
     scan.deadline.check()
     places.seekEntry(entries[first]!)
     const { unit } = places
+    if (frames?.mayMatch(unit) === false) {
+      first = endOfUnit(entries, places, first, unit)
+      continue
+    }
     let count = 0
     while (first + count < entries.length && places.unit === unit) {
       numbers[count] = places.number
@@ -80,11 +84,31 @@ export function searchRecords(
     }
     const begin = first
     first += count
-    if (frames?.mayMatch(unit) === false) continue
     const batch = read(unit)
     matcher.run(batch, numbers, count, (at, view) =>
       scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
     )
     frames?.note(unit, batch)
   }
+}
+
+/** Where the entries of a unit end: they stand side by side, so that most of them need no look. */
+function endOfUnit(entries: Uint32Array, places: EntryPlaces, first: number, unit: number): number {
+  const isOfUnit = (at: number): boolean => {
+    places.seekEntry(entries[at]!)
+    return places.unit === unit
+  }
+  let low = first + 1
+  let step = 1
+  while (low + step < entries.length && isOfUnit(low + step)) {
+    low += step + 1
+    step *= 2
+  }
+  let high = Math.min(low + step, entries.length)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isOfUnit(middle)) low = middle + 1
+    else high = middle
+  }
+  return low
 }
