@@ -177,6 +177,12 @@ export interface RecordBatch {
   readonly body: Buffer
   /** Whether what is ASCII in the texts of the records may stand there in other bytes. */
   readonly mayHaveEscapes: boolean
+  /**
+   * From then on, until the next call, these records stand in the body one behind the other, if not side by side.
+   *
+   * @param numbers of `count` records, ascending
+   */
+  gather(numbers: Uint16Array, count: number): void
   envelopeOf(record: number): Pick<BatchEnvelope, 'signal' | 'format' | 'source' | 'tenant'>
   /** The object is used again for the next one. */
   placeOf(record: number): RecordPlace
@@ -237,6 +243,9 @@ export class StoredBatch implements RecordBatch {
   envelopeOf(): BatchEnvelope {
     return this.envelope
   }
+
+  /** They always do. */
+  gather(): void {}
 
   get mayHaveEscapes(): boolean {
     return this.envelope.format === FORMAT_JSON && this.body.includes(0x5c)

@@ -1,4 +1,4 @@
-/** What the log store is made of that has to do with compacted bundles. */
+/** The parts of the log store that compact bundles, and find compacted ones. */
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { StoreError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -11,7 +11,7 @@ import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { BundlesOptions } from './bundles.ts'
 import { adoptCompacted } from './compact/adopt.ts'
-import type { CompactResult, CompactTask } from './compact/compact-segment.ts'
+import type { CompactJob, CompactResult } from './compact/compact-segment.ts'
 import { Compactor } from './compact/compactor.ts'
 import type { CompactorParts } from './compact/compactor.ts'
 
@@ -39,7 +39,7 @@ export async function openCompaction(
   const { durability, dataDirectory } = config
   const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
   const startJobs = () =>
-    new JobPool<CompactTask, CompactResult>({
+    new JobPool<CompactJob, CompactResult>({
       name: 'logstore compaction',
       filename: workerFile('compact-segment'),
       threads: 1,

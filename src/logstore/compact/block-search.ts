@@ -15,16 +15,20 @@ import { TextTest } from '../search/text-test.ts'
 import { valueTest } from '../search/values.ts'
 import { fold, isAscii } from '../search/words.ts'
 import type { ValueTest } from '../search/values.ts'
+import { pairOf } from './block-counts.ts'
 import type { BlockTexts } from './block-reader.ts'
+import type { CompactBlock } from './compact-index.ts'
 import { judgeNumbers, judgeOfField } from './block-numbers.ts'
+import { ByteWriter } from './byte-writer.ts'
 import { maySeverityBe } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
 import { TEXT } from './otlp-fields.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { NUMBER, WHOLE } from './text-column.ts'
-import { mayHoldToken, wordHash } from './token-filter.ts'
-import type { Form, TextColumn } from './text-column.ts'
+import { PAIRS } from './token-counts.ts'
+import { keyHashOf, mayHoldToken, pairHash, wordHash } from './token-filter.ts'
+import type { Form } from './text-column.ts'
 import { DIFFERS, LOOK, MATCHES, isKnown } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -89,7 +93,7 @@ function combined(
 const negated = (verdict: Verdict): Verdict =>
   typeof verdict === 'number' ? MATCHES - verdict : verdict.map((each) => MATCHES - each)
 
-/** Of rows that each have one of some choices. */
+/** The verdicts of rows that each have one of some choices. */
 function byChoice(verdicts: readonly number[], choices: Uint16Array): Verdict {
   const [first = DIFFERS] = verdicts
   if (verdicts.every((each) => each === first)) return first
@@ -106,6 +110,8 @@ function judgeOfText(condition: TextCondition): Judge {
   const isAboutNumbers = words.some(hasDigit)
   const plain = words.find((word) => !hasDigit(word) && !(prefix && word === words.at(-1)))
   const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
+  const variable = words.find((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))
+  const inValue: ValueTestInBytes = (bytes, end) => test.inBytes(bytes, 0, end)
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
     if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : DIFFERS
     if (kinds.includes(WHOLE)) return LOOK
@@ -118,7 +124,7 @@ function judgeOfText(condition: TextCondition): Judge {
     byColumns(
       texts,
       (shape) => (isKnown(shape) ? [...shape.columns].filter((column) => shapes.columns[column]!.isSearched) : null),
-      (column) => judgeTexts(texts.texts.get(column)!, ofForm),
+      (column) => judgeTexts(texts, column, ofForm, inValue, variable),
     )
 }
 
@@ -128,10 +134,52 @@ interface JudgedColumn {
   readonly choices: Uint16Array | null
 }
 
-const judgeTexts = ({ forms, choices }: TextColumn, ofForm: (form: Form) => number): JudgedColumn => ({
-  verdicts: Uint8Array.from(forms, ofForm),
-  choices,
-})
+/** Whether a value passes, which stands in bytes [0, end). */
+type ValueTestInBytes = (bytes: Buffer, end: number) => boolean
+
+/**
+ * Where a form leaves it open, the values say it.
+ *
+ * @param variable a word with a digit in it that every value that passes has; without one, all values are looked at
+ */
+function judgeTexts(
+  texts: BlockTexts,
+  number: number,
+  ofForm: (form: Form) => number,
+  inValue: ValueTestInBytes,
+  variable?: string,
+): JudgedColumn {
+  const column = texts.texts.get(number)!
+  const { forms, choices } = column
+  const ofForms = Uint8Array.from(forms, ofForm)
+  if (!ofForms.includes(LOOK)) return { verdicts: ofForms, choices }
+  texts.values()
+  const mayPass = forms.map((form, at) =>
+    variable !== undefined && ofForms[at] === LOOK && hasItsDigitsApart(form)
+      ? column.valuesWithWord(at, variable)
+      : null,
+  )
+  const verdicts = new Uint8Array(choices.length)
+  const next = new Uint32Array(forms.length)
+  for (let i = 0; i < verdicts.length; i++) {
+    const form = choices[i]!
+    const at = next[form]!++
+    if (ofForms[form] !== LOOK) verdicts[i] = ofForms[form]!
+    else if (mayPass[form]?.[at] !== 0) {
+      value.reset()
+      column.write(value, form, at)
+      verdicts[i] = inValue(value.bytes, value.at) ? MATCHES : DIFFERS
+    }
+  }
+  return { verdicts, choices: null }
+}
+
+/** The value that is looked at. */
+const value = new ByteWriter()
+
+/** Whether each word with a digit is a variable: words beside characters beyond ASCII are not, see T2 of text-column.ts. */
+const hasItsDigitsApart = ({ kinds, pieces }: Form): boolean =>
+  !kinds.includes(WHOLE) && pieces.every((piece) => piece.every((byte) => byte < 128))
 
 /**
  * The best verdict of the values of some columns, by row.
@@ -233,6 +281,7 @@ function judgeOfName({ name, value }: NameCondition): Judge {
     if (value.kind === 'exists') return MATCHES
     return kinds.includes(WHOLE) || mayFormPass(value, pieces) ? LOOK : DIFFERS
   }
+  const inValue: ValueTestInBytes = (bytes, end) => test(bytes.toString('utf8', 0, end))
   const inGroups = (texts: BlockTexts): Verdict =>
     byChoice(
       texts.groups.map((group) =>
@@ -256,7 +305,7 @@ function judgeOfName({ name, value }: NameCondition): Judge {
       },
       (column) => {
         const { kind } = shapes.columns[column]!
-        if (kind === TEXT) return judgeTexts(texts.texts.get(column)!, ofForm)
+        if (kind === TEXT) return judgeTexts(texts, column, ofForm, inValue)
         return { verdicts: judgeNumbers(texts.numbers(column), kind, test), choices: null }
       },
     )
@@ -289,28 +338,35 @@ function ofGroup(
   return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : DIFFERS
 }
 
-/** False: no record of a block with this filter and these severities matches. A block without a filter may hold any word. */
-export type FilterTest = (filter: Uint32Array | null, severities: number) => boolean
+/** False: no record of a block with this filter matches. A block without a filter may hold any word. */
+export type FilterTest = (filter: Uint32Array | null, block: Pick<CompactBlock, 'severities' | 'counted'>) => boolean
 
 export function filterTestOf(search: Search): FilterTest {
   switch (search.kind) {
     case 'and': {
       const all = search.of.map(filterTestOf)
-      return (filter, severities) => all.every((one) => one(filter, severities))
+      return (filter, block) => all.every((one) => one(filter, block))
     }
     case 'or': {
       const any = search.of.map(filterTestOf)
-      return (filter, severities) => any.some((one) => one(filter, severities))
+      return (filter, block) => any.some((one) => one(filter, block))
     }
     case 'text': {
       const { words, prefix } = search
       return needing(prefix ? words.slice(0, -1) : words)
     }
-    case 'name':
-      return needing(wordsOfValue(search))
+    case 'name': {
+      const needsWords = needing(wordsOfValue(search))
+      const pair = pairOf(search)
+      if (pair === null) return needsWords
+      const value = Buffer.from(pair.value, 'latin1')
+      const hash = pairHash(keyHashOf(pair.key), value, 0, value.byteLength)
+      return (filter, block) =>
+        needsWords(filter, block) && (filter === null || (block.counted & PAIRS) === 0 || mayHoldToken(filter, hash))
+    }
     case 'severity': {
       const { min, max } = search
-      return (_filter, severities) => maySeverityBe(severities, min, max)
+      return (_filter, { severities }) => maySeverityBe(severities, min, max)
     }
     default:
       return () => true

@@ -13,17 +13,18 @@
  *
  * B1  columns stand in the order of their numbers in the bundle, and in a column the values of the rows in their order
  */
+import assert from 'node:assert/strict'
 import { ByteWriter } from './byte-writer.ts'
 import { WordPairs, writeChoices, writeNumbers, writePairs } from './number-columns.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE, ROOT_SPAN, RecordCutter } from './record-shape.ts'
 import { isNumber } from './shapes.ts'
-import type { Shapes } from './shapes.ts'
+import type { Shape, Shapes } from './shapes.ts'
 import { TextColumnWriter } from './text-column.ts'
 import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
 
 export const BLOCK_ROWS_MAX = 4096
-/** Of the records of a block; one record more may be long. */
+/** A block ends when its records have so many bytes; its last one may be long. */
 export const BLOCK_BYTES_MAX = 2 * 1024 * 1024
 
 /** What records share: where they came from, and what they belong to. */
@@ -49,12 +50,14 @@ export interface BlockParts {
   readonly values: Buffer
   /** See `severityBit`. */
   readonly severities: number
+  /** By severity: how many rows have it. Null: of a row it is not known. */
+  readonly severityRows: Uint32Array | null
 }
 
 type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
 
 export class BlockWriter {
-  readonly #source: Buffer
+  #source: Buffer = Buffer.alloc(0)
   readonly #shapes: Shapes
   /** As it cut the record that was added last. */
   readonly cutter = new RecordCutter()
@@ -64,7 +67,9 @@ export class BlockWriter {
   readonly #values = new ByteWriter()
   readonly #opaque: Buffer = Buffer.of(ROOT_OPAQUE)
   #rows = 0
+  #shape: Shape | null = null
   #severities = 0
+  readonly #severityRows = new Uint32Array(SEVERITY_BITS)
   #columns = new Map<number, ColumnWriter>()
   #groups = new Map<Group, number>()
   #usedShapes = new Map<number, number>()
@@ -77,14 +82,24 @@ export class BlockWriter {
   #ids: [row: number, words: Uint32Array][] = []
   #traces: [row: number, words: Uint32Array][] = []
 
-  /** @param source what the records stand in */
-  constructor(source: Buffer, shapes: Shapes) {
-    this.#source = source
+  constructor(shapes: Shapes) {
     this.#shapes = shapes
+  }
+
+  /** Before the first record of a block. @param source what its records stand in, until `finish` */
+  begin(source: Buffer): void {
+    assert(this.#rows === 0)
+    this.#source = source
   }
 
   get rows(): number {
     return this.#rows
+  }
+
+  /** The shape of the record that was added last. */
+  get shape(): Shape {
+    assert(this.#shape !== null)
+    return this.#shape
   }
 
   /**
@@ -128,7 +143,9 @@ export class BlockWriter {
   }
 
   #addValues(shape: number): void {
-    const { columns, root, isIrregular } = this.#shapes.all[shape]!
+    const its = this.#shapes.all[shape]!
+    const { columns, root, isIrregular } = its
+    this.#shape = its
     const { first, second } = this.cutter
     let severity = root === ROOT_SPAN && !isIrregular ? NO_SEVERITY : ANY_SEVERITY
     for (let i = 0; i < columns.length; i++) {
@@ -144,6 +161,7 @@ export class BlockWriter {
         severity = severityBit(first[i]!)
     }
     this.#severities |= severity
+    if (severity !== NO_SEVERITY) this.#severityRows[31 - Math.clz32(severity)]!++
   }
 
   #columnFor(kind: number): ColumnWriter {
@@ -196,6 +214,7 @@ export class BlockWriter {
     writeWords(values, this.#ids)
     writeWords(values, this.#traces)
     const severities = this.#severities
+    const severityRows = (severities & ANY_SEVERITY) === 0 ? this.#severityRows.slice() : null
     this.#begin()
     return {
       keys: keys.written(),
@@ -203,12 +222,14 @@ export class BlockWriter {
       numbers: numbers.written(),
       values: values.written(),
       severities,
+      severityRows,
     }
   }
 
   #begin(): void {
     this.#rows = 0
     this.#severities = 0
+    this.#severityRows.fill(0)
     this.#times.count = 0
     this.#columns = new Map()
     this.#groups = new Map()
@@ -218,9 +239,9 @@ export class BlockWriter {
   }
 }
 
-const SEVERITY_BITS = 32
+export const SEVERITY_BITS = 32
 const NO_SEVERITY = 0
-/** Of a record that says its severity in another way than a number. */
+/** A record that does not say its severity by a number has this one. */
 const ANY_SEVERITY = 1
 
 /** The severities in a block are the union of these. */

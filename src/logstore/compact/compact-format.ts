@@ -6,13 +6,13 @@
  *        0     64  header of the stand-in
  *       64     96  head
  *      160      …  directory
- *        …      …  pieces: of the record ids, of the trace ids, filters of the blocks, chunks of entries, then of each block keys, texts, numbers, values
+ *        …      …  pieces: of the record ids, of the trace ids, counts of tokens, filters of the blocks, chunks of entries, then of each block keys, texts, numbers, values
  *
  * Head:
  *
  *   offset  bytes  field
  *        0      8  magic           "TLCOMPCT"
- *        8      4  version         COMPACT_VERSION
+ *        8      4  version         COMPACT_VERSION, or an older one that is read
  *       12      4  directoryBytes
  *       16      4  directoryCrc    CRC-32
  *       20      4  records
@@ -26,7 +26,8 @@
  *
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
  * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
- * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts).
+ * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts). Since version 3 a block has behind its severities
+ * what was counted u8 (token-counts.ts), and if SEVERITIES was, the rows of each of them, varints; and counts of tokens (token-counts.ts) end the directory.
  *
  * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
  *
@@ -38,16 +39,21 @@ import { crc32 } from 'node:zlib'
 import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
 
 const COMPACT_HEAD_BYTES = 96
-const COMPACT_VERSION = 2
+const COMPACT_VERSION = 3
+/** The oldest that is read. */
+const COMPACT_VERSION_MIN = 2
+/** From this one on blocks say what was counted. */
+export const COUNTS_VERSION = 3
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4
 
-/** Of what every reader reads first. */
+/** What every reader reads first. */
 export const COMPACT_BEGIN_BYTES = STAND_IN_HEADER_BYTES + COMPACT_HEAD_BYTES
 /** Entries of one chunk of the map from entries to rows. */
 export const CHUNK_ENTRIES = 8192
 
 export interface CompactHead {
+  readonly version: number
   readonly directoryBytes: number
   readonly directoryCrc: number
   readonly records: number
@@ -60,7 +66,7 @@ export interface CompactHead {
   readonly identity: number
 }
 
-export function encodeCompactHead(head: Omit<CompactHead, 'identity'>): Buffer {
+export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'>): Buffer {
   const bytes = Buffer.alloc(COMPACT_HEAD_BYTES)
   MAGIC.copy(bytes)
   bytes.writeUInt32LE(COMPACT_VERSION, 8)
@@ -78,13 +84,16 @@ export function encodeCompactHead(head: Omit<CompactHead, 'identity'>): Buffer {
 
 /** Null: it is none, damaged, or of another version. @param bytes from where the head begins */
 export function decodeCompactHead(bytes: Buffer): CompactHead | null {
+  const version = bytes.byteLength >= COMPACT_HEAD_BYTES ? bytes.readUInt32LE(8) : 0
   const isWhole =
     bytes.byteLength >= COMPACT_HEAD_BYTES &&
     bytes.subarray(0, 8).equals(MAGIC) &&
     crc32(bytes.subarray(0, CRC_AT)) === bytes.readUInt32LE(CRC_AT) &&
-    bytes.readUInt32LE(8) === COMPACT_VERSION
+    version >= COMPACT_VERSION_MIN &&
+    version <= COMPACT_VERSION
   if (!isWhole) return null
   return {
+    version,
     directoryBytes: bytes.readUInt32LE(12),
     directoryCrc: bytes.readUInt32LE(16),
     records: bytes.readUInt32LE(20),

@@ -10,15 +10,18 @@ import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.t
 import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
 import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import type { BundleFile } from '../index/segment-files.ts'
-import { BlockKeys, BlockRecords, BlockTexts } from './block-reader.ts'
+import { BlockKeys, BlockTexts } from './block-reader.ts'
+import { BlockRecords } from './block-records.ts'
 import { ByteReader } from './byte-reader.ts'
-import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, decodeCompactHead } from './compact-format.ts'
+import { SEVERITY_BITS } from './block-writer.ts'
+import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, COUNTS_VERSION, decodeCompactHead } from './compact-format.ts'
 import { HashIndex, traceHash } from './hash-index.ts'
 import { readNumbers } from './number-columns.ts'
 import type { PieceCache } from './piece-cache.ts'
 import { PieceFile, readPiece } from './pieces.ts'
 import type { Piece } from './pieces.ts'
 import { Shapes } from './shapes.ts'
+import { SEVERITIES, TokenCounts } from './token-counts.ts'
 
 export interface CompactBlock {
   readonly number: number
@@ -30,6 +33,10 @@ export interface CompactBlock {
   readonly firstEntry: number
   /** See `maySeverityBe`. */
   readonly severities: number
+  /** Which of WORDS, PAIRS and SEVERITIES are counted, see token-counts.ts. */
+  readonly counted: number
+  /** By severity, if they are counted. */
+  readonly severityRows: Uint32Array | null
   readonly keys: Piece
   readonly texts: Piece
   readonly numbers: Piece
@@ -51,7 +58,7 @@ interface ChunkPlace {
   readonly piece: Piece
 }
 
-/** Of some thousand entries in a row. */
+/** Where some thousand entries in a row are. */
 interface Chunk {
   readonly row: Float64Array
   readonly frameOffset: Float64Array
@@ -80,8 +87,10 @@ export class CompactIndex implements BundleSearch {
   readonly #chunks: readonly ChunkPlace[]
   readonly #ids: HashIndex
   readonly #traces: HashIndex
+  /** Null: of an older version, which has none. */
+  readonly #counts: TokenCounts | null
 
-  // Of the entry `seekEntry` was called for last.
+  // What `seekEntry` found of the entry it was called for last.
   frameOffset = 0
   recordNumber = 0
   partition = 0
@@ -91,7 +100,7 @@ export class CompactIndex implements BundleSearch {
   /** The number of a block, and of the row in it. */
   unit = 0
   number = 0
-  // Of the posting `seekPosting` was called for last.
+  // What `seekPosting` found of the posting it was called for last.
   postingTimeHigh = 0
   postingTimeLow = 0
   postingEntry = 0
@@ -123,7 +132,8 @@ export class CompactIndex implements BundleSearch {
     const from = new ByteReader(directory)
     this.shapes = Shapes.read(from)
     const described = readPartitions(from)
-    const blocks = readBlocks(from, described)
+    const hasCounts = head.version >= COUNTS_VERSION
+    const blocks = readBlocks(from, described, hasCounts)
     const chunks = readChunks(from)
     this.#ids = new HashIndex(from, COMPACT_BEGIN_BYTES + head.directoryBytes, blocks.length)
     this.#traces = new HashIndex(from, this.#ids.end, blocks.length)
@@ -132,6 +142,7 @@ export class CompactIndex implements BundleSearch {
       at += piece.bytes
       return { ...piece, at: at - piece.bytes }
     }
+    this.#counts = hasCounts ? new TokenCounts(from, blocks.length, place) : null
     const filters = blocks.map(({ filter }) => place(filter))
     this.#chunks = chunks.map((chunk) => ({ ...chunk, piece: place(chunk.piece) }))
     this.blocks = blocks.map((block, number) => ({
@@ -305,7 +316,7 @@ export class CompactIndex implements BundleSearch {
     return (low - 1) * CHUNK_ENTRIES + from
   }
 
-  /** Of a row; its keys are at hand then. */
+  /** The block that a row is in; its keys are at hand then. */
   blockOf(row: number): CompactBlock {
     const known = this.#block
     if (known !== null && row >= known.firstRow && row < known.firstRow + known.rows) return known
@@ -331,6 +342,7 @@ export class CompactIndex implements BundleSearch {
     return new BlockTexts(this.#file.piece(block.texts), block.rows, this.shapes, {
       keys: () => this.keys(block),
       numbers: () => this.#file.piece(block.numbers),
+      values: () => this.#file.piece(block.values),
     })
   }
 
@@ -343,14 +355,25 @@ export class CompactIndex implements BundleSearch {
     })
   }
 
+  /** In the order of time. */
+  blocksOf(partition: number): CompactBlock[] {
+    const { firstBlock, blockEnd } = this.#partitions[partition]!
+    return this.blocks.slice(firstBlock, blockEnd)
+  }
+
+  /** By block: in how many of its rows a token stands; 0 where that is not listed. Null: nowhere. See token-counts.ts. */
+  rowsWithToken(token: string): Uint32Array | null {
+    return this.#counts?.of(token, (piece) => this.#cached(piece, () => this.#file.piece(piece))) ?? null
+  }
+
   records(block: CompactBlock): BlockRecords {
     return this.#cached(block.values, () => this.readRecords(block))
   }
 
   /** Without keeping them. */
-  readRecords(block: CompactBlock): BlockRecords {
+  readRecords(block: CompactBlock, texts = this.texts(block)): BlockRecords {
     const { names } = this.#partitions[block.partition]!
-    return new BlockRecords(this.texts(block), this.#file.piece(block.values), this.keys(block), this.shapes, names)
+    return new BlockRecords(texts, this.keys(block), this.shapes, names)
   }
 
   #chunkAt(number: number): Chunk {
@@ -393,21 +416,26 @@ const readPartitions = (from: ByteReader): Described[] =>
   }))
 
 /** Their pieces have no place yet. */
-function readBlocks(from: ByteReader, partitions: readonly Described[]): CompactBlock[] {
+function readBlocks(from: ByteReader, partitions: readonly Described[], hasCounts: boolean): CompactBlock[] {
   const blocks: CompactBlock[] = []
   let firstRow = 0
   for (const [partition, { blockCount }] of partitions.entries()) {
     for (let left = blockCount; left > 0; left--) {
       const rows = from.varint()
+      const [minTime, maxTime] = [from.u64(), from.u64()]
+      const [firstEntry, severities] = [from.u32(), from.u32()]
+      const counted = hasCounts ? from.byte() : 0
       blocks.push({
         number: blocks.length,
         firstRow,
         rows,
         partition,
-        minTime: from.u64(),
-        maxTime: from.u64(),
-        firstEntry: from.u32(),
-        severities: from.u32(),
+        minTime,
+        maxTime,
+        firstEntry,
+        severities,
+        counted,
+        severityRows: (counted & SEVERITIES) === 0 ? null : readSeverityRows(from, severities),
         keys: readPiece(from, 0),
         texts: readPiece(from, 0),
         numbers: readPiece(from, 0),
@@ -418,6 +446,13 @@ function readBlocks(from: ByteReader, partitions: readonly Described[]): Compact
     }
   }
   return blocks
+}
+
+/** @param severities see `severityBit` */
+function readSeverityRows(from: ByteReader, severities: number): Uint32Array {
+  const rows = new Uint32Array(SEVERITY_BITS)
+  for (let bit = 0; bit < SEVERITY_BITS; bit++) if (((severities >>> bit) & 1) === 1) rows[bit] = from.varint()
+  return rows
 }
 
 const readChunks = (from: ByteReader): ChunkPlace[] =>

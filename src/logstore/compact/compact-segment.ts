@@ -27,8 +27,13 @@ export interface CompactTask {
   /** Position of the segment, and behind its last frame. */
   readonly base: number
   readonly end: number
-  /** Of the segment, in each directory of the log that is in use; that of the primary first. */
+  /** The segment's directory in each directory of the log that is in use; that of the primary first. */
   readonly directories: readonly string[]
+}
+
+export interface CompactJob extends CompactTask {
+  /** Whether the thread may take its share of a core. */
+  readonly isUrgent: boolean
 }
 
 export type CompactResult =
@@ -54,16 +59,25 @@ export function compactSegment(files: Files, task: CompactTask, rest: () => void
   return { kind: 'cleared' }
 }
 
-function write(files: Files, { logId, base, end, directories }: CompactTask, rest: () => void): CompactResult {
+function write(files: Files, task: CompactTask, rest: () => void): CompactResult {
+  const { logId, base, end, directories } = task
   const primary = directories[0]!
   if (files.exists(`${primary}/${QUARANTINE_NAME}`)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
   const file = files.open(`${primary}/${RECORDS_NAME}`, 'read')
-  let records: SegmentRecords | null
   try {
-    records = readSegmentRecords(file, logId, base, end)
+    return writeRecords(files, task, readSegmentRecords(file, logId, base, end), rest)
   } finally {
     file.close()
   }
+}
+
+function writeRecords(
+  files: Files,
+  { base, directories }: CompactTask,
+  records: SegmentRecords | null,
+  rest: () => void,
+): CompactResult {
+  const primary = directories[0]!
   if (records === null) return { kind: 'left', reason: 'it has frames that cannot be compacted' } // W3
   const bytesBefore = bytesIn(files, primary)
   const content = compactContent(records, bytesBefore, rest)
@@ -110,10 +124,11 @@ function checkedBundle(files: Files, path: string, base: number, records: Segmen
       const keys = index.keys(block)
       const read = index.readRecords(block)
       const ids = read.ids.all()
+      const { source, starts, ends } = records.read(keys.entry)
       for (let row = 0; row < block.rows; row++) {
         const entry = keys.entry[row]!
         index.seekEntry(entry)
-        const { index: active, source, start, end, groups, group } = records
+        const { index: active, groups, group } = records
         const record = read.record(row)
         const its = groups[group[entry]!]!
         const isSame =
@@ -125,7 +140,7 @@ function checkedBundle(files: Files, path: string, base: number, records: Segmen
           keys.timeLow[row] === active.timeLow[entry] &&
           sameWords(ids, 4 * row, active.idWords, 4 * entry) &&
           sameWords(read.traceOf(row), 0, active.traceWords, 4 * entry) &&
-          source.compare(record.record, 0, record.record.byteLength, start[entry], end[entry]) === 0 &&
+          source.compare(record.record, 0, record.record.byteLength, starts[row], ends[row]) === 0 &&
           sameBytes(record.resource, its.resource) &&
           sameBytes(record.scope, its.scope) &&
           sameBytes(record.resourceSchemaUrl, its.resourceSchemaUrl) &&

@@ -10,6 +10,7 @@ import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, encodeCompactHead } from './compact
 import { traceHash, writeHashIndex } from './hash-index.ts'
 import { writeNumbers } from './number-columns.ts'
 import { asItIs, compressed, writePiece } from './pieces.ts'
+import { SEVERITIES, writeTokenCounts } from './token-counts.ts'
 import type { WrittenPiece } from './pieces.ts'
 import type { SegmentRecords } from './segment-records.ts'
 import { Shapes } from './shapes.ts'
@@ -19,6 +20,9 @@ interface WrittenBlock {
   readonly first: number
   readonly last: number
   readonly severities: number
+  readonly severityRows: Uint32Array | null
+  /** WORDS and PAIRS. */
+  readonly counted: number
   readonly keys: WrittenPiece
   readonly texts: WrittenPiece
   readonly numbers: WrittenPiece
@@ -45,8 +49,7 @@ export function compactContent(
   rest: () => void,
 ): readonly Buffer[] | null {
   const partitions = records.index.partitionCount
-  if (partitions + records.count / BLOCK_ROWS_MAX + records.source.byteLength / BLOCK_BYTES_MAX > BLOCKS_MAX)
-    return null
+  if (partitions + records.count / BLOCK_ROWS_MAX + records.bytes / BLOCK_BYTES_MAX > BLOCKS_MAX) return null
   return new CompactWriter(records, rest).write(originalBytes)
 }
 
@@ -58,6 +61,8 @@ class CompactWriter {
   readonly #shapes = new Shapes()
   readonly #blocks: BlockWriter
   readonly #tokens: BlockTokens
+  /** Blocks and rows of the frequent tokens, see `writeTokenCounts`. */
+  readonly #tokenCounts = new Map<string, number[]>()
   /** By row. */
   readonly #order: Uint32Array
   readonly #rowOf: Uint32Array
@@ -66,8 +71,8 @@ class CompactWriter {
   constructor(records: SegmentRecords, rest: () => void) {
     this.#records = records
     this.#rest = rest
-    this.#blocks = new BlockWriter(records.source, this.#shapes)
-    this.#tokens = new BlockTokens(records.source)
+    this.#blocks = new BlockWriter(this.#shapes)
+    this.#tokens = new BlockTokens(this.#shapes)
     this.#order = orderOf(records)
     this.#rowOf = new Uint32Array(records.count)
     for (const [row, entry] of this.#order.entries()) this.#rowOf[entry] = row
@@ -89,6 +94,7 @@ class CompactWriter {
       const [w0, w1, w2, w3] = [traceWords[at]!, traceWords[at + 1]!, traceWords[at + 2]!, traceWords[at + 3]!]
       return (w0 | w1 | w2 | w3) === 0 ? null : traceHash(w0, w1, w2, w3)
     })
+    const counts = writeTokenCounts(directory, this.#tokenCounts)
     const directoryBytes = Buffer.from(directory.written())
     const lookUps = [...ids, ...traces].map(({ bytes }) => bytes)
     const openBytes =
@@ -107,6 +113,7 @@ class CompactWriter {
       head,
       directoryBytes,
       ...lookUps,
+      ...counts.map(({ bytes }) => bytes),
       ...blocks.map(({ filter }) => filter.bytes),
       ...chunks.map(({ bytes }) => bytes),
       ...blocks.flatMap(({ keys, texts, numbers, values }) => [keys, texts, numbers, values].map(({ bytes }) => bytes)),
@@ -131,14 +138,13 @@ class CompactWriter {
         for (; row < count && row - blockStart < BLOCK_ROWS_MAX && blockBytes < BLOCK_BYTES_MAX; row++) {
           const entry = this.#order[row]!
           if (index.partition[entry] !== partition) break
-          this.#addRow(entry)
           this.#blockOfRow[row] = blockCount
           blockBytes += end[entry]! - start[entry]!
           signals |= signalBit(index.signal[entry]!)
         }
         bytes += blockBytes
-        blockCount++
-        blocks.push(this.#finishBlock(blockStart, row))
+        this.#addRows(this.#order.subarray(blockStart, row))
+        blocks.push(this.#finishBlock(blockCount++, blockStart, row))
         this.#rest()
       }
       partitions.push({ name: encodePartitionName(tenant, dataset), records: row - first, bytes, signals, blocks })
@@ -146,12 +152,19 @@ class CompactWriter {
     return partitions
   }
 
-  #addRow(entry: number): void {
-    const { index, start, end, group, groups, explicitIds } = this.#records
+  #addRows(entries: Uint32Array): void {
+    const { source, starts, ends } = this.#records.read(entries)
+    this.#blocks.begin(source)
+    this.#tokens.begin(source)
+    for (const [i, entry] of entries.entries()) this.#addRow(entry, starts[i]!, ends[i]!)
+  }
+
+  #addRow(entry: number, start: number, end: number): void {
+    const { index, group, groups, explicitIds } = this.#records
     const itsGroup = groups[group[entry]!]!
     this.#blocks.add(
-      start[entry]!,
-      end[entry]!,
+      start,
+      end,
       itsGroup,
       index.timeHigh[entry]!,
       index.timeLow[entry]!,
@@ -160,21 +173,29 @@ class CompactWriter {
       4 * entry,
       explicitIds.get(entry) ?? null,
     )
-    this.#tokens.addRecord(this.#blocks.cutter, itsGroup, itsGroup.format === FORMAT_JSON)
+    this.#tokens.addRecord(this.#blocks.cutter, this.#blocks.shape, itsGroup, itsGroup.format === FORMAT_JSON)
   }
 
-  #finishBlock(from: number, to: number): WrittenBlock {
-    const { keys, texts, numbers, values, severities } = this.#blocks.finish()
+  #finishBlock(number: number, from: number, to: number): WrittenBlock {
+    const { keys, texts, numbers, values, severities, severityRows } = this.#blocks.finish()
+    const { filter, counted, listed } = this.#tokens.finish()
+    for (const [token, rows] of listed) {
+      const counts = this.#tokenCounts.get(token)
+      if (counts === undefined) this.#tokenCounts.set(token, [number, rows])
+      else counts.push(number, rows)
+    }
     return {
       rows: to - from,
       first: this.#order[from]!,
       last: this.#order[to - 1]!,
       severities,
+      severityRows,
+      counted,
       keys: compressed(keys),
       texts: compressed(texts),
       numbers: compressed(numbers),
       values: compressed(values),
-      filter: asItIs(this.#tokens.finish()),
+      filter: asItIs(filter),
     }
   }
 
@@ -190,12 +211,15 @@ class CompactWriter {
       for (const number of [records, bytes, signals, blocks.length]) into.varint(number)
     }
     for (const { blocks } of partitions) {
-      for (const { rows, first, last, severities, keys, texts, numbers, values, filter } of blocks) {
+      for (const block of blocks) {
+        const { rows, first, last, severities, severityRows, counted, keys, texts, numbers, values, filter } = block
         into.varint(rows)
         writeTime(first)
         writeTime(last)
         into.u32(first)
         into.u32(severities)
+        into.byte(counted + (severityRows === null ? 0 : SEVERITIES))
+        for (const count of severityRows ?? []) if (count > 0) into.varint(count)
         for (const piece of [keys, texts, numbers, values, filter]) writePiece(into, piece)
       }
     }

@@ -1,12 +1,14 @@
 /**
- * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives for one
- * bundle, so that its memory goes with it.
+ * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives as long as
+ * there is something to compact, so that its memory goes with it.
  *
  *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they go
  *
  * J1  a bundle is seen in the one form or in the other: the files of the form that a query began with stay until it ends
  * J2  what fails is tried again later; a segment that has to stay as it is is left for this life of the process
  * J3  nothing is written while the disk has little room, or the log takes nothing
+ * J4  the thread has the lowest priority and rests, until more is to be compacted than URGENT_BYTES: from then on it takes its share of a core, so that
+ *     what is not compacted, which searches have to read, does not grow as long as the load lasts
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -16,20 +18,24 @@ import type { JobPool } from '../../pipeline/jobs.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { Sidecars } from '../index/sidecars.ts'
-import type { CompactResult, CompactTask } from './compact-segment.ts'
+import type { CompactJob, CompactResult } from './compact-segment.ts'
 
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
+/** Four segments of the usual size. */
+const URGENT_BYTES = 512 * 1024 * 1024
+/** When it is urgent no more: below the bound, so that threads are not begun and ended all the time. */
+const CALM_BYTES = URGENT_BYTES / 2
 const CLOSE_WITHIN_MS = 2000
 
 export interface CompactorParts {
   readonly log: Log
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
-  /** Of the log; the data directory first. */
+  /** The directories of the log; the data directory first. */
   readonly directories: readonly string[]
   readonly segmentsName: string
-  readonly startJobs: () => JobPool<CompactTask, CompactResult>
+  readonly startJobs: () => Pick<JobPool<CompactJob, CompactResult>, 'run' | 'close'>
   readonly logger: Logger
   readonly clock: { nowMs(): number; every(intervalMs: number, run: () => void): () => void }
   /** Before queries see the bundle in its new form. */
@@ -44,7 +50,9 @@ export class Compactor {
   /** Have a stand-in and other files beside it, as a process died before they went. */
   readonly #unclean: number[]
   #running: Promise<void> | null = null
-  #jobs: JobPool<CompactTask, CompactResult> | null = null
+  #jobs: ReturnType<CompactorParts['startJobs']> | null = null
+  /** Whether the thread is one without rests (J4). */
+  #isUrgent = false
   #closed = false
   bytesBefore = 0
   bytesAfter = 0
@@ -65,8 +73,14 @@ export class Compactor {
   async close(): Promise<void> {
     this.#closed = true
     this.#stopLooking()
-    await this.#jobs?.close({ withinMs: CLOSE_WITHIN_MS })
+    await this.#endThread()
     await this.#running
+  }
+
+  async #endThread(): Promise<void> {
+    const jobs = this.#jobs
+    this.#jobs = null
+    await jobs?.close({ withinMs: CLOSE_WITHIN_MS })
   }
 
   #waiting() {
@@ -77,22 +91,46 @@ export class Compactor {
 
   #look(): void {
     if (this.#closed || this.#running !== null) return
+    const task = this.#nextTask()
+    if (task === null && this.#jobs === null) return
+    if (task === null) {
+      this.#running = this.#endThread().finally(() => (this.#running = null))
+      return
+    }
+    this.#running = this.#run(task.segment, task.isWritten).finally(() => {
+      this.#running = null
+      this.#look()
+    })
+  }
+
+  /** Null: there is nothing to do now. */
+  #nextTask(): { readonly segment: SegmentInfo; readonly isWritten: boolean } | null {
     const { clock, log, sidecars } = this.#parts
     const nowMs = clock.nowMs()
     const unclean = this.#unclean.shift()
     const next = this.#waiting().find(({ base }) => (this.#later.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base))
     const base = unclean ?? next?.base
     const segment = log.segments.find((each) => each.base === base && each.sealed)
-    if (segment === undefined || (log.state.kind !== 'ok' && log.state.kind !== 'degraded')) return
-    if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return // J3
-    this.#running = this.#run(segment, unclean !== undefined).finally(() => (this.#running = null))
+    if (segment === undefined || (log.state.kind !== 'ok' && log.state.kind !== 'degraded')) return null
+    if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return null // J3
+    return { segment, isWritten: unclean !== undefined }
+  }
+
+  /** A thread cannot be given back a higher priority: what is urgent has a thread of its own. */
+  async #thread(): Promise<Pick<JobPool<CompactJob, CompactResult>, 'run'> | null> {
+    const isUrgent = this.debtBytes >= (this.#isUrgent ? CALM_BYTES : URGENT_BYTES)
+    if (isUrgent !== this.#isUrgent) await this.#endThread()
+    if (this.#closed) return null
+    this.#isUrgent = isUrgent
+    this.#jobs ??= this.#parts.startJobs()
+    return this.#jobs
   }
 
   async #run(segment: SegmentInfo, isWritten: boolean): Promise<void> {
     const { logger, clock } = this.#parts
-    const jobs = this.#parts.startJobs()
-    this.#jobs = jobs
     try {
+      const jobs = await this.#thread()
+      if (jobs === null) return
       if (isWritten) await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
       else await this.#compact(jobs, segment)
     } catch (error) {
@@ -103,18 +141,16 @@ export class Compactor {
         { segment: segmentName(segment.base), reason: messageOf(error) },
         'a bundle could not be compacted: it is tried again later',
       )
-    } finally {
-      this.#jobs = null
-      await jobs.close({ withinMs: CLOSE_WITHIN_MS })
+      await this.#endThread() // what it holds of the failed one goes with it
     }
   }
 
-  async #compact(jobs: JobPool<CompactTask, CompactResult>, segment: SegmentInfo): Promise<void> {
+  async #compact(jobs: Pick<JobPool<CompactJob, CompactResult>, 'run'>, segment: SegmentInfo): Promise<void> {
     const { log, registry, logger, onCompacted } = this.#parts
     const { base, end, directory } = segment
     const name = segmentName(base)
     const directories = this.#directoriesOf(base)
-    const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories })
+    const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, isUrgent: this.#isUrgent })
     if (result.kind === 'left') {
       this.#later.set(base, Infinity)
       logger.info({ segment: name, reason: result.reason }, 'a bundle stays as it is')
@@ -135,14 +171,14 @@ export class Compactor {
   }
 
   async #clear(
-    jobs: JobPool<CompactTask, CompactResult>,
+    jobs: Pick<JobPool<CompactJob, CompactResult>, 'run'>,
     { base, end }: SegmentInfo,
     directories: readonly string[],
   ): Promise<void> {
-    await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories })
+    await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories, isUrgent: this.#isUrgent })
   }
 
-  /** Of those that are in use; one that is lost is brought to the same state when it comes back. */
+  /** The segment in the directories that are in use; one that is lost is brought to the same state when it comes back. */
   #directoriesOf(base: number): readonly string[] {
     const { directories, segmentsName, log } = this.#parts
     const lost = new Set(log.lostReplicas.map(({ directory }) => directory))

@@ -118,6 +118,13 @@ export function readNumbers(from: ByteReader, count: number): Float64Array {
   return values
 }
 
+/** Moves behind what `readNumbers` reads. */
+export function skipNumbers(from: ByteReader, count: number): void {
+  from.varint()
+  const form = from.byte()
+  from.take((form >= DIFFERENCES ? form - DIFFERENCES : form) * count)
+}
+
 /** Small numbers that name rows of a table of `of` rows: no bytes, one or two each. */
 export function writeChoices(into: ByteWriter, values: Uint16Array, count: number, of: number): void {
   if (of > 1) writePlanes(into, values, count, of > 256 ? 2 : 1)

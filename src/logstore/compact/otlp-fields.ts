@@ -111,7 +111,7 @@ export const FIELD_KINDS: readonly Uint8Array[] = [
   ]),
 ]
 
-/** Of a field that is not known; 0: records with such a field are kept as they are. */
+/** The kind of a field that is not known here; 0: records with such a field are kept as they are. */
 export function kindOfWireType(wireType: number): number {
   switch (wireType) {
     case VARINT_TYPE:

@@ -56,8 +56,8 @@ export class PieceCache {
   }
 }
 
-/** About: of what has a body that, else what it was made of. */
+/** About: what it says that it takes, and what it was made of. */
 const bytesOf = (made: object, { bytes, rawBytes }: Piece): number => {
-  const body = 'body' in made && made.body instanceof Uint8Array ? 2 * made.body.buffer.byteLength : 0
-  return body + 2 * Math.max(bytes, rawBytes) + 256
+  const held = 'heldBytes' in made && typeof made.heldBytes === 'number' ? made.heldBytes : 0
+  return held + 2 * Math.max(bytes, rawBytes) + 256
 }

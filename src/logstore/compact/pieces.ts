@@ -12,7 +12,7 @@ import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 
 /**
- * Of 80 000 logs of services, random ids on 60 %: 1 takes half the time of 3 for 0.8 % more bytes, 6 takes a tenth more time for 0.4 % less.
+ * Measured on 80 000 logs of services, random ids on 60 %: 1 takes half the time of 3 for 0.8 % more bytes, 6 takes a tenth more time for 0.4 % less.
  */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 

@@ -6,9 +6,11 @@ import type { Group } from './block-writer.ts'
 
 interface Records {
   readonly recordCount: number
-  readonly body: Buffer
   readonly groups: readonly Group[]
   readonly rowGroup: Uint16Array
+  readonly owner: { readonly tenant: string; readonly dataset: string }
+  /** Rows [from, to) one behind the other in a body, and where each begins and ends. */
+  madeTo(from: number, to: number): { readonly body: Buffer; readonly starts: Uint32Array; readonly ends: Uint32Array }
 }
 
 /** Ids that are asked for one by one before all of them are computed. */
@@ -18,23 +20,13 @@ let hasher: BatchHasher | null = null
 
 export class RecordIds {
   readonly #records: Records
-  readonly #starts: Uint32Array
-  readonly #owner: { readonly tenant: string; readonly dataset: string }
   readonly #explicit: ReadonlyMap<number, Uint32Array>
   #all: Uint32Array | null = null
   #asked = 0
   #heads: Buffer | null = null
 
-  /** @param starts where each record begins, and where the last one ends */
-  constructor(
-    records: Records,
-    starts: Uint32Array,
-    owner: { readonly tenant: string; readonly dataset: string },
-    explicit: ReadonlyMap<number, Uint32Array>,
-  ) {
+  constructor(records: Records, explicit: ReadonlyMap<number, Uint32Array>) {
     this.#records = records
-    this.#starts = starts
-    this.#owner = owner
     this.#explicit = explicit
   }
 
@@ -49,18 +41,19 @@ export class RecordIds {
     return this.all().slice(4 * row, 4 * row + 4)
   }
 
-  /** Of the rows [from, to). */
+  /** Four words for each of the rows [from, to). */
   #compute(from: number, to: number): Uint32Array {
-    const { body, rowGroup } = this.#records
-    const ids = plainIds(body, this.#starts, this.#starts.subarray(1), rowGroup, this.#headsOfGroups(), from, to)
+    const { rowGroup } = this.#records
+    const { body, starts, ends } = this.#records.madeTo(from, to)
+    const ids = plainIds(body, starts, ends, rowGroup, this.#headsOfGroups(), from, to)
     for (const [row, words] of this.#explicit) if (row >= from && row < to) ids.set(words, 4 * (row - from))
     return ids
   }
 
   #headsOfGroups(): Buffer {
     if (this.#heads !== null) return this.#heads
-    const { groups } = this.#records
-    const { tenant, dataset } = this.#owner
+    const { groups, owner } = this.#records
+    const { tenant, dataset } = owner
     const heads = Buffer.alloc(HEAD_BYTES * groups.length)
     for (const [number, group] of groups.entries()) writeGroupHead(heads, number, tenant, dataset, group)
     this.#heads = heads
@@ -69,7 +62,7 @@ export class RecordIds {
 }
 
 /** The head of the ids of timed records of a group, see record-id.ts. */
-export function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: string, group: Group): void {
+function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: string, group: Group): void {
   const { signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl } = group
   const prefix = groupPrefix(tenant, dataset, signal, resource, scope, resourceSchemaUrl, scopeSchemaUrl)
   writeRecordHead(heads, HEAD_BYTES * number, prefix, 0, null)
@@ -81,7 +74,7 @@ export function writeGroupHead(heads: Buffer, number: number, tenant: string, da
  * @param headOf number of the head of each record in `heads`
  * @returns of the records [from, to)
  */
-export function plainIds(
+function plainIds(
   body: Buffer,
   starts: Uint32Array,
   ends: Uint32Array,

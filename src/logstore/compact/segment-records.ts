@@ -1,24 +1,29 @@
-/** The records of a sealed segment as compaction takes them: where each stands, what it belongs to, and all that an index says of it. */
+/**
+ * The records of a sealed segment as compaction takes them: where each stands, what it belongs to, and all that an index says of it. The records
+ * themselves stay in the file and are read again block by block, so that the memory this takes follows from their number, not from their length.
+ *
+ * S1  every frame was verified when it was gone through. Bytes that read otherwise later do not come into a bundle: their record ids differ from those
+ *     in the index, or their checksum, where the id does not follow from the record alone
+ */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
-import { HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
-import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { OpenFile } from '../../log/files.ts'
+import { crc32 } from 'node:zlib'
+import { StoreError } from '../../errors.ts'
 import { readFooter, scanFrames } from '../../log/read.ts'
-import { SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts'
+import { SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
 import { BATCH_FRAME_TYPE, FORMAT_JSON, SIGNAL_LOG, StoredBatch } from '../batch-frame.ts'
-import { ActiveIndex } from '../index/active-index.ts'
+import { EntryColumns } from './entry-columns.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import { SEGMENT_ENTRIES_MAX } from '../limits.ts'
 import { rootOf } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
-import { plainIds, writeGroupHead } from './record-ids.ts'
 
 export interface SegmentRecords {
   readonly footer: SegmentFooter
-  /** The whole file. */
-  readonly source: Buffer
-  readonly index: ActiveIndex
+  /** The length of the file. */
+  readonly bytes: number
+  readonly index: EntryColumns
   readonly count: number
   /** By entry: where the record begins and ends in the file, and its group. */
   readonly start: Uint32Array
@@ -27,38 +32,47 @@ export interface SegmentRecords {
   readonly groups: readonly Group[]
   /** Ids that do not follow from record and group: of records without a time, and of those that stand in their batch twice. */
   readonly explicitIds: ReadonlyMap<number, Uint32Array>
+  /** The bytes of the records of these entries; valid until the next call. @throws StoreError when they are others than before (S1) */
+  read(entries: Uint32Array): RecordBytes
 }
 
-/** Null: there is a frame that does not read, or one that is no batch; such a segment stays as it is. */
+/** Records in memory. */
+export interface RecordBytes {
+  readonly source: Buffer
+  /** Where each of the records begins and ends. */
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+}
+
+/** Records in a row with no more than this between them are read at once. */
+const GAP_BYTES_MAX = 256
+
+/** Null: there is a frame that does not read, or one that is no batch; such a segment stays as it is. @param file stays open as long as records are read */
 export function readSegmentRecords(file: OpenFile, logId: number, base: number, end: number): SegmentRecords | null {
   const footer = readFooter(file)
   const isOurs = footer !== null && footer.base === base && footer.end === end && footer.logId === logId
   if (!isOurs || end - base + SEGMENT_FOOTER_BYTES !== file.size()) return null
-  const source = Buffer.allocUnsafeSlow(file.size())
-  if (file.read(source, 0) !== source.byteLength) return null
-  const loader = new Loader(source)
+  const loader = new Loader(file, segmentName(base))
   let isWhole = true
-  scanFrames(inMemory(file, source), logId, base, SEGMENT_HEADER_BYTES, end - base, {
+  scanFrames(file, logId, base, SEGMENT_HEADER_BYTES, end - base, {
     frame(view, offset) {
-      if (view.type === BATCH_FRAME_TYPE) loader.add(offset, view.payloadBytes)
+      if (view.type === BATCH_FRAME_TYPE) loader.add(offset, view.payload)
       else isWhole = false
     },
     bad() {
       isWhole = false
     },
   })
-  return isWhole ? { footer, source, ...loader.result() } : null
+  return isWhole ? { footer, bytes: file.size(), ...loader.result() } : null
 }
 
-const inMemory = (file: OpenFile, source: Buffer): OpenFile => ({
-  ...file,
-  size: () => source.byteLength,
-  read: (into, at) => source.copy(into, 0, at),
-})
-
 class Loader {
-  readonly #source: Buffer
-  readonly #active = ActiveIndex.create()
+  readonly #file: OpenFile
+  readonly #name: string
+  #source = Buffer.allocUnsafeSlow(1 << 16)
+  /** Checksums of records whose ids are explicit. */
+  readonly #checksums = new Map<number, number>()
+  readonly #active = new EntryColumns()
   readonly #indexer = new FrameIndexer()
   readonly #start = new Uint32Array(SEGMENT_ENTRIES_MAX)
   readonly #end = new Uint32Array(SEGMENT_ENTRIES_MAX)
@@ -66,13 +80,11 @@ class Loader {
   readonly #groups: Group[] = []
   readonly #byKey = new Map<string, number>()
   readonly #explicitIds = new Map<number, Uint32Array>()
-  readonly #frameStart = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly #frameEnd = new Uint32Array(RECORDS_PER_BATCH_MAX)
-  readonly #headOf = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  #heads = Buffer.alloc(HEAD_BYTES * RECORDS_PER_BATCH_MAX)
 
-  constructor(source: Buffer) {
-    this.#source = source
+  /** @param name of the segment, for messages */
+  constructor(file: OpenFile, name: string) {
+    this.#file = file
+    this.#name = name
   }
 
   result() {
@@ -85,19 +97,58 @@ class Loader {
       group: this.#group,
       groups: this.#groups,
       explicitIds: this.#explicitIds,
+      read: (entries: Uint32Array) => this.#read(entries),
     }
   }
 
-  add(frameOffset: number, payloadBytes: number): void {
+  #read(entries: Uint32Array): RecordBytes {
+    const [starts, ends] = [new Uint32Array(entries.length), new Uint32Array(entries.length)]
+    let end = 0
+    for (let first = 0; first < entries.length;) {
+      const from = this.#start[entries[first]!]!
+      let to = this.#end[entries[first]!]!
+      let count = 1
+      for (; first + count < entries.length; count++) {
+        const next = this.#start[entries[first + count]!]!
+        if (next < to || next - to > GAP_BYTES_MAX) break
+        to = this.#end[entries[first + count]!]!
+      }
+      this.#reserve(end, to - from)
+      const into = this.#source.subarray(end, end + to - from)
+      if (this.#file.read(into, from) !== into.byteLength) throw this.#differs('it ends inside a record')
+      for (let i = first; i < first + count; i++) {
+        starts[i] = end + this.#start[entries[i]!]! - from
+        ends[i] = end + this.#end[entries[i]!]! - from
+        const checksum = this.#checksums.get(entries[i]!)
+        if (checksum !== undefined && checksum !== crc32(this.#source.subarray(starts[i], ends[i])))
+          throw this.#differs('a record reads otherwise than before') // S1
+      }
+      end += to - from
+      first += count
+    }
+    return { source: this.#source, starts, ends }
+  }
+
+  /** Room behind the bytes [0, end). */
+  #reserve(end: number, bytes: number): void {
+    if (end + bytes <= this.#source.byteLength) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(end + bytes, 2 * this.#source.byteLength))
+    this.#source.copy(larger, 0, 0, end)
+    this.#source = larger
+  }
+
+  #differs(how: string): StoreError {
+    return new StoreError('corrupt', 'compaction_differs', `bundle ${this.#name}: ${how}`)
+  }
+
+  add(frameOffset: number, payload: Buffer): void {
     const payloadAt = frameOffset + FRAME_HEADER_BYTES
-    const payload = this.#source.subarray(payloadAt, payloadAt + payloadBytes)
     const first = this.#active.count
     this.#indexer.add(this.#active, frameOffset, payload)
     const batch = new StoredBatch(payload)
     const bodyAt = payloadAt + (batch.body.byteOffset - payload.byteOffset)
+    const explicit = this.#indexer.explicitRecords()
     let entry = first
-    let count = 0
-    let heads = 0
     let groupOfBatch = -1
     let group = -1
     for (let record = 0; record < batch.recordCount; record++) {
@@ -105,45 +156,38 @@ class Loader {
       const place = batch.placeOf(record)
       if (place.group !== groupOfBatch) {
         groupOfBatch = place.group
-        const { dataset, ...parts } = batch.record(record)
-        const { signal, format, source, tenant } = batch.envelope
-        const { resource, scope, resourceSchemaUrl, scopeSchemaUrl } = parts
+        const { resource, scope, resourceSchemaUrl, scopeSchemaUrl } = batch.record(record)
+        const { signal, format, source } = batch.envelope
         const root = rootOf(format === FORMAT_JSON, signal === SIGNAL_LOG)
         group = this.#numberOf({ signal, format, source, resource, scope, resourceSchemaUrl, scopeSchemaUrl, root })
-        writeGroupHead(this.#heads, heads++, tenant, dataset, this.#groups[group]!)
       }
       this.#start[entry] = bodyAt + place.recordStart
       this.#end[entry] = bodyAt + place.recordEnd
       this.#group[entry] = group
-      this.#frameStart[count] = place.recordStart
-      this.#frameEnd[count] = place.recordEnd
-      this.#headOf[count++] = heads - 1
+      if (explicit.has(record)) this.#noteExplicitId(entry, batch.body.subarray(place.recordStart, place.recordEnd))
       entry++
     }
-    this.#noteExplicitIds(batch, first, count)
   }
 
-  #noteExplicitIds({ body }: StoredBatch, first: number, count: number): void {
-    if (count === 0) return
-    const plain = plainIds(body, this.#frameStart, this.#frameEnd, this.#headOf, this.#heads, 0, count)
-    const { idWords } = this.#active
-    for (let i = 0; i < count; i++) {
-      const at = 4 * (first + i)
-      let isPlain = true
-      for (let word = 0; word < 4; word++) if (idWords[at + word] !== plain[4 * i + word]) isPlain = false
-      if (!isPlain) this.#explicitIds.set(first + i, idWords.slice(at, at + 4))
-    }
+  #noteExplicitId(entry: number, record: Buffer): void {
+    this.#explicitIds.set(entry, this.#active.idWords.slice(4 * entry, 4 * entry + 4))
+    this.#checksums.set(entry, crc32(record))
   }
 
   #numberOf(group: Group): number {
-    const { signal, format, source, ...parts } = group
-    const texts = [parts.resource, parts.scope, parts.resourceSchemaUrl, parts.scopeSchemaUrl].map((part) =>
-      Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('latin1'),
-    )
+    const { signal, format, source, root } = group
+    const parts = [group.resource, group.scope, group.resourceSchemaUrl, group.scopeSchemaUrl]
+    const texts = parts.map((part) => Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('latin1'))
     const key = `${signal} ${format} ${source} ${texts.map(({ length }) => length).join(' ')} ${texts.join('')}`
     const known = this.#byKey.get(key)
     if (known !== undefined) return known
     this.#byKey.set(key, this.#groups.length)
-    return this.#groups.push(group) - 1
+    const [resource, scope, resourceSchemaUrl, scopeSchemaUrl] = parts.map((part) => Buffer.from(part)) as [
+      Buffer,
+      Buffer,
+      Buffer,
+      Buffer,
+    ]
+    return this.#groups.push({ signal, format, source, root, resource, scope, resourceSchemaUrl, scopeSchemaUrl }) - 1
   }
 }

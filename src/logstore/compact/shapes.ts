@@ -46,7 +46,7 @@ export interface Column {
   readonly kind: number
   /** Whether what it says counts as a text of the record, as searches have it. */
   readonly isSearched: boolean
-  /** Of the attribute of the record whose texts, or numbers, it holds; null: it is something else. */
+  /** The name of the attribute of the record whose texts, or numbers, it holds; null: it holds something else. */
   readonly attribute: string | null
   /** The text of a log's body, event name … by path; for conditions on it. */
   readonly path: string
@@ -56,7 +56,7 @@ export interface Shape {
   readonly root: number
   readonly bytes: Buffer
   readonly steps: readonly Step[]
-  /** Of its values in their order. */
+  /** The columns of its values, in their order. */
   readonly columns: Uint16Array
   /** Names of the attributes of the record, in their order. */
   readonly attributes: readonly string[]
@@ -74,7 +74,7 @@ export class Shapes {
   readonly #byBytes = new Map<string, number>()
   readonly #byPath = new Map<string, number>()
 
-  /** Of a shape as RecordCutter wrote it; -1: there are too many. */
+  /** The number of a shape as RecordCutter wrote it; -1: there are too many. */
   numberOf(bytes: Buffer): number {
     const key = bytes.toString('latin1')
     const known = this.#byBytes.get(key)
@@ -111,7 +111,7 @@ export class Shapes {
 interface Place {
   readonly path: string
   readonly isSearched: boolean
-  /** Of the record's own: null outside of its attributes, '' while the name is not known. */
+  /** The name of the record's attribute that the walk is in: null outside of attributes, '' while the name is not known. */
   readonly attribute: string | null
 }
 
@@ -227,7 +227,7 @@ const isAttributes = (message: number, tag: number): boolean => tag === tagOf(me
 const isScalar = (message: number, kind: number): boolean =>
   message === ANY_VALUE_MESSAGE && (kind === TEXT || kind === BOOLEAN || kind === INTEGER || kind === DOUBLE)
 
-/** Of a record: what holds texts that count, as RecordView.hasText says. */
+/** Whether a field of a record holds texts that count, as RecordView.hasText says. */
 function isSearchedField(message: number, tag: number): boolean {
   if (tag % 8 !== LENGTH) return false
   const field = tag >>> 3

@@ -13,9 +13,10 @@
  * T4  a column of few values has a form for each, without placeholders
  */
 import { ASCII_OF_WORD } from '../search/words.ts'
-import type { ByteReader } from './byte-reader.ts'
+import { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
-import { readChoices, readNumbers, writeChoices, writeNumbers } from './number-columns.ts'
+import { LOWER } from '../search/byte-finder.ts'
+import { readChoices, readNumbers, skipNumbers, writeChoices, writeNumbers } from './number-columns.ts'
 
 export const NUMBER = 1
 const WORD = 2
@@ -34,7 +35,7 @@ const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
 /** Values of one placeholder of one form. */
 interface Variable {
   readonly kind: number
-  /** Of a number its value; else where the text stands. */
+  /** The value of a number; else where the text stands. */
   readonly first: number[]
   readonly last: number[]
 }
@@ -46,7 +47,7 @@ interface WrittenForm {
 
 export class TextColumnWriter {
   readonly #source: Buffer
-  /** Of the column's values, while they are few (T4): the number of each, and that of each value. */
+  /** The values of the column while they are few (T4), with the number of each; and the number of each value that was added. */
   readonly #values = new Map<string, number>()
   readonly #valueChoices: number[] = []
   readonly #starts: number[] = []
@@ -55,7 +56,7 @@ export class TextColumnWriter {
   #forms: WrittenForm[] = []
   readonly #byText = new Map<string, number>()
   #scratch = Buffer.allocUnsafe(4096)
-  /** Of the value at hand. */
+  /** The placeholders of the value at hand, and where their words stand. */
   readonly #kinds: number[] = []
   readonly #first: number[] = []
   readonly #last: number[] = []
@@ -210,58 +211,119 @@ export interface Form {
   readonly pieces: readonly Buffer[]
 }
 
-interface ReadVariable {
-  readonly numbers: Float64Array | null
+/** The values of one placeholder of one form; numbers are read when they are asked for. */
+class ReadVariable {
+  readonly isNumber: boolean
+  readonly count: number
   readonly texts: Buffer
   /** Where each text begins, and the last one ends. */
   readonly ends: Uint32Array
+  readonly #from: ByteReader
+  #numbers: Float64Array | null = null
+
+  /** Moves `from` behind them. */
+  constructor(from: ByteReader, kind: number, count: number) {
+    this.count = count
+    this.isNumber = kind === NUMBER
+    this.#from = new ByteReader(from.bytes)
+    this.#from.at = from.at
+    if (this.isNumber) {
+      skipNumbers(from, count)
+      this.texts = NOTHING
+      this.ends = NO_ENDS
+      return
+    }
+    const lengths = readNumbers(from, count)
+    const ends = new Uint32Array(count + 1)
+    for (let i = 0; i < count; i++) ends[i + 1] = ends[i]! + lengths[i]!
+    this.ends = ends
+    this.texts = from.take(ends[count]!)
+  }
+
+  get numbers(): Float64Array {
+    return (this.#numbers ??= readNumbers(this.#from, this.count))
+  }
+
+  write(into: ByteWriter, at: number): void {
+    if (this.isNumber) writeDigits(into, this.numbers[at]!)
+    else into.copy(this.texts, this.ends[at], this.ends[at + 1])
+  }
+
+  /** Sets a 1 for each value that is this word, folded and in ASCII. */
+  markEqual(word: string, marks: Uint8Array): void {
+    if (this.isNumber) {
+      const number = /^(0|[1-9][0-9]*)$/.test(word) && word.length <= DIGITS_MAX ? Number(word) : -1
+      if (number < 0) return
+      const { numbers } = this
+      for (let at = 0; at < numbers.length; at++) if (numbers[at] === number) marks[at] = 1
+      return
+    }
+    const { ends, texts } = this
+    const bytes = Buffer.from(word, 'latin1')
+    const length = bytes.byteLength
+    for (let at = 0; at < this.count; at++) {
+      const start = ends[at]!
+      if (ends[at + 1]! - start !== length) continue
+      let i = 0
+      while (i < length && LOWER[texts[start + i]!] === bytes[i]) i++
+      if (i === length) marks[at] = 1
+    }
+  }
 }
 
 export class TextColumn {
   readonly forms: readonly Form[]
   /** By value. */
   readonly choices: Uint16Array
+  readonly #ofForm: Uint32Array
   #variables: readonly (readonly ReadVariable[])[] | null = null
-  readonly #next: Uint32Array
-  #value = 0
+  /** By value: which of the values of its form it is. */
+  #places: Uint32Array | null = null
 
   constructor(head: ByteReader, count: number) {
     const forms: Form[] = []
     for (let left = head.varint(); left > 0; left--) forms.push(formOf(head.lengthAndBytes()))
     this.forms = forms
     this.choices = readChoices(head, count, forms.length)
-    this.#next = new Uint32Array(forms.length)
+    this.#ofForm = new Uint32Array(forms.length)
+    for (const form of this.choices) this.#ofForm[form]!++
   }
 
-  /** Before the first of `writeNext`. */
+  /** Before the first of the calls below. */
   readValues(from: ByteReader): void {
-    const counts = new Uint32Array(this.forms.length)
-    for (const form of this.choices) counts[form]!++
-    this.#variables = this.forms.map(({ kinds }, form) => kinds.map((kind) => readVariable(from, kind, counts[form]!)))
+    this.#variables = this.forms.map(({ kinds }, form) =>
+      kinds.map((kind) => new ReadVariable(from, kind, this.#ofForm[form]!)),
+    )
   }
 
-  /** The next value, as it stood in its record. */
-  writeNext(into: ByteWriter): void {
-    const form = this.choices[this.#value++]!
-    const at = this.#next[form]!++
+  /** Which of the values of a form have a word that is a variable, such as every word with a digit that stands between ASCII. */
+  valuesWithWord(form: number, word: string): Uint8Array {
+    const marks = new Uint8Array(this.#ofForm[form]!)
+    for (const variable of this.#variables![form]!) variable.markEqual(word, marks)
+    return marks
+  }
+
+  /** The value of a form that comes there as number `at`, as it stood in its record. */
+  write(into: ByteWriter, form: number, at: number): void {
     const { kinds, pieces } = this.forms[form]!
     const variables = this.#variables![form]!
     into.copy(pieces[0]!)
     for (let i = 0; i < kinds.length; i++) {
-      const { numbers, texts, ends } = variables[i]!
-      if (numbers === null) into.copy(texts, ends[at], ends[at + 1])
-      else writeDigits(into, numbers[at]!)
+      variables[i]!.write(into, at)
       into.copy(pieces[i + 1]!)
     }
   }
-}
 
-function readVariable(from: ByteReader, kind: number, count: number): ReadVariable {
-  if (kind === NUMBER) return { numbers: readNumbers(from, count), texts: NOTHING, ends: NO_ENDS }
-  const lengths = readNumbers(from, count)
-  const ends = new Uint32Array(count + 1)
-  for (let i = 0; i < count; i++) ends[i + 1] = ends[i]! + lengths[i]!
-  return { numbers: null, texts: from.take(ends[count]!), ends }
+  /** A value as it stood in its record. */
+  writeValue(into: ByteWriter, value: number): void {
+    this.#places ??= this.#findPlaces()
+    this.write(into, this.choices[value]!, this.#places[value]!)
+  }
+
+  #findPlaces(): Uint32Array {
+    const next = new Uint32Array(this.forms.length)
+    return Uint32Array.from(this.choices, (form) => next[form]!++)
+  }
 }
 
 const NOTHING = Buffer.alloc(0)

@@ -1,4 +1,4 @@
-/** Columns of what is no text: numbers of 64 bits, and bytes. */
+/** Columns of values that are no texts: numbers of 64 bits, and bytes. */
 import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import { WordPairs, readNumbers, readPairs, writeNumbers, writePairs } from './number-columns.ts'
@@ -29,17 +29,16 @@ export class NumberColumnWriter {
 export class NumberColumn {
   readonly #kind: number
   readonly pairs: WordPairs
-  #value = 0
 
   constructor(from: ByteReader, count: number, kind: number) {
     this.pairs = readPairs(from, count)
     this.#kind = kind
   }
 
-  /** The next value as it stood in its record, whose time is given. */
-  writeNext(into: ByteWriter, timeHigh: number, timeLow: number): void {
-    const high = this.pairs.high[this.#value]!
-    const low = this.pairs.low[this.#value++]!
+  /** A value as it stood in its record, whose time is given. */
+  writeValue(into: ByteWriter, value: number, timeHigh: number, timeLow: number): void {
+    const high = this.pairs.high[value]!
+    const low = this.pairs.low[value]!
     switch (this.#kind) {
       case FIXED32:
         return writeWord(into, low)
@@ -119,7 +118,6 @@ export class BytesColumnWriter {
 export class BytesColumn {
   readonly #bytes: Buffer
   readonly #ends: Uint32Array
-  #value = 0
 
   constructor(from: ByteReader, count: number) {
     const lengths = readNumbers(from, count)
@@ -128,8 +126,7 @@ export class BytesColumn {
     this.#bytes = from.take(this.#ends[count]!)
   }
 
-  writeNext(into: ByteWriter): void {
-    const at = this.#value++
-    into.copy(this.#bytes, this.#ends[at], this.#ends[at + 1])
+  writeValue(into: ByteWriter, value: number): void {
+    into.copy(this.#bytes, this.#ends[value], this.#ends[value + 1])
   }
 }

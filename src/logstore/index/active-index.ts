@@ -57,7 +57,7 @@ export class ActiveIndex {
   readonly timeHigh: Uint32Array
   readonly timeLow: Uint32Array
   readonly frameOffset: Uint32Array
-  /** Of the record itself, as it stands in its batch. */
+  /** The length of the record itself, as it stands in its batch. */
   readonly recordBytes: Uint32Array
   readonly partition: Uint16Array
   readonly recordNumber: Uint16Array

@@ -18,6 +18,11 @@ export class BatchIdentifier {
   readonly #recordHead = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly #repeats = new Repeats()
 
+  /** The records of the last batch whose content stands earlier in it, ascending. */
+  get repeated(): Uint16Array {
+    return this.#repeats.records.subarray(0, this.#repeats.count)
+  }
+
   /**
    * @param body             the batch, as scanned
    * @param resourceDataset  per resource of the batch

@@ -105,7 +105,7 @@ export const ROW_WORDS: Readonly<Record<SectionName, number>> = {
   traceFilter: 1,
 }
 
-/** Of one partition. */
+/** What the index says of one partition. */
 export const FACT_BYTES = 12
 
 /**
@@ -138,7 +138,7 @@ export const signalBit = (signal: number): number => (1 << signal) >> 1
 
 /** What stands behind the name of a partition. */
 export interface PartitionFacts {
-  /** Of the records as they stand in their batches. */
+  /** The bytes of the records as they stand in their batches. */
   readonly bytes: number
   /** See `signalBit`. */
   readonly signals: number

@@ -4,18 +4,31 @@ import { FLAG_COLLAPSED, StoredBatch } from '../batch-frame.ts'
 import { BatchIdentifier } from './identify.ts'
 import { scanBatch } from './scan-batch.ts'
 
+/** What takes the entries of a segment in their order. */
+export type EntrySink = Pick<ActiveIndex, 'partitionOf' | 'append' | 'publish'>
+
 /** Rebuilds index entries from stored frames: what ingest did live, from what it left in the log. */
 export class FrameIndexer {
   readonly #batch = new OtlpBatch()
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
 
+  /** Numbers of the records of the last batch whose ids do not follow from record and group: those without a time, and repeated ones. */
+  explicitRecords(): ReadonlySet<number> {
+    const { recordCount, timeHigh, timeLow } = this.#batch
+    const explicit = new Set<number>(this.#identifier.repeated)
+    for (let record = 0; record < recordCount; record++) {
+      if ((timeHigh[record]! | timeLow[record]!) === 0) explicit.add(record)
+    }
+    return explicit
+  }
+
   /**
    * Appends the records of one batch frame to `active` and publishes them.
    *
    * @param frameOffset  of the frame's header in the segment's file, bytes
    */
-  add(active: ActiveIndex, frameOffset: number, payload: Buffer): void {
+  add(active: EntrySink, frameOffset: number, payload: Buffer): void {
     const stored = new StoredBatch(payload)
     const { signal, format, tenant, receivedAtHigh, receivedAtLow } = stored.envelope
     const batch = this.#batch
@@ -49,7 +62,7 @@ export class FrameIndexer {
  * @param receivedAt…  of the batch; the time of records that have none of their own
  */
 export function appendRecords(
-  active: ActiveIndex,
+  active: EntrySink,
   batch: OtlpBatch,
   ids: Uint32Array,
   flags: Uint16Array,

@@ -11,7 +11,7 @@ import type { IndexHeader } from './index-file.ts'
 
 interface AboutBundle {
   readonly index_version: number
-  /** Of the log, as its frames say; manifests of older versions have none. */
+  /** The id of the log, as its frames say; manifests of older versions have none. */
   readonly log_id?: number
   /** What of the index file opens it, see `headBytesOf`; manifests of older versions do not say. */
   readonly index_head_bytes?: number

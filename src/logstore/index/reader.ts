@@ -40,7 +40,7 @@ export interface PartitionSummary {
 export interface BundleSearch {
   readonly header: Pick<IndexHeader, 'base' | 'end' | 'minTime' | 'maxTime' | 'receivedUntil' | 'identity'>
   readonly entryCount: number
-  // Of the entry `seekEntry` was called for last.
+  // What `seekEntry` found of the entry it was called for last.
   readonly frameOffset: number
   readonly recordNumber: number
   readonly partition: number
@@ -49,7 +49,7 @@ export interface BundleSearch {
   /** Where its record is read: what is read as a whole, and the number of the record in it. */
   readonly unit: number
   readonly number: number
-  // Of the posting `seekPosting` was called for last.
+  // What `seekPosting` found of the posting it was called for last.
   readonly postingTimeHigh: number
   readonly postingTimeLow: number
   readonly postingEntry: number
@@ -83,7 +83,7 @@ export class BundleIndex implements BundleSearch {
   readonly #idFilter: BlockTable
   readonly #traceFilter: BlockTable
 
-  /** Of the entry `seekEntry` was called for last. */
+  /** What `seekEntry` found of the entry it was called for last. */
   frameOffset = 0
   recordNumber = 0
   partition = 0
@@ -176,7 +176,7 @@ export class BundleIndex implements BundleSearch {
     return null
   }
 
-  /** Of the ids, with this word or a greater one. */
+  /** The first row of the ids with this word or a greater one. */
   #firstRowOf(word: number): number {
     const ids = this.#ids
     const fence = lowerBoundOfWord(this.#idFences, 1, this.#idFences.rows, word)

@@ -62,7 +62,7 @@ export class SegmentRegistry {
     this.#indexed.set(base, { base, number, queries: 0 })
   }
 
-  /** Of the segment that was opened last; null before the first. */
+  /** The index of the segment that was opened last; null before the first. */
   newest(): ActiveIndexHandle | null {
     const base = Math.max(...this.#indexed.keys())
     return this.indexOf(base)

@@ -34,7 +34,7 @@ export interface SidecarParts {
   readonly readErrors: Pick<ReadErrors, 'noteFailed'>
   /** Calls once after a while; does not keep the process alive. */
   readonly after: (delayMs: number, run: () => void) => void
-  /** Of a segment that has a stand-in; null: it has none. */
+  /** The bundle of a segment that has a stand-in; null: it has none. */
   readonly compactedBundle: (segment: SegmentInfo) => Bundle | null
   /** Hears how far `recover` is. */
   readonly onStep?: (step: Step) => void

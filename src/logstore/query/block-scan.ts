@@ -1,11 +1,13 @@
 /**
- * A search in a compacted bundle, block by block in the order of the page: most blocks are ruled out by their filter and their severities, most records told
- * by what the texts and numbers of the block say, and only the others are read.
+ * A search in a compacted bundle, block by block in the order of the page: what is frequent is counted without a look at the block, most other blocks are
+ * ruled out by their filter and their severities, most records told by what the texts and numbers of the block say, and only the others are read.
  *
  * B1  what it finds and counts is what reading every record would
  */
+import { UNKNOWN, blockCountsOf } from '../compact/block-counts.ts'
 import { filterTestOf, judgeOf } from '../compact/block-search.ts'
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
+import type { BlockTexts } from '../compact/block-reader.ts'
 import type { CompactBlock, CompactIndex } from '../compact/compact-index.ts'
 import { DIFFERS, LOOK, MATCHES } from '../compact/verdict.ts'
 import type { Verdict } from '../compact/verdict.ts'
@@ -23,31 +25,37 @@ const lowOf = (time: bigint): number => Number(time & 0xffff_ffffn)
 export class BlockSearch {
   readonly #judge: ReturnType<typeof judgeOf>
   readonly #mayMatch: ReturnType<typeof filterTestOf>
+  readonly #countsOf: ReturnType<typeof blockCountsOf>
   readonly #matcher: SearchMatcher
   readonly #numbers = new Uint16Array(BLOCK_ROWS_MAX)
 
   constructor(search: Search, matcher: SearchMatcher) {
     this.#judge = judgeOf(search)
     this.#mayMatch = filterTestOf(search)
+    this.#countsOf = blockCountsOf(search)
     this.#matcher = matcher
   }
 
   /** Tells the scan of the records that match among those of the partition that is to be searched. */
   run(scan: SegmentScan, index: CompactIndex, partition: number): void {
-    const blocks = index.blocks.filter((block) => block.partition === partition)
+    const blocks = index.blocksOf(partition)
     if (scan.plan.descending) blocks.reverse()
+    const counts = this.#countsOf?.(index) ?? null
     for (const block of blocks) {
       scan.deadline.check()
       const { minTime, maxTime } = block
       if (!overlaps(scan.plan, highOf(minTime), lowOf(minTime), highOf(maxTime), lowOf(maxTime))) continue
-      if (!this.#mayMatch(index.filter(block), block.severities)) continue
-      const verdict = this.#judge(index.texts(block), index.shapes)
-      if (verdict !== DIFFERS) this.#tell(scan, index, block, verdict)
+      const count = counts?.(block) ?? UNKNOWN
+      if (count === 0 || (count !== UNKNOWN && countAtOnce(scan, index, block, count))) continue
+      if (!this.#mayMatch(index.filter(block), block)) continue
+      const texts = index.texts(block)
+      const verdict = this.#judge(texts, index.shapes)
+      if (verdict !== DIFFERS) this.#tell(scan, index, block, texts, verdict)
     }
   }
 
-  #tell(scan: SegmentScan, index: CompactIndex, block: CompactBlock, verdict: Verdict): void {
-    const { rows, minTime, maxTime } = block
+  #tell(scan: SegmentScan, index: CompactIndex, block: CompactBlock, texts: BlockTexts, verdict: Verdict): void {
+    const { rows } = block
     let looks = 0
     let matches = 0
     for (let row = 0; row < rows; row++) {
@@ -55,20 +63,8 @@ export class BlockSearch {
       if (its === MATCHES) matches++
       else if (its === LOOK) looks++
     }
-    if (looks + matches === 0) return
-    const [minHigh, minLow, maxHigh, maxLow] = [highOf(minTime), lowOf(minTime), highOf(maxTime), lowOf(maxTime)]
+    if (looks + matches === 0 || (looks === 0 && countAtOnce(scan, index, block, matches))) return
     const { plan } = scan
-    const isCounted =
-      looks === 0 &&
-      scan.countsOnly &&
-      scan.visible === index.entryCount &&
-      isInRange(plan, minHigh, minLow) &&
-      isInRange(plan, maxHigh, maxLow) &&
-      !scan.mayShow(minHigh, minLow, maxHigh, maxLow)
-    if (isCounted) {
-      scan.matched += matches
-      return
-    }
     const keys = index.keys(block)
     const tell = (row: number, view: RecordView | null): void => {
       const entry = keys.entry[row]!
@@ -84,7 +80,17 @@ export class BlockSearch {
     }
     if (count > 0) {
       const numbers = this.#numbers
-      this.#matcher.run(index.readRecords(block), numbers, count, (at, view) => tell(numbers[at]!, view))
+      this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => tell(numbers[at]!, view))
     }
   }
+}
+
+/** False: it has to be looked which of the rows of the block match. */
+function countAtOnce(scan: SegmentScan, index: CompactIndex, block: CompactBlock, count: number): boolean {
+  const { plan } = scan
+  const [minHigh, minLow] = [highOf(block.minTime), lowOf(block.minTime)]
+  const [maxHigh, maxLow] = [highOf(block.maxTime), lowOf(block.maxTime)]
+  const isWhole =
+    scan.visible === index.entryCount && isInRange(plan, minHigh, minLow) && isInRange(plan, maxHigh, maxLow)
+  return isWhole && scan.countAtOnce(count, minHigh, minLow, maxHigh, maxLow)
 }

@@ -39,7 +39,7 @@ export interface QueryFilter {
   readonly search: Search | null
 }
 
-/** Of results: by time, ties in the order in which they came; or the reverse. */
+/** The order of results: by time, ties in the order in which they came; or the reverse. */
 export type Order = 'asc' | 'desc'
 
 /** What a cursor is bound to, 8 bytes. */

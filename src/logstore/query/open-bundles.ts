@@ -10,9 +10,13 @@ import type { BlockCache } from '../index/block-cache.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import type { PieceCache } from '../compact/piece-cache.ts'
 import { openBundle } from '../compact/open-bundle.ts'
+import { FrameGrams } from './frame-grams.ts'
 import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
 import type { BundleFile, SegmentFiles } from '../index/segment-files.ts'
 import type { Catalog } from '../index/catalog.ts'
+
+/** Room for the frames of some 600 MiB. */
+const GRAMS_BYTES = 24 * 1024 * 1024
 
 /** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
 const OPEN_MAX = 256
@@ -29,6 +33,7 @@ export class OpenBundles {
   readonly #pieces: PieceCache
   readonly #indexes = new Map<number, BundleSearch>()
   readonly #records = new Map<number, BundleFile>()
+  readonly grams = new FrameGrams(GRAMS_BYTES)
 
   constructor(files: SegmentFiles, blocks: BlockCache, pieces: PieceCache) {
     this.#files = files
@@ -95,10 +100,13 @@ export class OpenBundles {
       const row = catalog.find(base)
       if (row < 0 || catalog.identity(row) !== header.identity) this.forget(base)
     }
-    for (const [base, file] of this.#records) {
+    const isRead = (base: number): boolean => {
       const row = catalog.find(base)
-      const isRead = row >= 0 ? !catalog.isCompacted(row) : others.some((other) => other.base === base)
-      if (isRead) continue
+      return row >= 0 ? !catalog.isCompacted(row) : others.some((other) => other.base === base)
+    }
+    this.grams.keepOnly(isRead)
+    for (const [base, file] of this.#records) {
+      if (isRead(base)) continue
       file.close()
       this.#records.delete(base)
     }

@@ -51,7 +51,7 @@ export interface QueryParts {
   readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
 }
 
-/** Of the above, what a question needs. */
+/** The parts that a question needs. */
 export type AskParts<Asked extends Question, Body> = Pick<
   QueryParts,
   'onIncident' | 'logger' | 'readErrors' | 'bucket'
@@ -189,7 +189,7 @@ export class QueryFront {
 
 const credentialOf = ({ tenant, credentialNumber }: Caller): Credential => tenant.credentials[credentialNumber]!
 
-/** Of the headers of a request whose body is a query. */
+/** What is wrong with the headers of a request whose body is a query. */
 export function headProblem(head: RequestHead): Refusal | null {
   if (mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
     return refusal('unsupported_content_type', `a query is sent as ${JSON_TYPE}`)

@@ -230,7 +230,7 @@ const DATASET_RULE = `dataset is required, unless filter.trace_id is given: a st
 
 type Rules = readonly (readonly [path: string, rule: string])[]
 
-/** Of ABOUT_RECORDS. */
+/** The part of a request that ABOUT_RECORDS describes. */
 const RECORDS_RULES: Rules = [
   ['/dataset', `dataset is required: a string of 1 to ${DATASET_LENGTH_MAX} characters`],
   ['/filter/record_id', 'filter.record_id must be a string'],

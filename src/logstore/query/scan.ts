@@ -34,11 +34,11 @@ export interface ScanBounds {
   readonly visible: number
   /** Ascending, disjoint, below `visible`. */
   readonly damaged: readonly Span[]
-  /** Of the entries at the time of `plan.resume`, those from this one on come after it; in descending order those before it. */
+  /** Among the entries at the time of `plan.resume`, those from this one on come after it; in descending order those before it. */
   readonly resumeEntry: number
 }
 
-/** Of entries that stand in the order in which they came. @param base position of the segment */
+/** The bounds in a segment, whose entries stand in the order in which they came. @param base position of the segment */
 export function boundsOf(
   { snapshot, resume, descending }: QueryPlan,
   base: number,
@@ -63,11 +63,9 @@ export function boundsOf(
 export const ENTRIES_PER_CHECK = 8192
 
 export class SegmentScan {
-  /** Whether all that is wanted of what does not come onto the page is its number. */
-  readonly countsOnly: boolean = true
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
-  /** Of a compacted bundle, with a search: number of the partition whose records have to be searched, block by block; -1: none. */
+  /** In a compacted bundle, with a search: number of the partition whose records have to be searched, block by block; -1: none. */
   partitionToSearch = -1
   matched = 0
   quarantined = 0
@@ -133,6 +131,19 @@ export class SegmentScan {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
+  }
+
+  /** So many entries match, of times in [earliest, latest]. False: they have to be told one by one, as it is not their number alone that is wanted. */
+  countAtOnce(
+    count: number,
+    earliestHigh: number,
+    earliestLow: number,
+    latestHigh: number,
+    latestLow: number,
+  ): boolean {
+    if (this.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)) return false
+    this.matched += count
+    return true
   }
 
   /** False: neither this one nor any later one comes onto the page. */
@@ -396,7 +407,7 @@ function gatherBundleTime(scan: SegmentScan, index: BundleSearch, partition: Par
   }
 }
 
-/** Of the entries [from, to), those of the partition in the time range. */
+/** How many of the entries [from, to) are of the partition and in the time range. */
 function countMatching(scan: SegmentScan, index: BundleSearch, partition: Partition, from: number, to: number): number {
   let matching = 0
   for (let entry = from; entry < to; entry++) {

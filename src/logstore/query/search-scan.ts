@@ -7,6 +7,7 @@ import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { RecordBatch } from '../batch-frame.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
+import type { FrameTest } from './frame-grams.ts'
 import type { SegmentScan } from './scan.ts'
 
 /** Where the record of an entry is read, see BundleSearch. */
@@ -48,13 +49,19 @@ export class ActivePlaces implements EntryPlaces {
   }
 }
 
-/** Tells the scan of its candidates that match. @param entries the candidates in the order in which they are read */
+/**
+ * Tells the scan of its candidates that match.
+ *
+ * @param entries the candidates in the order in which they are read
+ * @param frames  which of the units need not be read; null: all need
+ */
 export function searchRecords(
   scan: SegmentScan,
   entries: Uint32Array,
   places: EntryPlaces,
   matcher: SearchMatcher,
   read: (unit: number) => RecordBatch,
+  frames: FrameTest | null = null,
 ): void {
   const numbers = new Uint16Array(BLOCK_ROWS_MAX)
   const timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
@@ -63,6 +70,10 @@ export function searchRecords(
     scan.deadline.check()
     places.seekEntry(entries[first]!)
     const { unit } = places
+    if (frames?.mayMatch(unit) === false) {
+      first = endOfUnit(entries, places, first, unit)
+      continue
+    }
     let count = 0
     while (first + count < entries.length && places.unit === unit) {
       numbers[count] = places.number
@@ -72,9 +83,32 @@ export function searchRecords(
       if (first + count < entries.length) places.seekEntry(entries[first + count]!)
     }
     const begin = first
-    matcher.run(read(unit), numbers, count, (at, view) =>
+    first += count
+    const batch = read(unit)
+    matcher.run(batch, numbers, count, (at, view) =>
       scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
     )
-    first += count
+    frames?.note(unit, batch)
   }
+}
+
+/** Where the entries of a unit end: they stand side by side, so that most of them need no look. */
+function endOfUnit(entries: Uint32Array, places: EntryPlaces, first: number, unit: number): number {
+  const isOfUnit = (at: number): boolean => {
+    places.seekEntry(entries[at]!)
+    return places.unit === unit
+  }
+  let low = first + 1
+  let step = 1
+  while (low + step < entries.length && isOfUnit(low + step)) {
+    low += step + 1
+    step *= 2
+  }
+  let high = Math.min(low + step, entries.length)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isOfUnit(middle)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -132,7 +132,9 @@ export class SegmentReader {
   search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
     const read = (unit: number) => this.readBatch(this.#parts.scans, logId, source, unit)
     const entries = scan.candidates.sorted()
-    if (source.kind === 'active') return searchRecords(scan, entries, new ActivePlaces(source.index), matcher, read)
+    const frames = this.#parts.bundles.grams.search(matcher.required, source.base)
+    if (source.kind === 'active')
+      return searchRecords(scan, entries, new ActivePlaces(source.index), matcher, read, frames)
     this.inBundle(source, (index) => {
       if (index instanceof CompactIndex) {
         if (scan.partitionToSearch >= 0)
@@ -143,7 +145,7 @@ export class SegmentReader {
       }
       const { bundles } = this.#parts
       if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, index, source.base))
-      searchRecords(scan, entries, index, matcher, read)
+      searchRecords(scan, entries, index, matcher, read, frames)
     })
   }
 

@@ -4,7 +4,7 @@ import type { ActiveIndexHandle } from '../index/active-index.ts'
 import type { RefusalKind } from '../refusals.ts'
 import type { QueryRequest } from './request.ts'
 
-/** Of each query thread: where the log's segments are; null: in a bucket, which each task comes with access to. */
+/** Each query thread is told where the log's segments are; null: in a bucket, which each task comes with access to. */
 export interface QueryWorkerData {
   readonly segmentsDirectory: string | null
 }
@@ -17,7 +17,7 @@ export interface Question {
 export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly tenant: string
   readonly request: Asked
-  /** Of a request that names no dataset: those that may be read; null or absent: every one of the tenant. */
+  /** The datasets that may be read, for a request that names none; null or absent: every one of the tenant. */
   readonly among?: readonly string[] | null
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
@@ -32,7 +32,7 @@ export interface QuerySnapshot {
   readonly logId: number
   /** Segments without a published sidecar: the one being written, and those sealed a moment ago. */
   readonly indexed: readonly IndexedSegment[]
-  /** Of the sealed segments with a sidecar, see catalog.ts. */
+  /** The sealed segments with a sidecar, see catalog.ts. */
   readonly catalog: SharedArrayBuffer
   readonly quarantined: readonly QuarantinedRange[]
 }

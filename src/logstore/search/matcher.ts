@@ -26,6 +26,8 @@ const NOWHERE = -1
 const NOT_ASKED = -2
 
 export class SearchMatcher {
+  /** One of these at least stands in the bytes of a batch with a match, unless it has escapes; null: nothing of the kind. */
+  readonly required: readonly string[] | null
   readonly #condition: Condition
   readonly #required: readonly RequiredText[] | null
   readonly #finders: readonly ByteFinder[]
@@ -45,6 +47,7 @@ export class SearchMatcher {
     this.#check = check
     this.#condition = this.#compile(search)
     this.#required = requiredOf(search)
+    this.required = this.#required?.map(({ text }) => text) ?? null
     this.#finders = (this.#required ?? []).map(({ text }) => new ByteFinder(text))
     this.#inRecord = this.#required?.every(({ inRecord }) => inRecord) ?? false
     this.#hits = new Int32Array(this.#finders.length)
@@ -57,6 +60,7 @@ export class SearchMatcher {
    * @param matched  called with the place in `numbers` of each that matches, and a view of it that is valid during the call
    */
   run(batch: RecordBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
+    batch.gather(numbers, count)
     const { body } = batch
     const isFiltered = this.#required !== null && !batch.mayHaveEscapes
     this.#hits.fill(NOT_ASKED)
@@ -143,7 +147,7 @@ interface RequiredText {
 /** More than these are looked for in more time than they save. */
 const REQUIRED_MAX = 4
 
-/** Of these one at least stands in the bytes of every record that matches; null: nothing of the kind. */
+/** Every record that matches has at least one of these in its bytes; null: nothing of the kind. */
 function requiredOf(search: Search): readonly RequiredText[] | null {
   switch (search.kind) {
     case 'text': {
@@ -216,7 +220,7 @@ function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' |
   }
 }
 
-/** Of a log; one that has no number is what its severity_text says, 0 when that says nothing. Null of a span. */
+/** The severity of a log; if it has no number, what its severity_text says, 0 when that says nothing. Null for a span. */
 export function effectiveSeverity(view: RecordView): number | null {
   if (!view.isLog) return null
   const number = Number(view.field('severity_number'))

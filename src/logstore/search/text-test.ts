@@ -8,7 +8,7 @@ export class TextTest {
   readonly #prefix: boolean
   /** By the number of words found in a row: how many of them begin the condition anew when the next word does not follow. */
   readonly #fallback: Uint16Array
-  /** Of the longest word in ASCII; null when there is none, or none that says something. */
+  /** Finds the longest word in ASCII; null when there is none, or none that says something. */
   readonly #finder: ByteFinder | null
   /** The one word there is, when it is ASCII. */
   readonly #single: Uint8Array | null

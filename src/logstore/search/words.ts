@@ -31,7 +31,7 @@ function classify(codePoint: number): number {
   return BY_ITSELF.test(character) && /\p{L}/u.test(character) ? WORD_BY_ITSELF : IN_WORD
 }
 
-/** Of every byte below 128, whether it is part of a word; of the others 0. */
+/** 1 for every byte below 128 that is part of a word; 0 for all others. */
 export const ASCII_OF_WORD = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 128 && classOf(byte) !== OTHER ? 1 : 0,
 )

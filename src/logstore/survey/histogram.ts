@@ -174,6 +174,12 @@ function countRecords(
             else values.add(keyOfText(text), bucket)
           },
           readValue !== null,
+          (count, earliestHigh, earliestLow, latestHigh, latestLow) => {
+            const bucket = buckets.of(earliestHigh, earliestLow)
+            if (readValue !== null || buckets.of(latestHigh, latestLow) !== bucket) return false
+            ofAll[bucket]! += count
+            return true
+          },
         ),
     )
     if (scan === null) continue

@@ -9,6 +9,15 @@ import type { QueryFilter } from '../query/cursor.ts'
 import type { QuerySnapshot } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
 
+/** So many records match, of times in [earliest, latest]. False: it wants each of them. */
+export type FoundMany = (
+  count: number,
+  earliestHigh: number,
+  earliestLow: number,
+  latestHigh: number,
+  latestLow: number,
+) => boolean
+
 /** One record that matches. The view is there when the survey reads records, and valid during the call. */
 export type Found = (timeHigh: number, timeLow: number, view: RecordView | null) => void
 
@@ -16,15 +25,29 @@ const NO_PAGE = new PageSelection(1, false)
 
 export class SurveyScan extends SegmentScan {
   readonly #found: Found
+  readonly #foundMany: FoundMany
 
-  override readonly countsOnly = false
   override readonly needsViews: boolean
 
   /** @param needsViews `found` looks at the records */
-  constructor(plan: QueryPlan, deadline: Deadline, bounds: ScanBounds, found: Found, needsViews = true) {
+  constructor(
+    plan: QueryPlan,
+    deadline: Deadline,
+    bounds: ScanBounds,
+    found: Found,
+    needsViews = true,
+    foundMany: FoundMany = () => false,
+  ) {
     super(plan, NO_PAGE, deadline, 0, bounds)
     this.#found = found
+    this.#foundMany = foundMany
     this.needsViews = needsViews
+  }
+
+  override countAtOnce(count: number, ...times: readonly [number, number, number, number]): boolean {
+    if (!this.#foundMany(count, ...times)) return false
+    this.matched += count
+    return true
   }
 
   override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {

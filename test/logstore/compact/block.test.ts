@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { testSeed } from '../../support/seed.ts'
-import { BlockKeys, BlockRecords, BlockTexts } from '../../../src/logstore/compact/block-reader.ts'
+import { BlockKeys, BlockTexts } from '../../../src/logstore/compact/block-reader.ts'
+import { BlockRecords } from '../../../src/logstore/compact/block-records.ts'
 import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
 import type { Group } from '../../../src/logstore/compact/block-writer.ts'
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
@@ -98,10 +99,11 @@ describe('a block', () => {
       trace: fc.option(fc.array(fc.nat(), { minLength: 4, maxLength: 4 }), { freq: 8 }),
     })
     fc.assert(
-      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), (rows) => {
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.boolean(), (rows, isReversed) => {
         const source = Buffer.concat(rows.map(({ bytes }) => bytes))
         const shapes = new Shapes()
-        const writer = new BlockWriter(source, shapes)
+        const writer = new BlockWriter(shapes)
+        writer.begin(source)
         let at = 0
         let time = 0n
         const times = rows.map(({ step }) => (time += step))
@@ -117,8 +119,22 @@ describe('a block', () => {
         shapes.write(directory)
         const read = Shapes.read(new ByteReader(directory.written()))
         const keys = new BlockKeys(parts.keys, rows.length, times[0]!)
-        const texts = new BlockTexts(parts.texts, rows.length, read, { keys: () => keys, numbers: () => parts.numbers })
-        const records = new BlockRecords(texts, parts.values, keys, read, OWNER)
+        const texts = new BlockTexts(parts.texts, rows.length, read, {
+          keys: () => keys,
+          numbers: () => parts.numbers,
+          values: () => parts.values,
+        })
+        const records = new BlockRecords(texts, keys, read, OWNER)
+        // A record is the same whichever were made before it.
+        const odd = Uint16Array.from(rows.keys()).filter((number) => number % 2 === 1)
+        if (isReversed) for (const number of [...rows.keys()].reverse()) records.record(number)
+        records.gather(odd, odd.length)
+        for (let i = 0, before = -1; i < odd.length; i++) {
+          const { recordStart, recordEnd } = records.placeOf(odd[i]!)
+          assert(recordStart >= before)
+          assert(rows[odd[i]!]!.bytes.equals(records.body.subarray(recordStart, recordEnd)))
+          before = recordEnd
+        }
         for (const [number, { bytes, group, id, trace }] of rows.entries()) {
           const stored = records.record(number)
           assert(bytes.equals(stored.record))
@@ -155,7 +171,7 @@ describe('columns', () => {
         writer.writeValues(values)
         const column = new TextColumn(new ByteReader(head.written()), texts.length)
         column.readValues(new ByteReader(values.written()))
-        for (let i = 0; i < texts.length; i++) column.writeNext(into)
+        for (let i = 0; i < texts.length; i++) column.writeValue(into, i)
         assert(Buffer.concat(bytes).equals(into.written()))
       }),
       { numRuns: 200, seed },

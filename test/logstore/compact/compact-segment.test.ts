@@ -66,14 +66,15 @@ function ledgerOf(files: Files, directory: string, { base, end }: { base: number
   if (adopted === null) {
     const file = files.open(recordsPath, 'read')
     const records = readSegmentRecords(file, LOG_ID, base, end)
-    file.close()
     assert(records !== null)
-    const { index, source, start, end: ends, count } = records
+    const { index, count } = records
+    const { source, starts, ends } = records.read(Uint32Array.from({ length: count }, (_, entry) => entry))
+    file.close()
     return Array.from({ length: count }, (_, entry) => {
       const id = index.idWords.slice(4 * entry, 4 * entry + 4)
       const time = `${index.timeHigh[entry]} ${index.timeLow[entry]}`
       const place = `${index.frameOffset[entry]} ${index.recordNumber[entry]}`
-      return line(entry, id, time, place, source.subarray(start[entry], ends[entry]))
+      return line(entry, id, time, place, source.subarray(starts[entry], ends[entry]))
     })
   }
   const index = new CompactIndex(files.open(`${directory}/${STAND_IN_NAME}`, 'read'), base, new PieceCache(1 << 20))
@@ -194,6 +195,8 @@ describe('a bit that flipped in a compacted bundle', () => {
       { dataset: 'payments', order: 'desc', page: { limit: 5 } },
       { dataset: 'orders', filter: { search: 'paid severity:>=error' }, page: { limit: 500 } },
       { dataset: 'orders', filter: { search: 'c-3x OR again' }, page: { limit: 500 } },
+      { dataset: 'orders', filter: { search: 'paid' }, page: { limit: 1 } },
+      { dataset: 'orders', filter: { search: '"order 17"' }, page: { limit: 1 } },
       { dataset: 'orders', filter: { start_time_unix_nano: 1_002_000, end_time_unix_nano: 1_006_000 } },
     ]
     const plain = questions.map((question) => store.query('acme', question).results)

@@ -164,7 +164,8 @@ function blockOf(records: readonly { readonly severity: number; readonly n: obje
     return Buffer.from(type.encode(type.fromObject(record)).finish())
   })
   const shapes = new Shapes()
-  const writer = new BlockWriter(Buffer.concat(encoded), shapes)
+  const writer = new BlockWriter(shapes)
+  writer.begin(Buffer.concat(encoded))
   const nothing = Buffer.alloc(0)
   const parts = { resource: nothing, scope: nothing, resourceSchemaUrl: nothing, scopeSchemaUrl: nothing }
   const group = { signal: SIGNAL_LOG, format: FORMAT_PROTOBUF, source: 1, ...parts, root: 1 }
@@ -176,11 +177,12 @@ function blockOf(records: readonly { readonly severity: number; readonly n: obje
   const block = writer.finish()
   const keys = new BlockKeys(block.keys, records.length, 5n)
   return {
-    mayMatch: (text: string) => filterTestOf(parseSearch(text))(null, block.severities),
+    mayMatch: (text: string) => filterTestOf(parseSearch(text))(null, { severities: block.severities, counted: 0 }),
     verdicts: (text: string) => {
       const texts = new BlockTexts(block.texts, records.length, shapes, {
         keys: () => keys,
         numbers: () => block.numbers,
+        values: () => block.values,
       })
       const verdict = judgeOf(parseSearch(text))(texts, shapes)
       return records.map((_, row) => (typeof verdict === 'number' ? verdict : verdict[row]))

@@ -26,7 +26,7 @@ export interface StoredRecord {
   readonly scopeEnd: number
   readonly recordStart: number
   readonly recordEnd: number
-  /** Of a JSON batch the text of the string, else its characters in UTF-8. Empty: absent. */
+  /** The text of the string in a JSON batch, else its characters in UTF-8. Empty: absent. */
   readonly resourceSchemaUrl: Uint8Array
   readonly scopeSchemaUrl: Uint8Array
 }

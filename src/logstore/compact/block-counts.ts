@@ -1,0 +1,60 @@
+/** How many rows of a block match a search for one thing, as the bundle says it without the block (token-counts.ts K1). */
+import type { NameCondition, Search } from '../search/expression.ts'
+import { resolveName } from '../search/names.ts'
+import { isAscii } from '../search/words.ts'
+import { SEVERITY_BITS } from './block-writer.ts'
+import type { CompactBlock, CompactIndex } from './compact-index.ts'
+import { PAIRS, WORDS, isPairKey, pairToken } from './token-counts.ts'
+
+/** The number of rows that match, or UNKNOWN. */
+export type BlockCount = (block: CompactBlock) => number
+export const UNKNOWN = -1
+
+/** What says the counts in a bundle; null: the search is not for one thing. */
+export function blockCountsOf(search: Search): ((index: CompactIndex) => BlockCount) | null {
+  switch (search.kind) {
+    case 'severity': {
+      const { min, max } = search
+      return () => (block) => rowsBetween(block, min, max)
+    }
+    case 'text': {
+      const [word] = search.words
+      const isOne = search.words.length === 1 && !search.prefix && isAscii(word!)
+      return isOne ? (index) => countsOfToken(index, word!, WORDS) : null
+    }
+    case 'name': {
+      const pair = pairOf(search)
+      const isAnywhere = pair !== null && pair.places === 3
+      return isAnywhere ? (index) => countsOfToken(index, pairToken(pair.key, pair.value), PAIRS) : null
+    }
+    default:
+      return null
+  }
+}
+
+function countsOfToken(index: CompactIndex, token: string, kind: number): BlockCount {
+  const rows = index.rowsWithToken(token)
+  if (rows === null) return () => UNKNOWN
+  return ({ number, counted }) => ((counted & kind) !== 0 && rows[number]! > 0 ? rows[number]! : UNKNOWN)
+}
+
+function rowsBetween({ severityRows }: CompactBlock, min: number, max: number): number {
+  if (severityRows === null) return UNKNOWN
+  let rows = 0
+  for (let severity = 1; severity < SEVERITY_BITS; severity++) {
+    if (severity >= min && severity <= max) rows += severityRows[severity]!
+  }
+  return rows
+}
+
+/** The key and value that a condition wants, if no number, list or map may pass for it; `places`: how many of resource, scope, record may have it. */
+export function pairOf({
+  name,
+  value,
+}: NameCondition): { readonly key: string; readonly value: string; readonly places: number } | null {
+  if (value.kind !== 'equals' || value.number !== null || !isAscii(value.text)) return null
+  if (value.text === 'true' || value.text === 'false') return null
+  const named = resolveName(name)
+  if (named.kind !== 'attribute' || !isPairKey(named.key)) return null
+  return { key: named.key, value: value.text, places: named.of.length }
+}

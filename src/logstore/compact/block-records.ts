@@ -1,0 +1,289 @@
+/**
+ * The records of a block, byte for byte. A record is made when it is asked for: a page wants few of them, and a search only those that the columns
+ * leave open.
+ *
+ * R1  bytes that were handed out stay as they are: records are put behind those that were made before, or into other memory
+ */
+import assert from 'node:assert/strict'
+import type { RecordBatch, RecordPlace, StoredRecord } from '../batch-frame.ts'
+import { FORMAT_JSON } from '../batch-frame.ts'
+import type { BlockKeys, BlockTexts, BlockValues } from './block-reader.ts'
+import { TRACE_PATHS } from './block-writer.ts'
+import type { Group } from './block-writer.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { SEVERITY, TEXT } from './otlp-fields.ts'
+import { RecordIds } from './record-ids.ts'
+import { CLOSE, OPEN, STATIC, isNumber } from './shapes.ts'
+import type { Shape, Shapes } from './shapes.ts'
+import type { TextColumn } from './text-column.ts'
+import type { BytesColumn, NumberColumn } from './value-columns.ts'
+
+interface GroupPlace {
+  readonly scopeStart: number
+  readonly scopeEnd: number
+  readonly resourceStart: number
+  readonly resourceEnd: number
+}
+
+type ColumnReader = TextColumn | NumberColumn | BytesColumn
+
+/** The names that a partition gives the records of its blocks. */
+export interface BlockOwner {
+  readonly tenant: string
+  readonly dataset: string
+}
+
+const NOT_MADE = 0xffff_ffff
+const BODY_BYTES = 16 * 1024
+/** Records take about so many times the bytes of their values. */
+const BYTES_OF_VALUE = 6
+
+export class BlockRecords implements RecordBatch {
+  readonly recordCount: number
+  readonly groups: readonly Group[]
+  readonly rowGroup: Uint16Array
+  readonly ids: RecordIds
+  /** About: when all of its records were made. */
+  readonly heldBytes: number
+  readonly #owner: BlockOwner
+  readonly #texts: BlockTexts
+  readonly #keys: BlockKeys
+  readonly #columns: readonly (ColumnReader | undefined)[]
+  /** Columns of trace ids. */
+  readonly #traceColumns: ReadonlySet<number>
+  #groupPlaces: readonly GroupPlace[]
+  readonly #explicitTraces: ReadonlyMap<number, Uint32Array>
+  readonly #traces: Uint32Array
+  #into = new ByteWriter(BODY_BYTES)
+  /** By row: where its record stands in the body; NOT_MADE. */
+  readonly #starts: Uint32Array
+  readonly #ends: Uint32Array
+  /** The row that the columns are at, and by column the number of its next value. */
+  #row = 0
+  readonly #next: Uint32Array
+  readonly #passed: Uint32Array
+  readonly #place: RecordPlace = {
+    group: -1,
+    recordStart: 0,
+    recordEnd: 0,
+    scopeStart: 0,
+    scopeEnd: 0,
+    resourceStart: 0,
+    resourceEnd: 0,
+  }
+
+  constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
+    const { rows, groups, rowGroup, shapes } = texts
+    this.recordCount = rows
+    this.groups = groups
+    this.rowGroup = rowGroup
+    this.#owner = owner
+    this.#texts = texts
+    this.#keys = keys
+    const { bytes, explicitIds, explicitTraces, length } = texts.values()
+    this.heldBytes = BYTES_OF_VALUE * length + 32 * rows
+    this.#columns = columnsOf(texts, bytes, bundle)
+    this.#traceColumns = new Set(
+      bundle.columns.flatMap(({ path }, number) => (TRACE_PATHS.includes(path) ? [number] : [])),
+    )
+    this.#next = new Uint32Array(bundle.columns.length)
+    this.#passed = new Uint32Array(shapes.length)
+    this.#groupPlaces = groups.map((group) => this.#writeGroup(group))
+    this.#starts = new Uint32Array(rows).fill(NOT_MADE)
+    this.#ends = new Uint32Array(rows)
+    this.#explicitTraces = explicitTraces
+    this.#traces = new Uint32Array(4 * rows)
+    for (const [row, words] of explicitTraces) this.#traces.set(words, 4 * row)
+    const madeTo = (from: number, to: number) => {
+      this.#makeRows(from, to)
+      return { body: this.body, starts: this.#starts, ends: this.#ends }
+    }
+    this.ids = new RecordIds({ recordCount: rows, groups, rowGroup, owner, madeTo }, explicitIds)
+  }
+
+  get body(): Buffer {
+    return this.#into.written()
+  }
+
+  get mayHaveEscapes(): boolean {
+    return this.groups.some(({ format }) => format === FORMAT_JSON) && this.body.includes(0x5c)
+  }
+
+  gather(numbers: Uint16Array, count: number): void {
+    let before = -1
+    let areInOrder = true
+    for (let i = 0; i < count; i++) {
+      const start = this.#starts[numbers[i]!]!
+      if (start === NOT_MADE || start < before) areInOrder = false
+      before = start
+    }
+    if (areInOrder) return
+    if (this.#into.at > 2 * this.heldBytes) return this.#makeRows(0, this.recordCount)
+    for (let i = 0; i < count; i++) this.#make(numbers[i]!)
+  }
+
+  /** All rows of a range, one behind the other. */
+  #makeRows(from: number, to: number): void {
+    if (to - from === 1) {
+      if (this.#starts[from] === NOT_MADE) this.#make(from)
+      return
+    }
+    let areInOrder = true
+    for (let row = from; row < to; row++) {
+      const start = this.#starts[row]!
+      if (start === NOT_MADE || (row > from && start !== this.#ends[row - 1])) areInOrder = false
+    }
+    if (areInOrder) return
+    const isWhole = from === 0 && to === this.recordCount
+    if (isWhole) this.#beginAnew()
+    for (let row = from; row < to; row++) this.#make(row)
+  }
+
+  /** R1 */
+  #beginAnew(): void {
+    this.#into = new ByteWriter(this.heldBytes)
+    this.#groupPlaces = this.groups.map((group) => this.#writeGroup(group))
+    this.#place.group = -1
+  }
+
+  #writeGroup({ resource, scope }: Group): GroupPlace {
+    const into = this.#into
+    const resourceStart = into.at
+    into.copy(resource)
+    const scopeStart = into.at
+    into.copy(scope)
+    return {
+      ...(resource.byteLength > 0 ? { resourceStart, resourceEnd: scopeStart } : { resourceStart: 0, resourceEnd: 0 }),
+      ...(scope.byteLength > 0 ? { scopeStart, scopeEnd: into.at } : { scopeStart: 0, scopeEnd: 0 }),
+    }
+  }
+
+  #make(row: number): void {
+    this.#seek(row)
+    const into = this.#into
+    const { shapes, rowShape } = this.#texts
+    this.#starts[row] = into.at
+    this.#writeRecord(shapes[rowShape[row]!]!, row)
+    this.#ends[row] = into.at
+  }
+
+  #seek(row: number): void {
+    if (row < this.#row) {
+      this.#row = 0
+      this.#next.fill(0)
+    }
+    if (row === this.#row) return
+    const { shapes, rowShape } = this.#texts
+    const passed = this.#passed.fill(0)
+    for (let at = this.#row; at < row; at++) passed[rowShape[at]!]!++
+    for (const [shape, { columns }] of shapes.entries()) {
+      const rows = passed[shape]!
+      if (rows > 0) for (const column of columns) this.#next[column]! += rows
+    }
+    this.#row = row
+  }
+
+  /** Moves the columns behind the row. */
+  #writeRecord({ steps, isIrregular }: Shape, row: number): void {
+    const into = this.#into
+    const next = this.#next
+    const timeHigh = this.#keys.timeHigh[row]!
+    const timeLow = this.#keys.timeLow[row]!
+    const opened: number[] = []
+    for (let i = 0; i < steps.length; i++) {
+      const { does, bytes, column } = steps[i]!
+      if (does === STATIC) into.copy(bytes)
+      else if (does === OPEN) {
+        into.byte(0)
+        opened.push(into.at)
+      } else if (does === CLOSE) closeAt(into, opened.pop()!)
+      else {
+        const start = into.at
+        this.#columns[column]!.writeValue(into, next[column]!++, timeHigh, timeLow)
+        if (!isIrregular && into.at - start === 16 && this.#traceColumns.has(column)) this.#setTrace(row, start)
+      }
+    }
+    this.#row = row + 1
+  }
+
+  /** One that does not follow from the record counts before it. */
+  #setTrace(row: number, at: number): void {
+    if (this.#explicitTraces.has(row)) return
+    for (let word = 0; word < 4; word++) this.#traces[4 * row + word] = this.#into.bytes.readUInt32BE(at + 4 * word)
+  }
+
+  hasTrace(row: number, trace: Uint32Array): boolean {
+    this.#makeRows(row, row + 1)
+    for (let word = 0; word < 4; word++) if (this.#traces[4 * row + word] !== trace[word]) return false
+    return true
+  }
+
+  /** Four words; zeros: none. */
+  traceOf(row: number): Uint32Array {
+    this.#makeRows(row, row + 1)
+    return this.#traces.subarray(4 * row, 4 * row + 4)
+  }
+
+  envelopeOf(row: number) {
+    const { signal, format, source } = this.groups[this.rowGroup[row]!]!
+    return { signal, format, source, tenant: this.#owner.tenant }
+  }
+
+  placeOf(row: number): RecordPlace {
+    assert(this.#starts[row] !== NOT_MADE, 'gathered before')
+    const place = this.#place
+    const group = this.rowGroup[row]!
+    place.recordStart = this.#starts[row]!
+    place.recordEnd = this.#ends[row]!
+    if (group !== place.group) Object.assign(place, this.#groupPlaces[group]!, { group })
+    return place
+  }
+
+  record(row: number): StoredRecord {
+    this.#makeRows(row, row + 1)
+    const group = this.rowGroup[row]!
+    const { resourceSchemaUrl, scopeSchemaUrl } = this.groups[group]!
+    const { resourceStart, resourceEnd, scopeStart, scopeEnd } = this.#groupPlaces[group]!
+    const { body } = this
+    return {
+      resource: body.subarray(resourceStart, resourceEnd),
+      scope: body.subarray(scopeStart, scopeEnd),
+      record: body.subarray(this.#starts[row], this.#ends[row]),
+      resourceSchemaUrl,
+      scopeSchemaUrl,
+      dataset: this.#owner.dataset,
+      collapsed: false,
+    }
+  }
+}
+
+function columnsOf(
+  texts: BlockTexts,
+  bytes: BlockValues['bytes'],
+  bundle: Shapes,
+): readonly (ColumnReader | undefined)[] {
+  const columns: (ColumnReader | undefined)[] = []
+  for (const number of texts.counts.keys()) {
+    const { kind } = bundle.columns[number]!
+    if (kind === TEXT) columns[number] = texts.texts.get(number)!
+    else if (kind === SEVERITY) columns[number] = texts.severities.get(number)!
+    else columns[number] = isNumber(kind) ? texts.numbers(number) : bytes.get(number)!
+  }
+  return columns
+}
+
+/** What stands behind `start` gets its length in front, where one byte was kept for it. */
+function closeAt(into: ByteWriter, start: number): void {
+  const length = into.at - start
+  if (length < 128) {
+    into.bytes[start - 1] = length
+    return
+  }
+  const more = length < 1 << 14 ? 1 : length < 1 << 21 ? 2 : 3
+  into.reserve(more)
+  into.bytes.copyWithin(start + more, start, into.at)
+  const end = into.at + more
+  into.at = start - 1
+  into.varint(length)
+  into.at = end
+}

@@ -1,0 +1,114 @@
+/**
+ * In how many rows of which blocks of a bundle the frequent tokens stand: a search for one of them is counted without a look at the blocks.
+ *
+ *   directory   pieces varint; each: its first token with its length, then as `writePiece`
+ *   piece       tokens in the order of their bytes; each: its length varint, its bytes, bytes of its list varint, list: steps from block to block and
+ *               rows, varints
+ *
+ * A token is a word, or `PAIR key NUL value` of an attribute whose value is a text; both are ASCII, in lower case but for the key.
+ *
+ * K1  what is listed of a block is exact: so many of its rows match the search for that one token, as the matcher of records says
+ * K2  tokens that are not listed may stand in the block; the filter says whether
+ */
+import { isAscii } from '../search/words.ts'
+import type { ByteReader } from './byte-reader.ts'
+import { ByteReader as Reader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { compressed, readPiece, writePiece } from './pieces.ts'
+import type { Piece, WrittenPiece } from './pieces.ts'
+
+/** What of a block was counted: its words, its pairs of key and value, its severities. */
+export const WORDS = 1
+export const PAIRS = 2
+export const SEVERITIES = 4
+
+const PIECE_BYTES = 16 * 1024
+const PAIR = '\u0001'
+const BETWEEN = '\0'
+
+export const isPairKey = (key: string): boolean => isAscii(key) && !key.includes(BETWEEN)
+export const pairToken = (key: string, value: string): string => `${PAIR}${key}${BETWEEN}${value}`
+
+/** By token: block and rows, block and rows … with ascending blocks. */
+export type CountsByToken = ReadonlyMap<string, readonly number[]>
+
+/** @returns the pieces; their directory goes into `directory` */
+export function writeTokenCounts(directory: ByteWriter, counts: CountsByToken): WrittenPiece[] {
+  const pieces: WrittenPiece[] = []
+  const firsts: Buffer[] = []
+  const into = new ByteWriter(2 * PIECE_BYTES)
+  const list = new ByteWriter(1024)
+  const end = (): void => {
+    if (into.at > 0) pieces.push(compressed(into.written()))
+    into.reset()
+  }
+  for (const token of [...counts.keys()].sort()) {
+    if (into.at >= PIECE_BYTES) end()
+    const bytes = Buffer.from(token, 'latin1')
+    if (into.at === 0) firsts.push(bytes)
+    list.reset()
+    const blocks = counts.get(token)!
+    let before = 0
+    for (let i = 0; i < blocks.length; i += 2) {
+      list.varint(blocks[i]! - before)
+      list.varint(blocks[i + 1]!)
+      before = blocks[i]!
+    }
+    into.lengthAndBytes(bytes)
+    into.lengthAndBytes(list.written())
+  }
+  end()
+  directory.varint(pieces.length)
+  for (const [number, piece] of pieces.entries()) {
+    directory.lengthAndBytes(firsts[number]!)
+    writePiece(directory, piece)
+  }
+  return pieces
+}
+
+interface CountsPiece extends Piece {
+  readonly first: Buffer
+}
+
+export class TokenCounts {
+  readonly #pieces: readonly CountsPiece[]
+  readonly #blockCount: number
+
+  /** @param place gives a piece its place in the file */
+  constructor(directory: ByteReader, blockCount: number, place: (piece: Piece) => Piece) {
+    this.#pieces = Array.from({ length: directory.varint() }, () => {
+      const first = directory.lengthAndBytes()
+      return { first, ...place(readPiece(directory, 0)) }
+    })
+    this.#blockCount = blockCount
+  }
+
+  /** By block: how many of its rows have the token; 0 where it is not listed. Null: it is listed nowhere. @param load reads a piece, or has it */
+  of(token: string, load: (piece: Piece) => Buffer): Uint32Array | null {
+    const wanted = Buffer.from(token, 'latin1')
+    let low = 0
+    let high = this.#pieces.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (Buffer.compare(this.#pieces[middle]!.first, wanted) <= 0) low = middle + 1
+      else high = middle
+    }
+    if (low === 0) return null
+    const from = new Reader(load(this.#pieces[low - 1]!))
+    while (from.at < from.bytes.byteLength) {
+      const isWanted = from.lengthAndBytes().equals(wanted)
+      const list = from.lengthAndBytes()
+      if (isWanted) return this.#read(new Reader(list))
+    }
+    return null
+  }
+
+  #read(from: ByteReader): Uint32Array {
+    const rows = new Uint32Array(this.#blockCount)
+    for (let block = 0; from.at < from.bytes.byteLength;) {
+      block += from.varint()
+      rows[block] = from.varint()
+    }
+    return rows
+  }
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from '../../../src/logstore/batch-frame.ts'
+import { parseSearch } from '../../../src/logstore/search/parse.ts'
+import { blockCountsOf, UNKNOWN } from '../../../src/logstore/compact/block-counts.ts'
+import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
+import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
+import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
+import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
+import type { Piece } from '../../../src/logstore/compact/pieces.ts'
+import { TokenCounts, writeTokenCounts } from '../../../src/logstore/compact/token-counts.ts'
+import { TokenTable } from '../../../src/logstore/compact/token-table.ts'
+import { wordHash } from '../../../src/logstore/compact/token-filter.ts'
+import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+import { nodeFiles } from '../../../src/log/node-files.ts'
+import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
+import { zstdDecompressSync } from 'node:zlib'
+import { mulberry32 } from '../../support/sim-files.ts'
+import { testSeed } from '../../support/seed.ts'
+import { TestStore } from '../../support/stored-segments.ts'
+
+const LOGS = messageType('opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest')
+const TRACES = messageType('opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest')
+const WORDS = ['order', 'Paid', 'a', '17', 'c17x', 'naïve', 'na', 've', 'ORDER', '007', 'x_1', 'é5', '5']
+const VALUES = ['shop-1', 'Shop-1', 'shop-2', 'order', '17', 'true', 'größe', '']
+
+/** Logs and spans whose attributes are texts and numbers: what services send. */
+function fill(store: TestStore, random: () => number, batches: number): void {
+  const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)]!
+  const text = () =>
+    Array.from({ length: 1 + Math.floor(random() * 4) }, () => pick(WORDS)).join(pick([' ', '-', ', ']))
+  const attributes = () =>
+    Array.from({ length: Math.floor(random() * 3) }, () => ({
+      key: pick(['pod', 'zone', 'n', 'a.b']),
+      value: random() < 0.8 ? { stringValue: pick(VALUES) } : { intValue: '17' },
+    }))
+  for (let batch = 0; batch < batches; batch++) {
+    const isLogs = batch % 3 !== 2
+    const time = (i: number): string => String(1000 + batch * 10 + i)
+    const records = Array.from({ length: 20 }, (_, i) =>
+      isLogs
+        ? {
+            timeUnixNano: time(i),
+            severityNumber: 1 + Math.floor(random() * 24),
+            body: { stringValue: text() },
+            attributes: attributes(),
+          }
+        : {
+            startTimeUnixNano: time(i),
+            endTimeUnixNano: time(i + 1),
+            traceId: Buffer.alloc(16, 3),
+            spanId: Buffer.alloc(8, 7),
+            name: text(),
+            attributes: attributes(),
+          },
+    )
+    const resource = { attributes: [{ key: 'pod', value: { stringValue: pick(VALUES) } }, ...attributes()] }
+    const scope = { name: 'app', attributes: attributes() }
+    const message = isLogs
+      ? { resourceLogs: [{ resource, scopeLogs: [{ scope, logRecords: records }] }] }
+      : { resourceSpans: [{ resource, scopeSpans: [{ scope, spans: records }] }] }
+    const type = isLogs ? LOGS : TRACES
+    const body = Buffer.from(type.encode(type.fromObject(message)).finish())
+    store.addBody('acme', body, isLogs ? SIGNAL_LOG : SIGNAL_TRACE, FORMAT_PROTOBUF, ['orders'])
+  }
+  store.seal()
+  store.publish()
+}
+
+const SEARCHES = [
+  ...WORDS.map((word) => word),
+  ...['pod', 'zone', 'n', 'a.b', 'nowhere'].flatMap((key) => VALUES.map((value) => `${key}:"${value}"`)),
+  'resource.attributes.pod:shop-1',
+  'attributes.pod:shop-1',
+  'scope.attributes.zone:shop-2',
+  'severity:>=warn',
+  'severity:error',
+  'severity:<debug',
+  'severity:3',
+]
+
+describe('what a compacted bundle counts', () => {
+  it('is what a search in every record counts, on every page and in every bucket', (context) => {
+    const plain = TestStore.open(context)
+    const compacted = TestStore.open(context)
+    for (const store of [plain, compacted]) fill(store, mulberry32(testSeed()), 30)
+    compacted.compact()
+    for (const search of SEARCHES) {
+      for (const order of ['asc', 'desc']) {
+        for (const filter of [{ search }, { search, start_time_unix_nano: 1043, end_time_unix_nano: 1204 }]) {
+          const question = { dataset: 'orders', filter, order, page: { limit: 1 } }
+          assert.deepEqual(compacted.query('acme', question), plain.query('acme', question), search)
+        }
+      }
+    }
+  })
+
+  it('needs no look at the block for words, attributes and severities that are frequent', (context) => {
+    const store = TestStore.open(context)
+    fill(store, mulberry32(testSeed()), 30)
+    store.compact()
+    const file = nodeFiles.open(`${store.directoryOf(0)}/${STAND_IN_NAME}`, 'read')
+    context.after(() => file.close())
+    const index = new CompactIndex(file, 0, new PieceCache(1 << 20))
+    const countOf = (text: string) => blockCountsOf(parseSearch(text))?.(index)(index.blocks[0]!) ?? null
+    const matched = (search: string) => store.query('acme', { dataset: 'orders', filter: { search } }).matched_records
+    assert.equal(index.blocks.length, 1)
+    for (const search of ['order', 'c17x', 'x_1', 'pod:shop-1', 'zone:order', 'severity:>=error', 'severity:3'])
+      assert.equal(countOf(search), matched(search), search)
+    // Words that stand beside characters beyond ASCII, values that a number may pass for, and what is not frequent.
+    for (const search of ['na', '5', 'n:17', 'pod:true', 'nothing'])
+      assert.equal(countOf(search) ?? UNKNOWN, UNKNOWN, search)
+    for (const search of ['order paid', '"order paid"', 'ord*', '-order', 'attributes.pod:shop-1'])
+      assert.equal(countOf(search), null)
+  })
+})
+
+describe('a bit that flipped in what a bundle counts', () => {
+  it('is a refusal or changes no answer', (context) => {
+    const store = TestStore.open(context)
+    fill(store, mulberry32(testSeed()), 12)
+    store.compact()
+    const searches = ['order', 'c17x', 'pod:shop-1', 'zone:order', 'severity:>=error', '17', '"order 17"', 'nothing']
+    const ask = () =>
+      searches.map((search) => {
+        const answer = store.ask('acme', { dataset: 'orders', filter: { search }, page: { limit: 1 } })
+        return answer.kind === 'ok' ? Buffer.from(answer.body).toString() : answer.kind
+      })
+    const expected = ask()
+    const path = `${store.directoryOf(0)}/${STAND_IN_NAME}`
+    const whole = readFileSync(path)
+    const random = mulberry32(testSeed())
+    let refused = 0
+    for (let round = 0; round < 150; round++) {
+      const damaged = Buffer.from(whole)
+      damaged[Math.floor(random() * whole.byteLength)]! ^= 1 << Math.floor(random() * 8)
+      const file = nodeFiles.open(path, 'write')
+      file.writev([damaged], 0)
+      file.close()
+      store.restart()
+      for (const [number, answer] of ask().entries()) {
+        if (answer === 'bundle_read_failed') refused++
+        else assert.equal(answer, expected[number])
+      }
+    }
+    assert(refused > 150, `${refused} refused`)
+  })
+})
+
+describe('counts of tokens', () => {
+  it('are found again, in however many pieces', () => {
+    const token = fc.string({ unit: fc.constantFrom('a', 'b', '1', '_', '\u0001', '\0', 'Z'), maxLength: 5 })
+    const counts = fc.dictionary(token, fc.uniqueArray(fc.nat(299), { minLength: 1, maxLength: 20 }), { maxKeys: 60 })
+    fc.assert(
+      fc.property(counts, token, (byToken, other) => {
+        const expected = new Map(
+          Object.entries(byToken).map(([key, blocks]) => [key, blocks.toSorted((a, b) => a - b)]),
+        )
+        const directory = new ByteWriter()
+        const listed = new Map(
+          [...expected].map(([key, blocks]) => [key, blocks.flatMap((block) => [block, block + 2])]),
+        )
+        const pieces = writeTokenCounts(directory, listed)
+        const stored: Buffer[] = pieces.map(({ bytes, rawBytes }) => (rawBytes > 0 ? zstdDecompressSync(bytes) : bytes))
+        let next = 0
+        const place = (piece: Piece): Piece => ({ ...piece, at: next++ })
+        const read = new TokenCounts(new ByteReader(directory.written()), 300, place)
+        for (const key of [...expected.keys(), other]) {
+          const found = read.of(key, ({ at }) => stored[at]!)
+          const rows = expected.get(key)
+          if (rows === undefined) assert.equal(found, null)
+          else
+            assert.deepEqual(
+              [...found!].flatMap((count, block) => (count > 0 ? [block] : [])),
+              rows,
+            )
+          for (const block of rows ?? []) assert.equal(found![block], block + 2)
+        }
+      }),
+      { numRuns: 60, seed: testSeed() },
+    )
+    const many = new Map(Array.from({ length: 9000 }, (_, i) => [`token${i}`, [i % 100, 3]]))
+    const directory = new ByteWriter()
+    assert(writeTokenCounts(directory, many).length > 5)
+  })
+
+  it('are none of two tokens with one hash, and none of long ones', () => {
+    const table = new TokenTable()
+    const count = (text: string, row: number, hash: number, attribute = 0) => {
+      const bytes = Buffer.from(text)
+      table.count(hash, attribute, bytes, 0, bytes.byteLength, row)
+    }
+    const hash = wordHash(Buffer.from('one'), 0, 3)
+    for (const row of [0, 1, 1, 2]) count('One', row, hash)
+    assert.deepEqual(table.listed(10), [{ attribute: 0, text: 'one', rows: 3 }])
+    count('two', 3, hash)
+    for (const row of [0, 1]) count('x'.repeat(65), row, 7)
+    for (const row of [0, 1]) count('same', row, 8, 1)
+    count('same', 2, 8, 2)
+    assert.deepEqual(table.listed(10), [])
+    table.clear()
+    for (let i = 0; i < 40_000; i++) count(`${i}`, i >> 1, 1000 + i)
+    for (let i = 0; i < 40_000; i += 100) count(`${i}`, 50_000, 1000 + i)
+    assert.equal(table.listed(1_000).length, 400)
+    assert.equal(table.listed(7).length, 7)
+  })
+})
