@@ -73,8 +73,8 @@ export interface BatchSourceOptions {
   readonly ids: Ids
   readonly numbers: BatchNumbers
   readonly acknowledged: AcknowledgedBatches
-  /** Request head up to the value of Content-Length. */
-  readonly headBeforeLength: string
+  /** Of a request whose body has this length. */
+  readonly headFor: (bodyBytes: number) => Buffer
 }
 
 export class BatchSource implements RequestSource {
@@ -85,7 +85,7 @@ export class BatchSource implements RequestSource {
 
   constructor(options: BatchSourceOptions) {
     this.#options = options
-    this.#identityHead = this.#headFor(options.template.bytes.byteLength)
+    this.#identityHead = options.headFor(options.template.bytes.byteLength)
   }
 
   next(): LoadRequest | Promise<LoadRequest> {
@@ -129,11 +129,7 @@ export class BatchSource implements RequestSource {
         ? await gzipAsync(bytes, { level: 1 })
         : await zstdAsync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
     this.#bodyBytes = body.byteLength
-    return { head: this.#headFor(body.byteLength), body }
-  }
-
-  #headFor(bodyBytes: number): Buffer {
-    return Buffer.from(`${this.#options.headBeforeLength}${bodyBytes}\r\n\r\n`, 'latin1')
+    return { head: this.#options.headFor(body.byteLength), body }
   }
 }
 

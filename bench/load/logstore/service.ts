@@ -1,6 +1,8 @@
-/** Load for the log store: OTLP batches of logs or spans over HTTP, as protobuf or JSON. */
+/** Load for the log store: OTLP batches of logs or spans, over HTTP as protobuf or JSON, or over gRPC. */
 import { randomInt } from 'node:crypto'
+import { GrpcConnection, headerBlock } from '../grpc-connection.ts'
 import { headersBeforeLength } from '../headers.ts'
+import type { Target } from '../http-connection.ts'
 import { parseTarget, UsageError } from '../options.ts'
 import type { OptionTable, OptionValues } from '../options.ts'
 import { mix32, Random } from '../random.ts'
@@ -23,6 +25,10 @@ const PATHS: Record<Format, Record<Signal, string>> = {
   json: { logs: '/v1/otlp/logs', traces: '/v1/otlp/traces' },
 }
 const CONTENT_TYPES: Record<Format, string> = { protobuf: 'application/x-protobuf', json: 'application/json' }
+const GRPC_PATHS: Record<Signal, string> = {
+  logs: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  traces: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+}
 /** Different batches prepared; connections beyond share their contents, never their ids and times. */
 const TEMPLATES_MAX = 4
 const VERIFY_SAMPLE_MAX = 200
@@ -30,6 +36,7 @@ const BODY_BYTES_MAX = 64 * 1024 * 1024
 
 const options: OptionTable = {
   url: { type: 'string', value: 'URL', default: 'http://127.0.0.1:4318', help: 'the server: http://host:port' },
+  grpc: { type: 'string', value: 'HOST:PORT', help: 'sends over gRPC to this address; --url is asked by --verify' },
   tenant: { type: 'string', value: 'ID', default: 'local', help: 'header and resource attribute' },
   token: { type: 'string', value: 'TOKEN', default: 'local-dev-token', help: 'bearer token' },
   signal: { type: 'string', value: 'SIGNAL', default: 'logs', help: 'logs or traces' },
@@ -68,6 +75,7 @@ export const logstore: LoadService = {
   options,
   examples: [
     'npm run load -- logstore --duration 60s --report out.html',
+    'npm run load -- logstore --grpc 127.0.0.1:4317 --duration 30s',
     'npm run load -- logstore --signal traces --format json --encoding gzip --duration 30s',
     'npm run load -- logstore --rate 100000 --connections 64 --verify',
     'npm run load -- logstore --batches 1000 --seed 7 --acked-file acked.tsv --json > result.json',
@@ -111,6 +119,8 @@ function plan(options: OptionValues): Workload {
       recordsPerTrace,
       random: new Random(mix32(seed) + variant),
     }))
+  const grpc = options.has('grpc') ? parseAddress(options.text('grpc')) : null
+  if (grpc !== null && format === 'json') throw new UsageError('--grpc: messages are protobuf')
   const headBeforeLength = `POST ${PATHS[format][signal]} HTTP/1.1\r\n${headersBeforeLength({
     host: authority,
     'user-agent': 'trilog-load',
@@ -118,16 +128,34 @@ function plan(options: OptionValues): Workload {
     ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
     ...headers,
   })}`
-  const sourceOptions = { format, encoding, recordsPerTrace, datasets, ids, numbers, acknowledged, headBeforeLength }
+  const grpcHead = headerBlock({
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': GRPC_PATHS[signal],
+    ':authority': authority,
+    te: 'trailers',
+    'content-type': 'application/grpc',
+    'user-agent': 'trilog-load',
+    ...(encoding === 'identity' ? {} : { 'grpc-encoding': encoding }),
+    ...headers,
+  })
+  const headFor =
+    grpc === null
+      ? (bodyBytes: number) => Buffer.from(`${headBeforeLength}${bodyBytes}\r\n\r\n`, 'latin1')
+      : () => grpcHead
+  const sourceOptions = { format, encoding, recordsPerTrace, datasets, ids, numbers, acknowledged, headFor }
   const startedNs = BigInt(Math.floor(wallClockUs())) * 1000n
 
   return {
-    target: { host, port },
+    target: grpc ?? { host, port },
+    ...(grpc !== null && {
+      connect: (connection) => new GrpcConnection({ ...connection, isCompressed: encoding !== 'identity' }),
+    }),
     unit: signal === 'logs' ? 'records' : 'spans',
     task: 'requests',
     unitsPerTask: batchRecords,
     configuration: [
-      ['target', `http://${authority}${PATHS[format][signal]}`],
+      ['target', grpc === null ? `http://${authority}${PATHS[format][signal]}` : `grpc://${grpc.host}:${grpc.port}`],
       ['tenant', tenant],
       ['dataset', datasets === 1 ? datasetBase : `${dataset(0)} to ${dataset(datasets - 1)}`],
       ['signal', signal],
@@ -157,6 +185,12 @@ function plan(options: OptionValues): Workload {
       }),
     close: () => acknowledged.close(),
   }
+}
+
+function parseAddress(text: string): Target {
+  const [, host, port] = /^(.+):(\d+)$/.exec(text) ?? []
+  if (host === undefined) throw new UsageError('--grpc: host:port')
+  return { host, port: Number(port) }
 }
 
 function openAcknowledged(options: OptionValues, seed: number): AcknowledgedBatches {
