@@ -149,12 +149,7 @@ async function runConnection(connection: Connection, source: RequestSource, shar
 type TaskEnd = { ok: true } | { ok: false; pauseMs: number }
 
 /** Sends the requests of one task and books what became of it. */
-async function runTask(
-  connection: Connection,
-  source: RequestSource,
-  shared: Shared,
-  dueMs: number,
-): Promise<TaskEnd> {
+async function runTask(connection: Connection, source: RequestSource, shared: Shared, dueMs: number): Promise<TaskEnd> {
   const { workload, options, measured, nowMs, ending } = shared
   const prepared = source.next()
   let request = prepared instanceof Promise ? await prepared : prepared

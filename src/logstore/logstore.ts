@@ -432,7 +432,7 @@ async function openFronts(
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
-  // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.
+  // Loaded only when it is asked for.
   const grpc = grpcBind
     ? await running.openBeside(async () => {
         const { GrpcFront } = await import('./grpc/grpc-front.ts')

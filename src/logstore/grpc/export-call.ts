@@ -14,6 +14,7 @@
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { constants } from 'node:http2'
+import type { CollectedMemory } from '../../free-memory.ts'
 import { STALLED_CLIENT_MS } from '../../http/limits.ts'
 import type { RequestIds } from '../../http/request-ids.ts'
 import type { RequestWatch, WatchedRequest } from '../../http/request-watch.ts'
@@ -54,6 +55,8 @@ export interface CallContext {
   readonly ids: RequestIds
   readonly served: ServedTime
   readonly waited: WaitedClients<WaitedClient>
+  /** HTTP/2 of Node hands over memory that is garbage at once. */
+  readonly memory: CollectedMemory
   /** It has no answer any more to wait for. */
   readonly onEnd: (call: ExportCall) => void
 }
@@ -176,6 +179,7 @@ export class ExportCall implements IngestClient, WaitedClient {
   }
 
   #chunk(chunk: Buffer): void {
+    this.#context.memory.received(chunk.byteLength)
     const waiting = this.#waiting
     if (!waiting) return
     this.#movedAtMs = this.#context.served.nowMs
@@ -216,7 +220,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     if (!this.#waiting) return
     const { isWhole, messageBytes, isCompressed } = this.#head
     if (!isWhole || this.#receivedBytes < messageBytes) {
-      // Of a client that went away in the middle it looks the same, but then 'close' follows at once.
+      // With a client that went away in the middle it looks the same, but then 'close' follows at once.
       setImmediate(() => this.#abandon(NOT_ONE_MESSAGE))
       return
     }
@@ -314,7 +318,7 @@ export function answerUnserved(stream: ServerHttp2Stream): void {
   endWithStatus(stream, ANSWER_HEADERS, UNIMPLEMENTED, 'the log store has no such method', null)
 }
 
-/** A status without a message before it. What the client still sends is dropped, and its stream reset when that is much: most clients stop by themselves. */
+/** A status without a message before it. */
 function endWithStatus(
   stream: ServerHttp2Stream,
   headers: Record<string, string | number>,
@@ -332,6 +336,11 @@ function endWithStatus(
     },
     { endStream: true },
   )
+  dropRest(stream)
+}
+
+/** What the client still sends behind its answer is dropped, and its stream reset when that is much: most clients stop by themselves. */
+export function dropRest(stream: ServerHttp2Stream): void {
   let droppedBytes = 0
   stream.on('data', (bytes: Buffer) => {
     droppedBytes += bytes.byteLength

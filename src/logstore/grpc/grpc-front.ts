@@ -13,6 +13,7 @@ import type { AddressInfo, Server as TcpServer, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsOptions } from 'node:tls'
 import type { AcceptGate } from '../../http/accept-gate.ts'
+import { CollectedMemory } from '../../free-memory.ts'
 import { ServedTime, WaitedClients } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
 import { StoreError } from '../../errors.ts'
@@ -21,7 +22,7 @@ import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts
 import type { TlsListener } from '../../http/tls.ts'
 import type { TlsMaterial } from '../../tls-files.ts'
 import { REQUEST_ID_PREFIX } from '../tenants/caller.ts'
-import { ExportCall, answerUnserved } from './export-call.ts'
+import { ExportCall, answerUnserved, dropRest } from './export-call.ts'
 import type { CallContext, ExportParts } from './export-call.ts'
 import { EXPORT_METHODS } from './export-methods.ts'
 import type { ExportMethod } from './export-methods.ts'
@@ -120,6 +121,7 @@ class Calls {
       ids: new RequestIds(REQUEST_ID_PREFIX, 'visible', parts.random),
       served: new ServedTime(clock),
       waited: new WaitedClients<WaitedClient>(),
+      memory: new CollectedMemory(),
       onEnd: (call) => this.#ended(call),
     }
     this.#stopPinging = clock.every(PING_LOOK_MS, () => this.#ping())
@@ -161,7 +163,7 @@ class Calls {
     stream.on('error', () => {}) // F2: 'close' follows
     if (headers[':method'] !== 'POST' || !isGrpcType(headers['content-type'] ?? '')) {
       stream.respond({ ':status': 415 }, { endStream: true })
-      return stream.close()
+      return dropRest(stream)
     }
     const method = this.#methods.get(headers[':path']!)
     if (method === undefined) return answerUnserved(stream)

@@ -13,7 +13,16 @@ import { GrpcFront } from '../../../src/logstore/grpc/grpc-front.ts'
 import { ENCODINGS } from '../../../src/logstore/ingest/messages.ts'
 import { permanentRefusal, refusal } from '../../../src/logstore/refusals.ts'
 import { DEVELOPMENT_TENANT, DEVELOPMENT_TOKEN } from '../../../src/logstore/tenants/tenant-policy-file.ts'
-import { BODY_BYTES_MAX, GrpcRig, acceptedBatch, asIs, exportOnce, goodMetadata, metadataOf, outcomeOf } from './grpc-rig.ts'
+import {
+  BODY_BYTES_MAX,
+  GrpcRig,
+  acceptedBatch,
+  asIs,
+  exportOnce,
+  goodMetadata,
+  metadataOf,
+  outcomeOf,
+} from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
 import { turn } from '../../support/turn.ts'
 
@@ -154,11 +163,7 @@ describe('the gRPC front', () => {
     it('to a method that is not served is UNIMPLEMENTED', async () => {
       const path = '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export'
       const code = await new Promise((resolve) => {
-        rig
-          .client()
-          .makeUnaryRequest(path, asIs, asIs, MESSAGE, goodMetadata(), (error) =>
-            resolve(error?.code),
-          )
+        rig.client().makeUnaryRequest(path, asIs, asIs, MESSAGE, goodMetadata(), (error) => resolve(error?.code))
       })
       assert.equal(code, status.UNIMPLEMENTED)
     })
@@ -330,15 +335,6 @@ describe('the gRPC front', () => {
       assert.deepEqual(rig.ingest.submitted, [])
       assert.deepEqual(rig.refused, [])
       session.destroy()
-    })
-
-    it('gives its place back when the connection breaks', async () => {
-      const { session, request } = openRaw()
-      request.write(frameOf(MESSAGE).subarray(0, 20))
-      await until(() => rig.ingest.places.taken === 1)
-      session.destroy()
-      await until(() => rig.ingest.places.taken === 0)
-      assert.deepEqual(rig.ingest.submitted, [])
     })
   })
 

@@ -179,14 +179,8 @@ export function exportOnce(
   const { path } = EXPORT_METHODS[method]!
   return new Promise((resolve) => {
     let headers = new Metadata()
-    const call = client.makeUnaryRequest(
-      path,
-      asIs,
-      asIs,
-      message,
-      metadata,
-      options,
-      (error, response) => resolve(outcomeOf(error, response ?? null, headers)),
+    const call = client.makeUnaryRequest(path, asIs, asIs, message, metadata, options, (error, response) =>
+      resolve(outcomeOf(error, response ?? null, headers)),
     )
     call.on('metadata', (received: Metadata) => {
       headers = received
