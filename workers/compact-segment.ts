@@ -1,4 +1,4 @@
-/** Compacts one segment at the lowest priority, and rests half as long as it works. */
+/** Compacts segments at the lowest priority, and rests half as long as it works. */
 import { setPriority } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { nodeFiles } from '../src/log/node-files.ts'

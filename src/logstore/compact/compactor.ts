@@ -1,6 +1,6 @@
 /**
- * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives for one
- * bundle, so that its memory goes with it.
+ * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives while
+ * bundles come: for a new one V8 compiles all of its code again, at the priority of everything else. Its memory goes with it.
  *
  *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they go
  *
@@ -21,6 +21,8 @@ import type { CompactResult, CompactTask } from './compact-segment.ts'
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
 const CLOSE_WITHIN_MS = 2000
+/** Without a bundle, the thread ends. */
+const IDLE_MS = 30_000
 
 export interface CompactorParts {
   readonly log: Log
@@ -45,6 +47,7 @@ export class Compactor {
   readonly #unclean: number[]
   #running: Promise<void> | null = null
   #jobs: JobPool<CompactTask, CompactResult> | null = null
+  #workedAtMs = 0
   #closed = false
   bytesBefore = 0
   bytesAfter = 0
@@ -83,6 +86,7 @@ export class Compactor {
     const next = this.#waiting().find(({ base }) => (this.#later.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base))
     const base = unclean ?? next?.base
     const segment = log.segments.find((each) => each.base === base && each.sealed)
+    if (segment === undefined && nowMs - this.#workedAtMs >= IDLE_MS) void this.#endThread()
     if (segment === undefined || (log.state.kind !== 'ok' && log.state.kind !== 'degraded')) return
     if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return // J3
     this.#running = this.#run(segment, unclean !== undefined).finally(() => (this.#running = null))
@@ -90,12 +94,13 @@ export class Compactor {
 
   async #run(segment: SegmentInfo, isWritten: boolean): Promise<void> {
     const { logger, clock } = this.#parts
-    const jobs = this.#parts.startJobs()
-    this.#jobs = jobs
+    const jobs = (this.#jobs ??= this.#parts.startJobs())
     try {
       if (isWritten) await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
       else await this.#compact(jobs, segment)
+      this.#workedAtMs = clock.nowMs()
     } catch (error) {
+      await this.#endThread()
       if (this.#closed || !this.#exists(segment)) return
       this.failures++
       this.#later.set(segment.base, clock.nowMs() + RETRY_MS) // J2
@@ -103,10 +108,13 @@ export class Compactor {
         { segment: segmentName(segment.base), reason: messageOf(error) },
         'a bundle could not be compacted: it is tried again later',
       )
-    } finally {
-      this.#jobs = null
-      await jobs.close({ withinMs: CLOSE_WITHIN_MS })
     }
+  }
+
+  async #endThread(): Promise<void> {
+    const jobs = this.#jobs
+    this.#jobs = null
+    await jobs?.close({ withinMs: CLOSE_WITHIN_MS })
   }
 
   async #compact(jobs: JobPool<CompactTask, CompactResult>, segment: SegmentInfo): Promise<void> {
