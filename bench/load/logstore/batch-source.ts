@@ -29,16 +29,22 @@ export class BatchNumbers {
   readonly #tracesPerBatch: number
   readonly #dataset: (number: number) => string
   readonly #wallClockUs: () => number
+  readonly #agoUs: (() => number) | null
   #next = 0
   #freeUs = 0
 
-  /** @param wallClockUs microseconds since 1970 */
+  /**
+   * @param wallClockUs microseconds since 1970
+   * @param agoUs how much earlier than now the records of a batch are; null: batches follow each other in time, and do not overlap
+   */
   constructor(
     recordsPerBatch: number,
     recordsPerTrace: number,
     dataset: (number: number) => string,
     wallClockUs: () => number,
+    agoUs: (() => number) | null = null,
   ) {
+    this.#agoUs = agoUs
     this.#recordsPerBatch = recordsPerBatch
     this.#tracesPerBatch = Math.ceil(recordsPerBatch / recordsPerTrace)
     this.#dataset = dataset
@@ -48,7 +54,8 @@ export class BatchNumbers {
   take(): Batch & { readonly timeUs: number } {
     const number = this.#next++
     const records = this.#recordsPerBatch
-    const timeUs = Math.max(Math.floor(this.#wallClockUs()), this.#freeUs)
+    const nowUs = Math.floor(this.#wallClockUs())
+    const timeUs = this.#agoUs === null ? Math.max(nowUs, this.#freeUs) : nowUs - this.#agoUs()
     this.#freeUs = timeUs + Math.ceil((records * RECORD_STEP_NS) / 1000)
     const firstTimeNs = BigInt(timeUs) * 1000n
     return {

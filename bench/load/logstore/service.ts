@@ -32,6 +32,7 @@ const GRPC_PATHS: Record<Signal, string> = {
 /** Different batches prepared; connections beyond share their contents, never their ids and times. */
 const TEMPLATES_MAX = 4
 const VERIFY_SAMPLE_MAX = 200
+const DAY_US = 86_400e6
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
 const options: OptionTable = {
@@ -59,6 +60,12 @@ const options: OptionTable = {
     value: 'N',
     default: '8',
     help: 'neighbouring records that share a trace id; a trace never spans batches',
+  },
+  times: {
+    type: 'string',
+    value: 'ORDER',
+    default: 'ordered',
+    help: 'ordered: each batch is later than the one before; random: any time of the last day, as a backlog of many senders',
   },
   dataset: { type: 'string', value: 'NAME', default: 'load', help: 'service.name' },
   datasets: { type: 'string', value: 'N', default: '1', help: 'batches go round NAME-0000, NAME-0001, …' },
@@ -103,7 +110,11 @@ function plan(options: OptionValues): Workload {
   const ids = new Ids(seed)
   const dataset = (number: number): string => datasetName(datasetBase, datasets, number)
   const wallClockUs = (): number => (performance.timeOrigin + performance.now()) * 1000
-  const numbers = new BatchNumbers(batchRecords, recordsPerTrace, dataset, wallClockUs)
+  const isRandom = options.choice('times', ['ordered', 'random']) === 'random'
+  if (isRandom && options.flag('verify')) throw new UsageError('--verify asks by time: it needs --times ordered')
+  const timesRandom = new Random(mix32(seed) - 1)
+  const agoUs = isRandom ? () => timesRandom.between(0, DAY_US) : null
+  const numbers = new BatchNumbers(batchRecords, recordsPerTrace, dataset, wallClockUs, agoUs)
   const acknowledged = openAcknowledged(options, seed)
   const headers = { 'x-logstore-tenant': tenant, authorization: `Bearer ${token}` }
   const templates: Template[] = []
@@ -164,6 +175,7 @@ function plan(options: OptionValues): Workload {
       ['batch', `${batchRecords} ${signal === 'logs' ? 'records' : 'spans'}`],
       ['record size', `${recordBytes} bytes in protobuf`],
       ['records per trace', String(recordsPerTrace)],
+      ['times', isRandom ? 'random' : 'ordered'],
       ['seed', String(seed)],
     ],
     prepare: () => Promise.resolve(),
