@@ -30,6 +30,7 @@ import type { BundlePlace } from '../index/catalog.ts'
 import { readRequest } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
 import { announceSegment } from './outcomes.ts'
+import { PreparedBatches } from './prepared-batches.ts'
 import { NO_SEGMENT, SeenRecords } from './seen-records.ts'
 import type { SeenBundle } from './seen-records.ts'
 import { SegmentIndexes } from '../index/segment-indexes.ts'
@@ -89,6 +90,7 @@ class DecodeLoop {
         datasets: DatasetCounts.attach(data.datasets),
         gatewayLimits: { records: data.gatewayRecords ?? Infinity, bytes: data.gatewayBytes ?? Infinity },
         maxBodyBytes: data.maxBodyBytes,
+        prepared: data.prepared === null ? null : PreparedBatches.attach(data.prepared),
         now: () => performance.now(),
         stopping,
       },
