@@ -4,6 +4,8 @@
  * Bytes lie outside the heap and are freed when their ArrayBuffer is collected. What another thread handed over makes hardly any garbage on
  * the heap, so the cheap collections come late, and for every few MiB of it V8 begins a full one, which takes 10 ms and more of the thread.
  */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 /**
  * Frees the memory that the bytes lie in; every view of it is empty from then on. Only for whoever has that memory alone. What may be of
@@ -11,4 +13,37 @@
  */
 export function freeMemory({ buffer }: Uint8Array<ArrayBuffer>): void {
   if (buffer.byteLength > Buffer.poolSize) buffer.transfer(0)
+}
+
+type MinorCollection = (options: { readonly type: 'minor' }) => void
+
+/**
+ * Where memory of buffers cannot be freed by hand: has a cheap collection made for every so many bytes of it, before V8 begins a full one, which walks
+ * the whole heap. A cheap one walks what is new since the one before, which is little.
+ */
+export class CollectedMemory {
+  /** V8 begins a full collection for every 10 MiB or so. */
+  static readonly #EVERY_BYTES = 4 * 1024 * 1024
+  readonly #collect: MinorCollection
+  #bytes = 0
+
+  constructor(collect: MinorCollection = minorCollection()) {
+    this.#collect = collect
+  }
+
+  /** So much more was received, and is not needed for long. */
+  received(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes < CollectedMemory.#EVERY_BYTES) return
+    this.#bytes = 0
+    this.#collect({ type: 'minor' })
+  }
+}
+
+/** V8 shows it to contexts that begin after the flag is set. */
+function minorCollection(): MinorCollection {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as MinorCollection
+  setFlagsFromString('--no-expose-gc')
+  return collect
 }

@@ -66,7 +66,7 @@ const MAY_DEFER = [
   'src/client/http/timers.ts', // gathers what a client asks in one turn of the event loop
   'src/http/turns.ts', // gives the event loop a turn between slices of a long body
   'src/http/server.ts', // closes outside the library's callbacks
-  'src/logstore/grpc/grpc-front.ts', // likewise
+  'src/logstore/grpc/export-call.ts', // looks again when the event at hand is over
   'src/objectstore/service.ts', // hands it to the reads, which gather those of one turn of the event loop
   'src/broker/headless.ts', // hands it to the reads, which gather those of one turn of the event loop
 ]

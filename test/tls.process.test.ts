@@ -161,7 +161,7 @@ function exportOver(certificate: Certified | null): Promise<number> {
   const client = new Client(ofService('logstore').grpc!, channel)
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(LOG_HEADERS)) metadata.set(name, value)
-  const { definition } = EXPORT_METHODS[0]!
+  const { path } = EXPORT_METHODS[0]!
   return new Promise((resolve) => {
     const same = (bytes: Buffer): Buffer => bytes
     const done = (error: ServiceError | null): void => {
@@ -169,7 +169,7 @@ function exportOver(certificate: Certified | null): Promise<number> {
       resolve(error?.code ?? status.OK)
     }
     const deadline = Date.now() + LIMIT_MS
-    client.makeUnaryRequest(definition.path, same, same, Buffer.alloc(0), metadata, { deadline }, done)
+    client.makeUnaryRequest(path, same, same, Buffer.alloc(0), metadata, { deadline }, done)
   })
 }
 

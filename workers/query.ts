@@ -1,4 +1,5 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
+import { setPriority } from 'node:os'
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
@@ -6,6 +7,7 @@ import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
+import { READ_NICENESS } from '../src/logstore/limits.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
@@ -22,6 +24,8 @@ const CACHES = {
 
 /** What a search reads passes through here: little enough to stay in the processor's caches. */
 const SCAN_BYTES = 2 * MIB
+
+setPriority(READ_NICENESS) // Linux: of this thread alone
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

@@ -1,10 +1,12 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
+import { setPriority } from 'node:os'
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
+import { READ_NICENESS } from '../src/logstore/limits.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { SegmentReader } from '../src/logstore/query/segment-reader.ts'
@@ -19,6 +21,8 @@ const MIB = 1024 * 1024
 const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
 const PIECES_BYTES = 64 * MIB
+
+setPriority(READ_NICENESS) // Linux: of this thread alone
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

@@ -178,7 +178,7 @@ export class HttpConnection {
   }
 }
 
-function fromSocketError(error: Error): ConnectionError {
+export function fromSocketError(error: Error): ConnectionError {
   const code = 'code' in error ? String(error.code) : ''
   const kind =
     code === 'ECONNREFUSED'

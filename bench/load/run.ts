@@ -15,7 +15,7 @@ import type { SecondRow } from './measurements.ts'
 import { DueStarts } from './due-starts.ts'
 import { Pacing } from './pacing.ts'
 import { UnreadableAnswerError } from './workload.ts'
-import type { RequestSource, Workload } from './workload.ts'
+import type { Connection, RequestSource, Workload } from './workload.ts'
 
 const DRAIN_MS = 2000
 const BACKOFF_MIN_MS = 20
@@ -80,9 +80,8 @@ export async function run(workload: Workload, options: RunOptions, hooks: RunHoo
     hooks.onSecond(measured.closeSecond(nowMs()), measured)
   }, 1000)
 
-  const connections = sources.map(
-    () => new HttpConnection({ target: workload.target, timeoutMs: options.timeoutMs, nowMs }),
-  )
+  const connect = workload.connect ?? ((connection) => new HttpConnection(connection))
+  const connections = sources.map(() => connect({ target: workload.target, timeoutMs: options.timeoutMs, nowMs }))
   const shared: Shared = { workload, options, pacing, starts, measured, nowMs, ending: ending.signal }
   const loops = Promise.all(sources.map((source, index) => runConnection(connections[index]!, source, shared)))
   const drained = afterAbort(ending.signal, DRAIN_MS, () => {
@@ -117,7 +116,7 @@ interface Shared {
   lastAnswerAtMs?: number
 }
 
-async function runConnection(connection: HttpConnection, source: RequestSource, shared: Shared): Promise<void> {
+async function runConnection(connection: Connection, source: RequestSource, shared: Shared): Promise<void> {
   const { pacing, starts, measured, nowMs, ending } = shared
   let backoffMs = BACKOFF_MIN_MS
   while (nowMs() < pacing.endMs) {
@@ -150,12 +149,7 @@ async function runConnection(connection: HttpConnection, source: RequestSource, 
 type TaskEnd = { ok: true } | { ok: false; pauseMs: number }
 
 /** Sends the requests of one task and books what became of it. */
-async function runTask(
-  connection: HttpConnection,
-  source: RequestSource,
-  shared: Shared,
-  dueMs: number,
-): Promise<TaskEnd> {
+async function runTask(connection: Connection, source: RequestSource, shared: Shared, dueMs: number): Promise<TaskEnd> {
   const { workload, options, measured, nowMs, ending } = shared
   const prepared = source.next()
   let request = prepared instanceof Promise ? await prepared : prepared

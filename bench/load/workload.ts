@@ -10,7 +10,7 @@
  * To add a service: implement LoadService in a folder of its own and list it in `services.ts`.
  */
 import type { HttpResponse } from './http-response-parser.ts'
-import type { Target } from './http-connection.ts'
+import type { HttpConnection, HttpConnectionOptions, Target } from './http-connection.ts'
 import type { OptionTable, OptionValues } from './options.ts'
 import type { RunOptions } from './run.ts'
 
@@ -44,12 +44,17 @@ export interface Workload {
    */
   prepare(say: (line: string) => void): Promise<void>
   openSource(connection: number): RequestSource
+  /** Absent: HTTP. */
+  readonly connect?: (options: HttpConnectionOptions) => Connection
   /** The stable name of a refusal, such as `record_quota_exceeded`. Never throws; 'unknown' when it cannot tell. */
   refusalKind(response: HttpResponse): string
   /** Asks the server for what it acknowledged, after a run with --verify. Null: there is nothing to ask for. */
   readonly verify: (() => Promise<Verification>) | null
   close(): void
 }
+
+/** What carries requests, one at a time. */
+export type Connection = Pick<HttpConnection, 'isOpen' | 'open' | 'send' | 'destroy'>
 
 /** The tasks of one connection. One is under way at a time: next() is called after the last one was reported back. */
 export interface RequestSource {

@@ -46,6 +46,9 @@ export const BROKER_MESSAGE_BYTES_CEILING = 64 * MIB
 /** MQ_NODE_ID is repeated in answers. */
 export const NODE_ID_CHARACTERS_MAX = 128
 
+/** LOGSTORE_DECODE_LANES: one of them takes what all prepare, so more do not help. */
+export const LOGSTORE_DECODE_LANES_MAX = 16
+
 /** MQ_SEGMENT_BYTES: offsets in a segment stay below 2 GiB. */
 export const BROKER_SEGMENT_BYTES_FLOOR = 1 * MIB
 export const BROKER_SEGMENT_BYTES_DEFAULT = 64 * MIB

@@ -5,6 +5,7 @@ import {
   LOGSTORE_BODY_BYTES_DEFAULT,
   LOGSTORE_BODY_BYTES_FLOOR,
   LOGSTORE_CONCURRENT_QUERIES_DEFAULT,
+  LOGSTORE_DECODE_LANES_MAX,
   LOGSTORE_GATEWAY_BYTES_DEFAULT,
   LOGSTORE_GATEWAY_RECORDS_DEFAULT,
   LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
@@ -84,6 +85,14 @@ export const logStoreSettings = {
     description:
       'A bundle is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer bundles to search',
   }),
+  LOGSTORE_DECODE_LANES: optional(
+    integer({
+      min: 1,
+      max: LOGSTORE_DECODE_LANES_MAX,
+      description:
+        'Threads that decode ingest. Unset: one for each core beyond the second, at least 1. Answers are the same with any number',
+    }),
+  ),
   LOGSTORE_COMPACTION: oneOf(['on', 'off'], {
     default: 'on',
     description:
@@ -184,9 +193,11 @@ export interface LogStoreConfig {
   readonly gateway: { readonly requestsMax: number; readonly recordsMax: number; readonly bytesMax: number }
   /** Per tenant; Infinity: no limit. */
   readonly concurrentQueriesMax: number
-  /** Infinity: keep all. */
+  /** Null: as many as there are cores for. */
+  readonly decodeLanes: number | null
   /** Sealed bundles are compacted in the background. */
   readonly compaction: boolean
+  /** Infinity: keep all. */
   readonly retention: { readonly ageSecondsMax: number; readonly bytesMax: number }
   readonly queryStore: { readonly kind: 'local' } | S3QueryStore
   /** Variables that begin with LOGSTORE_ and are no settings: worth a warning. */
@@ -264,6 +275,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
       bytesMax: settings.LOGSTORE_GATEWAY_MAX_BYTES,
     }),
     concurrentQueriesMax: settings.LOGSTORE_MAX_CONCURRENT_QUERIES,
+    decodeLanes: settings.LOGSTORE_DECODE_LANES,
     compaction: settings.LOGSTORE_COMPACTION === 'on',
     retention: Object.freeze({
       ageSecondsMax: settings.LOGSTORE_RETENTION_MAX_AGE_SECONDS,

@@ -4,6 +4,7 @@
  * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
  * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
+import { availableParallelism } from 'node:os'
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
@@ -78,6 +79,8 @@ import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
 const SEGMENTS_NAME = 'bundles'
 const RETENTION_EVERY_MS = 10_000
+/** For main and the journal. */
+const CORES_BESIDE_LANES = 2
 
 interface Clock extends HttpClock {
   /** Nanoseconds since the Unix epoch. */
@@ -269,6 +272,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       gatewayRecords: finiteOrNull(config.gateway.recordsMax),
       gatewayBytes: finiteOrNull(config.gateway.bytesMax),
       maxBodyBytes: config.bodyBytesMax,
+      lanes: config.decodeLanes ?? Math.max(1, availableParallelism() - CORES_BESIDE_LANES),
     },
     listener: {
       onOutcome: (outcome, tail) => ingest.onOutcome(outcome, tail),
@@ -432,7 +436,7 @@ async function openFronts(
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
-  // Loaded only when it is asked for: the library behind it takes as long to load as half of the rest.
+  // Loaded only when it is asked for.
   const grpc = grpcBind
     ? await running.openBeside(async () => {
         const { GrpcFront } = await import('./grpc/grpc-front.ts')

@@ -29,16 +29,22 @@ export class BatchNumbers {
   readonly #tracesPerBatch: number
   readonly #dataset: (number: number) => string
   readonly #wallClockUs: () => number
+  readonly #agoUs: (() => number) | null
   #next = 0
   #freeUs = 0
 
-  /** @param wallClockUs microseconds since 1970 */
+  /**
+   * @param wallClockUs microseconds since 1970
+   * @param agoUs how much earlier than now the records of a batch are; null: batches follow each other in time, and do not overlap
+   */
   constructor(
     recordsPerBatch: number,
     recordsPerTrace: number,
     dataset: (number: number) => string,
     wallClockUs: () => number,
+    agoUs: (() => number) | null = null,
   ) {
+    this.#agoUs = agoUs
     this.#recordsPerBatch = recordsPerBatch
     this.#tracesPerBatch = Math.ceil(recordsPerBatch / recordsPerTrace)
     this.#dataset = dataset
@@ -48,7 +54,8 @@ export class BatchNumbers {
   take(): Batch & { readonly timeUs: number } {
     const number = this.#next++
     const records = this.#recordsPerBatch
-    const timeUs = Math.max(Math.floor(this.#wallClockUs()), this.#freeUs)
+    const nowUs = Math.floor(this.#wallClockUs())
+    const timeUs = this.#agoUs === null ? Math.max(nowUs, this.#freeUs) : nowUs - this.#agoUs()
     this.#freeUs = timeUs + Math.ceil((records * RECORD_STEP_NS) / 1000)
     const firstTimeNs = BigInt(timeUs) * 1000n
     return {
@@ -73,8 +80,8 @@ export interface BatchSourceOptions {
   readonly ids: Ids
   readonly numbers: BatchNumbers
   readonly acknowledged: AcknowledgedBatches
-  /** Request head up to the value of Content-Length. */
-  readonly headBeforeLength: string
+  /** Of a request whose body has this length. */
+  readonly headFor: (bodyBytes: number) => Buffer
 }
 
 export class BatchSource implements RequestSource {
@@ -85,7 +92,7 @@ export class BatchSource implements RequestSource {
 
   constructor(options: BatchSourceOptions) {
     this.#options = options
-    this.#identityHead = this.#headFor(options.template.bytes.byteLength)
+    this.#identityHead = options.headFor(options.template.bytes.byteLength)
   }
 
   next(): LoadRequest | Promise<LoadRequest> {
@@ -129,11 +136,7 @@ export class BatchSource implements RequestSource {
         ? await gzipAsync(bytes, { level: 1 })
         : await zstdAsync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
     this.#bodyBytes = body.byteLength
-    return { head: this.#headFor(body.byteLength), body }
-  }
-
-  #headFor(bodyBytes: number): Buffer {
-    return Buffer.from(`${this.#options.headBeforeLength}${bodyBytes}\r\n\r\n`, 'latin1')
+    return { head: this.#options.headFor(body.byteLength), body }
   }
 }
 

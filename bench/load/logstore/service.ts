@@ -1,6 +1,8 @@
-/** Load for the log store: OTLP batches of logs or spans over HTTP, as protobuf or JSON. */
+/** Load for the log store: OTLP batches of logs or spans, over HTTP as protobuf or JSON, or over gRPC. */
 import { randomInt } from 'node:crypto'
+import { GrpcConnection, headerBlock } from '../grpc-connection.ts'
 import { headersBeforeLength } from '../headers.ts'
+import type { Target } from '../http-connection.ts'
 import { parseTarget, UsageError } from '../options.ts'
 import type { OptionTable, OptionValues } from '../options.ts'
 import { mix32, Random } from '../random.ts'
@@ -23,13 +25,19 @@ const PATHS: Record<Format, Record<Signal, string>> = {
   json: { logs: '/v1/otlp/logs', traces: '/v1/otlp/traces' },
 }
 const CONTENT_TYPES: Record<Format, string> = { protobuf: 'application/x-protobuf', json: 'application/json' }
+const GRPC_PATHS: Record<Signal, string> = {
+  logs: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  traces: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+}
 /** Different batches prepared; connections beyond share their contents, never their ids and times. */
 const TEMPLATES_MAX = 4
 const VERIFY_SAMPLE_MAX = 200
+const DAY_US = 86_400e6
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
 const options: OptionTable = {
   url: { type: 'string', value: 'URL', default: 'http://127.0.0.1:4318', help: 'the server: http://host:port' },
+  grpc: { type: 'string', value: 'HOST:PORT', help: 'sends over gRPC to this address; --url is asked by --verify' },
   tenant: { type: 'string', value: 'ID', default: 'local', help: 'header and resource attribute' },
   token: { type: 'string', value: 'TOKEN', default: 'local-dev-token', help: 'bearer token' },
   signal: { type: 'string', value: 'SIGNAL', default: 'logs', help: 'logs or traces' },
@@ -53,6 +61,12 @@ const options: OptionTable = {
     default: '8',
     help: 'neighbouring records that share a trace id; a trace never spans batches',
   },
+  times: {
+    type: 'string',
+    value: 'ORDER',
+    default: 'ordered',
+    help: 'ordered: each batch is later than the one before; random: any time of the last day, as a backlog of many senders',
+  },
   dataset: { type: 'string', value: 'NAME', default: 'load', help: 'service.name' },
   datasets: { type: 'string', value: 'N', default: '1', help: 'batches go round NAME-0000, NAME-0001, …' },
   'acked-file': {
@@ -68,6 +82,7 @@ export const logstore: LoadService = {
   options,
   examples: [
     'npm run load -- logstore --duration 60s --report out.html',
+    'npm run load -- logstore --grpc 127.0.0.1:4317 --duration 30s',
     'npm run load -- logstore --signal traces --format json --encoding gzip --duration 30s',
     'npm run load -- logstore --rate 100000 --connections 64 --verify',
     'npm run load -- logstore --batches 1000 --seed 7 --acked-file acked.tsv --json > result.json',
@@ -95,7 +110,11 @@ function plan(options: OptionValues): Workload {
   const ids = new Ids(seed)
   const dataset = (number: number): string => datasetName(datasetBase, datasets, number)
   const wallClockUs = (): number => (performance.timeOrigin + performance.now()) * 1000
-  const numbers = new BatchNumbers(batchRecords, recordsPerTrace, dataset, wallClockUs)
+  const isRandom = options.choice('times', ['ordered', 'random']) === 'random'
+  if (isRandom && options.flag('verify')) throw new UsageError('--verify asks by time: it needs --times ordered')
+  const timesRandom = new Random(mix32(seed) - 1)
+  const agoUs = isRandom ? () => timesRandom.between(0, DAY_US) : null
+  const numbers = new BatchNumbers(batchRecords, recordsPerTrace, dataset, wallClockUs, agoUs)
   const acknowledged = openAcknowledged(options, seed)
   const headers = { 'x-logstore-tenant': tenant, authorization: `Bearer ${token}` }
   const templates: Template[] = []
@@ -111,6 +130,8 @@ function plan(options: OptionValues): Workload {
       recordsPerTrace,
       random: new Random(mix32(seed) + variant),
     }))
+  const grpc = options.has('grpc') ? parseAddress(options.text('grpc')) : null
+  if (grpc !== null && format === 'json') throw new UsageError('--grpc: messages are protobuf')
   const headBeforeLength = `POST ${PATHS[format][signal]} HTTP/1.1\r\n${headersBeforeLength({
     host: authority,
     'user-agent': 'trilog-load',
@@ -118,16 +139,34 @@ function plan(options: OptionValues): Workload {
     ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
     ...headers,
   })}`
-  const sourceOptions = { format, encoding, recordsPerTrace, datasets, ids, numbers, acknowledged, headBeforeLength }
+  const grpcHead = headerBlock({
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': GRPC_PATHS[signal],
+    ':authority': authority,
+    te: 'trailers',
+    'content-type': 'application/grpc',
+    'user-agent': 'trilog-load',
+    ...(encoding === 'identity' ? {} : { 'grpc-encoding': encoding }),
+    ...headers,
+  })
+  const headFor =
+    grpc === null
+      ? (bodyBytes: number) => Buffer.from(`${headBeforeLength}${bodyBytes}\r\n\r\n`, 'latin1')
+      : () => grpcHead
+  const sourceOptions = { format, encoding, recordsPerTrace, datasets, ids, numbers, acknowledged, headFor }
   const startedNs = BigInt(Math.floor(wallClockUs())) * 1000n
 
   return {
-    target: { host, port },
+    target: grpc ?? { host, port },
+    ...(grpc !== null && {
+      connect: (connection) => new GrpcConnection({ ...connection, isCompressed: encoding !== 'identity' }),
+    }),
     unit: signal === 'logs' ? 'records' : 'spans',
     task: 'requests',
     unitsPerTask: batchRecords,
     configuration: [
-      ['target', `http://${authority}${PATHS[format][signal]}`],
+      ['target', grpc === null ? `http://${authority}${PATHS[format][signal]}` : `grpc://${grpc.host}:${grpc.port}`],
       ['tenant', tenant],
       ['dataset', datasets === 1 ? datasetBase : `${dataset(0)} to ${dataset(datasets - 1)}`],
       ['signal', signal],
@@ -136,6 +175,7 @@ function plan(options: OptionValues): Workload {
       ['batch', `${batchRecords} ${signal === 'logs' ? 'records' : 'spans'}`],
       ['record size', `${recordBytes} bytes in protobuf`],
       ['records per trace', String(recordsPerTrace)],
+      ['times', isRandom ? 'random' : 'ordered'],
       ['seed', String(seed)],
     ],
     prepare: () => Promise.resolve(),
@@ -157,6 +197,12 @@ function plan(options: OptionValues): Workload {
       }),
     close: () => acknowledged.close(),
   }
+}
+
+function parseAddress(text: string): Target {
+  const [, host, port] = /^(.+):(\d+)$/.exec(text) ?? []
+  if (host === undefined) throw new UsageError('--grpc: host:port')
+  return { host, port: Number(port) }
 }
 
 function openAcknowledged(options: OptionValues, seed: number): AcknowledgedBatches {

@@ -1,6 +1,6 @@
 /**
- * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives as long as
- * there is something to compact, so that its memory goes with it.
+ * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives while
+ * bundles come: for a new one V8 compiles all of its code again, at the priority of everything else. Its memory goes with it.
  *
  *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they go
  *
@@ -27,6 +27,8 @@ const URGENT_BYTES = 512 * 1024 * 1024
 /** When it is urgent no more: below the bound, so that threads are not begun and ended all the time. */
 const CALM_BYTES = URGENT_BYTES / 2
 const CLOSE_WITHIN_MS = 2000
+/** A thread that had nothing to do for so long ends. */
+const IDLE_MS = 30_000
 
 export interface CompactorParts {
   readonly log: Log
@@ -53,6 +55,7 @@ export class Compactor {
   #jobs: ReturnType<CompactorParts['startJobs']> | null = null
   /** Whether the thread is one without rests (J4). */
   #isUrgent = false
+  #workedAtMs = 0
   #closed = false
   bytesBefore = 0
   bytesAfter = 0
@@ -92,8 +95,8 @@ export class Compactor {
   #look(): void {
     if (this.#closed || this.#running !== null) return
     const task = this.#nextTask()
-    if (task === null && this.#jobs === null) return
     if (task === null) {
+      if (this.#jobs === null || this.#parts.clock.nowMs() - this.#workedAtMs < IDLE_MS) return
       this.#running = this.#endThread().finally(() => (this.#running = null))
       return
     }
@@ -133,6 +136,7 @@ export class Compactor {
       if (jobs === null) return
       if (isWritten) await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
       else await this.#compact(jobs, segment)
+      this.#workedAtMs = clock.nowMs()
     } catch (error) {
       if (this.#closed || !this.#exists(segment)) return
       this.failures++

@@ -43,10 +43,11 @@ import type { DatasetCounts } from './dataset-counts.ts'
 import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
 import { BatchIdentifier } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
-import { ENCODINGS } from './messages.ts'
+import { ENCODINGS, NO_SLOT } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
 import { announceSegment, writeAccepted, writeRefused } from './outcomes.ts'
 import type { StoredBatchAnswer } from './outcomes.ts'
+import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { scanBatch } from '../index/scan-batch.ts'
 import { NO_SEGMENT } from './seen-records.ts'
@@ -54,7 +55,7 @@ import type { SeenRecords } from './seen-records.ts'
 import type { SegmentIndexes } from '../index/segment-indexes.ts'
 
 /** Dataset of a resource without `service.name`. */
-const UNKNOWN_DATASET = 'unknown_service'
+export const UNKNOWN_DATASET = 'unknown_service'
 
 export interface BatchIntakeParts {
   readonly arena: Buffer
@@ -66,6 +67,8 @@ export interface BatchIntakeParts {
   readonly datasets: Pick<DatasetCounts, 'add'>
   readonly gatewayLimits: GatewayLimits
   readonly maxBodyBytes: number
+  /** Null: nothing prepares batches. */
+  readonly prepared: PreparedBatches | null
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly stopping: () => boolean
@@ -89,6 +92,8 @@ export class BatchIntake {
   /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
+  /** The identifier has the ids of the batch at hand already. */
+  #isIdentified = false
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
@@ -127,10 +132,20 @@ export class BatchIntake {
   }
 
   #admit(request: IngestRequest): Refusal | null {
-    const { arena, writer, maxBodyBytes } = this.#parts
+    const { arena, writer, maxBodyBytes, prepared } = this.#parts
     if (writer.readOnly) return logStopped()
     const tenant = this.#policies.of(request.policyGeneration).tenants[request.tenant]!
     const stored = arena.subarray(request.bodyOffset, request.bodyOffset + request.bodyBytes)
+    this.#isIdentified = this.#isPrepared(request)
+    if (this.#isIdentified) {
+      this.#batch = this.#narrow
+      const own = prepared!.read(request.slot, this.#narrow, this.#identifier.ids)
+      return (
+        this.#checkClaims(tenant) ??
+        this.#resolveDatasets(tenant, request.credential) ??
+        this.#book(request, tenant, own ?? stored, own === null)
+      )
+    }
     const body = decompress(stored, ENCODINGS[request.encoding]!, maxBodyBytes)
     if (!(body instanceof Uint8Array)) return body
     return (
@@ -139,6 +154,11 @@ export class BatchIntake {
       this.#resolveDatasets(tenant, request.credential) ??
       this.#book(request, tenant, body, body === stored)
     )
+  }
+
+  #isPrepared({ slot, ticket }: IngestRequest): boolean {
+    const { prepared, stopping } = this.#parts
+    return prepared !== null && slot !== NO_SLOT && prepared.take(slot, ticket, stopping)
   }
 
   #decode(request: IngestRequest, { options }: Tenant, body: Uint8Array): Refusal | null {
@@ -321,7 +341,9 @@ export class BatchIntake {
   ): Refusal | null {
     const { writer, seen } = this.#parts
     const batch = this.#batch
-    this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
+    if (!this.#isIdentified) {
+      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
+    }
     const collapsed = this.#markSeen(tenant)
     if (collapsed === batch.recordCount) {
       const { tail } = writer

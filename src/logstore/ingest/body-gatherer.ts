@@ -17,8 +17,8 @@ export interface GatheredBody {
 export class BodyGatherer {
   readonly #arena: Arena
   readonly #giveUpSlowest: () => boolean
-  /** -1: unknown, from the headers. */
-  readonly #declaredBytes: number
+  /** -1: unknown. */
+  #declaredBytes: number
   #slot = -1
   #bytes = 0
   #pieces: Buffer[] = []
@@ -32,6 +32,11 @@ export class BodyGatherer {
 
   get hasSlot(): boolean {
     return this.#slot >= 0
+  }
+
+  /** For a body whose length is told behind the headers, before its first bytes. */
+  declare(bytes: number): void {
+    this.#declaredBytes = bytes
   }
 
   /** Copies the chunk, which is transient. False when the arena has no room: shed. */

@@ -3,19 +3,32 @@
  *
  * A lane that died is replaced by one with new rings. What the dead lane had accepted is in its outcomes ring and is read first;
  * everything else it was given is failed by the owner. The successor rebuilds the active segment's index from the log.
+ *
+ * Where there are cores for them, further lanes prepare batches for it (prepared-batches.ts). They live and die with it: one that dies takes all along.
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
-import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
+import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage, PrepareLaneData } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
-import { OUTCOME_HEAD_BYTES, REQUEST_BYTES, SEGMENT_OPENED, readOutcomeHead, writeRequest } from './messages.ts'
+import {
+  NO_SLOT,
+  OUTCOME_HEAD_BYTES,
+  REQUEST_BYTES,
+  SEGMENT_OPENED,
+  readOutcomeHead,
+  writeRequest,
+} from './messages.ts'
 import type { IngestRequest, OutcomeHead } from './messages.ts'
+import { PreparedBatches } from './prepared-batches.ts'
 
 const REQUESTS_RING_BYTES = 256 * 1024
 const OUTCOMES_RING_BYTES = 4 * 1024 * 1024
 const LANE_FILE = workerFile('decode')
+const PREPARE_FILE = workerFile('prepare')
+/** A lane has one at hand, and the next ones wait. Each takes 1.1 MiB. */
+const SLOTS_PER_LANE = 8
 
 export interface DecodeLaneListener {
   /** `tail` is valid during the call only. */
@@ -29,13 +42,30 @@ export interface DecodeLaneListener {
   onWake(): void
 }
 
-export type DecodeLaneStart = Omit<DecodeLaneData, 'requests' | 'outcomes' | 'wake'>
+export type DecodeLaneStart = Omit<DecodeLaneData, 'requests' | 'outcomes' | 'wake' | 'prepared'> & {
+  /** That decode, the sequencer among them. */
+  readonly lanes: number
+}
+
+/** What main submits; the rest is the lane's. */
+export type SubmittedRequest = Omit<IngestRequest, 'slot' | 'ticket'>
+
+interface PrepareLane {
+  readonly lane: Lane
+  readonly requests: SpscRing
+}
 
 export class DecodeLane {
   readonly #lane: Lane
   readonly #requests = SpscRing.create(REQUESTS_RING_BYTES)
   readonly #outcomes = SpscRing.create(OUTCOMES_RING_BYTES)
   readonly #wake = new Int32Array(new SharedArrayBuffer(4))
+  readonly #prepared: PreparedBatches | null
+  readonly #preparing: readonly PrepareLane[]
+  readonly #freeSlots: number[]
+  readonly #slotOf = new Map<number, number>()
+  /** Whose turn it is. */
+  #nextPreparing = 0
   readonly #listener: DecodeLaneListener
   readonly #ready: { promise: Promise<number>; resolve(records: number): void; reject(error: Error): void }
 
@@ -44,7 +74,10 @@ export class DecodeLane {
     return new DecodeLane(start, listener)
   }
 
-  private constructor(start: DecodeLaneStart, listener: DecodeLaneListener) {
+  private constructor({ lanes, ...start }: DecodeLaneStart, listener: DecodeLaneListener) {
+    const slots = SLOTS_PER_LANE * (lanes - 1)
+    this.#prepared = slots === 0 ? null : PreparedBatches.create(slots)
+    this.#freeSlots = Array.from({ length: slots }, (_, slot) => slot)
     this.#listener = listener
     this.#ready = Promise.withResolvers<number>()
     this.#ready.promise.catch(() => {}) // a death before `ready` is also reported by onDeath
@@ -53,6 +86,7 @@ export class DecodeLane {
       requests: this.#requests.shared,
       outcomes: this.#outcomes.shared,
       wake: this.#wake.buffer,
+      prepared: this.#prepared?.shared ?? null,
     }
     this.#lane = Lane.start({
       name: 'logstore decode',
@@ -60,11 +94,32 @@ export class DecodeLane {
       workerData: data,
       onMessage: (message) => this.#hear(message as DecodeLaneMessage), // workers/decode.ts posts nothing else
       onDeath: (error) => {
+        for (const { lane } of this.#preparing) void lane.terminate()
         this.drain()
         this.#ready.reject(error)
         listener.onDeath(error)
       },
     })
+    this.#preparing = Array.from({ length: lanes - 1 }, () => this.#startPreparing(start))
+  }
+
+  #startPreparing({ arena, maxBodyBytes, policy }: Omit<DecodeLaneStart, 'lanes'>): PrepareLane {
+    const requests = SpscRing.create(REQUESTS_RING_BYTES)
+    const data: PrepareLaneData = {
+      arena,
+      maxBodyBytes,
+      policy,
+      requests: requests.shared,
+      prepared: this.#prepared!.shared,
+    }
+    const lane = Lane.start({
+      name: 'logstore prepare',
+      filename: PREPARE_FILE,
+      workerData: data,
+      onMessage: () => {},
+      onDeath: () => void this.#lane.terminate(),
+    })
+    return { lane, requests }
   }
 
   /** Resolves with the number of records the active segment held when the lane started. */
@@ -73,12 +128,35 @@ export class DecodeLane {
   }
 
   /** False when the lane's ring is full: shed. */
-  trySubmit(request: Readonly<IngestRequest>): boolean {
+  trySubmit(submitted: Readonly<SubmittedRequest>): boolean {
     const at = this.#requests.tryReserve(REQUEST_BYTES)
     if (at < 0) return false
-    writeRequest(this.#requests.bytes, at, request)
+    writeRequest(this.#requests.bytes, at, this.#prepare(submitted))
     this.#requests.publish()
     return true
+  }
+
+  /** Tells a lane of the request, when there is a slot for it. */
+  #prepare(submitted: Readonly<SubmittedRequest>): IngestRequest {
+    const slot = this.#freeSlots.at(-1)
+    if (slot === undefined) return { ...submitted, slot: NO_SLOT, ticket: 0 }
+    const { requests } = this.#preparing[this.#nextPreparing]!
+    this.#nextPreparing = (this.#nextPreparing + 1) % this.#preparing.length
+    const at = requests.tryReserve(REQUEST_BYTES)
+    if (at < 0) return { ...submitted, slot: NO_SLOT, ticket: 0 }
+    this.#freeSlots.pop()
+    this.#slotOf.set(submitted.request, slot)
+    const request = { ...submitted, slot, ticket: this.#prepared!.queue(slot) }
+    writeRequest(requests.bytes, at, request)
+    requests.publish()
+    return request
+  }
+
+  #freeSlot(request: number): void {
+    const slot = this.#slotOf.get(request)
+    if (slot === undefined) return
+    this.#slotOf.delete(request)
+    this.#freeSlots.push(slot)
   }
 
   /** Hands over all outcomes there are. */
@@ -89,13 +167,20 @@ export class DecodeLane {
       const outcome = readOutcomeHead(ring.bytes, at)
       const tailAt = at + OUTCOME_HEAD_BYTES
       if (outcome.kind === SEGMENT_OPENED) this.#listener.onSegmentOpened(outcome.position, outcome.collapsed)
-      else this.#listener.onOutcome(outcome, ring.bytes.subarray(tailAt, tailAt + outcome.tailBytes))
+      else {
+        this.#freeSlot(outcome.request)
+        this.#listener.onOutcome(outcome, ring.bytes.subarray(tailAt, tailAt + outcome.tailBytes))
+      }
       ring.release()
     }
   }
 
   applyPolicy(policy: TenantPolicy): void {
     this.#control({ kind: 'policy', policy })
+    for (const { lane, requests } of this.#preparing) {
+      lane.post({ kind: 'policy', policy })
+      requests.wake()
+    }
   }
 
   publishBundle(bundle: BundlePlace): void {
@@ -110,6 +195,13 @@ export class DecodeLane {
     const stopped = this.#lane.stop()
     this.#requests.wake()
     await stopped
+    await Promise.all(
+      this.#preparing.map(async ({ lane, requests }) => {
+        const gone = lane.stop()
+        requests.wake()
+        await gone
+      }),
+    )
   }
 
   /** Kills the thread where it stands; the owner hears of it as of any death. */

@@ -1,5 +1,7 @@
 /**
  * The life of a decode lane: rebuild the index of the segment that is being written, then take requests until stopped.
+ *
+ * C1  the tenants have their turns (fair-queue.ts), but requests that were admitted by another policy wait for all before them
  */
 import { performance } from 'node:perf_hooks'
 import { receiveMessageOnPort } from 'node:worker_threads'
@@ -20,12 +22,15 @@ import type { BundleSearch } from '../index/reader.ts'
 import { LocalSegmentFiles } from '../index/segment-files.ts'
 import { BatchIntake } from './batch-intake.ts'
 import { DatasetCounts } from './dataset-counts.ts'
+import { FairQueue } from './fair-queue.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import { readRequest } from './messages.ts'
+import type { IngestRequest } from './messages.ts'
 import { announceSegment } from './outcomes.ts'
+import { PreparedBatches } from './prepared-batches.ts'
 import { NO_SEGMENT, SeenRecords } from './seen-records.ts'
 import type { SeenBundle } from './seen-records.ts'
 import { SegmentIndexes } from '../index/segment-indexes.ts'
@@ -47,6 +52,11 @@ class DecodeLoop {
   readonly #intake: BatchIntake
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
+  readonly #waiting = new FairQueue<IngestRequest>()
+  /** Of those that wait. */
+  #policyGeneration = -1
+  /** Behind all of them: of another policy (C1). */
+  #next: IngestRequest | null = null
   #stopping = false
 
   constructor(port: MessagePort, data: DecodeLaneData) {
@@ -80,6 +90,7 @@ class DecodeLoop {
         datasets: DatasetCounts.attach(data.datasets),
         gatewayLimits: { records: data.gatewayRecords ?? Infinity, bytes: data.gatewayBytes ?? Infinity },
         maxBodyBytes: data.maxBodyBytes,
+        prepared: data.prepared === null ? null : PreparedBatches.attach(data.prepared),
         now: () => performance.now(),
         stopping,
       },
@@ -94,13 +105,33 @@ class DecodeLoop {
       requests.waitForMessage(IDLE_MS)
       this.#hearControl()
       this.#writer.poll()
-      for (let at = requests.next(); at >= 0; at = requests.next()) {
-        const request = readRequest(requests.bytes, at)
-        requests.release()
+      this.#gather()
+      for (let request = this.#waiting.next(); request !== null; request = this.#waiting.next()) {
+        const startMs = performance.now()
         if (request.policyGeneration !== this.#intake.policyGeneration) this.#hearControl()
         this.#intake.take(request)
         if (this.#intake.takeMustWake()) this.#wakeMain()
+        this.#waiting.served(performance.now() - startMs)
+        this.#gather()
       }
+    }
+  }
+
+  /** Takes what there is of requests. There are no more of them than main lets in. */
+  #gather(): void {
+    const requests = this.#requests
+    for (;;) {
+      if (this.#next === null) {
+        const at = requests.next()
+        if (at < 0) return
+        this.#next = readRequest(requests.bytes, at)
+        requests.release()
+      }
+      const { policyGeneration, tenant } = this.#next
+      if (policyGeneration !== this.#policyGeneration && !this.#waiting.isEmpty) return // C1
+      this.#policyGeneration = policyGeneration
+      this.#waiting.add(tenant, this.#next)
+      this.#next = null
     }
   }
 

@@ -20,12 +20,29 @@ export interface DecodeLaneData {
   readonly gatewayRecords: number | null
   readonly gatewayBytes: number | null
   readonly maxBodyBytes: number
+  /** See prepared-batches.ts; null: there are no further lanes. */
+  readonly prepared: SharedArrayBuffer | null
   readonly policy: TenantPolicy
   /** The segment that is being written, to be indexed from its frames; null when there is none yet. */
   readonly active: { readonly base: number; readonly end: number; readonly recordsPath: string } | null
   /** Sealed segments without a sidecar. */
   readonly sealing: readonly { readonly base: number; readonly number: number }[]
   readonly bundles: readonly BundlePlace[]
+}
+
+/** What a lane that prepares batches starts with. */
+export interface PrepareLaneData {
+  readonly arena: SharedArrayBuffer
+  readonly requests: SharedArrayBuffer
+  readonly prepared: SharedArrayBuffer
+  readonly maxBodyBytes: number
+  readonly policy: TenantPolicy
+}
+
+/** Control messages to such a lane. */
+export interface PrepareLaneControl {
+  readonly kind: 'policy'
+  readonly policy: TenantPolicy
 }
 
 /** Control messages to a decode lane. */

@@ -2,7 +2,7 @@
  * What the main thread and the decode lane say to each other over their two rings. Integers are in the machine's order
  * (both ends are threads of one process).
  *
- * Main to lane, one admitted request (32 bytes):
+ * Main to lane, one admitted request (40 bytes):
  *
  *   offset  bytes  field
  *        0      4  request           number of the request in flight
@@ -16,6 +16,8 @@
  *       16      4  bodyOffset        in the arena
  *       20      4  bodyBytes
  *       24      8  receivedAt        ns since the Unix epoch: low word, high word
+ *       32      4  slot              of prepared-batches.ts; NO_SLOT: nothing prepares it
+ *       36      4  ticket            in that slot
  *
  * Lane to main, the outcome (40 bytes and a tail):
  *
@@ -34,8 +36,10 @@
  *                                    refused: the message
  */
 
-export const REQUEST_BYTES = 32
+export const REQUEST_BYTES = 40
 export const OUTCOME_HEAD_BYTES = 40
+
+export const NO_SLOT = -1
 
 export const ACCEPTED = 1
 export const REFUSED = 2
@@ -57,6 +61,8 @@ export interface IngestRequest {
   bodyBytes: number
   receivedAtLow: number
   receivedAtHigh: number
+  slot: number
+  ticket: number
 }
 
 export function writeRequest(into: Buffer, at: number, request: Readonly<IngestRequest>): void {
@@ -72,6 +78,8 @@ export function writeRequest(into: Buffer, at: number, request: Readonly<IngestR
   into.writeUInt32LE(request.bodyBytes, at + 20)
   into.writeUInt32LE(request.receivedAtLow, at + 24)
   into.writeUInt32LE(request.receivedAtHigh, at + 28)
+  into.writeInt32LE(request.slot, at + 32)
+  into.writeInt32LE(request.ticket, at + 36)
 }
 
 export const readRequest = (from: Buffer, at: number): IngestRequest => ({
@@ -87,6 +95,8 @@ export const readRequest = (from: Buffer, at: number): IngestRequest => ({
   bodyBytes: from.readUInt32LE(at + 20),
   receivedAtLow: from.readUInt32LE(at + 24),
   receivedAtHigh: from.readUInt32LE(at + 28),
+  slot: from.readInt32LE(at + 32),
+  ticket: from.readInt32LE(at + 36),
 })
 
 export interface OutcomeHead {

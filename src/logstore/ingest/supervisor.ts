@@ -31,7 +31,7 @@ export interface SupervisorParts {
   /** What every lane starts with, whatever the log holds. */
   readonly common: Pick<
     DecodeLaneStart,
-    'arena' | 'indexes' | 'gateway' | 'datasets' | 'gatewayRecords' | 'gatewayBytes' | 'maxBodyBytes'
+    'arena' | 'indexes' | 'gateway' | 'datasets' | 'gatewayRecords' | 'gatewayBytes' | 'maxBodyBytes' | 'lanes'
   >
   readonly listener: Omit<DecodeLaneListener, 'onDeath'>
   /** Everything the lane was given and did not answer is lost. */

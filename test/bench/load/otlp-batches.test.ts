@@ -51,7 +51,7 @@ async function send(plan: Plan): Promise<{ batches: SentBatch[]; bodies: Buffer[
       ids,
       numbers,
       acknowledged: new AcknowledgedBatches(0, random, null),
-      headBeforeLength: 'POST / HTTP/1.1\r\ncontent-length: ',
+      headFor: (bytes) => Buffer.from(`POST / HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`),
     })
   })
   const bodies: Buffer[] = []

@@ -57,7 +57,7 @@ describe('the service', () => {
     const batch = protobufLogs(logRecordsOf(1))
     const call = (): Promise<number> =>
       new Promise((resolve) => {
-        const { path } = EXPORT_METHODS[0]!.definition
+        const { path } = EXPORT_METHODS[0]!
         client.makeUnaryRequest(path, asIs, asIs, batch, metadata, (error) => resolve(error?.code ?? status.OK))
       })
     assert.equal(await call(), status.OK)

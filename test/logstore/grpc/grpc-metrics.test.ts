@@ -8,7 +8,7 @@ import { eventually } from '../../support/waiting.ts'
 import { GrpcRig, acceptedBatch, exportOnce, metadataOf } from './grpc-rig.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
-const { path } = EXPORT_METHODS[0]!.definition
+const { path } = EXPORT_METHODS[0]!
 
 test('the metrics hear of each call once: answered, refused, or given up by its client', async () => {
   const rig = await GrpcRig.start()

@@ -1,0 +1,170 @@
+/**
+ * What do others do to the ingest of one tenant? Four kinds of neighbours, and compaction.
+ *
+ *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 6] [--rate 20000] [--data-dir DIR]
+ *
+ * A tenant sends `--rate` records/s at even times, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
+ * that does so with times of the last day at random, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
+ * as fast as it can, with ordered and with random times, to a store that compacts and to one that does not. All in turn in each round; what is printed is
+ * the median of the rounds and its ratio. Talks to this machine only.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { servicePolicy } from './support/policy.ts'
+import { Service } from './support/service.ts'
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '6' },
+    rate: { type: 'string', default: '20000' },
+    'data-dir': { type: 'string', default: tmpdir() },
+  },
+})
+const ROUNDS = Number(values.rounds)
+const SCANS = 10
+const SCANNED_BATCHES = 400
+/** Small enough that a bundle ends, and is compacted, some times in each run. */
+const SEGMENT_BYTES = 16 * 1024 * 1024
+const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
+const root = fileURLToPath(new URL('..', import.meta.url))
+const directory = mkdtempSync(join(values['data-dir'], 'trilog-neighbours-'))
+
+interface LoadResult {
+  readonly acknowledged: { readonly tasks: number }
+  readonly throughput: { readonly unitsPerSecond: number }
+  readonly latencyMs: { readonly p50: number; readonly p99: number }
+  readonly errors: Readonly<Record<string, number>>
+}
+
+const start = (name: string, more: Readonly<Record<string, string>>): Promise<Service> =>
+  Service.start('logstore', {
+    LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+    LOGSTORE_DATA_DIR: join(directory, name),
+    LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES),
+    LOGSTORE_RETENTION_MAX_BYTES: String(64 * SEGMENT_BYTES),
+    TRILOG_CONSOLE_BIND: 'off',
+    ...servicePolicy(directory, ['local', 'neighbour']),
+    ...more,
+  })
+
+/** Runs the load tool to its end. */
+async function load(store: Service, ...args: readonly string[]): Promise<LoadResult> {
+  const command = [
+    '--v8-pool-size=0',
+    'bench/load/main.ts',
+    'logstore',
+    '--url',
+    store.url,
+    '--disk-time',
+    '0s',
+    '--json',
+  ]
+  const child = spawn(process.execPath, [...command, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] })
+  const chunks: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  await once(child, 'close')
+  const result = JSON.parse(Buffer.concat(chunks).toString()) as LoadResult // the tool's documented result
+  if (Object.keys(result.errors).length > 0) console.error(JSON.stringify(result.errors))
+  return result
+}
+
+const SECONDS = `${values.seconds}s`
+const measured = (store: Service): Promise<LoadResult> =>
+  load(store, '--connections', '4', '--rate', values.rate, '--duration', SECONDS, '--warm-up', '1s')
+const flood = (store: Service, ...args: readonly string[]): Promise<LoadResult> =>
+  load(store, '--tenant', 'neighbour', '--dataset', 'flood', '--connections', '16', '--duration', SECONDS, ...args)
+
+async function scan(store: Service, until: Promise<unknown>): Promise<number> {
+  const body = { dataset: 'scanned', filter: { search: 'nowhere-to-be-found*' }, deadline_ms: 60_000 }
+  const headers = {
+    'x-logstore-tenant': 'neighbour',
+    authorization: 'Bearer local-dev-token',
+    'content-type': 'application/json',
+  }
+  const over = new AbortController()
+  void until.finally(() => over.abort())
+  let asked = 0
+  const ask = async (): Promise<void> => {
+    for (; !over.signal.aborted; asked++) await store.send('POST', '/v1/query', JSON.stringify(body), headers)
+  }
+  await Promise.all(Array.from({ length: SCANS }, ask))
+  return asked
+}
+
+/** Of the server with all its threads, per request. */
+async function costMs(store: Service, run: () => Promise<LoadResult>): Promise<LoadResult & { readonly cost: number }> {
+  const processorMs = (): number => {
+    const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
+  }
+  const before = processorMs()
+  const result = await run()
+  return { ...result, cost: (processorMs() - before) / result.acknowledged.tasks }
+}
+
+const median = (samples: readonly number[]): number => samples.toSorted((a, b) => a - b)[samples.length >> 1]!
+const samples = new Map<string, number[]>()
+const add = (name: string, value: number): void => void samples.set(name, [...(samples.get(name) ?? []), value])
+
+const plain = await start('plain', { LOGSTORE_COMPACTION: 'off' })
+const compacting = await start('compacting', { LOGSTORE_COMPACTION: 'on' })
+try {
+  for (const store of [plain, compacting]) await load(store, '--duration', '3s') // V8 compiles meanwhile
+  for (let round = 0; round < ROUNDS; round++) {
+    add('p99 alone', (await measured(plain)).latencyMs.p99)
+    const kinds = [
+      ['flood', []],
+      ['random times', ['--times', 'random']],
+    ] as const
+    for (const [name, args] of kinds) {
+      const [own] = await Promise.all([measured(plain), flood(plain, ...args)])
+      add(`p99 beside ${name}`, own.latencyMs.p99)
+    }
+    // Retention may have dropped those of the round before.
+    await load(plain, '--tenant', 'neighbour', '--dataset', 'scanned', '--batches', String(SCANNED_BATCHES))
+    const running = measured(plain)
+    const [own, scans] = await Promise.all([running, scan(plain, running)])
+    add(`p99 beside ${SCANS} scans`, own.latencyMs.p99)
+    add('scans in the time', scans)
+    for (const [name, store] of [
+      ['off', plain],
+      ['on', compacting],
+    ] as const) {
+      const { throughput, cost } = await costMs(store, () => flood(store))
+      add(`records/s, compaction ${name}`, throughput.unitsPerSecond)
+      add(`processor ms a request, compaction ${name}`, cost)
+    }
+    add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
+  }
+} finally {
+  await plain.stop()
+  await compacting.stop()
+  rmSync(directory, { recursive: true })
+}
+
+const of = (name: string): number => median(samples.get(name)!)
+const line = (name: string, base: string): void => {
+  const all = samples
+    .get(name)!
+    .map((value) => value.toFixed(2))
+    .join(', ')
+  console.log(
+    `${name.padEnd(40)} ${of(name).toFixed(2).padStart(12)}  ${(of(name) / of(base)).toFixed(2)} of ${base}  (${all})`,
+  )
+}
+for (const name of samples.keys()) {
+  line(
+    name,
+    name.startsWith('p99')
+      ? 'p99 alone'
+      : name.startsWith('records')
+        ? 'records/s, compaction off'
+        : name.replace(' on', ' off'),
+  )
+}
