@@ -134,7 +134,7 @@ describe('the listener of the console', () => {
         }
         assert.ok(bytes < 110 * 1024, `${page}: ${bytes} bytes`)
       }
-      const all = sizes.values().reduce((sum, size) => sum + size, 0)
+      const all = [...sizes.values()].reduce((sum, size) => sum + size, 0)
       assert.ok(all > 100_000 && all < 150 * 1024, `${all} bytes`)
     }))
 
