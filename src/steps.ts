@@ -4,7 +4,7 @@
  * after frames were lost).
  */
 
-/** How far work is. */
+/** Progress of the work. */
 export interface Step {
   /** For people: 'reading the checkpoint'. */
   readonly phase: string
@@ -28,7 +28,7 @@ export function atOnce<Result>(steps: Steps<Result>): Result {
 
 export const withoutPauses: Pace = async (steps) => atOnce(steps)
 
-/** Steps of a part as those of the whole. @param parts say how many bytes of theirs are done */
+/** The steps of a part as steps of the whole. @param parts say how many of their bytes are done */
 export function* stepsOf<Result>(
   parts: Generator<number, Result, undefined>,
   { phase, done, total }: Pick<Step, 'phase' | 'done' | 'total'>,

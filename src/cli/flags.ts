@@ -5,7 +5,7 @@ import type { Environment, SettingProblems } from '../config/settings.ts'
 export interface FlagKinds {
   readonly switches: readonly string[]
   readonly withValue: readonly string[]
-  /** Of those with a value: may be given again and again. */
+  /** Flags with a value that may be given several times. */
   readonly repeatable: readonly string[]
 }
 

@@ -75,7 +75,7 @@ export const shownMistakes = (problems: readonly string[], warnings: readonly st
   ...problems.map((problem) => `problem: ${problem}`),
 ]
 
-/** Of a URL, its user and password. */
+/** A URL loses its user and its password. */
 const withoutSecrets = (variable: string, text: string | undefined): string | null => {
   if (text !== undefined && variable.endsWith('_HEADERS')) return '…' // they are credentials for a collector
   return text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null

@@ -107,7 +107,7 @@ function said(problems: SettingProblems, text: string): TrilogAnswer {
 interface Asked {
   readonly env: Environment
   readonly json: boolean
-  /** Of the command line. */
+  /** Problems of the command line. */
   readonly problems: SettingProblems
 }
 

@@ -393,7 +393,7 @@ export class HttpClient implements BrokerClient {
     }, read)
   }
 
-  /** Nobody else's: by chance, and by count. */
+  /** Unique by a random part and a counter. */
   #newClaimId(): string {
     this.#claimIds += 1
     const { random } = this.#connection

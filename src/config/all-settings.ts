@@ -7,9 +7,9 @@ import { processSettings } from './process.ts'
 import type { SettingsTable } from './settings.ts'
 
 interface Section {
-  /** Of what the settings are. */
+  /** Heading of the group of settings. */
   readonly title: string
-  /** Of the names of its settings. Null: other things have names that begin so, too. */
+  /** Prefix of their names. Null: other variables have names with the same beginning. */
   readonly prefix: string | null
   readonly settings: SettingsTable
 }

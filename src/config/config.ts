@@ -22,11 +22,11 @@ type Service = (typeof SERVICES)[number]
 
 export interface Config {
   readonly logLevel: LogLevel
-  /** Of each service, for what users bring into being. */
+  /** Series of each service for things that users create. */
   readonly metricsSeriesMax: number
-  /** How long everything is served after SIGTERM. */
+  /** How long requests are still served after SIGTERM. */
   readonly drainSeconds: number
-  /** Of requests that are logged, from 0 to 1. */
+  /** Share of requests that are logged, from 0 to 1. */
   readonly accessLogShare: number
   readonly hasAuditLog: boolean
   /** Null: no traces of trilog itself. */

@@ -30,7 +30,7 @@ export interface ReplicationPolicy {
   readonly maxLagRecords: number | null
   /** Whether records that came from other sites are sent on. */
   readonly forward: boolean
-  /** Whose streams. Null: everybody's. */
+  /** Tenant whose streams are replicated. Null: all tenants. */
   readonly tenant: string | null
 }
 

@@ -33,7 +33,7 @@ export interface BindAddress {
 
 class BadSetting extends Error {}
 
-/** A start that cannot work: its message is one line. */
+/** The start cannot work. The message is one line. */
 export class BadConfiguration extends StoreError {
   /** One sentence each, which begins with the name of the setting. */
   readonly problems: readonly string[]
@@ -50,7 +50,7 @@ export class SettingProblems {
   readonly #problems = new Set<string>()
   readonly #shown: (name: string) => string
 
-  /** @param shown what whoever gave a setting knows it by: its flag, for example */
+  /** @param shown how the operator knows a setting: by its flag, for example */
   constructor(shown: (name: string) => string = (name) => name) {
     this.#shown = shown
   }
@@ -109,7 +109,7 @@ export function textOf(setting: Setting<unknown>, given: string | undefined): st
   return isGiven(setting, given) ? given.trim() : setting.default
 }
 
-/** Whether the text of a setting is a value, and its default not needed. */
+/** True when the text of a setting is a value, so that its default is not needed. */
 export function isGiven(setting: Setting<unknown>, text: string | undefined): text is string {
   return text !== undefined && (text.trim() !== '' || setting.emptyIsValue)
 }
@@ -197,7 +197,7 @@ export function addressBlocks(given: WithDefault | Described): Setting<readonly 
   )
 }
 
-/** Which headers say who asks: `tenant=X,principal=Y,permissions=Z`. */
+/** Headers that say who the caller is: `tenant=X,principal=Y,permissions=Z`. */
 export function identityHeaders(given: WithDefault | Described): Setting<Readonly<Record<IdentityPart, string>>> {
   return setting(given, (value) => {
     const entries = entriesOf(value).map((each) => each.split('=', 2))

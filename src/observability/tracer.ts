@@ -71,7 +71,7 @@ export class Tracer {
     this.#parts = parts
   }
 
-  /** Of a request. Null: it is not recorded. */
+  /** Begins the span of a request. Null: it is not recorded. */
   begun({ id, method, path, remoteAddress, header }: Begun) {
     const parent = parentOf(header('traceparent'))
     const traceId = parent?.traceId ?? this.#id(16)

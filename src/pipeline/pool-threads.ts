@@ -10,9 +10,9 @@ export const POOL_OPTIONS = { execArgv: [], recordTiming: false }
 
 export class PoolThreads {
   readonly #pool: Piscina
-  /** Of what the pool began with, until it has loaded or is gone. */
+  /** Threads that the pool began with, until they have loaded or are gone. */
   readonly #beginning = new Map<Worker, Promise<void>>()
-  /** By thread id; those that the pool began with are in it, too, as `beginning` waits for them. */
+  /** Loading of each thread by its id, including the first ones, for which `beginning` waits. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
 

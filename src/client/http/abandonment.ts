@@ -29,7 +29,7 @@ export class Abandonment {
   }
 }
 
-/** Of each request that may be abandoned. */
+/** The key of the abandonment in the options of a request. */
 const ABANDONMENT = Symbol('abandonment')
 
 /**
