@@ -44,7 +44,7 @@ export interface ObjectAttributes {
   readonly encryption: Encryption | null
 }
 
-/** Identity of the encryption that a client asked for. Encryption at rest is somebody else's: spec "What the service does", 6. */
+/** The encryption that a client asked for. The store does not encrypt at rest: spec "What the service does", 6. */
 export type Encryption =
   | { readonly kind: 'AES256' }
   | { readonly kind: 'aws:kms'; readonly keyId: string | null; readonly bucketKey: boolean }
@@ -74,9 +74,9 @@ export interface ShownHeaders {
 
 export interface StoredObject extends ObjectSummary, ObjectAttributes {
   readonly key: string
-  /** Of the whole. */
+  /** Checksums of the whole object. */
   readonly checksums: readonly Checksum[]
-  /** Of a multipart upload, in their order; null: it came in one piece. */
+  /** Parts of a multipart upload, in their order; null: the object came in one piece. */
   readonly parts: readonly ObjectPart[] | null
   /** Headers that show it, for the gateway to keep: they go when the object leaves memory. */
   headers?: ShownHeaders | null
@@ -167,7 +167,7 @@ export interface UploadedPart {
   /** 32 hex digits. */
   readonly etag: string
   readonly lastModifiedMs: number
-  /** Of the upload's algorithm. */
+  /** Checksum of the part, by the upload's algorithm. */
   readonly checksum: PartChecksum
 }
 
@@ -213,7 +213,7 @@ export interface ObjectPage {
 
 export interface ListedObject extends ObjectSummary {
   readonly key: Buffer
-  /** Of their algorithms; whether they are of the whole or of the parts. */
+  /** Algorithms of the checksums, and whether these are of the whole object or of its parts. */
   readonly checksumAlgorithms: readonly Checksum['algorithm'][]
   readonly checksumType: Checksum['type'] | null
   readonly storageClass: StorageClass
@@ -227,7 +227,7 @@ export interface ObjectStore {
    */
   settled(): Promise<void>
 
-  /** Of a principal, by name. */
+  /** Buckets of a principal, by name. */
   buckets(owner: string): readonly Bucket[]
   bucket(name: string): Bucket | null
   /** @throws S3Error BucketAlreadyOwnedByYou, BucketAlreadyExists */
@@ -248,7 +248,7 @@ export interface ObjectStore {
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
   /** The body is the store's then: where the change is refused, it is abandoned. */
   putObject(object: NewObject): Promise<ObjectSummary>
-  /** Whether there was one does not matter. */
+  /** Succeeds if there was no object as well. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
   /** @throws S3Error NoSuchKey */
   setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary>
@@ -257,7 +257,7 @@ export interface ObjectStore {
   /** Null: there is none of this bucket and key. */
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
-  /** Of a bucket, by key (in the order of its bytes), then by when they began. */
+  /** Uploads of a bucket, by key (in the order of its bytes), then by when they began. */
   uploads(bucket: Bucket): readonly Upload[]
   /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
@@ -271,6 +271,6 @@ export interface ObjectStore {
 export interface BodyTarget {
   readonly bucket: Bucket
   readonly key: string
-  /** Of a part. */
+  /** The part that is written. */
   readonly upload: { readonly uploadId: string; readonly partNumber: number } | null
 }

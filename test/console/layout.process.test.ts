@@ -16,8 +16,9 @@ after(async () => {
 /** A large laptop, a small one, half of a screen. */
 const WIDTHS = [1366, 1024, 480]
 
-/** How far the page reaches beyond the window, in pixels. */
-const OVERHANG = 'document.documentElement.scrollWidth - innerWidth'
+/** How far the page reaches beyond the window, in pixels, when charts have got its size. */
+const OVERHANG = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() =>
+  resolve(document.documentElement.scrollWidth - innerWidth))))`
 
 /** Texts of charts are in no element. */
 const KEEP_TEXTS = `globalThis.drawn = []

@@ -3,10 +3,11 @@
  * (page-files.ts). The others are loaded before anybody asks for them, as soon as the browser has nothing else to do.
  */
 import type { FunctionComponent, VNode } from 'preact'
-import lazy from 'preact-iso/lazy'
+import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.ts'
-import { Problem } from './parts.ts'
+import { Loading, Problem } from './parts.ts'
 import { asRefusal } from './request.ts'
+import type { Refusal } from './request.ts'
 
 type Load = () => Promise<FunctionComponent>
 
@@ -22,22 +23,39 @@ const LOADS: Readonly<Record<string, Load>> = {
   '/objects/:bucket': () => import('./objects/bucket-page.ts').then(({ BucketPage }) => BucketPage),
 }
 
-export const PAGES = Object.entries(LOADS).map(([path, load]) => ({
-  path,
-  component: lazy(() => load().catch((error: unknown) => () => unloadable(error))),
-}))
+/** Shows the page as soon as its modules are loaded. */
+function laterPage(load: Load) {
+  let page: FunctionComponent | null = null
+  const loaded = async (): Promise<void> => {
+    page = await load()
+  }
+  const component = (): VNode => {
+    const [problem, setProblem] = useState<Refusal | null>(null)
+    const [, renew] = useState(false)
+    useEffect(() => {
+      if (page !== null) return
+      loaded().then(
+        () => renew(true),
+        (error: unknown) => setProblem(asRefusal(error)),
+      )
+    }, [])
+    if (page !== null) return html`<${page} />`
+    return problem === null ? html`<${Loading} />` : html`<${Unloadable} problem=${problem} />`
+  }
+  return { component, load: loaded }
+}
 
 /** The console is away, or another release has taken its place. */
-const unloadable = (error: unknown): VNode =>
-  html`<${Problem} of=${asRefusal(error)} title="This page could not be loaded">
+const Unloadable = ({ problem }: { problem: Refusal }): VNode =>
+  html`<${Problem} of=${problem} title="This page could not be loaded">
     <button type="button" onClick=${() => location.reload()}>Load it again</button>
   <//>`
 
+export const PAGES = Object.entries(LOADS).map(([path, load]) => ({ path, ...laterPage(load) }))
+
 const IDLE_MS_MAX = 2000
 
-/** What cannot be loaded now is tried once more when somebody asks for it. */
+/** A page that cannot be loaded now is loaded when somebody goes there. */
 export function loadOtherPages(): void {
-  requestIdleCallback(() => void Promise.allSettled(Object.values(LOADS).map((load) => load())), {
-    timeout: IDLE_MS_MAX,
-  })
+  requestIdleCallback(() => void Promise.allSettled(PAGES.map(({ load }) => load())), { timeout: IDLE_MS_MAX })
 }

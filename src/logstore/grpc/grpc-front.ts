@@ -55,7 +55,7 @@ export interface GrpcParts {
   readonly clock: HttpClock
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
-  /** Absent or null: nobody follows single requests. */
+  /** Absent or null: requests are not followed one by one. */
   readonly watch?: RequestWatch | null
   readonly random: HttpDependencies['random']
   readonly logger: HttpDependencies['logger']
@@ -78,7 +78,7 @@ const PING_ANSWER_MS = 20_000
 /** As long as an HTTP client may take for it. */
 const HANDSHAKE_MS = 10_000
 
-/** Of refusals that the library makes by itself. */
+/** Kinds of the refusals that the library makes by itself. */
 const LIBRARY_REFUSALS: ReadonlyMap<number, RefusalKind> = new Map([
   [Status.RESOURCE_EXHAUSTED, 'payload_too_large'],
   [Status.UNIMPLEMENTED, 'unsupported_content_encoding'],
@@ -381,7 +381,7 @@ class Exports {
 interface ObservedCall {
   /** Bytes of its message, as it was sent. */
   receivedBytes: number
-  /** Who calls, once it is known. */
+  /** The caller, once it is known. */
   tenant: string | null
   readonly reply: Reply
 }

@@ -29,7 +29,7 @@ interface Content {
   readonly buckets: readonly (Omit<Bucket, 'cors' | 'policy'> & {
     readonly cors: string | null
     readonly policy: string | null
-    /** Of its objects. Checkpoints of older versions do not say it. */
+    /** Bytes of its objects. Checkpoints of older versions lack it. */
     readonly bytes?: number
   })[]
   /** Keys in Base64; of each extent its position, then its bytes. */

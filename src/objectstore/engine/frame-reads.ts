@@ -38,7 +38,7 @@ export interface FrameReadsOptions {
   /** Null: threads read everything. */
   readonly cached: Pick<CachedFrames, 'read' | 'readToKeep' | 'giveBack'> | null
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
-  /** Of the pool behind `jobs`. */
+  /** Threads of the pool behind `jobs`. */
   readonly threads: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
@@ -52,7 +52,7 @@ export interface ReadFrame {
   readonly memory: FrameMemory
 }
 
-/** R3. Null: nobody's but the payload's. */
+/** R3. Null: the payload has memory of its own, which nobody gives back. */
 export type FrameMemory = ArrayBuffer | ReadMemory | null
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */

@@ -43,7 +43,7 @@ export class Received implements ReceivedBody {
     this.#large?.close()
   }
 
-  /** When the change that was to commit it is settled, its content is the change's, or nobody's. */
+  /** When the change that commits the body is settled, the content belongs to the change, or is given up. */
   abandonAfter<Reply>(change: Promise<Reply>): Promise<Reply> {
     return this.#large === null ? change : change.finally(() => this.abandon())
   }

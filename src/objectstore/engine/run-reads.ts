@@ -39,7 +39,7 @@ interface Reading {
   readonly extents: readonly Extent[]
   /** Null: one of its frames could not be read. */
   run: Promise<Run | null>
-  /** Who asked for it and has not given it back. */
+  /** How many readers asked for it and have not given it back. */
   users: number
 }
 
@@ -74,7 +74,7 @@ export class RunReads {
     this.#keptMax = Math.floor(keptBytesMax / RUN_BYTES)
   }
 
-  /** Those that are being read, or not given back yet. */
+  /** Runs that are being read, or are not given back yet. */
   get taken(): number {
     return this.#taken
   }

@@ -18,7 +18,7 @@ interface SharedMemory {
 
 export interface SharedCopy {
   readonly bytes: Buffer
-  /** Null: memory of its own. */
+  /** Null: the copy has memory of its own. */
   readonly memory: SharedMemory | null
 }
 
@@ -26,7 +26,7 @@ export class SharedCopies {
   #filling = newMemory()
   readonly #spare: SharedMemory[] = []
 
-  /** A longer one gets memory of its own. */
+  /** Copies a body. Long ones get memory of their own. */
   copyOf(bytes: Uint8Array): SharedCopy {
     if (bytes.byteLength > COPY_BYTES_MAX) return { bytes: Buffer.from(bytes), memory: null }
     if (this.#filling.used + bytes.byteLength > SHARED_BYTES) this.#begin()
@@ -38,7 +38,7 @@ export class SharedCopies {
     return { bytes: memory.bytes.subarray(from, memory.used), memory }
   }
 
-  /** Once, by whoever had the copy: nobody reads it any more (S1). */
+  /** The holder of a copy calls it once, when nothing reads the copy any more (S1). */
   giveBack({ memory }: SharedCopy): void {
     if (memory === null) return
     memory.copies -= 1

@@ -64,7 +64,7 @@ export class CheckpointWriter implements PageWatcher {
     this.#memory.watch(this)
   }
 
-  /** Of what was written and not asked for yet. */
+  /** Bytes that were written and not taken yet. */
   get bytes(): number {
     return this.#ready.reduce((sum, part) => sum + part.byteLength, this.#partBytes)
   }
@@ -120,7 +120,7 @@ export class CheckpointReader {
   /** By page: 1 when it was there. */
   #read: Uint8Array | null = null
   #pagesLeft = 0
-  /** Of what was pushed last: the beginning of something. */
+  /** The beginning of something that is not complete yet. */
   #rest: Buffer = Buffer.alloc(0)
 
   /** @param part good for the time of the call. @throws StoreError `corrupt` when it is not of this version (C3) */

@@ -55,7 +55,7 @@ const ASCENDING_RUN_MIN = 4
 export class Page {
   readonly #memory: PageMemory
   number = 0
-  /** Of the chunk that the page is in. */
+  /** Bytes of the chunk that holds the page. */
   bytes: Buffer = Buffer.alloc(0)
   #words = new Uint16Array(0)
   #longs = new Uint32Array(0)
@@ -101,7 +101,7 @@ export class Page {
     return PAGE_HEADER_BYTES + SLOT_BYTES * words[header + COUNT]! + heapBytes
   }
 
-  /** An entry that comes in at `slot` goes on a stream of ascending keys. */
+  /** True when an entry at `slot` continues a stream of ascending keys. */
   isAscending(slot: number): boolean {
     const words = this.#words
     return slot === words[this.#header + LAST_INSERT]! + 1 && words[this.#header + RUN]! >= ASCENDING_RUN_MIN
@@ -214,7 +214,7 @@ export class Page {
     return true
   }
 
-  /** Whether `fill` could make room for a key that `tryInsert` refused: only where bytes are lost, or the prefix is the obstacle. */
+  /** True when `fill` could make room for a key that `tryInsert` refused: it regains lost bytes, and may shorten the prefix. */
   gainsByPacking(key: Buffer, keyBytes: number): boolean {
     const { prefixBytes } = this
     const prefixAt = this.#base + PAGE_BYTES - prefixBytes

@@ -13,7 +13,7 @@ import type { ObjectValue } from './value.ts'
 
 export interface ScanOptions {
   readonly prefix?: Uint8Array
-  /** Of any length; empty: none. */
+  /** May have any length; empty: no delimiter. */
   readonly delimiter?: Uint8Array
   /** Lists keys at or above it, and common prefixes that have such keys. */
   readonly from?: Uint8Array
@@ -109,7 +109,7 @@ function behindKey(key: Buffer): Buffer {
   return place
 }
 
-/** The lowest place above all that begin with a prefix. There is one: the scan found more behind them. */
+/** The lowest place above all keys with a prefix. There is one, as the scan found more keys behind them. */
 function behindPrefix(prefix: Buffer): Buffer {
   const place = Buffer.from(prefix)
   return place.subarray(0, passPrefix(place, place.length))

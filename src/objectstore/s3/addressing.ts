@@ -31,7 +31,7 @@ export interface AddressedRequest {
   /** Raw, as sent. */
   readonly path: string
   readonly headers: ReadonlyMap<string, string>
-  /** Whether the client uses TLS. */
+  /** True when the client uses TLS. */
   readonly isSecure: boolean
 }
 

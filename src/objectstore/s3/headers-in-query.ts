@@ -31,7 +31,7 @@ export function withHeadersInQuery(
     const name = parameter.toLowerCase()
     if (!HEADER.test(name) || NO_HEADER.test(name) || (all ?? headers).has(name)) continue // Q1, Q2
     all ??= new Map(headers)
-    all.set(name, query.get(parameter)!) // it is one of its keys
+    all.set(name, query.get(parameter)!) // a key of the query
   }
   return all ?? headers
 }

@@ -19,8 +19,8 @@ export const commitSequenceHeader = (commitSequence: number): HeaderLine => [
   String(commitSequence),
 ]
 
-/** Of a key that a delete marker hides. */
+/** Header of a key that a delete marker hides. */
 export const DELETE_MARKER: HeaderLine = ['x-obj-delete-marker', 'true']
 
-/** Of every answered write. */
+/** Header of every answered write. */
 export const SYNCED: HeaderLine = ['x-obj-durability', 'synced']

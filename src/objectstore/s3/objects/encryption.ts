@@ -57,7 +57,7 @@ export function encryptionOf(headers: Headers): Encryption | null {
 }
 
 /**
- * Of a request that reads an object. N2
+ * Key for a request that reads an object. N2
  *
  * @throws S3Error InvalidRequest, InvalidArgument, AccessDenied
  */
@@ -69,13 +69,13 @@ export function checkCustomerKey(headers: Headers, encryption: Encryption | null
   checkKey(customerKey(headers, OF_OBJECT), encryption)
 }
 
-/** Of the source of a copy. @throws S3Error as above */
+/** Key of the source of a copy. @throws S3Error as above */
 export function checkCopySourceKey(headers: Headers, encryption: Encryption | null): void {
   checkKey(customerKey(headers, OF_SOURCE), encryption)
 }
 
 /**
- * Of a part: it comes with the key that its upload was begun with. What else there is of encryption is known of the upload.
+ * Checks the key of a part: it must be the one that its upload was begun with. The upload knows the rest of the encryption.
  *
  * @throws S3Error as `encryptionOf`, and InvalidRequest, AccessDenied
  */
@@ -174,7 +174,7 @@ function isContext(text: string): boolean {
   }
 }
 
-/** Of three headers that come together or not at all. N1 */
+/** Reads three headers that come together or not at all. N1 */
 function customerKey(headers: Headers, names: CustomerKeyNames): CustomerEncryption | null {
   const algorithm = eitherHeader(headers, names.algorithm)
   const key = eitherHeader(headers, names.key)

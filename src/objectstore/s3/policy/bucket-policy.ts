@@ -89,7 +89,7 @@ export class BucketPolicy {
   }
 }
 
-/** Of a document that begins with a brace: an object. */
+/** Parses a document that begins with a brace: an object. */
 function parsePolicy(document: Uint8Array): Readonly<Record<string, unknown>> {
   try {
     return parseJson(decoder.decode(document)) as Readonly<Record<string, unknown>>
