@@ -139,7 +139,7 @@ export class BrokerMetrics {
     process.register(metrics)
   }
 
-  /** Of `text`. */
+  /** Media type of `text`. */
   get contentType(): string {
     return this.#metrics.contentType
   }

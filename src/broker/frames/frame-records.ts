@@ -17,7 +17,7 @@ export class FrameRecords {
   readonly record = new RecordCursor()
   #payload: Uint8Array = new Uint8Array()
   #firstAt = 0
-  /** Of the record that `record` points at; -1: none. */
+  /** Number of the record that `record` points at; -1: none. */
   #number = -1
 
   get number(): number {

@@ -17,7 +17,7 @@ import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { textBytes, writeText } from './text.ts'
 
-/** Of a record without message id, key, headers and payload. */
+/** Length of a record without message id, key, headers and payload. */
 export const RECORD_BYTES_MIN = 28
 const HEADER_LENGTHS_BYTES = 8
 export const NO_KEY = 0xffff_ffff
@@ -25,7 +25,7 @@ export const EVENT_TIME_AT = 8
 /** Both halves of an event time that a publisher left to the broker. */
 const NO_EVENT_TIME_HALF = 0xffff_ffff
 
-/** Whether a publisher left the event time out. A stored record always has one. */
+/** True when the publisher left the event time out. A stored record always has one. */
 export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>
   readU32(bytes, at + EVENT_TIME_AT) === NO_EVENT_TIME_HALF &&
   readU32(bytes, at + EVENT_TIME_AT + 4) === NO_EVENT_TIME_HALF
@@ -112,7 +112,7 @@ export class RecordCursor {
   hasKey = false
   headersAt = 0
   payloadAt = 0
-  /** Of the header read last by `nextHeader`. */
+  /** Place of the name of the header that `nextHeader` read last. */
   nameAt = 0
   valueAt = 0
   headerEnd = 0

@@ -48,12 +48,12 @@ export class RecordReader {
   readonly #audit: AuditRecords
   /** What a record took in the job before: a guess at how much text comes next. */
   #bytesPerRecord = 0
-  // Of the job.
+  // Text of the job.
   #text = new JsonText(0)
   #requests = new Float64Array()
   #numbers = new Float64Array()
   #unreadable: UnreadablePlace[] = []
-  // Of the request.
+  // Number of the request.
   #request = 0
   #placesAt = 0
   #count = 0

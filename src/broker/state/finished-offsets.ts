@@ -106,7 +106,7 @@ export class FinishedOffsets {
     return this.#firstUnfinished
   }
 
-  /** Likewise, from an offset on. */
+  /** The first offset, from another one on, that is not finished. */
   firstUnfinishedFrom(offset: number): number {
     return this.#intervals.firstGap(offset)
   }

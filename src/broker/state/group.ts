@@ -345,7 +345,7 @@ export class GroupState {
     return this.#table.bytes + this.#unavailable.bytes + this.#finished.bytes
   }
 
-  /** False when an attempt as late as this one was given before (P4). The caller makes the offset unavailable. */
+  /** False when an attempt as late as this one was given before (P4). The caller then makes the offset unavailable. */
   #lease(offset: number, attempt: number, claimNumber: number, leasedAtMs: number, expiresAtMs: number): boolean {
     const table = this.#table
     let slot = table.slotOf(offset)

@@ -45,7 +45,7 @@ export class TaggedIntervals {
     return chunk !== undefined && chunk.from[this.#index]! <= offset ? chunk.tag[this.#index]! : -1
   }
 
-  /** Tags all of [from, to), whatever was there. */
+  /** Tags all of [from, to), replacing older tags. */
   set(from: number, to: number, tag: number): void {
     if (from >= to) return
     const at = this.#seek(from)
