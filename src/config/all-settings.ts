@@ -3,7 +3,7 @@ import { brokerSettings } from './broker.ts'
 import { consoleSettings } from './console.ts'
 import { logStoreSettings } from './logstore.ts'
 import { objectStoreSettings } from './objectstore.ts'
-import { processSettings } from './process.ts'
+import { processSettings, startSettings } from './process.ts'
 import type { SettingsTable } from './settings.ts'
 
 interface Section {
@@ -15,7 +15,7 @@ interface Section {
 }
 
 export const SECTIONS: readonly Section[] = [
-  { title: 'the process', prefix: null, settings: processSettings },
+  { title: 'the process', prefix: null, settings: { ...startSettings, ...processSettings } },
   { title: 'the console', prefix: 'TRILOG_CONSOLE_', settings: consoleSettings },
   { title: 'the log store', prefix: 'LOGSTORE_', settings: logStoreSettings },
   { title: 'the object store', prefix: 'OBJSTORE_', settings: objectStoreSettings },

@@ -248,6 +248,22 @@ export function someOf<const Value extends string>(
   })
 }
 
+/** At least one of several words. */
+export function oneOrMoreOf<const Value extends string>(
+  values: readonly Value[],
+  given: WithDefault | Described,
+): Setting<ReadonlySet<Value>> {
+  const inner = someOf(values, given)
+  return {
+    ...inner,
+    parse(text) {
+      const chosen = inner.parse(text)
+      if (chosen.size === 0) throw new BadSetting(`must name at least one of: ${values.join(', ')}`)
+      return chosen
+    },
+  }
+}
+
 export function flag(given: WithDefault | Described): Setting<boolean> {
   return setting(given, (value) => {
     if (value === '1' || value === 'true') return true

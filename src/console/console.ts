@@ -42,7 +42,7 @@ export type Access = 'none' | 'development' | 'tenant-token' | 'access-key' | 'a
 export interface ServicePlace {
   readonly target: Target
   readonly access: Access
-  /** Of signatures; null: the service needs none, or is elsewhere. */
+  /** Region of signatures; null: the service needs none, or is elsewhere. */
   readonly region: string | null
 }
 
@@ -95,7 +95,7 @@ function addressOf(server: Server): string {
   return hostPort({ host: address, port })
 }
 
-/** What is under way is given up: its service goes on or not, as it would without its client. */
+/** Requests under way are given up: the service continues as if its client had left. */
 function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())

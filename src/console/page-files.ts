@@ -73,7 +73,7 @@ const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'preact-iso/router', 'aws4fe
 /** It has a minified build only as a script that makes a global variable. */
 const UPLOT = { name: 'uplot', script: 'uplot/dist/uPlot.iife.min.js', style: 'uplot/dist/uPlot.min.css' }
 
-/** Those in comments stand behind a brace. */
+/** Finds imports. Those in comments follow a brace, and are not found. */
 const IMPORT =
   /((?:^|[\s;}])(?:import|export)\b[^'"`;()]*?from\s*|(?:^|[\s;}])import\s+|(?<=[\s(])import\()(["'])([^"']+)\2/g
 
@@ -130,7 +130,7 @@ async function librarySources(): Promise<Sources> {
   return sources
 }
 
-/** With the other files of the library that this one imports. */
+/** Adds a file of a library, and the files of it that this one imports. */
 async function addLibrary(sources: Sources, file: URL, path: string): Promise<void> {
   if (sources.has(path)) return
   const source = (await readFile(file, 'utf8'))

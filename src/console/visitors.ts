@@ -11,7 +11,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { WebGuard } from '../http/web-guard.ts'
 
 const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
-/** Of `Sec-Fetch-Dest`: a script asks for bytes, or the visitor saves them as a file. */
+/** Values of `Sec-Fetch-Dest` that data may have: a script asks for bytes, or the visitor saves them as a file. */
 const DATA_DESTINATIONS: ReadonlySet<string> = new Set(['', 'empty', 'document'])
 
 const FOREIGN_HOST =
@@ -25,7 +25,7 @@ export interface Visit {
   readonly headers: IncomingHttpHeaders
 }
 
-/** V1. Why there is no answer, in words; null: there is one. */
+/** V1. Why the request is refused, in words; null: it is not. */
 export const hostProblem = (guard: WebGuard, { headers }: Visit): string | null =>
   guard.hostProblem(headers.host ?? '') === null ? null : FOREIGN_HOST
 

@@ -4,7 +4,7 @@ import { brokerSettings } from '../../src/config/broker.ts'
 import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
-import { processSettings } from '../../src/config/process.ts'
+import { processSettings, startSettings } from '../../src/config/process.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 import { PAGES, codeOf, document, handbook, tableOf } from './markdown.ts'
 
@@ -18,7 +18,7 @@ const cellOf = (fallback: string | undefined): string => {
 const TABLES: Readonly<Record<string, SettingsTable>> = {
   'Settings of the log store': logStoreSettings,
   'Settings of the object store': objectStoreSettings,
-  'Settings of the process': processSettings,
+  'Settings of the process': { ...startSettings, ...processSettings },
   'Settings of the console': consoleSettings,
 }
 
@@ -58,6 +58,7 @@ test('the documents name no setting that there is not', () => {
       ...logStoreSettings,
       ...objectStoreSettings,
       ...brokerSettings,
+      ...startSettings,
       ...processSettings,
       ...consoleSettings,
     }),

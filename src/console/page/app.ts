@@ -13,7 +13,7 @@ import type { ServiceName } from './session.ts'
 interface Destination {
   readonly href: string
   readonly title: string
-  /** That the pages are about; null: all. */
+  /** The service that the pages show; null: all of them. */
   readonly service: ServiceName | null
   /** Behind `g`. */
   readonly key: string

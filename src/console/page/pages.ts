@@ -55,7 +55,7 @@ export const PAGES = Object.entries(LOADS).map(([path, load]) => ({ path, ...lat
 
 const IDLE_MS_MAX = 2000
 
-/** A page that cannot be loaded now is loaded when somebody goes there. */
+/** A page that cannot be loaded now is loaded when the visitor goes there. */
 export function loadOtherPages(): void {
   requestIdleCallback(() => void Promise.allSettled(PAGES.map(({ load }) => load())), { timeout: IDLE_MS_MAX })
 }

@@ -144,7 +144,7 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
   </div>`
 }
 
-/** Counts alone come from indexes; severities are read from the records. Of so many, counts are shown meanwhile, or alone. */
+/** Counts alone come from indexes, but severities are read from the records. From this many records on, counts are shown first, or alone. */
 const COUNTED_FIRST = 200_000
 const SPLIT_MAX = 5_000_000
 
