@@ -1,6 +1,6 @@
 /**
- * Long work in steps, written as a generator: whoever runs it may do something else in between, and learns how far it is.
- * The same work runs at once where nobody waits for the thread (a tool of the command line), or where nothing may happen in between (the state
+ * Long work in steps, written as a generator: the caller may do something else in between, and learns how far it is.
+ * The same work runs at once where no request waits for the thread (a tool of the command line), or where nothing may happen in between (the state
  * after frames were lost).
  */
 

@@ -12,7 +12,7 @@ export interface FlagKinds {
 export interface CommandLine {
   /** The values of each flag that was given, in order; of a switch none. */
   readonly flags: ReadonlyMap<string, readonly string[]>
-  /** What is no flag, in order. */
+  /** Operands, in their order. */
   readonly operands: readonly string[]
 }
 

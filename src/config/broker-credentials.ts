@@ -42,7 +42,7 @@ const CredentialsFile = Type.Object(
 export type BrokerAuthByFile = 'api-key' | 'mtls'
 
 export interface BrokerCredential {
-  /** SHA-256 of the key in 64 lower-case digits, from which nobody gets the key back; or the subject of a certificate. */
+  /** SHA-256 of the key in 64 lower-case digits, which does not reveal the key; or the subject of a certificate. */
   readonly proof: { readonly keySha256: string } | { readonly subject: Subject }
   readonly tenant: string
   readonly principal: string
@@ -55,7 +55,7 @@ const contentOf = jsonFile(CredentialsFile, badFile)
 /**
  * Credentials of the mode in use.
  *
- * @throws StoreError `invalid_credentials_file` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …'
+ * @throws StoreError `invalid_credentials_file` or `setting_file_unreadable`; its message continues the setting's name: 'names a file …'
  */
 export const readBrokerCredentials = (path: string, mode: BrokerAuthByFile): readonly BrokerCredential[] =>
   parseBrokerCredentials(readSettingFile(path), mode)

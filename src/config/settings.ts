@@ -55,7 +55,7 @@ export class SettingProblems {
     this.#shown = shown
   }
 
-  /** @param sentence goes on after the name: 'must be …' */
+  /** @param sentence continues the name: 'must be …' */
   add(name: string, sentence: string): void {
     this.#problems.add(`${this.#shown(name)} ${sentence}`)
   }

@@ -1,11 +1,11 @@
 /**
- * Whom the console serves: its own page, and nobody else's. A page of another site, or one whose name was made to point here, must not be able
- * to use the services through a visitor's browser.
+ * The console serves its own page alone. A page of another site, or one whose name was made to point here, must not be able to use the
+ * services through a visitor's browser.
  *
  * V1 [own-host]    `Host` is loopback, the bind address or a name of TRILOG_ALLOWED_HOSTS (../http/web-guard.ts W1)
  * V2 [own-page]    what reads or changes data comes from a page of this very origin, as far as the browser says where it comes from. A page of
  *                  another port of this machine is another origin. Reading may begin in the address bar, changing may not
- * V3 [data]        data are never taken as a script, a style sheet, a frame or a worker: an object somebody stored must not run here
+ * V3 [data]        data are never taken as a script, a style sheet, a frame or a worker: a stored object must not run here
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WebGuard } from '../http/web-guard.ts'

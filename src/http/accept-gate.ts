@@ -1,5 +1,5 @@
 /**
- * Stops accepting connections while the process is short of file descriptors, and goes on when some are free again. Clients wait
+ * Stops accepting connections while the process is short of file descriptors, and continues when some are free again. Clients wait
  * meanwhile in the kernel's queue.
  *
  * Without it, a process at its limit (`ulimit -n`) spins: the listening socket stays readable, and every accept fails. And it has no

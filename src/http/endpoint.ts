@@ -33,7 +33,7 @@ export interface EndpointService {
   fail(exchange: Exchange, error: unknown): void
   /** Error bodies, for the document. */
   readonly errorSchema: TSchema
-  /** A body is read as JSON, whatever media type its header names. */
+  /** A body is read as JSON, although its header may name another media type. */
   readonly anyMediaType?: boolean
 }
 

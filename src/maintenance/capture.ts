@@ -1,7 +1,7 @@
 /**
- * Copies one log into a backup while its service goes on.
+ * Copies one log into a backup while its service runs.
  *
- * C1  nothing is held back in the service: what it drops meanwhile was moved behind it first, or is needed no longer. So whoever ends the copy
+ * C1  nothing is held back in the service: what it drops meanwhile was moved behind it first, or is needed no longer. So a copy that ends
  *     at a position that was written later than the drop has all that the state at this position needs
  * C2  segments are copied from the newest to the oldest, as the service drops the oldest first. The checkpoints follow, and then what was
  *     written meanwhile. So a checkpoint that is copied stands for every segment that was dropped

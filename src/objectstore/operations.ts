@@ -3,7 +3,7 @@
  * use) is it.
  *
  * O1  a promise of a change settles when the change is durable; a refusal (S3Error) leaves no half-change
- * O2  what is answered is durable: who is told of a change that is not, waits until it is
+ * O2  every answer is durable: an answer that reveals a change waits until the change is
  * O3  conditions are judged at the moment of the change: nothing comes between
  */
 import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'

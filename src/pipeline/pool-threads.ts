@@ -17,8 +17,8 @@ export class PoolThreads {
   #heard: () => void = () => {}
 
   /**
-   * Of a pool that was made in this turn of the event loop. Of the threads that it begins with, Piscina says at once that they are ready; that
-   * they have loaded is their first message.
+   * For a pool that was made in this turn of the event loop. Piscina calls the threads that it begins with ready at once; their first message
+   * says that they have loaded.
    */
   constructor(pool: Piscina) {
     this.#pool = pool

@@ -1,7 +1,7 @@
 /**
- * Who asks, and whether they may.
+ * The identity of a caller, and its permissions.
  *
- * A1  where credentials are asked for, they come before everything else: whoever has none learns nothing but that
+ * A1  where credentials are asked for, they are checked first: a caller without them learns nothing else
  * A2  a key is looked up by its digest: how long that takes says nothing of the keys there are. Unknown and wrong are one answer. Headers that
  *     were right are remembered as a whole, as a digest costs a tenth of a publish
  * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy, and once: a proxy that adds its header

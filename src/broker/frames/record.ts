@@ -30,7 +30,7 @@ export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>
   readU32(bytes, at + EVENT_TIME_AT) === NO_EVENT_TIME_HALF &&
   readU32(bytes, at + EVENT_TIME_AT + 4) === NO_EVENT_TIME_HALF
 
-/** Payload or key. The digits of 'hex' are complete pairs: who takes them in checks that. */
+/** Payload or key. The digits of 'hex' are complete pairs: the code that takes them in checks that. */
 export type Content = Uint8Array | { readonly text: string; readonly encoding: 'utf8' | 'hex' }
 
 export type RecordHeaders = Readonly<Record<string, string>>

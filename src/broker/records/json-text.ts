@@ -54,7 +54,7 @@ export class JsonText {
     this.bytes[this.length++] = value
   }
 
-  /** Little-endian, of what is no JSON. */
+  /** Little-endian, for values that are not JSON. */
   u64(value: number): void {
     writeU64(this.bytes, this.length, value)
     this.length += 8

@@ -2,7 +2,7 @@
  * Reads and renders records: what a reader thread does. Keeps open files and frames between jobs, see frame-source.ts.
  *
  * D1  what cannot be read is named and left out; everything else is answered
- * D2  an answer is bounded, whatever was asked: a page ends early, of deliveries the rest is withheld. The first record is always given
+ * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is always given
  */
 import type { Files } from '../../log/files.ts'
 import { CLAIM_BYTES_MAX } from '../limits.ts'

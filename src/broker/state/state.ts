@@ -120,7 +120,7 @@ export class StreamState {
   countedReadable = 0
   /** Readers wait until the log is written up to here: see `Core.readable`. */
   readAfter: Position = 0
-  /** Offsets below were told to publishers that did not wait: who reads waits until they are visible, see `Core.readable`. */
+  /** Offsets below were told to publishers that did not wait: readers wait until they are visible, see `Core.readable`. */
   toldNext = 0
   /** Answers about the stream wait until the log is committed up to here: its creation and its floor are stored then. */
   tellAfter: Position = 0
@@ -398,7 +398,7 @@ export class BrokerState {
 
   applyObservation(group: Group, consumerId: string, observation: Observation): void {
     this.#change(group, ({ observations }) => {
-      observations.delete(consumerId) // to stand last: who was seen least recently goes first
+      observations.delete(consumerId) // to stand last: the consumer that was seen least recently goes first
       observations.set(consumerId, observation)
       if (observations.size <= LIST_ENTRIES_MAX) return
       const [leastRecent] = observations.keys()

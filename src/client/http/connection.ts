@@ -4,7 +4,7 @@
  * C1  a call rejects with an SdkError. A non-2xx answer is an HttpBrokerError that says what the broker said
  * C2  calls go to one address, and after a connection failure to the next one, which is then everybody's. A call is repeated there only if
  *     nothing of it was sent, or if a second time does no more than the first; with one address a repeatable call has a second try there
- * C3  calls that are answered at once and those that wait for a record have connections of their own: who waits holds up nobody
+ * C3  calls that are answered at once and those that wait for a record have connections of their own, so that a waiting call does not delay others
  * C4  after `close` nothing is asked; what was asked before is waited for, and waits are ended
  * C5  no error says what was sent: neither headers nor bodies
  */

@@ -3,7 +3,7 @@
  * does not take, and on Node 20, which has none.
  *
  * N1  the server is asked as RFC 6455 says, and has to prove that it understood; a refusal is a socket that never opened
- * N2  what is sent is masked with bytes that nobody can guess (RFC 6455, 5.3)
+ * N2  what is sent is masked with random bytes (RFC 6455, 5.3)
  * N3  a message is given on when it is whole, at MESSAGE_BYTES_MAX at most. What breaks the protocol ends the connection
  * N4  nothing comes of a socket after it closed, and it closes once
  *

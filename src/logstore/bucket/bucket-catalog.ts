@@ -184,7 +184,7 @@ export class BucketCatalog {
   }
 }
 
-/** The listed objects by segment; what is no file of a segment is none of ours. */
+/** The listed objects by segment; files of no segment are left out. */
 function segmentsOf(listed: readonly ListedObject[], prefix: string): Map<number, Objects> {
   const segments = new Map<number, Map<string, ListedObject>>()
   for (const object of listed) {

@@ -183,7 +183,7 @@ function listenFor(
   })
 }
 
-/** A certificate of a client is asked for in the handshake: who shows none gets no further. */
+/** A certificate of a client is asked for in the handshake: a client without one gets no further. */
 const tlsOptions = ({ cert, key, clientCa }: TlsMaterial): TlsOptions => ({
   cert,
   key,

@@ -1,5 +1,5 @@
 /**
- * What the reads have in common that take more than one step: who may ask, places, and steps on threads that walk. Main thread.
+ * The common part of reads that take more than one step: permissions, places, and steps on threads that walk. Main thread.
  *
  * R1  a place is held from the headers of a request to its end, and given back once
  * R2  every step is asked with what the caller may read by the policy as it is then

@@ -1,8 +1,8 @@
 /**
  * `GET /v1/tail`: records as they are stored, as server-sent events.
  *
- * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: whoever comes
- *     back with it goes on there, also after a crash, as positions of what is committed are never given again
+ * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: a client
+ *     that comes back with it continues there, also after a crash, as positions of what is committed are never given again
  * E2  a tail that has been at the end of the log once and falls LAG_BYTES behind it skips to the end and says how many records it missed. Until
  *     then, that is after a Last-Event-ID, nothing is skipped, however long it takes
  * E3  memory holds a place and the text of one step: what the reader does not take stays in the log

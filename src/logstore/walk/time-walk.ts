@@ -79,7 +79,7 @@ interface Candidate {
   readonly timeLow: number
 }
 
-/** Of a walk: what is made of a record, in the order of the file, and who takes it, in the order of results. */
+/** Visits the records of a walk: `make` makes a text of a record, in the order of the file; `take` gets it, in the order of results. */
 export interface TimeVisitor {
   make(record: WalkedRecord): string
   /** True: it has enough. */

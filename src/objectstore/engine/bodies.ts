@@ -5,10 +5,10 @@
  *   large   copied into the arena, extent by extent; a lane digests each, then it is appended to the log. What commits it lists them
  *
  * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
- * B2  a body that waits for space has given what it had to the log: whoever waits, others go on
+ * B2  a body that waits for space has given what it had to the log, so that others can continue
  * B3  a body that failed stays failed, for the reason that it failed for: its extents are garbage, and nothing commits it
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
- * B5  while a quarter of the arena or less is free, whoever writes has to wait: the rest is for what the others have on the way. Then
+ * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
  */
 import assert from 'node:assert/strict'

@@ -7,7 +7,7 @@
  *        8      …  json       buckets, uploads and what is small, UTF-8
  *        …      …  index      as ../index/checkpoint.ts has it
  *
- * K1  it is a copy: the state goes on while it is written. The part of the index is made bit by bit, see CheckpointWriter
+ * K1  it is a copy: the state changes while it is written. The part of the index is made bit by bit, see CheckpointWriter
  */
 import type { Steps } from '../../steps.ts'
 import { CheckpointReader } from '../index/checkpoint.ts'

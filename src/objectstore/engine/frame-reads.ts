@@ -4,7 +4,7 @@
  * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
  * R2  what is stored before main has heard of its segment is read when it has
  * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
- *     whoever is done with it
+ *     its last user
  * R4  main reads NOW_BYTES_PER_TURN at most in one turn of the event loop, and leaves the rest of that turn to the threads
  */
 import assert from 'node:assert/strict'
@@ -52,7 +52,7 @@ export interface ReadFrame {
   readonly memory: FrameMemory
 }
 
-/** R3. Null: the payload has memory of its own, which nobody gives back. */
+/** R3. Null: the payload has memory of its own, which is never given back. */
 export type FrameMemory = ArrayBuffer | ReadMemory | null
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */
@@ -104,7 +104,7 @@ export class FrameReads {
 
   /**
    * @param payloadBytes as far as is known
-   * @param isPassing    whoever asks is soon done with it, and gives its memory back (R3)
+   * @param isPassing    the reader is soon done with it, and gives its memory back (R3)
    * @throws FrameDropped; S3Error InternalError when it is damaged, ServiceUnavailable when the disk failed
    */
   read(position: number, payloadBytes: number, isPassing = false): Promise<ReadFrame> {

@@ -1,11 +1,11 @@
 /**
- * Runs: extents that follow each other in a body, read by a thread in one job so that their contents follow each other in memory, too.
+ * Runs: extents that follow each other in a body, read by a thread in one job so that their contents follow each other in memory as well.
  * Sending one piece of 1 MiB costs main two thirds of sending four of 256 KiB, and reading it nothing.
  *
  * U1  the last extent is read first, and the one before it overwrites its head: nothing is copied
  * U2  a run is given out only when every frame of it holds and stands where it was expected
  * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
- * U4  who asks for a run that somebody else has asked for gets the same. Nobody writes to it, and what stands at a position never changes
+ * U4  readers that ask for the same run share one. Its bytes are never written, and what stands at a position never changes
  * U5  besides, those that were given back stay as they are, as many as `keptBytesMax` holds. When that many do, one in PASSING_PER_KEPT
  *     takes the place of the one that was used longest ago: clients that read more than fits find some of it again
  */

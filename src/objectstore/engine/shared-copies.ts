@@ -1,7 +1,7 @@
 /**
  * Copies of short bodies, side by side in memory that they share: memory of its own for each costs main more than twice what the copy does.
  *
- * S1  memory is used again when all of its copies were given back. If one is not, that memory is collected when nobody keeps any of its copies
+ * S1  memory is used again when all of its copies were given back. If one is not, garbage collection frees the memory with its last copy
  * S2  a copy that is kept for long holds at most SHARED_BYTES: no more than the longest body that stays in memory
  */
 const SHARED_BYTES = 64 * 1024

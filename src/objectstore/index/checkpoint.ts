@@ -15,7 +15,7 @@
  *
  * The first part is all before the pages. Further ones hold whole pages.
  *
- * C1  what is written is the index as it was when the writer was made, whatever changes meanwhile: a page that is to change is written first
+ * C1  the checkpoint is the index as it was when the writer was made: a page is written before it changes
  * C2  a part is a copy in memory of its own, fit to be handed to another thread
  * C3  checksums are the caller's. What another version wrote is refused
  *

@@ -2,7 +2,7 @@
  * Listing the keys of a bucket as ListObjectsV2 does: in the order of their bytes, those with the delimiter behind the prefix rolled up into
  * common prefixes.
  *
- * S1  a common prefix costs one search: the scan goes on behind all keys that begin with it, without a look at them
+ * S1  a common prefix costs one search: the scan continues behind all keys that begin with it, without a look at them
  * S2  a scan that goes on from `next` skips and repeats nothing that was there all the time, whatever is put and deleted in between:
  *     `next` is a place between keys, not a key
  */

@@ -6,7 +6,7 @@
  *        6      6  size            u48, bytes of the body
  *       12      6  lastModifiedMs  u48, Unix epoch ms
  *       18      6  commitSequence  u48
- *       24     16  etag            MD5, or whatever stands for it
+ *       24     16  etag            MD5, or the bytes that stand for it
  *       40      2  parts           u16, of a multipart upload; 0: it was none
  *       42      2  flags           u16, see below
  */

@@ -4,7 +4,7 @@
  * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
  *
- * G1  nobody is told of what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
+ * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
  *     they are (operations-table O4)
  */
 import { hostOf } from '../../addresses.ts'

@@ -102,7 +102,7 @@ export interface GatewayContext {
     key: string | null,
   ): Bucket | Promise<Bucket>
   /**
-   * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for who could not be allowed any: the handler
+   * The principal of a browser's form, by its fields. The gateway refuses a PostObject only if the caller may post nothing at all: the handler
    * does, by `authorize` with the principal from here as the request's caller.
    *
    * @returns null: anonymous

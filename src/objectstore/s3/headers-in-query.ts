@@ -1,5 +1,5 @@
 /**
- * Headers that whoever made a pre-signed URL put into its query, so that whoever uses it need not send them: SDKs do that with
+ * Headers that the maker of a pre-signed URL put into its query, so that its user need not send them: SDKs do that with
  * `x-amz-meta-…`, `x-amz-tagging`, `x-amz-copy-source` and others. The signature covers them there.
  *
  * Q1  a header that is sent goes before the one in the query, and there the first of several

@@ -39,7 +39,7 @@ const OF_CONTENT: ReadonlySet<string> = new Set([
   'content-language',
   'expires',
 ])
-/** Not of the object: who asks, and what is said of the body on its way. */
+/** Headers that do not describe the object: they describe the caller, or the body on its way. */
 const OF_REQUEST: ReadonlySet<string> = new Set([
   'x-amz-checksum-crc32',
   'x-amz-checksum-crc32c',

@@ -1,6 +1,6 @@
 /**
  * Server-side encryption, as far as this service is concerned with it: headers are validated and become an identity that is kept with the
- * object; encryption at rest is somebody else's (specification, "What the service does", 6).
+ * object; the store does not encrypt at rest (specification, "What the service does", 6).
  *
  * N1  of a customer's key nothing is kept but its MD5, and the key itself is in no answer and in no message
  * N2  what was stored with a customer's key is read with the same key only

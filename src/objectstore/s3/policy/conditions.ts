@@ -75,7 +75,7 @@ const ordered =
   (value) => {
     const wanted = parse(value)
     if (Number.isNaN(wanted)) throw malformed(`Invalid value ${JSON.stringify(value)} in condition`)
-    return (text) => holds(parse(text), wanted) // false for what is no number
+    return (text) => holds(parse(text), wanted) // NaN gives false
   }
 
 const sameText: Comparison = (value) => (text) => text === value
