@@ -58,12 +58,16 @@ describe('pages of the console', () => {
     await row.getByTitle(/^\d+ bytes$/).waitFor()
   })
 
-  it('say once why a search is refused', async () => {
+  it('say once why a search is refused, with the id of the request', async () => {
     await page.setViewportSize({ width: 1366, height: 768 })
     await page.goto('/logs?dataset=web&q=%28refused')
     await page.getByRole('alert').first().waitFor()
     await page.getByText('Loading…').first().waitFor({ state: 'detached' })
     assert.equal(await page.getByText(/this \( is not closed/).count(), 1)
+    await page
+      .getByRole('alert')
+      .getByText(/^req-[0-9a-f]{24}$/)
+      .waitFor() // which the log of the store has as well
   })
 
   it('show the time below a chart that has just begun', async () => {
