@@ -61,7 +61,7 @@ function hostIn(authority: string): string | null {
   return host.toLowerCase()
 }
 
-/** Whether only this machine reaches the host. */
+/** True when only this machine can reach the host. */
 export function isLoopback(host: string): boolean {
   const name = canonicalAddress(host) ?? host.toLowerCase()
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))

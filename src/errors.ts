@@ -24,5 +24,5 @@ export class StoreError extends Error {
   }
 }
 
-/** Of whatever was thrown. */
+/** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

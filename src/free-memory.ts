@@ -8,7 +8,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Frees the memory that the bytes lie in; every view of it is empty from then on. Only for whoever has that memory alone. What may be of
+ * Frees the memory that the bytes lie in; every view of it is empty from then on. Call it only if nothing else uses that memory. What may be of
  * the pool that Node cuts small buffers from is left to the collection.
  */
 export function freeMemory({ buffer }: Uint8Array<ArrayBuffer>): void {

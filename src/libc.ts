@@ -26,7 +26,7 @@ const O_CLOEXEC = 0o2000000
 const AF_UNIX = 1
 const SOCK_DGRAM_NONBLOCK_CLOEXEC = 2 | 0o4000 | O_CLOEXEC
 const MSG_NOSIGNAL = 0x4000
-/** Of a name in the address of a Unix socket, with the zero behind it. */
+/** Longest name in the address of a Unix socket, with its final zero. */
 const UNIX_NAME_BYTES_MAX = 108
 const SOCK_STREAM_NONBLOCK_CLOEXEC = 1 | 0o4000 | O_CLOEXEC
 /** An address of the family alone: the kernel finds a name. */
@@ -64,19 +64,19 @@ export function tryLock(descriptor: number, kind: 'exclusive' | 'shared' = 'excl
   return flock(descriptor, (kind === 'shared' ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0 ? null : failure()
 }
 
-/** Of a TCP socket; null when the descriptor is none. */
+/** Port of a TCP socket; null when the descriptor is none. */
 export function localPort(descriptor: number): number | null {
   const address = Buffer.alloc(ADDRESS_BYTES_MAX)
   return getsockname(descriptor, address, [ADDRESS_BYTES_MAX]) === 0 ? address.readUInt16BE(PORT_AT) : null
 }
 
-/** Whether it is a socket that accepts connections. */
+/** True when the descriptor is a socket that accepts connections. */
 export function isListening(descriptor: number): boolean {
   const value = [0]
   return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, value, [4]) === 0 && value[0] === 1
 }
 
-/** What a socket receives before somebody reads it; the kernel doubles it. Null, or the code of the failure. */
+/** How many bytes a socket receives before the process reads them; the kernel doubles the number. @returns null, or the code of the failure */
 export function setReceiveBuffer(descriptor: number, bytes: number): string | null {
   return setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, [bytes], 4) === 0 ? null : failure()
 }
@@ -146,7 +146,7 @@ export function descriptorLimit(): number {
   return Number(limits[0])
 }
 
-/** Whether one below that is free: the kernel gives out the lowest. */
+/** True when a descriptor below that number is free: the kernel gives out the lowest. */
 export function hasDescriptorBelow(mark: number): boolean {
   const lowest: number = fcntl(1, F_DUPFD_CLOEXEC, 0)
   if (lowest < 0) return false
@@ -168,7 +168,7 @@ export function closeDescriptor(descriptor: number): void {
   done(close(descriptor))
 }
 
-/** A socket that listens where nobody connects. */
+/** A socket that listens at a place where no client connects. */
 export function deafListener(): number {
   const descriptor = done(socket(AF_UNIX, SOCK_STREAM_NONBLOCK_CLOEXEC, 0))
   done(bind(descriptor, UNIX_ADDRESS_NAMELESS, UNIX_ADDRESS_NAMELESS.byteLength))
@@ -176,7 +176,7 @@ export function deafListener(): number {
   return descriptor
 }
 
-/** How an event loop watches a descriptor. */
+/** An epoll registration of a descriptor. */
 export interface Watch {
   /** Descriptor of its epoll. */
   readonly loop: number

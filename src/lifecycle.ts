@@ -21,7 +21,7 @@ export class Lifecycle {
     return this.#open(opener, (part) => this.#opened.push([part]))
   }
 
-  /** A part that the one before does not need, nor it that one: neither goes on while the other closes. */
+  /** Opens a part that is independent of the one before: both close at the same time. */
   openBeside<Part extends Closable>(opener: () => Part | Promise<Part>): Promise<Part> {
     return this.#open(opener, (part) => {
       const before = this.#opened.at(-1)

@@ -2,7 +2,7 @@
  * Values in the order in which they were added, each with a link by which it is taken out again. A Set does the same with a hash, and makes its
  * table anew all the time where values come and go.
  *
- * L1  an iteration shows what is added meanwhile, and not what is taken out meanwhile
+ * L1  an iteration also shows values that are added while it runs, and not those that are removed while it runs
  */
 import assert from 'node:assert/strict'
 
@@ -19,7 +19,7 @@ export class LinkedList<Value> {
   #size = 0
 
   constructor() {
-    const ends = { value: undefined, isIn: true } as Link<Value> // complete with the next two lines, but for a value, which nobody asks for
+    const ends = { value: undefined, isIn: true } as Link<Value> // complete with the next two lines; nobody reads its value
     ends.older = ends
     ends.newer = ends
     this.#ends = ends
@@ -69,7 +69,7 @@ export class LinkedList<Value> {
     for (let link = this.#ends.newer; link !== this.#ends; link = link.newer) if (link.isIn) yield link.value
   }
 
-  /** Of a value that is in the list. Looks at all of them. */
+  /** The link of a value that is in the list. Searches the whole list. */
   linkOf(value: Value): Link<Value> {
     let link = this.#ends.newer
     while (link !== this.#ends && link.value !== value) link = link.newer

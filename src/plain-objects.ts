@@ -4,9 +4,9 @@
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Of a class, like a Map: it may keep elsewhere what it stands for. */
+/** True for an instance of a class, like a Map: its content may be elsewhere than in its fields. */
 export function isInstance(value: unknown): boolean {
   if (!isObject(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype !== null && Object.getPrototypeOf(prototype) !== null // it is null of plain objects, whatever their realm
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null // plain objects have null there, in every realm
 }

@@ -25,7 +25,7 @@ const CLOSE_MS = 8000
 
 /** Returns never: it ends the process, or throws what kept it from starting. */
 export async function run(config: Config): Promise<void> {
-  process.stdout.on('error', () => {}) // whoever waited for the ready lines may be gone
+  process.stdout.on('error', () => {}) // the reader of the ready lines may be gone
   try {
     const logger = createLogger(config.logLevel)
     demandSerializers()
@@ -41,7 +41,7 @@ export async function run(config: Config): Promise<void> {
       cluster: config.cluster,
     }
     const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
-    /** What each service gets of its own. */
+    /** The world of one service, with its own logger, audit log, access log and tracer. */
     const worldOf = (service: string) => {
       const ownLogger = loggerOf(logger, service)
       const { accessLogShare: share } = config
@@ -56,7 +56,7 @@ export async function run(config: Config): Promise<void> {
       }
     }
     const running = new Lifecycle() // closes what was opened, also when a later open throws
-    const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: whoever reads the ready line may stop at once
+    const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: a reader of the ready line may stop the process at once
 
     const manager = await serviceManager(logger)
 

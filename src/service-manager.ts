@@ -44,7 +44,7 @@ export class ServiceManager {
     if (this.#isReady) this.#tell('READY=1')
   }
 
-  /** The watchdog goes on: closing is watched, too. */
+  /** The watchdog continues: systemd also watches the closing. */
   stopping(): void {
     this.#tell('STOPPING=1')
   }

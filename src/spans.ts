@@ -1,6 +1,6 @@
-/** What parts of a service that know nothing of traces are given to show how long their work for a request takes. Null: nobody looks. */
+/** Shows how long the parts of a service work for a request; these parts know nothing of traces. Null: tracing is off. */
 
-/** Begins a span of the request for which work is being done, if there is one. @returns what ends it */
+/** Begins a span of the current request, if there is one. @returns a function that ends it */
 export type BeginSpan = (name: string) => () => void
 
 /** A pool of jobs whose runs are spans of the requests that wait for them. */

@@ -1,10 +1,10 @@
 /**
- * Long work in steps, written as a generator: whoever runs it may do something else in between, and learns how far it is.
- * The same work runs at once where nobody waits for the thread (a tool of the command line), or where nothing may happen in between (the state
+ * Long work in steps, written as a generator: the caller may do something else in between, and learns how far it is.
+ * The same work runs at once where no request waits for the thread (a tool of the command line), or where nothing may happen in between (the state
  * after frames were lost).
  */
 
-/** How far work is. */
+/** Progress of the work. */
 export interface Step {
   /** For people: 'reading the checkpoint'. */
   readonly phase: string
@@ -28,7 +28,7 @@ export function atOnce<Result>(steps: Steps<Result>): Result {
 
 export const withoutPauses: Pace = async (steps) => atOnce(steps)
 
-/** Steps of a part as those of the whole. @param parts say how many bytes of theirs are done */
+/** The steps of a part as steps of the whole. @param parts say how many of their bytes are done */
 export function* stepsOf<Result>(
   parts: Generator<number, Result, undefined>,
   { phase, done, total }: Pick<Step, 'phase' | 'done' | 'total'>,

@@ -4,7 +4,7 @@
 export interface TlsFiles {
   readonly certFile: string
   readonly keyFile: string
-  /** Whoever asks shows a certificate of it. Null: nobody is asked for one. */
+  /** Clients must show a certificate of this authority. Null: they are not asked for one. */
   readonly clientCaFile: string | null
 }
 
@@ -13,6 +13,6 @@ export interface TlsMaterial {
   readonly cert: string
   readonly key: string
   readonly clientCa: string | null
-  /** Of the certificate: when it ends. */
+  /** When the certificate ends. */
   readonly validTo: string
 }

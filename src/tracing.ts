@@ -10,7 +10,7 @@ import { Tracer } from './observability/tracer.ts'
 const POST_MS = 10_000
 /** What spans that still wait may take of the end of the process. */
 const CLOSE_MS = 1000
-/** Nobody traces the export of traces: a log store that gets its own would never come to rest. */
+/** The export of traces is not traced: a log store that receives its own traces would never come to rest. */
 const UNSAMPLED = '00-00000000000000000000000000000001-0000000000000001-00'
 
 export class Tracing {

@@ -34,7 +34,7 @@ export function describeProblem(
   return `${field || whole} ${first.message}`
 }
 
-/** For whoever checks by hand. @param owner what has it */
+/** For code that checks by hand. @param owner the object that has the field */
 export const unknownField = (owner: string, known: Iterable<string>, kind = 'field'): string =>
   `${owner} has an unknown ${kind}; known are ${[...known].join(', ') || 'none'}`
 
@@ -68,7 +68,7 @@ const memberOf = (value: unknown, name: string): unknown => (isObject(value) ? v
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
-/** Of a JSON pointer (RFC 6901). */
+/** The parts of a JSON pointer (RFC 6901). */
 const tokensOf = (pointer: string): string[] =>
   pointer
     .split('/')

@@ -143,7 +143,7 @@ const CASES: readonly Case[] = [
 
 function startHeld(each: Case, settings: Record<string, string> = {}): HeldStart {
   const environment = { ...each.environment(`${temporaryDirectory()}/data`), ...settings }
-  return new HeldStart(each.open, loadConfig(environment, each.service).services)
+  return new HeldStart(each.open, loadConfig({ ...environment, TRILOG_SERVICES: each.service }).services)
 }
 
 const END = { withinMs: 5000 }

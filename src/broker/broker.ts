@@ -1,9 +1,9 @@
 /**
- * The broker's operations: who decides each, and in which words its caller hears that the log did not keep the change. Source:
+ * The broker's operations: the function that decides each, and the refusal when the log did not keep the change. Source:
  * specification "Endpoints".
  *
- * Whatever an operation decides is told when it is stored (engine.ts, E2). Only pages of records and events are told at once: they show what
- * is visible, and that is stored in its class.
+ * The answer to a decision is sent when its change is stored (engine.ts, E2). Only pages of records and events are sent at once: they show
+ * what is visible, and that is stored in its class.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'

@@ -2,12 +2,12 @@
 import { Histogram, LATENCY_BOUNDS } from '../pipeline/histogram.ts'
 import type { RefusalCode } from './refusals.ts'
 
-/** How long people's code works on a record: from a millisecond to an hour, in seconds. */
+/** Bounds of the time from claim to acknowledgement: from a millisecond to an hour, in seconds. */
 const WORK_BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600]
 
 export class BrokerCounters {
   publishedRecords = 0
-  /** Of payloads. */
+  /** Bytes of payloads. */
   publishedBytes = 0
   /** Pages, and the records in them. */
   replays = 0
@@ -105,7 +105,7 @@ export class BrokerCounters {
 
 /** What a broker holds now: read when /metrics is asked for. */
 export interface BrokerGauges {
-  /** Of the process. */
+  /** Pauses of the whole process. */
   readonly acceptPauses: number
   readonly streams: number
   readonly groups: number
@@ -125,16 +125,16 @@ export interface BrokerGauges {
   readonly replication: ReplicationGauges
 }
 
-/** How the workers that ship streams to other sites get on. */
+/** State of the workers that ship streams to other sites. */
 export interface ReplicationGauges {
   readonly workers: number
   readonly paused: number
-  /** Whose last batch did not arrive. */
+  /** Workers whose last batch did not arrive. */
   readonly failing: number
   /** Further behind than their policy allows. */
   readonly lagging: number
   /** Records that are to be sent. */
   readonly lagRecords: number
-  /** How long the one that waits longest does. */
+  /** Lag of the worker that waits longest. */
   readonly lagMs: number
 }

@@ -1,4 +1,4 @@
-/** That a caller may not. */
+/** The refusal of a caller that lacks a permission. */
 import type { Permission } from './grants.ts'
 import { refuse } from './refusals.ts'
 import type { BrokerError } from './refusals.ts'

@@ -1,4 +1,4 @@
-/** What somebody may do. Source: specification "Authentication", contract "Broker". */
+/** What a caller may do. Source: specification "Authentication", contract "Broker". */
 
 export const PERMISSIONS = [
   'tenant.administer',
@@ -46,5 +46,5 @@ export class Grants {
   }
 }
 
-/** Of whoever needs no credentials. */
+/** Grants of callers that need no credentials. */
 export const ALL_GRANTS = new Grants(PERMISSIONS.map((permission) => ({ permission, stream: null })))

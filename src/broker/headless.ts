@@ -83,9 +83,9 @@ export interface HeadlessDependencies {
 }
 
 interface Context extends HeadlessDependencies {
-  /** Of what is read before it is open. Default: at once. */
+  /** Paces the reading before the broker is open. Default: at once. */
   readonly pace?: Pace
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
   readonly config: BrokerConfig
   readonly running: Lifecycle
@@ -212,7 +212,7 @@ function openLog(
   return running.open(() => openServiceLog(options, { settings: settingsOf(config), logger }))
 }
 
-/** That name the directories. */
+/** The settings that name the directories. */
 const settingsOf = ({ names, replicaDirectories }: BrokerConfig): readonly string[] => [
   names.MQ_DATA_DIR,
   ...(replicaDirectories.length > 0 ? [names.MQ_REPLICA_DIRS] : []),

@@ -28,27 +28,27 @@ export const REPLICA_APPLY_BODY_BYTES_MAX = 160 << 20
 
 /** The longest that a target lets a batch wait for the batches before it. */
 export const REPLICA_APPLY_WAIT_MS_MAX = 10_000
-/** How long a worker asks the target to let a batch wait. */
+/** How long a worker asks the target to hold a batch. */
 export const REPLICATION_WAIT_MS = 5000
-/** That a record passes through. */
+/** Sites that a record may pass through. */
 export const REPLICATION_SITES_MAX = 16
 /** What a worker sends at once: so much payload, or one record. */
 export const REPLICATION_BATCH_BYTES_MAX = 2 << 20
 /** Batches that are on their way at once, of all workers. */
 export const REPLICATION_BATCHES_MAX = 12
-/** Of one worker. */
+/** Batches under way of one worker. */
 export const REPLICATION_WINDOW = 4
 /** Until a target has answered. */
 export const REPLICATION_REQUEST_MS_MAX = 15_000
-/** That a publish waits for the target of its policy. */
+/** How long a publish waits for the target of its policy. */
 export const REPLICATION_ACKNOWLEDGE_MS_MAX = 5000
-/** That a poll waits for workers that ship. */
+/** How long a poll waits for workers that ship. */
 export const REPLICATION_POLL_MS_MAX = 10_000
 export const REPLICATION_BACKOFF_MS_MIN = 100
 export const REPLICATION_BACKOFF_MS_MAX = 30_000
 
 export const PATH_TOKEN_BYTES_MAX = 256
-/** Of message ids, names of headers, sites and policies, reasons. */
+/** Longest message id, name of a header, site or policy, and reason, in bytes. */
 export const NAME_BYTES_MAX = 65_535
 /** Copies of one record from dead-letter stream to dead-letter stream; a cycle of them ends here. */
 export const DEAD_LETTER_HOPS_MAX = 10
@@ -63,9 +63,9 @@ export const OFFSET_MAX = 2 ** 48 - 1
 
 /** Bodies of everything but publishing: a page of text at most. */
 export const CONTROL_BODY_BYTES_MAX = 256 << 10
-/** Of lists without paging in the specification; a longer one says `truncated`. */
+/** Entries of lists without paging in the specification; a longer list says `truncated`. */
 export const LIST_ENTRIES_MAX = 10_000
-/** Of lists inside a group description, which counts them in full. */
+/** Entries of lists inside a group description, which counts all of them. */
 export const DESCRIPTION_ENTRIES_MAX = 1000
 
 /** Entries of a list that main makes at once: a few milliseconds' worth. Between two such slices others get their turn. */

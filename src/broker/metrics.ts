@@ -87,7 +87,11 @@ export class BrokerMetrics {
     gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)
     gauge('mq.streams', 'Streams', () => gauges.streams)
     gauge('mq.groups', 'Consumer groups', () => gauges.groups)
-    gauge('mq.clock.offset_ms', 'Milliseconds that broker time is ahead of the wall clock', () => gauges.clockOffsetMs)
+    gauge(
+      'mq.clock.offset_seconds',
+      'Seconds that broker time is ahead of the wall clock',
+      () => gauges.clockOffsetMs / 1000,
+    )
     counter('mq.clock.slept_seconds', 'Time the machine slept', () => gauges.sleptMs / 1000)
     gauge('mq.log.frames_in_flight', 'Frames appended and not yet stored', () => gauges.framesInFlight)
     gauge('mq.log.committed_position', 'Everything below is durable', () => log.committed)
@@ -135,7 +139,7 @@ export class BrokerMetrics {
     process.register(metrics)
   }
 
-  /** Of `text`. */
+  /** Media type of `text`. */
   get contentType(): string {
     return this.#metrics.contentType
   }

@@ -11,7 +11,7 @@
  */
 import { HEADERS_BYTES_MAX, HEADERS_MAX, NAME_BYTES_MAX, PATH_TOKEN_BYTES_MAX } from './limits.ts'
 
-/** Of UTF-8 for one UTF-16 code unit, at most. */
+/** Most bytes of UTF-8 for one UTF-16 code unit. */
 const BYTES_PER_UNIT_MAX = 3
 
 export const NAME_RULE = `must not be blank, have control characters or exceed ${NAME_BYTES_MAX} bytes`

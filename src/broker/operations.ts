@@ -80,7 +80,7 @@ export interface Caller {
   readonly principal: string
 }
 
-/** A whole answer body in JSON, or lines of it; whoever gets it may free its memory. */
+/** A whole answer body in JSON, or lines of it; the receiver may free its memory. */
 export type RenderedJson = Uint8Array<ArrayBuffer>
 
 export interface ReplayRequest {
@@ -89,9 +89,9 @@ export interface ReplayRequest {
     | { readonly by: 'event_time' | 'ingest_time'; readonly timeMs: number }
   readonly maxRecords: number
   readonly maxPayloadBytes: number | null
-  /** Who reads, for the replay-consumer observation. */
+  /** The reader, for the replay-consumer observation. */
   readonly consumer: { readonly group: string; readonly id: string } | null
-  /** How long a page of nothing waits for a record; default: it does not. */
+  /** How long an empty page waits for a record; default: not at all. */
   readonly waitMs?: number
   /** The unversioned route leaves `api_version` out. */
   readonly legacy: boolean
@@ -155,7 +155,7 @@ export interface PushRequest {
   readonly startOffset: number
   readonly max: number
   readonly leaseMs: number
-  /** Of payload, or one record. */
+  /** Bytes of payload; a single record may be longer. */
   readonly bytesMax: number
   /** `json`: as the route of a claim answers. `binary`: a DELIVERIES frame without its id (wire/connection-frames.ts). */
   readonly form: 'json' | 'binary'

@@ -1,4 +1,4 @@
-/** Names that a request is about, checked by the rules of the routes and refused in their words. Browsers load this file, too. */
+/** Names in the path of a request, checked by the rules of the routes and refused in their words. Browsers also load this file. */
 import { STREAM_NAME_RULE, TOKEN_RULE, isStreamName, isToken } from './names.ts'
 import { refuse } from './refusals.ts'
 

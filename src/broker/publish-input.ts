@@ -15,7 +15,7 @@ import { BrokerError, refuse } from './refusals.ts'
 import { RECORD_DURABILITIES } from './durability.ts'
 import type { RecordDurability } from './durability.ts'
 
-/** As JSON.parse made it: its own members are the headers, whatever their names. */
+/** As JSON.parse made it: its own members are the headers. */
 type Headers = Readonly<Record<string, string>>
 
 export interface PublishInput {

@@ -67,7 +67,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly retryable?: boolean
   /** Instead of the code's rule, where that would not help. */
   readonly action?: string
-  /** Of `replica_apply_gap`. */
+  /** Only for `replica_apply_gap`. */
   readonly nextExpectedOffset?: number
   /** Of `not_leading`: where the node is that leads. */
   readonly leader?: string | null
@@ -86,7 +86,7 @@ export class BrokerError extends StoreError {
   readonly retryable: boolean
   readonly retryAfterSeconds: number
   readonly action: string
-  /** Of `replica_apply_gap`: where the source goes on. */
+  /** Only for `replica_apply_gap`: the offset where the source continues. */
   readonly nextExpectedOffset: number | null
   /** Of `not_leading`: where the node is that leads; null: that is not known. */
   readonly leader: string | null
@@ -121,11 +121,11 @@ export const notLeading = (leader: string | null): BrokerError =>
     leader,
   })
 
-/** Whether an operator must hear of it: a thread or a disk that failed, or else our own bug. */
+/** True when an operator must hear of it: a thread or a disk failed, or it is our own bug. */
 export const isFailure = (error: unknown): boolean =>
   !(error instanceof BrokerError || (error instanceof StoreError && error.kind === 'overloaded'))
 
-/** What a caller hears of whatever an operation threw. */
+/** The refusal for any error of an operation. */
 export function refusalOf(error: unknown): BrokerError {
   if (error instanceof BrokerError) return error
   const passes = error instanceof StoreError && (error.kind === 'overloaded' || error.kind === 'unavailable') // a thread that died is replaced

@@ -53,16 +53,16 @@ import type { TenantQuotas } from './quotas.ts'
 export interface BrokerDependencies extends HeadlessDependencies {
   readonly clock: HeadlessDependencies['clock'] & HttpClock
   readonly version: string
-  /** Of the process. */
+  /** The gate of the process. */
   readonly acceptGate: AcceptGate
   readonly processMetrics: ProcessMetrics
   /** Consumer groups of a tenant with series of their own. */
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: nobody does. */
+  /** Follows single requests; absent or null: tracing and the access log are off. */
   readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
 }
 

@@ -17,7 +17,7 @@ import { DELIVERY_PREFIX, SUBSCRIPTION_PREFIX } from './wire/connection-frames.t
 
 export const TOKEN_KEY_BYTES = 16
 
-/** Of an id without its prefix. */
+/** Length of an id without its prefix. */
 export const BLOCK_BYTES = 16
 const KIND_DELIVERY = 1
 const KIND_SUBSCRIPTION = 2
@@ -40,7 +40,7 @@ export interface SubscriptionName {
 
 export interface ClaimIds {
   readonly subscriptionId: string
-  /** Of each delivery, in their order. */
+  /** Ids of the deliveries, in their order. */
   readonly deliveryIds: readonly string[]
 }
 

@@ -47,13 +47,13 @@ export interface World {
   readonly env: Environment
   readonly version: string
   readonly nowMs: () => number
-  /** Says stop to what goes on until somebody stops it. */
+  /** Aborted when the user or the caller ends the command. */
   readonly stop: AbortSignal
   /** One line for stdout, at once. Resolves when there is room for more. */
   write(line: string): Promise<void>
   /** One line for stderr: what the answer does not say. */
   tell(line: string): void
-  /** Until the time is over, or somebody says stop. */
+  /** Resolves when the time is over or the command is ended. */
   pause(ms: number): Promise<void>
   readonly style: Style
 }
@@ -136,7 +136,7 @@ export class Call {
     throw usageFailure(`--${flag} ${NAME_RULE}`)
   }
 
-  /** Of an option that commander requires. */
+  /** The value of an option that commander requires. */
   requiredLabel(flag: string): string {
     const label = this.label(flag)
     if (label === null) throw usageFailure(`--${flag} is missing`)

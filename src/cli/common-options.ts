@@ -44,7 +44,7 @@ export type CommonName = keyof typeof COMMON
 export const REMOTE_NAMES = ['target', 'api-key', 'tls-ca', 'tls-cert', 'tls-key'] as const
 
 const TLS_NAMES = ['tls-ca', 'tls-cert', 'tls-key'] as const
-/** Likewise of a log store. */
+/** Options that say which log store is asked, and how. */
 export const STORE_NAMES = ['store-target', 'tenant', 'token', ...TLS_NAMES] as const
 
 export const commonOf = ({ places, options }: Command): readonly CommonName[] => {

@@ -2,7 +2,7 @@
  * What `mq diagnostics collect` writes. Source: specification "Command-line tool mq", row "Diagnostics"; what the sections hold is ours.
  *
  * B1  no payload is read, and no key, header or credential is in it
- * B2  what could not be collected says why in its section, and among the recent errors: a bundle is whole whatever is broken
+ * B2  what could not be collected says why in its section, and among the recent errors: a bundle has all its sections even if a source is broken
  */
 import { Type } from 'typebox'
 import type { Static } from 'typebox'

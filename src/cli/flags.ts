@@ -5,14 +5,14 @@ import type { Environment, SettingProblems } from '../config/settings.ts'
 export interface FlagKinds {
   readonly switches: readonly string[]
   readonly withValue: readonly string[]
-  /** Of those with a value: may be given again and again. */
+  /** Flags with a value that may be given several times. */
   readonly repeatable: readonly string[]
 }
 
 export interface CommandLine {
   /** The values of each flag that was given, in order; of a switch none. */
   readonly flags: ReadonlyMap<string, readonly string[]>
-  /** What is no flag, in order. */
+  /** Operands, in their order. */
   readonly operands: readonly string[]
 }
 

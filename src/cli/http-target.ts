@@ -3,7 +3,7 @@
  *
  * T1  no redirect is followed: the key goes to the address that was named, and nowhere else. With TLS the node must show a certificate of the
  *     authorities that were named; without, only plain http is spoken
- * T2  the key is in no message: whatever repeats it is scrubbed
+ * T2  the key is in no message: texts that repeat it are scrubbed
  */
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
@@ -17,7 +17,7 @@ import type { FailureDetail } from './failure.ts'
 const TIMEOUT_MS = 30_000
 export const REDACTED = '[redacted]'
 
-/** What a node answered, whatever the status. */
+/** What a node answered, with any status. */
 export interface TargetAnswer {
   readonly path: string
   readonly status: number

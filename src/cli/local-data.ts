@@ -21,7 +21,7 @@ const PRODUCER_ID = 'mq-cli'
 const CHOOSE = 'Give a directory that can be used.'
 export const LOCAL_TENANT = LOCAL_CALLER.tenant
 
-/** L1. @throws CliFailure for whatever keeps it from being read */
+/** L1. @throws CliFailure when the directory cannot be read */
 export async function reading<T>(directory: string, read: (data: OfflineBroker) => Promise<T>): Promise<T> {
   const path = resolve(directory)
   try {
@@ -36,7 +36,7 @@ export async function reading<T>(directory: string, read: (data: OfflineBroker) 
   }
 }
 
-/** @throws CliFailure for whatever keeps it from being changed */
+/** @throws CliFailure when the directory cannot be changed */
 export async function changing<T>(
   directory: string,
   { creates }: { readonly creates: boolean },

@@ -28,7 +28,7 @@ export function tailPath(dataset: string | null, search: string | null): string 
 }
 
 /**
- * Until somebody says stop.
+ * Ends the tail when it is aborted.
  *
  * @param onBegun called once, when everything that is stored from now on will come
  * @throws CliFailure when the store refuses, or cannot be reached the first time

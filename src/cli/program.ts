@@ -32,7 +32,7 @@ export interface Program {
   readonly commands: readonly Command[]
   /** What is said of each group: `cli stream`. */
   readonly groups: Readonly<Record<string, string>>
-  /** Options that may be said before a command, too (P1). */
+  /** Options that may also stand before a command (P1). */
   readonly groupOptions: readonly CommonName[]
   /** For the help. */
   readonly exitCodes: string
@@ -43,7 +43,7 @@ export interface Program {
   placeOf(command: Command, valueOf: ValueOf, world: World): () => Where
 }
 
-/** Of an option, said before or behind the command; undefined: not said. */
+/** The value of an option, said before or behind the command; undefined: not said. */
 export type ValueOf = (name: string) => string | undefined
 
 /**

@@ -98,7 +98,7 @@ class Output {
 /** A misspelt `--api-key=…` is repeated without the key. */
 const withoutValues = (text: string): string => text.replaceAll(/('--?[^'=\s]+)=[^']*'/g, "$1=…'")
 
-/** As far as one can tell of a command line that may be wrong. */
+/** A guess, as the command line may be wrong. */
 const wantsJson = (args: readonly string[]): boolean =>
   args.includes('--output=json') || args.some((arg, index) => arg === 'json' && args[index - 1] === '--output')
 

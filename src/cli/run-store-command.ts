@@ -29,7 +29,7 @@ interface Answer {
 }
 
 export async function runStoreCommand(command: StoreCommand, env: Environment): Promise<void> {
-  process.stdout.on('error', () => {}) // whoever read it has gone
+  process.stdout.on('error', () => {}) // the reader of stdout may have gone
   try {
     const { json, text, isWell } = await answerTo(command)
     const lines = command.json ? [JSON.stringify(asJson(json))] : text(styleFor(process.stdout, env))
@@ -85,7 +85,7 @@ async function backupAnswer(
 
 const SLEEPING = new Int32Array(new SharedArrayBuffer(4))
 
-/** Nothing else goes on in this process. */
+/** Blocks the thread: this process does nothing else. */
 function sleep(ms: number): void {
   Atomics.wait(SLEEPING, 0, 0, ms)
 }

@@ -2,7 +2,7 @@
 import type { Setting } from '../config/settings.ts'
 import { columns } from './columns.ts'
 
-/** Names and default of each below each other, its meaning in a line of its own. */
+/** For each setting a line with its names and its default, and a line with its meaning. */
 export function settingLines(
   settings: readonly (readonly [names: readonly string[], setting: Setting<unknown>])[],
 ): readonly string[] {

@@ -75,7 +75,7 @@ export const shownMistakes = (problems: readonly string[], warnings: readonly st
   ...problems.map((problem) => `problem: ${problem}`),
 ]
 
-/** Of a URL, its user and password. */
+/** A URL loses its user and its password. */
 const withoutSecrets = (variable: string, { isSecret }: Setting<unknown>, text: string | undefined): string | null => {
   const isCredential = isSecret || variable.endsWith('_HEADERS') // headers are credentials for a collector
   if (text !== undefined && isCredential) return '…'

@@ -130,7 +130,7 @@ class Reading {
     this.#problems = problems
   }
 
-  /** Of a line with mistakes any: throw them before it is used. */
+  /** Throws the problems of the command line, if there are any. Call it before the command is used. */
   command(): StoreCommand {
     const output = this.#optional('--output') ?? 'text'
     if (!OUTPUTS.includes(output)) this.#problems.add('--output', `must be ${OUTPUTS.join(' or ')}`)

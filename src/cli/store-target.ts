@@ -3,7 +3,7 @@
  *
  * T1  no redirect is followed: the token goes to the address that was named, and nowhere else. With TLS the store must show a certificate of the
  *     authorities that were named; without, only plain http is spoken
- * T2  the token is in no message: whatever repeats it is scrubbed
+ * T2  the token is in no message: texts that repeat it are scrubbed
  * T3  an answer that is read in lines ends with its last line or with a failure: what is cut off is never taken for the whole
  */
 import { request as httpRequest } from 'node:http'
@@ -21,7 +21,7 @@ export interface StoreCaller {
   readonly token: string
 }
 
-/** What a log store without a policy of its own lets in: known to everybody. */
+/** The public credentials of a log store that has no tenant policy. */
 export const DEVELOPMENT: StoreCaller = { tenant: 'local', token: 'local-dev-token' }
 
 /** A query takes up to its deadline, and a tail says something every 10 s. */
@@ -93,7 +93,7 @@ export class StoreTarget {
     if (parts.length > 0) yield parts.join('')
   }
 
-  /** @param lastId behind which a tail goes on; '': from now on */
+  /** @param lastId the tail continues after this event; '': it begins now */
   async *events(path: string, lastId: string, stop: AbortSignal): AsyncGenerator<StoreEvent, void> {
     const headers = lastId === '' ? {} : { 'last-event-id': lastId }
     let fields = new Map<string, string>()

@@ -1,5 +1,5 @@
 /**
- * How text for people looks.
+ * Colours and emphasis of text for people.
  *
  * S1  colour only on a terminal that has it, and never when NO_COLOR is set (https://no-color.org)
  * S2  what comes from a service is shown by `visible`: no byte of a record or a name moves the cursor of the terminal

@@ -50,7 +50,7 @@ const isRepeatable = (variable: string): boolean =>
   variable in brokerSettings && brokerSettings[variable as keyof typeof brokerSettings].repeatable
 const KINDS = {
   switches: ['--help', '--version'],
-  withValue: [...SETTING_FLAGS, '--services', '--output'],
+  withValue: [...SETTING_FLAGS, '--output'],
   repeatable: Object.keys(allSettings).filter(isRepeatable).map(flagOf),
 }
 
@@ -107,7 +107,7 @@ function said(problems: SettingProblems, text: string): TrilogAnswer {
 interface Asked {
   readonly env: Environment
   readonly json: boolean
-  /** Of the command line. */
+  /** Problems of the command line. */
   readonly problems: SettingProblems
 }
 
@@ -117,7 +117,7 @@ function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine
   const told = { ...env, ...flags }
   const sources: Sources = { flags, env, file: readConfigFile(told, problems) }
   const settings = belowEnvironment(sources.file, told)
-  const load = (): Config => loadConfig(settings, line.flags.get('--services')?.[0] ?? null, problems)
+  const load = (): Config => loadConfig(settings, problems)
   if (command === 'start') return { kind: 'start', config: load() }
   if (command === 'health') return { kind: 'health', config: load(), json }
 
@@ -150,13 +150,12 @@ function completion(operands: readonly string[], problems: SettingProblems): Tri
   if (shell === undefined || operands.length > 1)
     problems.add('trilog completion', `needs one of: ${SHELLS.join(', ')}`)
   problems.throwIfAny()
-  const ofStart = ['--services', ...SETTING_FLAGS]
   const words = new Map<string, readonly string[]>([
     ...wordsOf(LOGS_COMMANDS, optionsOf, [...COMMANDS, ...STORE_COMMANDS, '--help', '--version']),
-    ['start', ofStart],
-    ['check', [...ofStart, '--output']],
-    ['config', [...ofStart, '--output']],
-    ['health', [...ofStart, '--output']],
+    ['start', SETTING_FLAGS],
+    ['check', [...SETTING_FLAGS, '--output']],
+    ['config', [...SETTING_FLAGS, '--output']],
+    ['health', [...SETTING_FLAGS, '--output']],
     ['completion', SHELLS],
     ...STORE_COMMANDS.map((name) => [name, storeFlags(name)] as const),
   ])

@@ -1,6 +1,5 @@
 /** `trilog --help`. */
 import { SECTIONS, flagOf } from '../config/all-settings.ts'
-import { SERVICES } from '../config/config.ts'
 import { settingLines } from './setting-lines.ts'
 
 const USAGE = `trilog runs the log store, the object store and the broker in one process.
@@ -17,8 +16,7 @@ const USAGE = `trilog runs the log store, the object store and the broker in one
   trilog --version           show the release
   trilog --help              show this
 
-  --services <NAME,...>  some of: ${SERVICES.join(', ')}; all without it
-  --output json          check, config, health and --version answer in JSON
+  --output json   check, config, health and --version answer in JSON
 
 In a checkout, npm start -- [flags] is trilog start.
 

@@ -98,7 +98,7 @@ export interface FetchOptions {
   readonly consumer_id?: string | null | undefined
 }
 
-/** Which audit events; default: the first hundred. */
+/** Filters of audit events; by default the first hundred are returned. */
 export interface AuditOptions {
   readonly start_offset?: number | null | undefined
   readonly max_records?: number | null | undefined
@@ -132,7 +132,7 @@ export interface Stoppable {
 }
 
 export interface ReplaySubscriptionOptions extends FetchOptions, Stoppable {
-  /** Of the pages. */
+  /** Retries of the requests for pages. */
   readonly retry?: RetryPolicy | undefined
 }
 export type Subscription<T> = AsyncGenerator<T, void, undefined>
@@ -140,19 +140,19 @@ export type Subscription<T> = AsyncGenerator<T, void, undefined>
 export interface QueueSubscriptionOptions extends Omit<ClaimBody, 'wait_millis' | 'claim_id'>, Stoppable {
   /** Deliveries that are claimed ahead of the loop; default 0. */
   readonly prefetch?: number | undefined
-  /** Handlers at a time; default 1. A loop is one by itself. */
+  /** How many handlers run at once; default 1. A loop handles one delivery at a time. */
   readonly concurrency?: number | undefined
   /** How long a delivery is renewed, from its claim on; default an hour. 0: never. */
   readonly renew_for_millis?: number | undefined
-  /** Of claims, and of what settles a delivery when its handler is done. */
+  /** Retries of claims, and of the call that settles a delivery after its handler. */
   readonly retry?: RetryPolicy | undefined
-  /** A delivery that was given out is somebody else's from now on. */
+  /** Called when the lease of a claimed delivery was lost: another worker may have the delivery now. */
   readonly onLeaseLost?: ((delivery: Delivery, error: SdkError) => void) | undefined
   /** A handler threw; its delivery is given back as failed. */
   readonly onHandlerError?: ((delivery: Delivery, error: unknown) => void) | undefined
 }
 
-/** @param signal says stop when the lease was lost */
+/** @param signal aborted when the lease was lost */
 export type DeliveryHandler = (delivery: Delivery, signal: AbortSignal) => unknown
 
 /**
@@ -202,7 +202,7 @@ export interface BrokerClient {
     startOffset: number,
     options?: Pick<FetchOptions, 'max_records' | 'max_payload_bytes'>,
   ): Promise<ReplayPage>
-  /** All records from a start on, and those to come, until the loop over them is left or the signal says stop. Claims nothing. */
+  /** All records from a start on, and later ones as they come, until the loop over them is left or the signal is aborted. Claims nothing. */
   subscribeReplay(stream: string, options?: ReplaySubscriptionOptions): Subscription<StoredRecord>
   listCursors(stream: string, group: string, options?: Stoppable): Promise<Static<typeof CursorListReply>>
   commitCursor(

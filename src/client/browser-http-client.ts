@@ -14,7 +14,7 @@ export interface HttpNativeClientSettings extends HttpClientSettings {
   readonly tls?: Readonly<Record<string, never>>
 }
 
-/** Of the six connections that a browser has for one address. */
+/** A browser has six connections for one address; three stay for the page. */
 const DEFAULTS = { maxConnections: 3, maxWaitingConnections: 3 }
 
 export class HttpNativeClient extends HttpClient {

@@ -2,14 +2,14 @@
 
 /** What looks like a byte order mark is text like any other. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-/** Absent in a browser, whatever the types say. */
+/** Undefined in a browser, although the types say otherwise. */
 const NodeBuffer = (globalThis as { readonly Buffer?: typeof Buffer }).Buffer
 
-/** Of any realm: those of a frame or a context have classes of their own. */
+/** Accepts arrays of any realm: frames and contexts have classes of their own. */
 export const isBytes = (value: unknown): value is Uint8Array =>
   ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
 
-/** Of UTF-8, for example of a payload. */
+/** Decodes UTF-8, for example a payload. */
 export const textOf = (bytes: Uint8Array): string => decoder.decode(bytes)
 
 export const hexOf: (bytes: Uint8Array) => string = NodeBuffer

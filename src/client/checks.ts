@@ -50,7 +50,7 @@ export function publishInputOf(record: RecordToPublish, config: ClientConfig): P
   return { ...input, headers: boundedHeaders(config.headersOf(input.headers)) }
 }
 
-/** A copy: a call that is repeated publishes the same bytes, whatever becomes of the caller's. */
+/** Copies the bytes, so that a repeated call publishes the same ones even if the caller changes its own. */
 const bytesField = (name: string, value: string | Uint8Array | null | undefined): Readonly<Record<string, unknown>> =>
   value instanceof Uint8Array
     ? { [`${name}_hex`]: new LongString(new Uint8Array(value), 'hex', true) }

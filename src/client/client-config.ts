@@ -19,15 +19,15 @@ export interface TraceContext {
 }
 
 export interface ClientSettings {
-  /** Whose records these are; not blank. */
+  /** Id of the producer of these records; not blank. */
   readonly producerId: string
-  /** Which life of the producer this is: an unsigned integer that grows from one to the next. */
+  /** Counts the lives of the producer: an unsigned integer that grows from one life to the next. */
   readonly epoch?: number | null
-  /** Of records that do not say theirs; null: as their stream says. */
+  /** For records that name no durability; null: the stream decides. */
   readonly defaultDurability?: RecordDurability | null
-  /** Of every record. */
+  /** Added to every record. */
   readonly defaultHeaders?: Headers | null
-  /** Of every record that does not bring its own. */
+  /** For every record that does not bring its own. */
   readonly traceContext?: TraceContext | null
 }
 

@@ -15,7 +15,7 @@ import { NativeConnection } from './native-connection.ts'
 import { invalidConfig } from './sdk-error.ts'
 
 export interface EmbeddedBrokerConfig {
-  /** Log and queue state; made when it is not there. One broker at a time has it, whatever the process. */
+  /** Directory of the log and the queue state; created when it is missing. One broker at a time uses it. */
   readonly dataDirectory: string
   /** When a record of the durability `local-disk` is answered: after fdatasync (default), or with `append-only` after the write. */
   readonly flushPolicy?: BrokerConfig['flushPolicy']
@@ -40,7 +40,7 @@ export interface EmbeddedBroker {
   close(): Promise<void>
 }
 
-/** Of the engine. The rest of the library is content with 20. */
+/** What the engine needs. The rest of the library runs on 20. */
 const NODE_MIN = 22
 /** As for the process of the services. */
 const CLOSE_MS = 8000

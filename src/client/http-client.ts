@@ -1,6 +1,6 @@
 /**
  * The client of a broker behind HTTP. It asks what its caller says, and the broker checks it; what would ask another route is refused here.
- * Needs nothing but what browsers have, too. Source: specification "Client library entry points".
+ * Uses only what browsers have as well. Source: specification "Client library entry points".
  */
 import type {
   ClaimBody,
@@ -393,7 +393,7 @@ export class HttpClient implements BrokerClient {
     }, read)
   }
 
-  /** Nobody else's: by chance, and by count. */
+  /** Unique by a random part and a counter. */
   #newClaimId(): string {
     this.#claimIds += 1
     const { random } = this.#connection

@@ -13,7 +13,7 @@ import { SdkError } from './sdk-error.ts'
 
 export interface LeaseTerms {
   readonly leaseMs: number
-  /** How long a delivery is renewed, from its claim on. */
+  /** How long a delivery is renewed after its claim. */
   readonly renewForMs: number
   /** H2 */
   readonly onLost: (delivery: Delivery, error: SdkError) => void
@@ -29,7 +29,7 @@ interface Lease {
   settling: number
 }
 
-/** Codes that say of a delivery that nobody can settle it any more. */
+/** Codes that mean: no worker can settle this delivery any more. */
 const OVER: ReadonlySet<string> = new Set([
   'lease_expired',
   'lease_not_active',
@@ -114,7 +114,7 @@ export class LeaseKeeper {
     if (this.#leases.size === 0) this.#stopLooking()
   }
 
-  /** Of all: what is not settled keeps the lease that it has. */
+  /** Stops all renewals. Deliveries that are not settled keep their leases until these expire. */
   close(): void {
     for (const { delivery } of this.#leases.values()) this.end(delivery)
   }

@@ -334,7 +334,7 @@ export class NativeClient implements BrokerClient {
     return this.#leases.settling(deliveries, () => this.#call(operation, options))
   }
 
-  /** What is aborted goes on: nobody waits for it. */
+  /** An aborted operation continues in the broker; only its answer is dropped. */
   async #call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>, options: Stoppable): Promise<T> {
     const { signal } = this.#optionsOf(options)
     if (signal?.aborted) throw aborted()
@@ -361,7 +361,7 @@ export class NativeClient implements BrokerClient {
   }
 }
 
-/** A client that stays until one of the signals says stop. `end` it with the call, or the signals keep it. */
+/** A client that waits until one of the signals is aborted. End it with the call, or the signals keep it in memory. */
 function patienceUntil(signals: readonly AbortSignal[]): Patience & { end(): void } {
   let abandon = (): void => {}
   const onStop = (): void => abandon()

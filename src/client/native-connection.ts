@@ -1,7 +1,7 @@
 /**
  * The way to a broker in this process, for all clients of it: what a socket is elsewhere.
  *
- * N1  whatever an operation throws comes out as an SdkError, of the shape that the broker's answer over HTTP has
+ * N1  every error of an operation becomes an SdkError of the shape that the broker's answer over HTTP has
  * N2  when `close` was called, waits that may take long are ended and subscriptions give back what they hold; then nothing is called any
  *     more, and what was called before is waited for
  */
@@ -42,12 +42,12 @@ export class NativeConnection implements Waiting {
     this.random = parts.random
   }
 
-  /** Says stop to whatever waits, and to subscriptions. */
+  /** Aborted when the connection closes. Waits and subscriptions end with it. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
 
-  /** N1, N2. What the operation throws before its first `await` counts, too. */
+  /** N1, N2. An error before the first `await` of the operation counts as well. */
   async call<T>(operation: (broker: AskedBroker, caller: Caller) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new SdkError('Transport', 'broker_closed', 'the broker of this process is closed')
     this.#inFlight += 1

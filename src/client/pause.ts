@@ -3,11 +3,11 @@
 export interface ClientTimers {
   /** Monotonic, milliseconds. */
   nowMs(): number
-  /** Calls once, unless the returned function is called before. Keeps the process alive meanwhile: somebody waits. */
+  /** Calls `run` once, unless the returned function is called before. Keeps the process alive until then, as a caller waits. */
   wait(delayMs: number, run: () => void): () => void
 }
 
-/** Resolves when the time is over or the signal says stop, whichever is first. */
+/** Resolves when the time is over or the signal is aborted. */
 export type Pause = (delayMs: number, stop: AbortSignal) => Promise<void>
 
 export const pauseOn =

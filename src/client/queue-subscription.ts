@@ -30,7 +30,7 @@ export interface QueueClient extends Pick<
   BrokerClient,
   'claimQueue' | 'ack' | 'nack' | 'renewLease' | 'retryDelivery'
 > {
-  /** Of one to which deliveries are pushed: no more is wanted. @returns what came and no claim took */
+  /** For a subscription to which deliveries are pushed: stops the pushes. @returns deliveries that came and no claim took */
   endClaims?(): readonly Delivery[]
 }
 
@@ -43,7 +43,7 @@ export interface QueueParts {
   readonly timers: ClientTimers
   readonly leases: HeldLeases
   readonly stop: AbortSignal
-  /** Of the client: says stop before `stop` does, or with it. */
+  /** Aborted when the client closes, before `stop` or together with it. */
   readonly closing: AbortSignal
   /** For each claim, so that it can be repeated; null: an answer cannot get lost. */
   readonly claimId: (() => string) | null
@@ -104,7 +104,7 @@ export class ClaimingSubscription implements QueueSubscription {
         await claims.handle(next.value, handler)
       }
     } catch (error) {
-      this.#ended.abort() // the other workers end, too
+      this.#ended.abort() // the other workers end as well
       throw error
     }
   }
@@ -140,7 +140,7 @@ class Claims {
   readonly #prefetch: number
   readonly #stop: AbortSignal
   readonly #waiting: Delivery[] = []
-  /** Of deliveries that are being handled. */
+  /** Deliveries that are being handled. */
   readonly #handling = new Map<Delivery, AbortController>()
   #claiming: Promise<void> | null = null
   #failure: { readonly error: unknown } | null = null
@@ -220,7 +220,7 @@ class Claims {
     }
   }
 
-  /** Never rejects. What cannot be settled is somebody else's when its lease expires. */
+  /** Never rejects. A delivery that cannot be settled goes to another worker when its lease expires. */
   async #settle(delivery: Delivery, call: () => Promise<unknown>): Promise<void> {
     if (!this.leases.holds(delivery)) return
     let mayBeSettled = false

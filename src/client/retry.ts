@@ -18,7 +18,7 @@ export interface RetryPolicy {
 }
 
 export const DEFAULT_RETRY_POLICY: RetryPolicy = Object.freeze({ attemptsMax: 5, delayMs: 50, delayMsMax: 2000 })
-/** Of subscriptions: they outlast a restart of the broker. */
+/** For subscriptions: they outlast a restart of the broker. */
 export const SUBSCRIPTION_RETRY_POLICY: RetryPolicy = Object.freeze({
   attemptsMax: 60,
   delayMs: 50,

@@ -23,7 +23,7 @@ export type TransportCode =
 
 export class SdkError extends Error {
   readonly kind: SdkErrorKind
-  /** Of the broker's refusal, or else what is wrong with the way to it. */
+  /** Code of the broker's refusal, or of the failure to reach the broker. */
   readonly code: string
   /** The same call can succeed later without a change, and does not happen twice. */
   readonly retryable: boolean
@@ -39,7 +39,7 @@ export class SdkError extends Error {
 
 /** What a broker says in an answer that is no success. */
 export interface BrokerAnswer {
-  /** That HTTP has for it. */
+  /** HTTP status of the refusal. */
   readonly status: number
   readonly code: string
   readonly message: string
@@ -77,7 +77,7 @@ export const transportFailed = (
 
 export const aborted = (): SdkError => new SdkError('Aborted', 'aborted', 'the signal of the call said stop')
 
-/** Whether what failed may have happened, so that a second try may do it twice. */
+/** True when the failed operation may have taken effect, so that a second try may do it twice. */
 export const mayHaveHappened = (error: unknown): boolean =>
   error instanceof SdkError && (error.code === 'connection_lost' || error.code === 'timeout')
 

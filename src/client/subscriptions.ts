@@ -18,7 +18,7 @@ export interface SubscriptionParts {
   readonly pause: Pause
   readonly timers: ClientTimers
   readonly closing: AbortSignal
-  /** Says stop when the client is closed, too. */
+  /** Aborted by the caller, and when the client closes. */
   readonly stop: AbortSignal
 }
 

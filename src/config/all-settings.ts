@@ -4,19 +4,19 @@ import { clusterSettings } from './cluster.ts'
 import { consoleSettings } from './console.ts'
 import { logStoreSettings } from './logstore.ts'
 import { objectStoreSettings } from './objectstore.ts'
-import { processSettings } from './process.ts'
+import { processSettings, startSettings } from './process.ts'
 import type { SettingsTable } from './settings.ts'
 
 interface Section {
-  /** Of what the settings are. */
+  /** Heading of the group of settings. */
   readonly title: string
-  /** Of the names of its settings. Null: other things have names that begin so, too. */
+  /** Prefix of their names. Null: other variables have names with the same beginning. */
   readonly prefix: string | null
   readonly settings: SettingsTable
 }
 
 export const SECTIONS: readonly Section[] = [
-  { title: 'the process', prefix: null, settings: processSettings },
+  { title: 'the process', prefix: null, settings: { ...startSettings, ...processSettings } },
   { title: 'the cluster', prefix: 'TRILOG_CLUSTER_', settings: clusterSettings },
   { title: 'the console', prefix: 'TRILOG_CONSOLE_', settings: consoleSettings },
   { title: 'the log store', prefix: 'LOGSTORE_', settings: logStoreSettings },

@@ -42,7 +42,7 @@ const CredentialsFile = Type.Object(
 export type BrokerAuthByFile = 'api-key' | 'mtls'
 
 export interface BrokerCredential {
-  /** Of a key 64 lower-case digits, with which nobody can ask; of a certificate its subject. */
+  /** SHA-256 of the key in 64 lower-case digits, which does not reveal the key; or the subject of a certificate. */
   readonly proof: { readonly keySha256: string } | { readonly subject: Subject }
   readonly tenant: string
   readonly principal: string
@@ -53,9 +53,9 @@ const badFile = (mistake: string): StoreError => new StoreError('invalid', 'inva
 const contentOf = jsonFile(CredentialsFile, badFile)
 
 /**
- * Those of the mode.
+ * Credentials of the mode in use.
  *
- * @throws StoreError `invalid_credentials_file` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …'
+ * @throws StoreError `invalid_credentials_file` or `setting_file_unreadable`; its message continues the setting's name: 'names a file …'
  */
 export const readBrokerCredentials = (path: string, mode: BrokerAuthByFile): readonly BrokerCredential[] =>
   parseBrokerCredentials(readSettingFile(path), mode)

@@ -204,7 +204,7 @@ export const brokerTlsNames = (names: BrokerSettingNames): TlsNames => ({
   clientCaFile: names[BROKER_TLS_NAMES.clientCaFile],
 })
 
-/** Who may ask. */
+/** How callers prove who they are. */
 export type BrokerAuth =
   | { readonly mode: 'insecure-local' }
   | {
@@ -223,7 +223,7 @@ export interface BrokerConfig {
   readonly http: BindAddress
   /** Null: the listener speaks plain HTTP. */
   readonly tls: TlsFiles | null
-  /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
+  /** Names that `Host` may have where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
   readonly nodeId: string
@@ -232,7 +232,7 @@ export interface BrokerConfig {
   readonly metricsExposure: 'http' | 'disabled'
   /** Directories besides the data directory that hold the same log. */
   readonly replicaDirectories: readonly string[]
-  /** Of all directories, the data directory included. */
+  /** How many of all directories, the data directory included, must have a frame before it counts. */
   readonly writeQuorum: number
   readonly bodyBytesMax: number
   readonly connection: ConnectionLimits
@@ -330,7 +330,7 @@ function namesOf(env: Environment, flags: BrokerFlags | null): BrokerSettingName
   return Object.freeze(Object.fromEntries(entries) as BrokerSettingNames) // one for each
 }
 
-/** Without credentials nobody else may be able to reach the node. */
+/** Without credentials only this machine may be able to reach the node. */
 function checkBind(settings: Settings, problems: SettingProblems): void {
   if (settings.MQ_AUTH_MODE !== 'insecure-local') return
   if (isLoopback(settings.MQ_HTTP_BIND.host) || settings.TRILOG_ALLOW_INSECURE_BIND) return

@@ -28,7 +28,7 @@ export function readConfigFile(env: Environment, problems: SettingProblems): Env
   }
 }
 
-/** G2. Every wrong line is a problem of its own. */
+/** G2. Every wrong line is a separate problem. */
 export function parseConfigFile(text: string, problems: SettingProblems): Environment {
   const found = new Map<string, string>()
   for (const [index, line] of text.split(/\r?\n/).entries()) {

@@ -10,7 +10,7 @@ import { loadLogStoreConfig } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
 import { loadObjectStoreConfig } from './objectstore.ts'
 import type { ObjectStoreConfig } from './objectstore.ts'
-import { processSettings } from './process.ts'
+import { processSettings, startSettings } from './process.ts'
 import { BadConfiguration, SettingProblems, readSettings } from './settings.ts'
 import type { Environment, SettingsOf } from './settings.ts'
 import { tracingOf } from './tracing.ts'
@@ -19,16 +19,13 @@ import type { TracingConfig } from './tracing.ts'
 /** Exit code of a start that cannot work. */
 export const EXIT_BAD_CONFIGURATION = 2
 
-export const SERVICES = ['logstore', 'objectstore', 'broker'] as const
-type Service = (typeof SERVICES)[number]
-
 export interface Config {
   readonly logLevel: LogLevel
-  /** Of each service, for what users bring into being. */
+  /** Series of each service for things that users create. */
   readonly metricsSeriesMax: number
-  /** How long everything is served after SIGTERM. */
+  /** How long requests are still served after SIGTERM. */
   readonly drainSeconds: number
-  /** Of requests that are logged, from 0 to 1. */
+  /** Share of requests that are logged, from 0 to 1. */
   readonly accessLogShare: number
   readonly hasAuditLog: boolean
   /** Null: no traces of trilog itself. */
@@ -48,17 +45,12 @@ export interface Config {
 /**
  * What `trilog start` was told.
  *
- * @param services `logstore,broker`: those to start; null: all
  * @param problems of the command line, told together with those of the settings
  * @throws BadConfiguration that names every bad setting
  */
-export function loadConfig(
-  env: Environment,
-  services: string | null = null,
-  problems: SettingProblems = new SettingProblems(),
-): Config {
+export function loadConfig(env: Environment, problems: SettingProblems = new SettingProblems()): Config {
   const ofProcess = readSettings(processSettings, env, problems)
-  const chosen = chosenServices(services, problems)
+  const chosen = servicesOf(readSettings(startSettings, env, problems))
   const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
   const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
@@ -105,14 +97,10 @@ const configOf = (
     ...beside,
   })
 
-function chosenServices(given: string | null, problems: SettingProblems): ReadonlySet<Service> {
-  if (given === null) return new Set(SERVICES)
-  const names = given.split(',').map((name) => name.trim())
-  const chosen = new Set(SERVICES.filter((service) => names.includes(service)))
-  if (chosen.size !== new Set(names).size)
-    problems.add('--services', `must be a comma-separated list of: ${SERVICES.join(', ')}`)
-  return chosen
-}
+/** None when their setting has a mistake, which is among the problems. */
+const servicesOf = ({
+  TRILOG_SERVICES: chosen,
+}: Partial<SettingsOf<typeof startSettings>>): ReadonlySet<keyof Config['services']> => chosen ?? new Set()
 
 /** Adds the problems of one service's settings to those of the process, so that all are told at once. */
 function collect<T>(problems: SettingProblems, load: () => T): T | null {

@@ -42,7 +42,7 @@ const settings = {
 
 export interface ConsoleConfig {
   readonly bind: BindAddress
-  /** Somebody asked for this address: without it the start has failed. The default is a convenience that a second process does without. */
+  /** True when the operator named this address: a start that cannot bind it fails. A second process does without the default address. */
   readonly isAsked: boolean
   readonly allowedHosts: readonly string[]
   /** Addresses of services elsewhere, without a slash at the end. Null: the service of this process, if it runs. */
@@ -87,7 +87,7 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
 
 const withoutSlash = (url: string | null): string | null => url?.replace(/\/+$/, '') ?? null
 
-/** Whoever reaches the console reaches what is behind it. */
+/** A client that reaches the console reaches the services behind it. */
 function checkBind(
   bind: BindAddress,
   urls: ConsoleConfig['urls'],

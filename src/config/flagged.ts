@@ -1,11 +1,11 @@
-/** Settings of the broker are flags of `mq`, too. */
+/** Settings of the broker that are also flags of `mq`. */
 import type { Setting } from './settings.ts'
 
 export interface BrokerSetting<T> extends Setting<T> {
   /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
   readonly flag: string
   readonly valueName: string
-  /** Whether the flag may be given several times: as the variable with all the values, separated by commas. */
+  /** Whether the flag may be repeated: its values become the variable's, separated by commas. */
   readonly repeatable: boolean
 }
 

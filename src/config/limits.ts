@@ -81,7 +81,7 @@ assert(
     LOGSTORE_BODY_BYTES_DEFAULT <= LOGSTORE_BODY_BYTES_CEILING,
 )
 assert(BROKER_BODY_BYTES_FLOOR <= BROKER_BODY_BYTES_DEFAULT && BROKER_BODY_BYTES_DEFAULT <= BROKER_BODY_BYTES_CEILING)
-// Without a setting of its own, a message is as long as a body, or as the floor.
+// Without a setting of its own, a message may be as long as a body, or as the floor.
 assert(BROKER_BODY_BYTES_CEILING <= BROKER_MESSAGE_BYTES_CEILING)
 // A batch is one frame: the body and its tables, which are never larger than the body and a page.
 assert(2 * LOGSTORE_BODY_BYTES_CEILING + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)

@@ -173,9 +173,9 @@ export const logStoreSettings = {
 export interface LogStoreConfig {
   readonly http: BindAddress
   readonly grpc: BindAddress | null
-  /** Of both listeners. Null: they speak plain HTTP. */
+  /** TLS of both listeners. Null: they speak plain HTTP. */
   readonly tls: TlsFiles | null
-  /** That `Host` may name where requests need no credentials, besides loopback and the bind address. */
+  /** Names that `Host` may have where requests need no credentials, besides loopback and the bind address. */
   readonly allowedHosts: readonly string[]
   readonly dataDirectory: string
   /** null: the development policy */
@@ -286,7 +286,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   })
 }
 
-/** The development tenant's token is public: nobody else may be able to use it. */
+/** The development tenant's token is public, so only this machine may be able to reach the listeners. */
 function checkBinds(settings: Settings, problems: SettingProblems): void {
   if (settings.LOGSTORE_TENANT_POLICY_FILE !== null || settings.TRILOG_ALLOW_INSECURE_BIND) return
   for (const name of ['LOGSTORE_BIND_ADDRESS', 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS'] as const) {

@@ -107,9 +107,9 @@ export interface ObjectStoreConfig {
   readonly http: BindAddress
   /** Null: the listener speaks plain HTTP. */
   readonly tls: TlsFiles | null
-  /** That `Host` may name where requests need no credentials, besides loopback, the bind address and the base domain. */
+  /** Names that `Host` may have where requests need no credentials, besides loopback, the bind address and the base domain. */
   readonly allowedHosts: readonly string[]
-  /** Whose forwarded headers are believed. */
+  /** Proxies whose forwarded headers are believed. */
   readonly trustedProxies: readonly AddressBlock[]
   readonly dataDirectory: string
   /** null: path-style only */
@@ -122,7 +122,7 @@ export interface ObjectStoreConfig {
   readonly segmentBytes: number
   /** Null: what the machine's memory allows. */
   readonly readCacheBytes: number | null
-  /** Likewise. */
+  /** Null: what the memory of the machine allows. */
   readonly objectCacheBytes: number | null
   /** Variables that begin with OBJSTORE_ and are no settings: worth a warning. */
   readonly unknownSettings: readonly string[]
@@ -178,7 +178,7 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
   })
 }
 
-/** In `local` mode everybody is who they say: nobody else may be able to say so. */
+/** In `local` mode callers name themselves, so only this machine may be able to reach the listener. */
 function checkBind(settings: Settings, problems: SettingProblems): void {
   if (settings.OBJSTORE_AUTH_MODE !== 'local' || settings.TRILOG_ALLOW_INSECURE_BIND) return
   if (isLoopback(settings.OBJSTORE_BIND_ADDRESS.host)) return

@@ -1,7 +1,17 @@
 /** Settings that are not of one service. */
 import { LOG_LEVELS } from '../observability/logger.ts'
 import { tracingSettings } from './tracing.ts'
-import { addressBlocks, flag, hosts, integer, oneOf, optional, path, share } from './settings.ts'
+import { addressBlocks, flag, hosts, integer, oneOf, oneOrMoreOf, optional, path, share } from './settings.ts'
+
+const SERVICES = ['logstore', 'objectstore', 'broker'] as const
+
+/** For `trilog`; `mq` always starts the broker alone. */
+export const startSettings = {
+  TRILOG_SERVICES: oneOrMoreOf(SERVICES, {
+    default: SERVICES.join(),
+    description: 'Services that this process starts, separated by commas: `logstore`, `objectstore`, `broker`',
+  }),
+}
 
 export const processSettings = {
   ...tracingSettings,

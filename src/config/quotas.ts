@@ -43,7 +43,7 @@ const contentOf = jsonFile(QuotasFile, badQuotas)
 
 export const NO_QUOTAS: Quotas = Object.freeze({ tenants: new Map<string, TenantQuota>() })
 
-/** @throws StoreError `invalid_quotas` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …' */
+/** @throws StoreError `invalid_quotas` or `setting_file_unreadable`; its message continues the setting's name: 'names a file …' */
 export function readQuotas(path: string): Quotas {
   return parseQuotas(readSettingFile(path))
 }

@@ -26,6 +26,6 @@ function placeOf(path: string): string {
   }
 }
 
-/** The directory itself is within it, too. */
+/** True for the directory itself as well. */
 const isWithin = (path: string, directory: string): boolean =>
   path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)

@@ -30,7 +30,7 @@ export interface ReplicationPolicy {
   readonly maxLagRecords: number | null
   /** Whether records that came from other sites are sent on. */
   readonly forward: boolean
-  /** Whose streams. Null: everybody's. */
+  /** Tenant whose streams are replicated. Null: all tenants. */
   readonly tenant: string | null
 }
 
@@ -75,7 +75,7 @@ type Mistake = (field: string, rule: string) => StoreError
 const badBinding = (mistake: string): StoreError => new StoreError('invalid', 'invalid_replication_binding', mistake)
 const contentOf = jsonFile(BindingFile, badBinding)
 
-/** @throws StoreError `invalid_replication_binding` or `setting_file_unreadable` that goes on after the setting's name: 'names a file …' */
+/** @throws StoreError `invalid_replication_binding` or `setting_file_unreadable`; its message continues the setting's name: 'names a file …' */
 export const readReplicationBinding = (path: string, env: Environment): readonly ReplicationPolicy[] =>
   parseReplicationBinding(readSettingFile(path), env)
 

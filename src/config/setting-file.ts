@@ -9,7 +9,7 @@ import { Compile } from 'typebox/schema'
 import { StoreError } from '../errors.ts'
 import { describeProblem } from '../validation.ts'
 
-/** @throws StoreError that goes on after the setting's name: 'names a file …' */
+/** @throws StoreError whose message continues the setting's name: 'names a file …' */
 export function readSettingFile(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -35,7 +35,7 @@ export interface BindAddress {
 
 class BadSetting extends Error {}
 
-/** A start that cannot work: its message is one line. */
+/** The start cannot work. The message is one line. */
 export class BadConfiguration extends StoreError {
   /** One sentence each, which begins with the name of the setting. */
   readonly problems: readonly string[]
@@ -52,12 +52,12 @@ export class SettingProblems {
   readonly #problems = new Set<string>()
   readonly #shown: (name: string) => string
 
-  /** @param shown what whoever gave a setting knows it by: its flag, for example */
+  /** @param shown how the operator knows a setting: by its flag, for example */
   constructor(shown: (name: string) => string = (name) => name) {
     this.#shown = shown
   }
 
-  /** @param sentence goes on after the name: 'must be …' */
+  /** @param sentence continues the name: 'must be …' */
   add(name: string, sentence: string): void {
     this.#problems.add(`${this.#shown(name)} ${sentence}`)
   }
@@ -111,7 +111,7 @@ export function textOf(setting: Setting<unknown>, given: string | undefined): st
   return isGiven(setting, given) ? given.trim() : setting.default
 }
 
-/** Whether the text of a setting is a value, and its default not needed. */
+/** True when the text of a setting is a value, so that its default is not needed. */
 export function isGiven(setting: Setting<unknown>, text: string | undefined): text is string {
   return text !== undefined && (text.trim() !== '' || setting.emptyIsValue)
 }
@@ -217,7 +217,7 @@ export function addressBlocks(given: WithDefault | Described): Setting<readonly 
   )
 }
 
-/** Which headers say who asks: `tenant=X,principal=Y,permissions=Z`. */
+/** Headers that say who the caller is: `tenant=X,principal=Y,permissions=Z`. */
 export function identityHeaders(given: WithDefault | Described): Setting<Readonly<Record<IdentityPart, string>>> {
   return setting(given, (value) => {
     const entries = entriesOf(value).map((each) => each.split('=', 2))
@@ -267,6 +267,22 @@ export function someOf<const Value extends string>(
     if (words.every(isKnown)) return chosen
     throw new BadSetting(`must be a comma-separated list of: ${values.join(', ')}`)
   })
+}
+
+/** At least one of several words. */
+export function oneOrMoreOf<const Value extends string>(
+  values: readonly Value[],
+  given: WithDefault | Described,
+): Setting<ReadonlySet<Value>> {
+  const inner = someOf(values, given)
+  return {
+    ...inner,
+    parse(text) {
+      const chosen = inner.parse(text)
+      if (chosen.size === 0) throw new BadSetting(`must name at least one of: ${values.join(', ')}`)
+      return chosen
+    },
+  }
 }
 
 export function flag(given: WithDefault | Described): Setting<boolean> {

@@ -32,7 +32,7 @@ function subjectOf(parts: readonly string[]): Subject | null {
   const read = parts.map((part) => split(part, '+').map(attributeOf))
   const isName = (part: readonly (Attribute | null)[]): part is readonly Attribute[] => !part.includes(null)
   if (!read.every(isName)) return null
-  // Those of one part are a set.
+  // The attributes of one part have no order.
   const ordered = read.map((part) => part.map((each) => JSON.stringify(each)).toSorted())
   return { forwards: JSON.stringify(ordered), backwards: JSON.stringify(ordered.toReversed()) }
 }

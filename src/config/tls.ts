@@ -99,7 +99,7 @@ function materialOf({ certFile, keyFile, clientCaFile }: TlsFiles): TlsMaterial 
   return { cert, key, clientCa, validTo }
 }
 
-/** @throws StoreError that goes on after a name: 'names a file …' */
+/** @throws StoreError whose message continues a name: 'names a file …' */
 export function readAuthorities(file: string): string {
   const pem = readSettingFile(file)
   certificatesIn('clientCaFile', pem)

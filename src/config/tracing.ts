@@ -42,7 +42,7 @@ export const tracingSettings = {
 export interface Sampler {
   /** What the caller decided is followed. */
   readonly followsParent: boolean
-  /** Of the traces that begin here, or of all. */
+  /** Share of the traces that begin here, or of all. */
   readonly share: number
 }
 

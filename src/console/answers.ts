@@ -1,9 +1,9 @@
-/** What the console itself answers with. */
+/** Answers that the console makes itself. */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 /**
- * Of everything that the console makes itself. The page loads and runs its own files alone, and asks nobody but the console; no other page
- * shows it in a frame.
+ * Headers of every answer that the console makes itself. The page loads and runs only its own files, and sends requests only to the console.
+ * No other page shows it in a frame.
  */
 export const OWN_HEADERS: OutgoingHttpHeaders = {
   'content-security-policy': [

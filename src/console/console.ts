@@ -23,7 +23,7 @@ import { OWN_HEADERS, answerJson, answerProblem } from './answers.ts'
 import { forward } from './forward.ts'
 import type { Target } from './forward.ts'
 import { loadPage } from './page-files.ts'
-import type { Page, PageFile } from './page-files.ts'
+import type { Encoding, Page, PageFile } from './page-files.ts'
 import { dataProblem, hostProblem } from './visitors.ts'
 
 /** C3 */
@@ -42,7 +42,7 @@ export type Access = 'none' | 'development' | 'tenant-token' | 'access-key' | 'a
 export interface ServicePlace {
   readonly target: Target
   readonly access: Access
-  /** Of signatures; null: the service needs none, or is elsewhere. */
+  /** Region of signatures; null: the service needs none, or is elsewhere. */
   readonly region: string | null
 }
 
@@ -95,7 +95,7 @@ function addressOf(server: Server): string {
   return hostPort({ host: address, port })
 }
 
-/** What is under way is given up: its service goes on or not, as it would without its client. */
+/** Requests under way are given up: the service continues as if its client had left. */
 function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
@@ -162,11 +162,11 @@ class Console {
   async #servePage(visit: IncomingMessage, answer: ServerResponse, path: string): Promise<void> {
     try {
       this.#page ??= loadPage()
-      const { index, assets } = await this.#page
-      if (!path.startsWith('/assets/')) return answerFile(visit, answer, index, 'no-cache')
+      const { indexAt, assets } = await this.#page
+      if (!path.startsWith('/assets/')) return await answerFile(visit, answer, indexAt(path), 'no-cache')
       const file = assets.get(path)
       if (file === undefined) return answerProblem(answer, 404, 'there is no such file: load the page again')
-      answerFile(visit, answer, file, 'public, max-age=31536000, immutable')
+      await answerFile(visit, answer, file, 'public, max-age=31536000, immutable')
     } catch (error) {
       this.#page = null // the next visitor may find the files
       this.#failed(answer, error)
@@ -174,7 +174,12 @@ class Console {
   }
 }
 
-function answerFile(visit: IncomingMessage, answer: ServerResponse, file: PageFile, cacheControl: string): void {
+async function answerFile(
+  visit: IncomingMessage,
+  answer: ServerResponse,
+  file: PageFile,
+  cacheControl: string,
+): Promise<void> {
   const { contentType, etag } = file
   const headers = { ...OWN_HEADERS, 'cache-control': cacheControl, etag, vary: 'accept-encoding' }
   if (visit.headers['if-none-match'] === etag) {
@@ -182,7 +187,8 @@ function answerFile(visit: IncomingMessage, answer: ServerResponse, file: PageFi
     answer.end()
     return
   }
-  const [encoding, bytes] = encoded(file, visit.headers['accept-encoding'] ?? '')
+  const encoding = encodingFor(visit.headers['accept-encoding'] ?? '')
+  const bytes = encoding === null ? file.plain : await file.compressed(encoding)
   answer.writeHead(200, {
     ...headers,
     'content-type': contentType,
@@ -192,11 +198,8 @@ function answerFile(visit: IncomingMessage, answer: ServerResponse, file: PageFi
   answer.end(visit.method === 'HEAD' ? undefined : bytes)
 }
 
-function encoded(
-  { brotli, gzip, plain }: PageFile,
-  accepted: string,
-): readonly [encoding: string | null, bytes: Buffer] {
+function encodingFor(accepted: string): Encoding | null {
   const words = new Set(accepted.split(',').map((each) => each.trim()))
-  if (words.has('br')) return ['br', brotli]
-  return words.has('gzip') ? ['gzip', gzip] : [null, plain]
+  if (words.has('br')) return 'br'
+  return words.has('gzip') ? 'gzip' : null
 }

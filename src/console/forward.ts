@@ -37,7 +37,7 @@ const COMMON: ReadonlySet<string> = new Set([
   'x-request-id',
 ])
 
-/** Of answers: of the connection, of other sites, and those that the console sets itself. */
+/** Headers of answers that are left out: those of the connection, of other sites, and those that the console sets itself. */
 const KEPT_BACK = new Set([
   'connection',
   'keep-alive',
@@ -82,7 +82,7 @@ export function forward(
   })
   asked.on('response', (given) => {
     answer.writeHead(given.statusCode ?? 502, headersOf(given, visit))
-    pipeline(given, answer, () => {}) // F1; a broken answer breaks off here, too
+    pipeline(given, answer, () => {}) // F1; an answer that breaks off in the service breaks off here as well
   })
   asked.on('error', (error: NodeJS.ErrnoException) => {
     if (answer.headersSent) return void answer.destroy()

@@ -3,8 +3,10 @@
  * sources without their types, a package the JavaScript built from them.
  *
  * P1 [one-address]  every file is below `/assets/<digest of all files>/`: browsers keep it forever, and a new release has new addresses
- * P2 [once]         files are read, stripped and compressed when the page is first asked for, in turns, and then kept: about 0.5 MB
- * P3 [first-load]   `index.html` names every module that `main` needs, so that none of them waits for another one to be read
+ * P2 [once]         files are read and stripped when the page is first asked for, compressed when a browser first takes them, and then kept:
+ *                   about 0.5 MB
+ * P3 [first-load]   `index.html` names every module that `main` and the section of its address need, so that none of them waits for another
+ *                   one to be read; the other sections are loaded when the first one is shown
  */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
@@ -13,18 +15,45 @@ import { dirname, extname } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-export interface PageFile {
+/** P2 */
+export class PageFile {
   readonly contentType: string
   readonly plain: Buffer
-  readonly gzip: Buffer
-  readonly brotli: Buffer
   readonly etag: string
+  readonly #compressed = new Map<Encoding, Promise<Buffer>>()
+
+  constructor(path: string, source: string) {
+    const contentType = TYPES[extname(path)]
+    assert(contentType !== undefined)
+    this.contentType = contentType
+    this.plain = Buffer.from(source)
+    this.etag = `"${hash('sha256', this.plain).slice(0, 16)}"`
+  }
+
+  compressed(encoding: Encoding): Promise<Buffer> {
+    const bytes = this.#compressed.get(encoding) ?? COMPRESS[encoding](this.plain)
+    this.#compressed.set(encoding, bytes)
+    return bytes
+  }
 }
 
+export type Encoding = 'br' | 'gzip'
+
 export interface Page {
-  readonly index: PageFile
+  /** @param path of the address that a browser shows */
+  readonly indexAt: (path: string) => PageFile
   /** By path, `/assets/…`. */
   readonly assets: ReadonlyMap<string, PageFile>
+}
+
+/** Folders of `page/` that hold the pages of a section, by the first part of their addresses. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  '': 'overview',
+  logs: 'logs',
+  traces: 'logs',
+  objects: 'objects',
+  streams: 'streams',
+  audit: 'streams',
 }
 
 /** The one place that knows where the page is: sources in a checkout, JavaScript in a package. */
@@ -39,12 +68,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.ts': 'text/javascript; charset=utf-8',
 }
 
-/** Of the page, by the names that they are imported by. */
+/** The libraries of the page, by the names that its modules import. */
 const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'preact-iso/router', 'aws4fetch', '@tanstack/virtual-core']
 /** It has a minified build only as a script that makes a global variable. */
 const UPLOT = { name: 'uplot', script: 'uplot/dist/uPlot.iife.min.js', style: 'uplot/dist/uPlot.min.css' }
 
-/** Those in comments stand behind a brace. */
+/** Finds imports. Those in comments follow a brace, and are not found. */
 const IMPORT =
   /((?:^|[\s;}])(?:import|export)\b[^'"`;()]*?from\s*|(?:^|[\s;}])import\s+|(?<=[\s(])import\()(["'])([^"']+)\2/g
 
@@ -56,10 +85,15 @@ export async function loadPage(): Promise<Page> {
   const digest = hash('sha256', JSON.stringify([...sources])).slice(0, 16)
   const base = `/assets/${digest}/`
   const assets = new Map<string, PageFile>()
-  for (const [path, source] of sources) {
-    if (path !== INDEX) assets.set(`${base}${path}`, await compressed(path, source))
-  }
-  return { index: await compressed(INDEX, indexOf(sources, base)), assets }
+  for (const [path, source] of sources) if (path !== INDEX) assets.set(`${base}${path}`, new PageFile(path, source))
+  const indexes = new Map(
+    [...new Set(Object.values(SECTIONS))].map((section) => [
+      section,
+      new PageFile(INDEX, indexOf(sources, base, section)),
+    ]),
+  )
+  const indexAt = (path: string): PageFile => indexes.get(SECTIONS[path.split('/')[1] ?? ''] ?? 'overview')!
+  return { indexAt, assets }
 }
 
 const INDEX = 'page/index.html'
@@ -89,12 +123,14 @@ async function librarySources(): Promise<Sources> {
   const sources: Sources = new Map()
   for (const name of LIBRARIES) await addLibrary(sources, new URL(import.meta.resolve(name)), pathOf(name))
   const read = (specifier: string): Promise<string> => readFile(new URL(import.meta.resolve(specifier)), 'utf8')
-  sources.set(pathOf(UPLOT.name), `${await read(UPLOT.script)}\nexport default uPlot\n`)
+  // It names a locale to `Intl` as it is loaded. Browsers of the POSIX locale call theirs `en-US@posix`, which `Intl` refuses; its own default works.
+  const script = (await read(UPLOT.script)).replace(/new Intl\.NumberFormat\([^)]*\)/, 'new Intl.NumberFormat()')
+  sources.set(pathOf(UPLOT.name), `${script}\nexport default uPlot\n`)
   sources.set('library/uplot.css', await read(UPLOT.style))
   return sources
 }
 
-/** With the other files of the library that this one imports. */
+/** Adds a file of a library, and the files of it that this one imports. */
 async function addLibrary(sources: Sources, file: URL, path: string): Promise<void> {
   if (sources.has(path)) return
   const source = (await readFile(file, 'utf8'))
@@ -120,10 +156,11 @@ function linked(source: string, from: string): string {
 }
 
 /** P3 */
-function indexOf(sources: Sources, base: string): string {
-  const main = ['page/main.ts', 'page/main.js'].find((path) => sources.has(path))
+function indexOf(sources: Sources, base: string, section: string): string {
+  const main = [...sources.keys()].find((path) => /^page\/main\.[tj]s$/.test(path))
   assert(main !== undefined)
-  const needed = new Set<string>([main])
+  const shown = new RegExp(`^page/${section}/[a-z]+-page\\.[tj]s$`)
+  const needed = new Set<string>([main, ...[...sources.keys()].filter((path) => shown.test(path))])
   for (const path of needed) {
     for (const [, before, , specifier] of sources.get(path)!.matchAll(IMPORT)) {
       const target = new URL(specifier!, `http://page/${path}`).pathname.slice(1)
@@ -142,13 +179,7 @@ function indexOf(sources: Sources, base: string): string {
 const gzipped = promisify(gzip)
 const brotlied = promisify(brotliCompress)
 
-async function compressed(path: string, source: string): Promise<PageFile> {
-  const contentType = TYPES[extname(path)]
-  assert(contentType !== undefined)
-  const plain = Buffer.from(source)
-  const [inGzip, inBrotli] = await Promise.all([
-    gzipped(plain, { level: 9 }),
-    brotlied(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
-  ])
-  return { contentType, plain, gzip: inGzip, brotli: inBrotli, etag: `"${hash('sha256', plain).slice(0, 16)}"` }
+const COMPRESS: Readonly<Record<Encoding, (plain: Buffer) => Promise<Buffer>>> = {
+  br: (plain) => brotlied(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  gzip: (plain) => gzipped(plain, { level: 9 }),
 }

@@ -1,17 +1,17 @@
 /**
- * Whom the console serves: its own page, and nobody else's. A page of another site, or one whose name was made to point here, must not be able
- * to use the services through a visitor's browser.
+ * The console serves its own page alone. A page of another site, or one whose name was made to point here, must not be able to use the
+ * services through a visitor's browser.
  *
  * V1 [own-host]    `Host` is loopback, the bind address or a name of TRILOG_ALLOWED_HOSTS (../http/web-guard.ts W1)
  * V2 [own-page]    what reads or changes data comes from a page of this very origin, as far as the browser says where it comes from. A page of
  *                  another port of this machine is another origin. Reading may begin in the address bar, changing may not
- * V3 [data]        data are never taken as a script, a style sheet, a frame or a worker: an object somebody stored must not run here
+ * V3 [data]        data are never taken as a script, a style sheet, a frame or a worker: a stored object must not run here
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WebGuard } from '../http/web-guard.ts'
 
 const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
-/** Of `Sec-Fetch-Dest`: a script asks for bytes, or the visitor saves them as a file. */
+/** Values of `Sec-Fetch-Dest` that data may have: a script asks for bytes, or the visitor saves them as a file. */
 const DATA_DESTINATIONS: ReadonlySet<string> = new Set(['', 'empty', 'document'])
 
 const FOREIGN_HOST =
@@ -25,7 +25,7 @@ export interface Visit {
   readonly headers: IncomingHttpHeaders
 }
 
-/** V1. Why there is no answer, in words; null: there is one. */
+/** V1. Why the request is refused, in words; null: it is not. */
 export const hostProblem = (guard: WebGuard, { headers }: Visit): string | null =>
   guard.hostProblem(headers.host ?? '') === null ? null : FOREIGN_HOST
 

@@ -26,7 +26,7 @@ export class Compaction {
     this.#generation = log.generation
     this.#frames = copyOf(recent)
     this.#next = this.#frames.next().value
-    writer.rotate() // so that everything before is in segments of its own
+    writer.rotate() // so that everything before is in segments that are complete
   }
 
   /** Goes on as far as it can now; call again when the log has news. */

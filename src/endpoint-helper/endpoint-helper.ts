@@ -39,7 +39,7 @@ export class EndpointHelper {
     await (await this.#usable()).append(stored)
   }
 
-  /** Null while it takes what comes, as far as anybody knows: its log is opened with the first object. */
+  /** Null while objects are accepted, or not tried yet: the log is opened with the first object. */
   get problem(): string | null {
     return this.#log?.problem ?? null
   }

@@ -20,7 +20,7 @@ export const RECORD = 1
 export const COPY_BEGIN = 2
 export const COPY_END = 3
 
-/** Of a record: written again by a compaction. */
+/** Flag of a record that a compaction wrote again. */
 export const FLAG_COPY = 1
 
 const PAYLOAD_VERSION = 1

@@ -15,7 +15,7 @@ export const RECENT_BYTES_MAX = 64 * 1024 * 1024
 /** Appends on their way to the disk, or waiting for a compaction; more are refused. */
 export const APPENDS_IN_FLIGHT_MAX = 1024
 
-/** Of the log; tests make it small. */
+/** Sizes of the log; tests make it small. */
 export interface ObjectLogSizes {
   readonly segmentBytes: number
   readonly ringBytes: number

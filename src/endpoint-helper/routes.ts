@@ -10,7 +10,7 @@ import { BODY_BYTES_MAX } from './limits.ts'
 
 interface EndpointHelperRoutesOptions {
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
-  /** Of the most recent object; its one parameter is the activation id. */
+  /** Path of the most recent object; its one parameter is the activation id. */
   readonly recentPath: string
   /** Says what is wrong with a body, and what became of an object that could not be stored. */
   readonly service: EndpointService
@@ -18,7 +18,7 @@ interface EndpointHelperRoutesOptions {
 
 const ACTIVATION_PATH = '/v1/endpoint/:activation_id'
 const ACTIVATION_ID = /^[A-Za-z0-9._-]{1,128}$/
-/** Of these routes, for the OpenAPI document. */
+/** Parameters of these routes for the OpenAPI document. */
 export const ENDPOINT_HELPER_PATH_PARAMETERS = { activation_id: { type: 'string', pattern: ACTIVATION_ID.source } }
 
 /** Names of the routes whose path is the same in every service, likewise. */

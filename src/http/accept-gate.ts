@@ -1,5 +1,5 @@
 /**
- * Stops accepting connections while the process is short of file descriptors, and goes on when some are free again. Clients wait
+ * Stops accepting connections while the process is short of file descriptors, and continues when some are free again. Clients wait
  * meanwhile in the kernel's queue.
  *
  * Without it, a process at its limit (`ulimit -n`) spins: the listening socket stays readable, and every accept fails. And it has no
@@ -15,13 +15,13 @@
 import { descriptorLimit, hasDescriptorBelow } from '../libc.ts'
 import { ListeningSocket } from './listening-socket.ts'
 
-/** Of the limit, for files: caches of open segments are the most. */
+/** Share of the limit that is kept free for files: most of them are in caches of open segments. */
 const KEPT_PART = 1 / 4
 const KEPT_MAX = 1024
 const LOOK_EVERY_MS = 250
 const WARN_EVERY_MS = 60_000
 
-/** Of the metric. */
+/** Help text of the metric. */
 export const ACCEPT_PAUSES_HELP = 'Times the process stopped accepting connections for want of file descriptors'
 
 interface GateParts {
@@ -76,7 +76,7 @@ export class AcceptGate {
     this.#warn()
   }
 
-  /** Those that began to listen meanwhile, too. */
+  /** Also pauses sockets that began to listen since the last pause. */
   #pause(): void {
     for (const each of this.#listening) each.pause()
   }

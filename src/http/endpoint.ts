@@ -34,7 +34,7 @@ export interface EndpointService {
   fail(exchange: Exchange, error: unknown): void
   /** Error bodies, for the document. */
   readonly errorSchema: TSchema
-  /** A body is read as JSON whatever its media type says. */
+  /** A body is read as JSON, although its header may name another media type. */
   readonly anyMediaType?: boolean
 }
 
@@ -80,7 +80,7 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
    * refused request itself and returns null, or throws.
    */
   admit(head: RequestHead, exchange: Exchange): Admitted | null
-  /** Sees to it that `answer` is told once, at once or later. What it throws is told, too. */
+  /** Sends one `answer`, at once or later. An error of the handler is answered as well. */
   handle(call: EndpointCall<Admitted, Parsed>, answer: EndpointAnswer<Static<Reply>>): void
 }
 
@@ -102,7 +102,7 @@ export function answerWith<Reply>(
   )
 }
 
-/** How an endpoint answers. */
+/** How an endpoint serialises its answers. */
 interface AnswerForm<Reply> {
   readonly status: number
   readonly replyType: string

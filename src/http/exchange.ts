@@ -63,9 +63,9 @@ export interface Exchange extends WaitedClient {
   readonly id: string
   /** IP address of the other end of the connection; '' once it is answered or aborted. */
   readonly remoteAddress: string
-  /** Whether the connection is one of TLS. */
+  /** True for a connection with TLS. */
   readonly isSecure: boolean
-  /** That the other end of a TLS connection showed, in PEM: an authority of the operator's vouches for it. '' when there is none. */
+  /** The certificate that the client showed, in PEM, signed by one of the operator's authorities. '' when there is none. */
   readonly clientCertificate: string
   /** An answer was begun, or the client is gone: what is answered from now on is ignored (E2). */
   readonly ended: boolean
@@ -110,7 +110,7 @@ export interface Exchange extends WaitedClient {
    */
   pauseBody(): void
   resumeBody(): void
-  /** Our own bug, in what goes on after `begin` returned: logged, and answered as what it throws itself. */
+  /** For a bug of ours after `begin` returned: it is logged, and answered like an error of `begin` itself. */
   fail(error: unknown): void
 }
 

@@ -11,7 +11,7 @@ export const REQUEST_ID_BYTES_MAX = 128
 /** A body that brings nothing for this long has stalled, and a reader that takes nothing of an answer is gone. */
 export const STALLED_CLIENT_MS = 30_000
 
-/** How often clients that are waited for are looked at. The library closes after 8 s without a sign of life, so half of it. */
+/** How often slow clients are checked: half of the 8 s without a sign of life after which the library closes. */
 export const STALLED_CLIENT_SWEEP_MS = 4000
 assert(STALLED_CLIENT_SWEEP_MS * 2 <= 8000)
 

@@ -33,7 +33,7 @@ export class ListeningSocket {
   #isPaused = false
 
   /**
-   * Those of a port; more than one when other services listen on other addresses. None where the kernel does not show open files.
+   * Listening sockets of a port; several when other services listen on other addresses. None where the kernel does not show open files.
    *
    * @param known are left out
    */

@@ -36,7 +36,7 @@ export class UwsRequestHead implements RequestHead {
     this.framing.see(name, value)
   }
 
-  /** @param method that the route takes; null: it takes others, too */
+  /** @param method that the route takes; null: it takes several */
   open(request: UwsRequest, method: Method | null): void {
     this.#request = request
     this.#method = method ?? request.getMethod().toUpperCase()

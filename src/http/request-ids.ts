@@ -7,7 +7,7 @@
  */
 import { REQUEST_ID_BYTES_MAX } from './limits.ts'
 
-/** Which of the clients' ids are kept: those of visible ASCII, or all without control characters. */
+/** Which ids of clients are kept: those of visible ASCII, or all without control characters. */
 export type OwnIds = 'visible' | 'printable'
 
 const VISIBLE = /^[\x21-\x7e]+$/
@@ -22,7 +22,7 @@ export class RequestIds {
   readonly #random: (bytes: Uint8Array) => void
   readonly #pool = Buffer.alloc(POOL_BYTES)
   #digits = ''
-  /** Of the digits. */
+  /** How many digits are used. */
   #used = 0
 
   constructor(prefix: string, ownIds: OwnIds, random: (bytes: Uint8Array) => void) {

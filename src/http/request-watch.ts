@@ -11,7 +11,7 @@ export interface BegunRequest {
   readonly header: (name: string) => string
 }
 
-/** How it ended. */
+/** What is known of a request when it has ended. */
 interface EndedRequest {
   /** As in OpenAPI, or the service's word for the operation. */
   readonly route: string

@@ -20,9 +20,9 @@ export interface Endpoint {
    * when this returns, and `exchange.readBody` must be called before that.
    */
   begin(head: RequestHead, exchange: Exchange): void
-  /** It answers connections that show no certificate, too, where the service asks for one. */
+  /** The route also answers connections without a certificate, where the service asks for one. */
   readonly isPublic?: true
-  /** For a GET route that takes WebSockets, too: they do not come to `begin`. */
+  /** For a GET route that also takes WebSockets: these do not come to `begin`. */
   readonly webSocket?: WebSocketEndpoint
   /** For the OpenAPI document; routes without one are left out. */
   readonly document?: OperationDocument
@@ -51,7 +51,7 @@ export interface OperationDocument {
   }[]
 }
 
-/** Of `withoutCertificate`. */
+/** Message of the refusal `withoutCertificate`. */
 export const WITHOUT_CERTIFICATE = 'the connection shows no certificate of an authority of this service'
 
 /** What there is of a service before it is open. */
@@ -62,7 +62,7 @@ export interface ServiceFront {
   readonly requestIdHeader: string
   /** Lower case; where the client's own id may stand as well. */
   readonly requestIdAlias?: string
-  /** Which of the clients' own ids are kept. */
+  /** Which ids of clients are kept. */
   readonly ownRequestIds: OwnIds
   /** Generated ids begin with it. */
   readonly requestIdPrefix: string

@@ -64,7 +64,7 @@ export interface HttpDependencies {
   readonly clock: HttpClock
   /** Fills the bytes with randomness. */
   readonly random: (bytes: Uint8Array) => void
-  /** Of the process. */
+  /** The gate of the process. */
   readonly acceptGate?: AcceptGate
   readonly requests?: RequestObserver
   /** Null: single requests have no watcher. */

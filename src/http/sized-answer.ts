@@ -54,14 +54,14 @@ function sendPiece(
   if (done) return host.finished()
   if (ok) return
   return new Promise((resolve) => {
-    // Some callbacks of the library, this one for sure, leave promises waiting until something else happens.
+    // Some callbacks of the library, certainly this one, do not run the microtasks that wait, until something else happens.
     const settle = (): void => host.later(resolve)
     host.whenGone(settle)
     sendRest(host, piece, beganAtBytes, lengthBytes, settle)
   })
 }
 
-/** Of a piece that the connection did not take at once. */
+/** Sends the rest of a piece that the connection did not take at once. */
 function sendRest(
   host: AnswerHost,
   piece: Uint8Array,

@@ -70,7 +70,7 @@ export class WaitedClients<Client extends WaitedClient> {
   }
 }
 
-/** How fast one client is, during one wait for it. Times are of one `ServedTime`. */
+/** Measures one client during one wait for it. Times are those of one `ServedTime`. */
 export class Pace {
   readonly #sinceMs: number
   #movedAtMs: number

@@ -194,7 +194,7 @@ export const documentEndpoint = (document: () => object): Endpoint => {
   return { begin: (_head, exchange) => answerLine(exchange, 200, (text ??= JSON.stringify(document()))) }
 }
 
-/** Of the standing routes, for the OpenAPI document. */
+/** Operations of the standing routes, for the OpenAPI document. */
 export const STANDING_OPERATIONS = {
   'GET /livez': { id: 'getLiveness', tag: 'node' },
   'GET /readyz': { id: 'getReadiness', tag: 'node' },

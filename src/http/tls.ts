@@ -3,7 +3,7 @@ import { StoreError } from '../errors.ts'
 import type { TlsMaterial } from '../tls-files.ts'
 
 export interface TlsListener {
-  /** Connections that there are go on as they are. @throws when it cannot work: it goes on with what it had */
+  /** Open connections are not affected. @throws when the files cannot be used: the listener keeps the material that it had */
   renewTls(material: TlsMaterial): void
 }
 

@@ -24,14 +24,14 @@ export class TrustedProxies {
     for (const { network, prefixBits } of blocks) this.#blocks.addSubnet(network, prefixBits, familyOf(network))
   }
 
-  /** Whether the client came over TLS: to the proxy, or without one to this server. */
+  /** True when the client used TLS, to the proxy or directly to this server. */
   isSecure(peer: SecuredPeer, headers: Headers): boolean {
     const proto = headers.get('x-forwarded-proto')
     if (proto === undefined || this.#isEmpty || !this.isTrusted(peer)) return peer.isSecure
     return entriesOf(proto).at(-1)?.toLowerCase() === 'https'
   }
 
-  /** Whether the other end of the connection is a trusted proxy itself. */
+  /** True when the other end of the connection is a trusted proxy. */
   isTrusted(peer: Peer): boolean {
     return this.#isTrusted(canonicalAddress(peer.remoteAddress))
   }

@@ -31,7 +31,7 @@ export class UwsExchange implements Exchange {
   readonly id: string
   route: string
   readonly startedMs: number
-  /** Of the answer, and bytes of its body; 0 until there is one, and when the client was gone before it had all of it. */
+  /** Status of the answer, and bytes of its body; 0 until there is one, and when the client left before it had all of it. */
   status = 0
   sentBytes = 0
   tenant: string | null = null
@@ -57,7 +57,7 @@ export class UwsExchange implements Exchange {
   #offerRest: (() => void) | null = null // null: nothing waits for the reader
   #limitBytes = 0
   #receivedBytes = 0
-  /** The answer ends the connection at once, whatever of the request is unread. */
+  /** The answer closes the connection at once, even if part of the request is unread. */
   #endsConnection = false
   /** E9: sweeps since the last chunk; -1: not there yet, or answered. */
   #tailSweeps = -1
@@ -68,7 +68,7 @@ export class UwsExchange implements Exchange {
   /** E8: of the present wait; null until its first question. */
   #pace: Pace | null = null
   #waitsSinceMs = 0
-  /** Whether the body is held in memory until it is whole. */
+  /** True when the body is held in memory until it is complete. */
   #isHeld = false
   #heldBytes = 0
 

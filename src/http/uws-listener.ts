@@ -54,7 +54,7 @@ export class UwsListener {
 
   /** L1, L2. @throws StoreError where this process cannot see its descriptors */
   handOver(app: UwsApp, host: string): UwsListener {
-    // On a port of its own, which no client knows, until its descriptor is that of the old socket.
+    // Listens on a separate port, which no client knows, until its descriptor has taken the place of the old socket.
     const next = UwsListener.listen(this.#uws, app, host, 0)
     if (next === null || next.#descriptor === null || this.#descriptor === null) {
       next?.close()

@@ -137,7 +137,7 @@ export function findUws(load: (name: string) => unknown): Uws {
   const reasons: string[] = []
   for (const name of [platformPackage, 'uWebSockets.js']) {
     try {
-      return load(name) as Uws // an addon without types of its own
+      return load(name) as Uws // the addon has no types
     } catch (error) {
       reasons.push(error instanceof Error ? error.message.split('\n')[0]! : String(error))
     }

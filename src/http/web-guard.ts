@@ -19,7 +19,7 @@ export interface OwnHosts {
   readonly bindHost: string
   /** Names and addresses from the settings, in lower case. */
   readonly allowedHosts: readonly string[]
-  /** Every name below it is own, too. */
+  /** Every name below it is also one of this server. */
   readonly baseDomain?: string | null
 }
 
@@ -124,6 +124,6 @@ export const guarded = (
   }
 }
 
-/** Of routes beside a service's own, which say what is wrong in a JSON string. */
+/** For routes beside those of a service. They answer problems as a JSON string. */
 export const guardedRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>
   routes.map((route) => ({ ...route, endpoint: guarded(guard, route.endpoint) }))

@@ -22,7 +22,7 @@ export interface SocketListener {
 }
 
 export interface MessageSocket {
-  /** That the client has not taken yet. */
+  /** Bytes that the client has not taken yet. */
   readonly bufferedBytes: number
   /** What is sent inside goes out in one piece. */
   together(send: () => void): void
@@ -52,7 +52,7 @@ const BUFFERED_BYTES_MIN = 64 << 20
 const BUFFERED_MESSAGES = 4
 const COMPRESSION_OFF = 0
 
-/** Of the server. */
+/** The server's side of a socket. */
 export interface SocketHost {
   /** Begins an exchange for the request, and has it accepted. Null: it was refused. */
   accepted(route: string, endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null

@@ -175,7 +175,7 @@ export interface RecordPlace {
 export interface RecordBatch {
   readonly recordCount: number
   readonly body: Buffer
-  /** Whether what is ASCII in the texts of the records may stand there in other bytes. */
+  /** True when ASCII characters of the records' texts may be written as escapes. */
   readonly mayHaveEscapes: boolean
   /**
    * From then on, until the next call, these records stand in the body one behind the other, if not side by side.
@@ -259,7 +259,7 @@ export class StoredBatch implements RecordBatch {
     return (this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10) & FLAG_COLLAPSED) !== 0
   }
 
-  /** Of record `number`; the object is used again for the next one. */
+  /** Place of record `number`. The returned object is reused by the next call. */
   placeOf(number: number): RecordPlace {
     assert(number < this.recordCount)
     const payload = this.#payload

@@ -10,7 +10,7 @@ import { Sidecars } from './index/sidecars.ts'
 import type { SidecarParts } from './index/sidecars.ts'
 
 export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
-  /** Of the segments that are no bundles yet. */
+  /** Indexes of the segments that are no bundles yet. */
   readonly indexes: SegmentIndexes
   readonly onStandInDamaged: (base: number) => void
 }

@@ -15,7 +15,7 @@ import type { CompactJob, CompactResult } from './compact/compact-segment.ts'
 import { Compactor } from './compact/compactor.ts'
 import type { CompactorParts } from './compact/compactor.ts'
 
-/** How a start finds them, and who hears that one is damaged. */
+/** Finds compacted bundles at a start, and reports damaged ones. */
 export const compactedBundles = (
   log: Log,
   readErrors: ReadErrors,

@@ -1,4 +1,4 @@
-/** How JSON endpoints built from schemas speak in the log store: its kinds, in its envelope. */
+/** JSON endpoints built from schemas, with the log store's kinds of refusals in its envelope. */
 import { StoreError } from '../errors.ts'
 import type { EndpointRefusal, EndpointService } from '../http/endpoint.ts'
 import type { Logger } from '../observability/logger.ts'

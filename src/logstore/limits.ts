@@ -8,7 +8,7 @@ import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** Of a tenant id or a dataset name, UTF-8. */
+/** Longest tenant id or dataset name, in bytes of UTF-8. */
 export const NAME_BYTES_MAX = 1024
 
 /** Records of one segment that its index in memory has room for: a segment is closed when it is full. */
@@ -28,7 +28,7 @@ export const IDEMPOTENCY_SECONDS = 900
 export const IDEMPOTENCY_BUNDLES_MAX = 1024
 /** Membership filters and id tables of those bundles, in the decode lane. */
 export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
-/** Likewise, of those that are compacted: blocks that were looked at, and the tables that say which. */
+/** For compacted bundles: blocks that were read, and the tables that list them. */
 export const IDEMPOTENCY_PIECES_BYTES = 32 * MIB
 
 /** Bodies between their arrival and their answer: room for the largest some times over. */
@@ -46,7 +46,7 @@ export const QUERY_BODY_BYTES_MAX = 64 * KIB
 export const QUERY_THREADS = 2
 /** Niceness of the threads that read: ingest, which is short of time first, gets ten times as much of a core that both want. */
 export const READ_NICENESS = 10
-/** Of a bucket: most of the time they wait for it. */
+/** Threads for queries of a bucket: most of the time they wait for it. */
 export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256

@@ -94,16 +94,16 @@ export interface LogStoreDependencies {
   readonly clock: Clock
   readonly random: (bytes: Uint8Array) => void
   readonly version: string
-  /** Of the process. */
+  /** The gate of the process. */
   readonly acceptGate: AcceptGate
   readonly processMetrics: ProcessMetrics
   /** Datasets with series of their own. */
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: nobody does. */
+  /** Follows single requests; absent or null: tracing and the access log are off. */
   readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog

@@ -30,7 +30,7 @@ export interface MetricSources {
   readonly arena: Arena
   /** Null: bundles stay as they are. */
   readonly compactor: Pick<Compactor, 'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures'> | null
-  /** That queries are answered from. */
+  /** The bucket that queries are answered from. */
   readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
   readonly acceptGate: AcceptGate
   readonly health: Pick<Health, 'degradations'>

@@ -112,7 +112,7 @@ const BATCHES = {
   ),
 }
 
-/** Of the JSON routes, for the document. */
+/** Schemas of the JSON batches, for the document. */
 export const jsonBatch = (what: keyof typeof BATCHES): object => BATCHES[what]
 
 const SCHEMAS = {

@@ -76,7 +76,7 @@ export function refusal(kind: RefusalKind, message: string, retryAfterSeconds = 
   return { kind, message, retryable: rule.retryable, retryAfterSeconds: rule.retryable ? retryAfterSeconds : 0 }
 }
 
-/** A refusal of something that can never fit, whatever the kind's rule says: clients that retry it would retry for ever. */
+/** The refusal of a request that can never fit: clients that retry it, as the kind may advise, would retry for ever. */
 export const permanentRefusal = (kind: RefusalKind, message: string): Refusal => ({
   kind,
   message,

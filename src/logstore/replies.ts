@@ -82,7 +82,7 @@ export function exportResponse({
 export const bodyTimedOut = (why: TimeOut): Refusal =>
   refusal(why === 'stalled' ? 'request_timeout' : 'concurrency_exceeded', TIME_OUT_MESSAGES[why])
 
-/** How a client of a route reads a refusal. */
+/** The form in which the client of a route reads a refusal. */
 export type RefusalShape = 'json' | 'protobuf'
 
 export function answerRefusal(

@@ -14,14 +14,14 @@ import type { SegmentRegistry } from './index/segment-registry.ts'
 export interface RetentionLimits {
   /** Infinity: keep all. */
   readonly ageSecondsMax: number
-  /** Of all segments, the active one included; their sidecars come on top. Infinity: keep all. */
+  /** Bytes of all segments, the active one included; their sidecars come on top. Infinity: keep all. */
   readonly bytesMax: number
 }
 
 const SEGMENTS_PER_AGE = 8
 
 /**
- * How many of the bundles, from the oldest on, are dropped.
+ * How many of the oldest bundles are dropped.
  *
  * @param bundles     ascending by position
  * @param newestBase  of the newest segment, whether it is a bundle or not

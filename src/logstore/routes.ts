@@ -26,9 +26,9 @@ export interface LogStoreRouteParts {
   readonly queries: QueryFront
   readonly reads: ReadFronts
   readonly endpointHelper: readonly Route[]
-  /** Of the routes that need no credentials. */
+  /** Guards the routes that need no credentials. */
   readonly guard: WebGuard
-  /** Those of `logStoreStandingRoutes`. */
+  /** The routes of `logStoreStandingRoutes`. */
   readonly standing: readonly Route[]
   readonly metrics: Metrics
   readonly version: string
@@ -50,7 +50,7 @@ export const LOG_STORE_FRONT: ServiceFront = {
     ),
 }
 
-/** Of what is sent in protobuf, as that client reads it. */
+/** Refuses a protobuf request in the form that its client reads. */
 export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
   const isProtobuf = head.header('content-type').startsWith(PROTOBUF_TYPE)
   answerRefusal(exchange, refusal('wal_unavailable', message), isProtobuf ? 'protobuf' : 'json')

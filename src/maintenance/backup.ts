@@ -22,7 +22,7 @@ export interface BackupOptions {
   readonly target: BackupTarget
   /** Snapshots that stay, this one included; null: all. */
   readonly keep: number | null
-  /** The place has a lock, so that a file that no snapshot names is nobody's. */
+  /** The target has a lock, so that a file that no snapshot names belongs to no backup under way. */
   readonly isLocked: boolean
   readonly nowMs: () => number
   /** See `CaptureParts`. */
@@ -32,7 +32,7 @@ export interface BackupOptions {
 export interface BackupReport extends CaptureCounts {
   readonly snapshot: Snapshot
   readonly removedSnapshots: readonly number[]
-  /** Of the place: they cannot be read any more. */
+  /** Snapshots of the target that cannot be read any more. */
   readonly damagedSnapshots: readonly number[]
 }
 
@@ -57,7 +57,7 @@ export async function backUp(options: BackupOptions): Promise<BackupReport> {
   const snapshot = newSnapshot(sequence, nowMs(), stored)
   const bytes = encodeSnapshot(snapshot)
   await target.put(snapshotKey(sequence), bytes.byteLength, [bytes])
-  // What a damaged snapshot needs is not known: nothing goes while there is one.
+  // The files that a damaged snapshot needs are unknown: nothing is removed while there is one.
   const removedSnapshots = damaged.length > 0 ? [] : await cleanUp(options, [...whole, snapshot], keep)
   return { ...counts, snapshot, removedSnapshots, damagedSnapshots: damaged }
 }
@@ -103,7 +103,7 @@ function primaryLogs(
   }
 }
 
-/** A replica directory that cannot be read is one that a quorum may lack. */
+/** A quorum may need a replica directory that cannot be read. */
 function replicaLogs(files: Files, directory: string): ReadonlyMap<string, LogDirectory> {
   try {
     return logsIn(files, directory)

@@ -1,7 +1,7 @@
 /**
- * Copies one log into a backup while its service goes on.
+ * Copies one log into a backup while its service runs.
  *
- * C1  nothing is held back in the service: what it drops meanwhile was moved behind it first, or is needed no longer. So whoever ends the copy
+ * C1  nothing is held back in the service: what it drops meanwhile was moved behind it first, or is needed no longer. So a copy that ends
  *     at a position that was written later than the drop has all that the state at this position needs
  * C2  segments are copied from the newest to the oldest, as the service drops the oldest first. The checkpoints follow, and then what was
  *     written meanwhile. So a checkpoint that is copied stands for every segment that was dropped
@@ -49,7 +49,7 @@ export interface CaptureParts {
   readonly target: BackupTarget
   /** What the target has, by key. */
   readonly present: ReadonlyMap<string, number>
-  /** Of the snapshot before. */
+  /** The log in the snapshot before. */
   readonly previous: StoredLog | null
   readonly counts: CaptureCounts
   /** Called before so many bytes are handed to the target; it may wait. */
@@ -357,7 +357,7 @@ class Capture {
     return stored
   }
 
-  /** A segment in the middle that is missing in the store is missing in the copy, too; one that went meanwhile must not be. */
+  /** A middle segment that is missing in the store is missing in the copy as well; one that vanished during the copy must not be. */
   #demandNoGap(segments: readonly StoredSegment[]): void {
     const oldest = this.#source.bases()[0] ?? Infinity
     for (const [index, { base, end }] of segments.entries()) {
@@ -441,7 +441,7 @@ function readFile(file: { size(): number; read(into: Uint8Array, at: number): nu
   return bytes.subarray(0, file.read(bytes, 0))
 }
 
-/** A file that goes while it is opened is one that was replaced. */
+/** A file that vanishes while it is opened was replaced. */
 function wholeOrVanished(look: () => boolean): boolean {
   try {
     return look()

@@ -15,13 +15,13 @@ interface CheckedSnapshot {
   readonly sequence: number
   readonly createdAtMs: number
   readonly logs: readonly StoredLog[]
-  /** Of its files; empty: it can be restored. */
+  /** Problems of its files; empty: it can be restored. */
   readonly problems: readonly string[]
 }
 
 export interface CheckReport {
   readonly snapshots: readonly CheckedSnapshot[]
-  /** Of the place as a whole. */
+  /** Problems of the backup as a whole. */
   readonly problems: readonly string[]
   readonly files: number
   readonly bytes: number

@@ -55,7 +55,7 @@ export interface InspectedLog {
   readonly end: number
   /** Everything before it was durable when it was written down. */
   readonly durable: number
-  /** Of its segments: length of the files, frames. */
+  /** Length of its segments' files, and their frames. */
   readonly bytes: number
   readonly frames: number
   readonly segments: readonly InspectedSegment[]
@@ -64,7 +64,7 @@ export interface InspectedLog {
   readonly bundles: readonly { readonly name: string; readonly files: readonly string[] }[]
   /** What a crash or a removal under way left; the next start removes it. */
   readonly leftovers: readonly string[]
-  /** Incidents ever written down, of segments that are gone, too. */
+  /** Incidents ever recorded, including those of segments that are gone. */
   readonly incidents: number
   readonly problems: readonly Problem[]
 }
@@ -118,7 +118,7 @@ class Inspection {
     this.#source = source
   }
 
-  /** Whether the log of a running service has come to a position since its segments were listed. */
+  /** True when the log of a running service has reached a position since its segments were listed. */
   #hasGrown(lastBase: number, position: number): boolean {
     const bases = this.#source.bases()
     return (

@@ -1,4 +1,4 @@
-/** No more bytes a second than wanted: whoever copies waits before each piece until what went before has taken its time. */
+/** Limits a copy to a number of bytes a second: it waits before each piece until the pieces before have taken their time. */
 
 interface PaceClock {
   readonly nowMs: () => number

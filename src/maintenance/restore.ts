@@ -30,7 +30,7 @@ export interface RestoreOptions {
   readonly place: string | null
   /** Null: the newest. */
   readonly sequence: number | null
-  /** Of the one log that is restored; null: as far as the snapshot goes. */
+  /** Position up to which a single log is restored; null: the end of the snapshot. */
   readonly position: number | null
 }
 

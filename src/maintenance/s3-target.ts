@@ -173,7 +173,7 @@ class S3Target implements BackupTarget {
   }
 }
 
-/** Pieces put together to parts; each part has memory of its own. */
+/** Joins pieces into parts; each part has memory of its own. */
 function* partsOf(pieces: Iterable<Uint8Array>): Generator<Buffer, void, undefined> {
   let part = Buffer.allocUnsafe(PART_BYTES)
   let filled = 0

@@ -49,10 +49,10 @@ export interface StoredSegment {
   readonly sealed: boolean
   /** Header checksum of the last frame, which stands for all before it. */
   readonly chain: number
-  /** Its file, or the stand-in that the service made of it (src/log/stand-in.ts). Null: the file is missing in the store, too. */
+  /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null
   readonly sidecars: readonly StoredFile[]
-  /** That the backup found in every directory of the log. */
+  /** Damage that the backup found in every directory of the log. */
   readonly damage: readonly Damage[]
 }
 

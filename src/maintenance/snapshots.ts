@@ -34,7 +34,7 @@ export async function readSnapshots(target: BackupTarget): Promise<Snapshots> {
   return { whole, damaged }
 }
 
-/** A place is of one store: of another one, a restore of "the newest" would bring something that nobody expects. */
+/** A target holds one store: with snapshots of two, a restore of "the newest" could bring the wrong one. */
 export function demandSameStore(name: string, before: Snapshot | undefined, logIds: ReadonlyMap<string, number>): void {
   for (const { place, logId } of before?.logs ?? []) {
     const now = logIds.get(place)

@@ -121,7 +121,7 @@ export interface SegmentScan {
   readonly damage: readonly Damage[]
   /** Frames by type. */
   readonly types: ReadonlyMap<number, number>
-  /** Of the payload of the first frame of type 1; null: there is none. */
+  /** First byte of the payload of the first frame of type 1; null: there is none. */
   readonly firstByteOfType1: number | null
 }
 
@@ -138,7 +138,7 @@ export class LogSource {
     this.logId = logId
   }
 
-  /** Of the segments that are there, in ascending order. */
+  /** Bases of the segments that exist, in ascending order. */
   bases(): number[] {
     const names = this.files.list(`${this.directory}/${this.segmentsName}`) ?? []
     return names.flatMap((name) => segmentBaseOf(name) ?? []).sort((a, b) => a - b)
@@ -188,7 +188,7 @@ export class LogSource {
     return unlessGone(() => readStandIn(this.files, this.pathOf(base), this.logId, base))
   }
 
-  /** Whether a stand-in is what was written, and names it likewise: its header has a checksum of the content. */
+  /** Whether a stand-in has all its bytes, and the name of its content: its header has a checksum of it. */
   judgeStandIn(base: number, standIn: StandIn): { readonly isWhole: boolean; readonly identity: string } {
     const path = this.pathOf(base)
     const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn))
@@ -293,7 +293,7 @@ function fittingFooter(file: OpenFile, logId: number, base: number): SegmentFoot
   return footer.end - base + SEGMENT_FOOTER_BYTES === file.size() ? footer : null
 }
 
-/** @param nextBase of the segment behind it, before which this one was sealed */
+/** @param nextBase base of the next segment, before which this one was sealed */
 function scanSegment(file: OpenFile, logId: number, base: number, nextBase: number | null): SegmentScan {
   const footer = fittingFooter(file, logId, base)
   const sealedEnd = footer?.end ?? (nextBase === null ? null : nextBase - SEGMENT_FOOTER_BYTES)

@@ -19,7 +19,7 @@ export interface BackupTarget {
   put(key: string, bytes: number, pieces: Iterable<Uint8Array>): Promise<void>
   /** One piece after the other, each good until the next is asked for. @throws StoreError backup_file_missing when there is no such file */
   read(key: string): AsyncIterable<Uint8Array>
-  /** Those that are not there are no error. */
+  /** Missing keys are no error. */
   remove(keys: readonly string[]): Promise<void>
   close(): Promise<void>
 }

@@ -2,8 +2,8 @@
  * What the object store keeps and does, apart from how it is asked: the gateway calls this, the engine (and the store in memory that tests
  * use) is it.
  *
- * O1  a change is told, or its promise settles, when the change is durable; a refusal (S3Error) leaves no half-change
- * O2  what is answered is durable: who is told of a change that is not, waits until it is
+ * O1  a promise of a change settles when the change is durable; a refusal (S3Error) leaves no half-change
+ * O2  every answer is durable: an answer that reveals a change waits until the change is
  * O3  conditions are judged at the moment of the change: nothing comes between
  */
 import type { Answer } from '../engine/decision.ts'
@@ -45,7 +45,7 @@ export interface ObjectAttributes {
   readonly encryption: Encryption | null
 }
 
-/** Identity of the encryption that a client asked for. Encryption at rest is somebody else's: spec "What the service does", 6. */
+/** The encryption that a client asked for. The store does not encrypt at rest: spec "What the service does", 6. */
 export type Encryption =
   | { readonly kind: 'AES256' }
   | { readonly kind: 'aws:kms'; readonly keyId: string | null; readonly bucketKey: boolean }
@@ -75,9 +75,9 @@ export interface ShownHeaders {
 
 export interface StoredObject extends ObjectSummary, ObjectAttributes {
   readonly key: string
-  /** Of the whole. */
+  /** Checksums of the whole object. */
   readonly checksums: readonly Checksum[]
-  /** Of a multipart upload, in their order; null: it came in one piece. */
+  /** Parts of a multipart upload, in their order; null: the object came in one piece. */
   readonly parts: readonly ObjectPart[] | null
   /** Headers that show it, for the gateway to keep: they go when the object leaves memory. */
   headers?: ShownHeaders | null
@@ -168,7 +168,7 @@ export interface UploadedPart {
   /** 32 hex digits. */
   readonly etag: string
   readonly lastModifiedMs: number
-  /** Of the upload's algorithm. */
+  /** Checksum of the part, by the upload's algorithm. */
   readonly checksum: PartChecksum
 }
 
@@ -214,7 +214,7 @@ export interface ObjectPage {
 
 export interface ListedObject extends ObjectSummary {
   readonly key: Buffer
-  /** Of their algorithms; whether they are of the whole or of the parts. */
+  /** Algorithms of the checksums, and whether these are of the whole object or of its parts. */
   readonly checksumAlgorithms: readonly Checksum['algorithm'][]
   readonly checksumType: Checksum['type'] | null
   readonly storageClass: StorageClass
@@ -228,7 +228,7 @@ export interface ObjectStore {
    */
   settled(): Promise<void>
 
-  /** Of a principal, by name. */
+  /** Buckets of a principal, by name. */
   buckets(owner: string): readonly Bucket[]
   bucket(name: string): Bucket | null
   /** @throws S3Error BucketAlreadyOwnedByYou, BucketAlreadyExists */
@@ -249,7 +249,7 @@ export interface ObjectStore {
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
   /** The body is the store's then: where the change is refused, it is abandoned. */
   putObject(answer: Answer<ObjectSummary>, object: NewObject): void
-  /** Whether there was one does not matter. */
+  /** Succeeds if there was no object as well. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
   /** @throws S3Error NoSuchKey */
   setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary>
@@ -258,7 +258,7 @@ export interface ObjectStore {
   /** Null: there is none of this bucket and key. */
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
-  /** Of a bucket, by key (in the order of its bytes), then by when they began. */
+  /** Uploads of a bucket, by key (in the order of its bytes), then by when they began. */
   uploads(bucket: Bucket): readonly Upload[]
   /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
@@ -272,6 +272,6 @@ export interface ObjectStore {
 export interface BodyTarget {
   readonly bucket: Bucket
   readonly key: string
-  /** Of a part. */
+  /** The part that is written. */
   readonly upload: { readonly uploadId: string; readonly partNumber: number } | null
 }

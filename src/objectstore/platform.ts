@@ -35,7 +35,7 @@ export function probeDisk(directory: string): DiskCapabilities {
   }
 }
 
-/** Of the machine, or of the container where that has less. */
+/** Memory of the machine, or of the container if that has less. */
 export function memoryBytes(): number {
   const constrained = process.constrainedMemory()
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()

@@ -142,7 +142,7 @@ export type RefusalFields = Readonly<Record<string, string | number>>
 
 export interface RefusalOptions extends ErrorOptions {
   readonly fields?: RefusalFields
-  /** Of the answer, beside those of every refusal. */
+  /** Headers of the answer, beside those of every refusal. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
   /** Instead of the code's rule: false for what can never succeed, true for a failure that passes. */
   readonly retryable?: boolean

@@ -92,16 +92,16 @@ export interface ObjectStoreDependencies {
   readonly clock: Clock
   readonly random: (bytes: Uint8Array) => void
   readonly version: string
-  /** Of the process. */
+  /** The gate of the process. */
   readonly acceptGate: AcceptGate
   readonly processMetrics: ProcessMetrics
   /** Buckets with series of their own. */
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: nobody does. */
+  /** Follows single requests; absent or null: tracing and the access log are off. */
   readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog
@@ -290,7 +290,7 @@ const cachedFramesOf = (log: Log): CachedFrames =>
     spareMax: CACHED_READS_SPARE,
   })
 
-/** Of threads that allocate little that lives: what they throw away would take 5 MiB more in each before it is collected. */
+/** For threads that keep little in memory: by default their garbage would take 5 MiB more in each before it is collected. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
 
 /** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */

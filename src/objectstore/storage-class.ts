@@ -7,7 +7,7 @@ export const STORAGE_CLASSES = ['STANDARD', 'STANDARD_IA', 'ONEZONE_IA', 'INTELL
 
 export type StorageClass = (typeof STORAGE_CLASSES)[number]
 
-/** Of what says nothing, and of what older versions of this service stored. */
+/** For requests that name none, and for objects that older versions of this service stored. */
 export const DEFAULT_STORAGE_CLASS: StorageClass = 'STANDARD'
 
 export const isStorageClass = (text: string): text is StorageClass =>

@@ -4,7 +4,7 @@
  */
 import type { Logger } from './logger.ts'
 
-/** Of a path: keys of objects are no longer. */
+/** Longest part of a path that is logged: keys of objects are no longer. */
 const PATH_CHARACTERS_MAX = 1024
 
 interface Begun {
@@ -25,7 +25,7 @@ interface Ended {
 }
 
 export interface AccessLogParts {
-  /** Of requests that are logged, up to 1. */
+  /** Share of requests that are logged, up to 1. */
   readonly share: number
   /** From 0 to below 1. */
   readonly random: () => number

@@ -1,6 +1,6 @@
 /**
- * The audit log of services that keep no audit stream: who deleted what, and who changed access to what. One line for each, in the log of the
- * process, whatever its level. It names things and people, never a payload or a secret.
+ * The audit log of services that keep no audit stream: deletes, and changes of access, with the caller. One line for each, in the log of the
+ * process at any level. It names things and people, never a payload or a secret.
  */
 import type { Logger } from './logger.ts'
 

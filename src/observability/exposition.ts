@@ -17,7 +17,7 @@ export type MetricType = 'counter' | 'gauge' | 'histogram'
 export interface HistogramView {
   readonly bounds: readonly number[]
   readonly sum: number
-  /** Of the bucket that ends with the bound of this number; the last one is above all bounds. */
+  /** Values in the bucket that ends at this bound; the last bucket is above all bounds. */
   count(bucket: number): number
 }
 

@@ -7,7 +7,7 @@ import type { QuarantineIncident } from '../log/quarantine.ts'
 import type { Degradation } from './health.ts'
 import type { Logger } from './logger.ts'
 
-/** Of a list for people. */
+/** Names in a list for people. */
 const NAMED_MAX = 3
 
 /**
@@ -60,7 +60,7 @@ export function rereadAcknowledged(
   if (open !== before) logger.info({ acknowledged: before - open, open }, 'quarantine incidents were acknowledged')
 }
 
-/** What is lost of a log that goes on. */
+/** Troubles of a log that continues to work. */
 export function logDegradations(
   log: Pick<Log, 'directory' | 'lostReplicas' | 'openIncidents'>,
 ): readonly Degradation[] {

@@ -18,10 +18,10 @@ export interface MetricName {
   readonly help: string
 }
 
-/** Each with labels of its own, always of the same names. */
+/** The label names are the same in every series; the values differ. */
 export type Series<T> = Iterable<readonly [labels: Labels, value: T]>
 
-/** Labels of the one series for everything that has none of its own. `summed` tells it from what somebody called `other`. */
+/** Labels of the one series for everything that has no series of its own. `summed` tells it from a thing that is called `other`. */
 export const restOf = (...labels: readonly string[]): Labels => ({
   ...Object.fromEntries(labels.map((label) => [label, 'other'])),
   summed: 'true',

@@ -36,7 +36,7 @@ export class ReadErrors {
     this.#unlogged = 0
   }
 
-  /** Of a job that was to read. One that was not begun, as its pool is full or closing, says nothing about the disk. */
+  /** Notes a job that failed to read. A job that never began, because its pool is full or closing, says nothing about the disk. */
   noteFailed(what: string, error: unknown): void {
     if (error instanceof StoreError && NOT_BEGUN.has(error.code)) return
     this.note(`${what}: ${messageOf(error)}`)

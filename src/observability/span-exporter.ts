@@ -24,7 +24,7 @@ interface Queued {
 }
 
 export interface SpanExporterParts {
-  /** Of all spans: what the process is. */
+  /** Describes the process; part of all spans. */
   readonly resource: Readonly<Record<string, string>>
   /** Rejects when the collector did not take it. */
   readonly post: (body: Buffer) => Promise<void>
@@ -33,7 +33,7 @@ export interface SpanExporterParts {
 }
 
 export class SpanExporter {
-  /** Spans that nobody got. */
+  /** Spans that no collector got. */
   dropped = 0
   readonly #parts: SpanExporterParts
   readonly #stop: () => void

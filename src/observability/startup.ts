@@ -46,7 +46,7 @@ export class Startup {
     return this.#phase.kind === 'recovering' ? `recovering: ${this.#phase.step.phase}` : null
   }
 
-  /** Runs the steps of a recovery in slices. The first one waits for a turn, too. */
+  /** Runs the steps of a recovery in slices. The first slice also waits for a turn of the event loop. */
   readonly pace: Pace = async (steps) => {
     const { nowMs, turn } = this.#parts
     for (;;) {
@@ -60,7 +60,7 @@ export class Startup {
     }
   }
 
-  /** Of what is done elsewhere. */
+  /** For steps that run elsewhere. */
   at(step: Step): void {
     if (this.#phase.kind !== 'recovering') return
     this.#phase = { kind: 'recovering', step }

@@ -8,7 +8,7 @@ export const systemClock = {
   /** Milliseconds since the Unix epoch. */
   wallMs: (): number => Date.now(),
 
-  /** Since the machine was started, in milliseconds: unlike `nowMs` it goes on while the machine sleeps. */
+  /** Milliseconds since the machine was started: unlike `nowMs` it continues while the machine sleeps. */
   uptimeMs: (): number => uptime() * 1000,
 
   /** Microseconds of the system's CLOCK_MONOTONIC, by which systemd orders what it is told. */

@@ -1,6 +1,6 @@
 /**
  * Traces of a service: a span for each request, in the trace that its `traceparent` names, and below it spans of what it waits for. Which request
- * work is done for is found by the asynchronous context: there is a tracer only when somebody wants the spans.
+ * work is done for is found by the asynchronous context: there is a tracer only when spans are exported.
  *
  * T1  a request whose caller decided that it is not recorded is not, when the sampler follows its parent; what is below it is not either
  * T2  nothing of a request is in a span but what the access log says of it
@@ -71,7 +71,7 @@ export class Tracer {
     this.#parts = parts
   }
 
-  /** Of a request. Null: it is not recorded. */
+  /** Begins the span of a request. Null: it is not recorded. */
   begun({ id, method, path, remoteAddress, header }: Begun) {
     const parent = parentOf(header('traceparent'))
     const traceId = parent?.traceId ?? this.#id(16)

@@ -7,7 +7,7 @@
  *     none waits for a long job
  */
 export interface GatheredJobsOptions<Request> {
-  /** Of the pool behind `run`. */
+  /** Threads of the pool behind `run`. */
   readonly threads: number
   readonly weightMax: number
   readonly weigh: (request: Request) => number

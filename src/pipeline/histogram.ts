@@ -48,7 +48,7 @@ export class Histogram {
     this.#cells[length + 1]! += value
   }
 
-  /** How many values fell into a bucket; behind the last bound too. */
+  /** How many values fell into a bucket; the last bucket is behind the last bound. */
   count(bucket: number): number {
     return this.#cells[bucket]!
   }

@@ -10,15 +10,15 @@ export const POOL_OPTIONS = { execArgv: [], recordTiming: false }
 
 export class PoolThreads {
   readonly #pool: Piscina
-  /** Of what the pool began with, until it has loaded or is gone. */
+  /** Threads that the pool began with, until they have loaded or are gone. */
   readonly #beginning = new Map<Worker, Promise<void>>()
-  /** By thread id; those that the pool began with are in it, too, as `beginning` waits for them. */
+  /** Loading of each thread by its id, including the first ones, for which `beginning` waits. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
 
   /**
-   * Of a pool that was made in this turn of the event loop. Of the threads that it begins with, Piscina says at once that they are ready; that
-   * they have loaded is their first message.
+   * For a pool that was made in this turn of the event loop. Piscina calls the threads that it begins with ready at once; their first message
+   * says that they have loaded.
    */
   constructor(pool: Piscina) {
     this.#pool = pool

@@ -35,7 +35,7 @@ const PRODUCER_WAITS = 64
 const CONTROL_BYTES = 80 * 4
 const HEADER_BYTES = 8
 const SKIP = -1
-/** Of a thread that spins: the clock costs as much as some of them. */
+/** Looks between two readings of the clock: one reading costs as much as some looks. */
 const LOOKS_PER_CLOCK = 32
 const CAPACITY_BYTES_MAX = 2 ** 30 // tail - head stays unambiguous in 32 bits, offsets stay small integers
 

@@ -15,7 +15,7 @@ import { clusterSettings } from '../../src/config/cluster.ts'
 import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
-import { processSettings } from '../../src/config/process.ts'
+import { processSettings, startSettings } from '../../src/config/process.ts'
 import type { Setting } from '../../src/config/settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -151,8 +151,8 @@ describe('npm start', () => {
   it('shows what it takes, and ends', async () => {
     const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
     assert.deepEqual([code, stderr], [0, ''])
-    assert.match(stdout, /^ {2}--services <NAME,\.\.\.> .*: logstore, objectstore, broker; all without it$/m)
     for (const settings of [
+      startSettings,
       processSettings,
       clusterSettings,
       consoleSettings,

@@ -44,7 +44,11 @@ describe('trilog health', () => {
   it('is well when every chosen service is, also one that shows nothing without a certificate', async () => {
     const asking = await listening(401, '{}')
     const port = asking.address.split(':')[1]!
-    const config = loadConfig({ MQ_HTTP_BIND: `0.0.0.0:${port}`, TRILOG_ALLOW_INSECURE_BIND: '1' }, 'broker')
+    const config = loadConfig({
+      MQ_HTTP_BIND: `0.0.0.0:${port}`,
+      TRILOG_ALLOW_INSECURE_BIND: '1',
+      TRILOG_SERVICES: 'broker',
+    })
     const { text, exitCode } = saidOfHealth(await healthOf(config), true)
     assert.deepEqual(
       [JSON.parse(text), exitCode],
@@ -55,7 +59,7 @@ describe('trilog health', () => {
 
   it('names what is wrong with a listener that is gone, or is none of ours', async () => {
     const other = await listening(200, 'hello')
-    const config = loadConfig({ MQ_HTTP_BIND: other.address }, 'broker')
+    const config = loadConfig({ MQ_HTTP_BIND: other.address, TRILOG_SERVICES: 'broker' })
     assert.deepEqual(await healthOf(config), [
       { service: 'broker', isReady: false, status: 'answered 200, as no trilog does' },
     ])

@@ -54,6 +54,12 @@ describe('trilog start', () => {
       Object.entries(services).flatMap(([name, config]) => (config === null ? [] : [name]))
     assert.deepEqual(running(started([])), ['logstore', 'objectstore', 'broker'])
     assert.deepEqual(running(started(['--services', 'broker,logstore'])), ['logstore', 'broker'])
+    const env = { TRILOG_CONFIG: fileOf('TRILOG_SERVICES=broker') }
+    assert.deepEqual(running(started([], env)), ['broker'])
+    assert.deepEqual(running(started([], { ...env, TRILOG_SERVICES: 'logstore' })), ['logstore'])
+    assert.deepEqual(mistakesOf(['start', '--services', ',']), [
+      'TRILOG_SERVICES must name at least one of: logstore, objectstore, broker',
+    ])
   })
 
   it('takes settings from flags, then the environment, then the file, then their defaults', () => {
@@ -75,7 +81,7 @@ describe('trilog start', () => {
       'trilog start takes no all: see trilog --help',
       'TRILOG_CONFIG names a file with a mistake in line 1: there is no setting of this name',
       'TRILOG_LOG_LEVEL must be trace or debug or info or warn or error or fatal or silent',
-      '--services must be a comma-separated list of: logstore, objectstore, broker',
+      'TRILOG_SERVICES must be a comma-separated list of: logstore, objectstore, broker',
     ])
     assert.deepEqual(mistakesOf(['start', '--mq-segment-bytes', '1']), [
       'MQ_SEGMENT_BYTES must be a whole number from 1048576 to 1073741824',

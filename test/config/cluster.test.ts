@@ -191,7 +191,7 @@ describe('the settings of the cluster', () => {
   it('end a start of services that take no part in a cluster with one line', () => {
     const message = 'TRILOG_CLUSTER_SERVERS must be unset but for the broker alone, with --services broker'
     assert.throws(() => loadConfig(LEAST), { message })
-    assert.equal(loadConfig(LEAST, 'broker').cluster?.nodeId, LEAST.TRILOG_NODE_ID)
+    assert.equal(loadConfig({ ...LEAST, TRILOG_SERVICES: 'broker' }).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
     assert.equal(loadNodeConfig(LEAST, {}, new SettingProblems()).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
   })
 })

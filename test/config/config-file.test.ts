@@ -79,6 +79,6 @@ describe('a file of settings', () => {
 it('each setting has a flag of its own', () => {
   const flags = Object.keys(allSettings).map(flagOf)
   assert.equal(new Set(flags).size, flags.length)
-  assert.ok(!flags.includes('--services') && !flags.includes('--output') && !flags.includes('--help'))
+  assert.ok(!flags.includes('--output') && !flags.includes('--help'))
   assert.deepEqual([flagOf('LOGSTORE_DATA_DIR'), flagOf('TRILOG_LOG_LEVEL')], ['--logstore-data-dir', '--log-level'])
 })

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { loadLogStoreConfig, logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { clusterSettings } from '../../src/config/cluster.ts'
-import { processSettings } from '../../src/config/process.ts'
+import { processSettings, startSettings } from '../../src/config/process.ts'
 import { isLoopback } from '../../src/addresses.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
@@ -183,7 +183,7 @@ describe('the process', () => {
   it('starts every service, or those of --services', () => {
     assert.equal(loadConfig({}).logLevel, 'info')
     const chosen = (services?: string): string[] =>
-      Object.entries(loadConfig({}, services).services)
+      Object.entries(loadConfig({ TRILOG_SERVICES: services }).services)
         .filter(([, config]) => config !== null)
         .map(([name]) => name)
     assert.deepEqual(chosen(), ['logstore', 'objectstore', 'broker'])
@@ -210,7 +210,7 @@ describe('the process', () => {
 
   it('tells which list of hosts or proxies is bad, whichever services start', () => {
     for (const services of ['logstore', 'objectstore', 'broker']) {
-      const start = (env: Record<string, string>) => () => loadConfig(env, services)
+      const start = (env: Record<string, string>) => () => loadConfig({ ...env, TRILOG_SERVICES: services })
       for (const bad of ['broker:7400', 'http://broker', 'a b', '-a', 'a,*']) {
         assert.throws(start({ TRILOG_ALLOWED_HOSTS: bad }), { message: /^TRILOG_ALLOWED_HOSTS must be [^;]+$/ }, bad)
       }
@@ -232,12 +232,12 @@ describe('the process', () => {
   })
 
   it('does not mind the settings of services that it does not start', () => {
-    assert.doesNotThrow(() => loadConfig({ MQ_MAX_BODY_BYTES: 'y' }, 'logstore'))
+    assert.doesNotThrow(() => loadConfig({ MQ_MAX_BODY_BYTES: 'y', TRILOG_SERVICES: 'logstore' }))
   })
 
-  it('refuses unknown services', () => {
-    for (const services of ['logstore,cache', '', 'log store']) {
-      assert.throws(() => loadConfig({}, services), { code: 'bad_configuration' }, services)
+  it('refuses unknown services, and none', () => {
+    for (const services of ['logstore,cache', ',', 'log store']) {
+      assert.throws(() => loadConfig({ TRILOG_SERVICES: services }), { code: 'bad_configuration' }, services)
     }
   })
 })
@@ -245,6 +245,7 @@ describe('the process', () => {
 describe('every setting', () => {
   it('says what it is for, and its default is a value it accepts', () => {
     const settings: SettingsTable = {
+      ...startSettings,
       ...processSettings,
       ...clusterSettings,
       ...logStoreSettings,

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 
-const consoleOf = (env: Record<string, string>, services?: string) => loadConfig(env, services).console
+const consoleOf = (env: Record<string, string>, services?: string) =>
+  loadConfig({ ...env, TRILOG_SERVICES: services }).console
 
 describe('the settings of the console', () => {
   it('are 127.0.0.1:7480 unless told otherwise, and off', () => {

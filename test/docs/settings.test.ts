@@ -5,7 +5,7 @@ import { clusterSettings } from '../../src/config/cluster.ts'
 import { consoleSettings } from '../../src/config/console.ts'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
-import { processSettings } from '../../src/config/process.ts'
+import { processSettings, startSettings } from '../../src/config/process.ts'
 import type { SettingsTable } from '../../src/config/settings.ts'
 import { PAGES, codeOf, document, handbook, tableOf } from './markdown.ts'
 
@@ -19,7 +19,7 @@ const cellOf = (fallback: string | undefined): string => {
 const TABLES: Readonly<Record<string, SettingsTable>> = {
   'Settings of the log store': logStoreSettings,
   'Settings of the object store': objectStoreSettings,
-  'Settings of the process': processSettings,
+  'Settings of the process': { ...startSettings, ...processSettings },
   'Settings of the console': consoleSettings,
   'Settings of the cluster': clusterSettings,
 }
@@ -60,6 +60,7 @@ test('the documents name no setting that there is not', () => {
       ...logStoreSettings,
       ...objectStoreSettings,
       ...brokerSettings,
+      ...startSettings,
       ...processSettings,
       ...consoleSettings,
       ...clusterSettings,

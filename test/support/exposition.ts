@@ -5,6 +5,7 @@
  *   a series comes once, its labels are written as they must be
  *   a histogram's buckets ascend and end with +Inf, which its count equals; it has a sum
  *   counters end in _total, others do not, and are never negative
+ *   units are written out, as `promtool check metrics` wants them
  */
 import assert from 'node:assert/strict'
 
@@ -26,6 +27,7 @@ const HEAD =
   /^(?:# OTEL ([a-z][a-z0-9_]*) ([a-z][a-z0-9_.]*)\n)?# HELP ([a-z][a-z0-9_]*) ((?:[^\\\n]|\\\\|\\n)+)\n# TYPE ([a-z][a-z0-9_]*) (counter|gauge|histogram)\n/
 const SAMPLE = /^([a-z][a-z0-9_]*)(?:\{((?:[a-z][a-z0-9_]*="(?:[^"\\\n]|\\\\|\\n|\\")*",?)+)\})? (\S+)\n/
 const LABEL = /([a-z][a-z0-9_]*)="((?:[^"\\\n]|\\\\|\\n|\\")*)"(,?)/g
+const ABBREVIATED = /_(?:s|ms|us|ns|sec|b|kb|mb|gb|tb|pb|m|h|d)(?:_|$)/
 const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[+-]Inf|NaN)$/
 const ESCAPED: Readonly<Record<string, string>> = { '\\\\': '\\', '\\n': '\n', '\\"': '"' }
 
@@ -41,6 +43,7 @@ export class Exposition {
       assert(typed === name && (aliased ?? name) === name, `the comments are of one family: ${whole}`)
       assert(!this.families.has(name), `two families ${name}`)
       assert.equal(name.endsWith('_total'), type === 'counter', name)
+      assert.doesNotMatch(name, ABBREVIATED, name)
       rest = rest.slice(whole.length)
       const samples: Sample[] = []
       for (let found = SAMPLE.exec(rest); found; found = SAMPLE.exec(rest)) {

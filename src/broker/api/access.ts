@@ -1,7 +1,7 @@
 /**
- * Who asks, and whether they may.
+ * The identity of a caller, and its permissions.
  *
- * A1  where credentials are asked for, they come before everything else: whoever has none learns nothing but that
+ * A1  where credentials are asked for, they are checked first: a caller without them learns nothing else
  * A2  a key is looked up by its digest: how long that takes says nothing of the keys there are. Unknown and wrong are one answer. Headers that
  *     were right are remembered as a whole, as a digest costs a tenth of a publish
  * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy, and once: a proxy that adds its header
@@ -30,7 +30,7 @@ export type CredentialHead = Pick<RequestHead, 'header' | 'headers'>
 type Peer = Pick<Exchange, 'remoteAddress' | 'clientCertificate'>
 
 export interface Access {
-  /** Whether it is somebody at all. @throws BrokerError authentication_required, authentication_failed */
+  /** The caller's identity. @throws BrokerError authentication_required, authentication_failed */
   identify(head: CredentialHead, peer: Peer): Identity
 }
 
@@ -85,7 +85,7 @@ export class KeyAccess implements FileAccess {
 export class CertificateAccess implements FileAccess {
   /** By the subject, in either order. */
   #identities: ReadonlyMap<string, Identity> = new Map()
-  /** By the certificate; null: it is nobody's. To read one costs as much as a publish. */
+  /** Identities by certificate; null: the certificate has none. To read a certificate costs as much as a publish. */
   readonly #known = new Map<string, Identity | null>()
 
   constructor(credentials: readonly BrokerCredential[]) {
@@ -119,7 +119,7 @@ export class CertificateAccess implements FileAccess {
 
 const CERTIFICATE_REFUSED = 'the connection shows no certificate of a subject that this node knows'
 
-/** With the authorities of clients, in the other modes: a certificate of theirs besides. */
+/** For the other modes, where the listener names authorities of clients: callers also show a certificate of these. */
 export class CertifiedAccess implements Access {
   readonly #access: Access
 
@@ -140,7 +140,7 @@ const identityOf = ({ tenant, principal, grants }: BrokerCredential): Identity =
 
 const isGrant = (grant: BrokerCredential['grants'][number]): grant is Grant => isPermission(grant.permission)
 
-/** Names of the headers in which a proxy says for whom it asks, in lower case. */
+/** Names of the headers in which a proxy names the caller, in lower case. */
 export interface IdentityHeaders {
   readonly tenant: string
   readonly principal: string

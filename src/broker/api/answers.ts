@@ -1,4 +1,4 @@
-/** How the broker says no. */
+/** How refusals of the broker are answered. */
 import { LEADER_HEADER } from '../../http/cluster.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { serializer } from '../../http/serializer.ts'

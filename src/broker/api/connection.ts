@@ -1,5 +1,5 @@
 /**
- * The route of the streaming connection: who asks, before the upgrade. What is said on it: `../connection/`.
+ * The route of the streaming connection: it identifies the caller before the upgrade. The messages are in `../connection/`.
  *
  * N1  a browser cannot send headers with a WebSocket. So a key may come as a sub-protocol as well, `bearer.` and the key in base64url; it is never
  *     said back, and never stands in a URL

@@ -18,7 +18,7 @@ const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
 const stringifyForStrangers = serializer(StrangerHealthReply)
 
-/** Public, and refused only for a role that the node has not: what is wrong is in the answer. Where credentials are asked for, who has none is told no more than that. */
+/** Public, and never refused: problems are in the answer. Where credentials are asked for, a caller without them learns only the status. */
 export const health = (parts: RouteParts): Endpoint => ({
   document: {
     security: [],
@@ -55,7 +55,7 @@ export const health = (parts: RouteParts): Endpoint => ({
   },
 })
 
-/** Whether who asks has credentials of this node, where it asks for any. */
+/** True when the caller has credentials of this node, or the node asks for none. */
 export function isKnown(access: Access, head: RequestHead, exchange: Exchange): boolean {
   try {
     access.identify(head, exchange)

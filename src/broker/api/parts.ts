@@ -27,13 +27,13 @@ export interface BrokerHttpParts {
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */
   readonly counters: Pick<BrokerCounters, 'refused'>
-  /** Of published records. */
+  /** Longest body of a publish. */
   readonly maxBodyBytes: number
   readonly access: Access
   readonly connections: Connections
   /** Hears of callers that were refused for want of a permission. */
   readonly onRefused: (identity: Identity, refused: BrokerError, stream: string | null) => void
-  /** Hears of requests whose credentials are missing or nobody's, and of the other end of their connections. */
+  /** Called when a request brings no credentials, or unknown ones, with the address of its connection. */
   readonly onUnidentified: (refused: BrokerError, remoteAddress: string) => void
   /** Where requests need no credentials; null: they do. */
   readonly guard: WebGuard | null
@@ -42,9 +42,9 @@ export interface BrokerHttpParts {
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** Of one route. */
+/** What the handler of one route gets. */
 export interface RouteParts extends BrokerHttpParts {
-  /** Who asks, once it is found that they may. @throws BrokerError */
+  /** The caller, when it may do what the route needs. @throws BrokerError */
   readonly admit: (head: RequestHead, exchange: Exchange) => Identity
   /** What a body asks for besides. @throws BrokerError authorization_denied */
   readonly demand: (identity: Identity, permission: Permission, stream: string) => void
@@ -60,7 +60,7 @@ interface NodeIdentity {
 }
 
 export interface ClockHealth {
-  /** Of broker time from the wall clock. */
+  /** How far broker time is ahead of the wall clock. */
   readonly offset_ms: number
   readonly message?: string
 }

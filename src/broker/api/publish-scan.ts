@@ -4,7 +4,7 @@
  *   { "message_id": "…", "payload": "…", "key": "…", "event_time_ms": 123, "durability_mode": "…" }
  *
  * S1  of every body it says what JSON.parse and `parsePublish` say of it, or null: it gives up on an escape, on a name or a value of any other kind,
- *     on a name that comes twice, and on whatever would be refused
+ *     on a name that comes twice, and on everything that would be refused
  * S2  payload and key point into the bytes
  */
 import { isUtf8 } from 'node:buffer'

@@ -61,7 +61,7 @@ function decoded(raw: string): string | null {
   }
 }
 
-/** Whether the caller wants it whatever it breaks. */
+/** `force`: the caller wants the change although it breaks promises. */
 export const forceRules: QueryRules<boolean> = {
   parameters: { force: Type.Boolean({ default: false, description: 'even if it breaks what something holds on to' }) },
   take: (query) => booleanOf(query, 'force'),

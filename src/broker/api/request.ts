@@ -66,7 +66,7 @@ export const patienceOf = (exchange: Exchange): Patience => ({
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i
 
-/** A body is JSON in UTF-8, whatever its media type says (curl calls everything a form), and nothing else. */
+/** A body is JSON in UTF-8. Its media type is ignored, as curl calls every body a form. */
 export function requireUtf8(head: RequestHead): void {
   const type = head.header('content-type')
   const charset = type.includes(';') ? CHARSET.exec(type)?.[1] : undefined

@@ -1,4 +1,4 @@
-/** JSON of an answer with a list that may be long: made in slices, so that no answer holds main, whatever its length. */
+/** JSON of an answer with a list that may be long. It is made in slices, so that no answer holds main. */
 import type { Answer } from '../../engine/decision.ts'
 import type { EndpointAnswer } from '../../http/endpoint.ts'
 import { SLICE_ENTRIES } from '../limits.ts'

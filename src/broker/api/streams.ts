@@ -107,7 +107,7 @@ export const redrive = (parts: RouteParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.redrive(answer, caller, path, body),
   })
 
-/** Whoever has records copied to a stream must be allowed to publish there. @throws BrokerError authorization_denied */
+/** The caller must be allowed to publish to a stream into which it lets records be copied. @throws BrokerError authorization_denied */
 function demandTarget(parts: RouteParts, caller: Identity, target: string | null | undefined): void {
   if (typeof target === 'string') parts.demand(caller, 'stream.publish', target)
 }

@@ -34,7 +34,7 @@ const ASKED: readonly (RecordDurability | null)[] = [null, ...RECORD_DURABILITIE
 export interface BinaryParts {
   readonly operations: Pick<StreamingOperations, 'publishRecords' | 'ackPairs'>
   readonly outbox: Outbox
-  /** Of one record, as of the body of a publish. */
+  /** Longest record, as for the body of a publish. */
   readonly bodyBytesMax: number
   readonly caller: () => Caller
   /** @throws BrokerError authorization_denied */
@@ -130,7 +130,7 @@ export class BinaryMessages {
     operations.publishRecords(answer, caller(), stream, records)
   }
 
-  /** Of an operation that has begun. */
+  /** Answers an operation that has begun. */
   #answerOf<Reply>(id: number, count: number, give: (reply: Reply) => void): Answer<Reply> {
     const { refused, finish } = this.#parts
     return {

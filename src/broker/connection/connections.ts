@@ -70,7 +70,7 @@ export class Connections {
   }
 }
 
-/** Null: the key is none any more, or somebody else's. */
+/** Null: the key is unknown now, or belongs to another caller. */
 function whoOrNull(identify: () => Who, { tenant, principal }: Caller): Who | null {
   try {
     const who = identify()

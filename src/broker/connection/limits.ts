@@ -1,6 +1,6 @@
 /** Bounds of the streaming connection, each with its unit in its name, besides those that operators set (`ConnectionLimits`). */
 
-/** Of one connection. */
+/** Subscriptions of one connection. */
 export const SUBSCRIPTIONS_MAX = 100
 /** A client that has not taken so much of what it was sent is given no more deliveries. */
 export const HELD_BACK_BYTES = 1 << 20

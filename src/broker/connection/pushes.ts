@@ -13,7 +13,7 @@ import { PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
 import { CLAIM_MESSAGES_MAX } from '../limits.ts'
 
 export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leaseMs' | 'form'> {
-  /** That the client gave it. */
+  /** Id that the client chose. */
   readonly id: number
   readonly path: GroupPath
   readonly credit: number
@@ -72,7 +72,7 @@ export class Pushes {
     return this.#subscriptions.has(id)
   }
 
-  /** Those that are open now. */
+  /** Subscriptions that are open now. */
   get open(): readonly NewSubscription[] {
     return Array.from(this.#subscriptions.values(), ({ given }) => given)
   }

@@ -45,7 +45,7 @@ export interface SessionParts {
   readonly onDenied: (who: Who, refused: BrokerError, stream: string) => void
   readonly onFailure: (error: unknown) => void
   readonly counters: { refused(code: BrokerError['code']): void }
-  /** Whether leases end when the connection does; else they expire. */
+  /** True when leases end with the connection; otherwise they expire. */
   readonly givesBack: boolean
   /** The longest body that a route takes. */
   readonly bodyBytesMax: number
@@ -73,7 +73,7 @@ export class Session implements SocketListener {
   #inFlight = 0
   #isStopping = false
   #isOver = false
-  /** C4: what came while a long message was being read, in memory of its own. */
+  /** C4: messages that came while a long one was being read, in memory of their own. */
   #waiting: { readonly bytes: Buffer; readonly isBinary: boolean }[] | null = null
   #waitingBytes = 0
 

@@ -46,7 +46,7 @@ interface Content {
     readonly payload_bytes: number
     /** Bounds of intervals. */
     readonly holes: readonly number[]
-    /** Likewise; absent: none. */
+    /** Offsets of redriven copies; absent: none. */
     readonly redriven?: readonly number[]
     /** Absent: it never was. */
     readonly replicated?: ReplicationContent
@@ -62,7 +62,7 @@ interface Content {
     readonly claim_ids?: readonly (readonly [string, ClaimWithId])[]
   }[]
   readonly acknowledged_incidents: readonly (readonly [string, AcknowledgedIncident])[]
-  /** Of checkpoints that do not say so with each stream. */
+  /** Links of checkpoints that do not list them with each stream. */
   readonly links?: readonly { readonly stream_number: number; readonly link: Link; readonly next: number }[]
 }
 
@@ -74,7 +74,7 @@ const SLICE_STREAMS = 500
 const SLICE_GROUPS = 100
 const SLICE_BYTES = 1 << 20
 const SLICE_JSON_BYTES = 64 * 1024
-/** Of a stream: next offset, floor, payload bytes. */
+/** Numbers of a stream: next offset, floor, payload bytes. */
 const STREAM_NUMBERS = 3
 
 interface GroupCopy {
@@ -309,7 +309,7 @@ const aligned = (bytes: number): number => Math.ceil(bytes / ALIGN) * ALIGN
 const padding = (bytes: number): Uint8Array => new Uint8Array(aligned(bytes) - bytes)
 const wordPair = (first: number, second: number): Uint8Array => new Uint8Array(Uint32Array.of(first, second).buffer)
 
-/** In memory of its own, so that it can be handed to another thread: small buffers share theirs. */
+/** Copies a part into memory of its own, so that it can be handed to another thread: small buffers share theirs. */
 function owned(part: Uint8Array): Uint8Array<ArrayBuffer> {
   const whole = part.buffer instanceof ArrayBuffer && part.byteLength === part.buffer.byteLength
   return whole ? (part as Uint8Array<ArrayBuffer>) : new Uint8Array(part) // its memory is an ArrayBuffer, as was just asked

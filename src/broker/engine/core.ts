@@ -197,17 +197,17 @@ export class Core {
     if (audit) this.makeVisible(audit, auditOffset + 1)
   }
 
-  /** Who reads the stream from now on waits until the frame appended last is in the file. */
+  /** Readers of the stream wait from now on until the frame appended last is in the file. */
   readLater(stream: StreamState): void {
     stream.readAfter = this.appender.position + 1 // frames end behind
   }
 
-  /** Who tells of the stream from now on waits until the frame appended last is stored. */
+  /** Answers about the stream wait from now on until the frame appended last is stored. */
   tellLater(stream: StreamState): void {
     stream.tellAfter = this.appender.position + 1
   }
 
-  /** Whether everything that the stream's index says can be read from the file, and what was told of it is visible. */
+  /** True when all records of the stream's index can be read from the file, and what was told of them is visible. */
   isReadable(stream: StreamState): boolean {
     return stream.readAfter <= this.log.written && stream.toldNext <= stream.visibleNext
   }
@@ -217,14 +217,14 @@ export class Core {
     if (!this.isReadable(stream)) await this.appender.settled().catch(() => {}) // what was lost is not there to be read
   }
 
-  /** Resolves when what was just found of the stream itself is stored, or lost: whoever reads begins anew then (engine E3). */
+  /** Resolves when the state of the stream that was just read is stored, or lost: readers begin anew then (engine E3). */
   async tellable(stream: StreamState): Promise<void> {
     if (stream.tellAfter > this.log.committed) await this.appender.settled().catch(() => {})
   }
 
   // Durability
 
-  /** Of a queue or administrative change: local-disk. */
+  /** How changes of queues and streams are acknowledged: local-disk. */
   get acknowledgement(): Acknowledgement {
     return this.acknowledgementOf(this.localDisk === 'sync' ? 'local-sync' : 'local-append')
   }
@@ -256,7 +256,7 @@ export class Core {
   }
 }
 
-/** Of frames that let records go, whatever the flush policy: after a power cut nobody must ask for a segment that went for one. */
+/** For frames that release records, with any flush policy: after a power cut no frame may need a segment that was dropped. */
 export const SYNCED = { durability: 'sync' } as const
 const ACKNOWLEDGED_SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
 const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }

@@ -36,7 +36,7 @@ import type { Pace } from '../../steps.ts'
 
 export interface EngineParts {
   readonly log: Log
-  /** Of the log, the primary one first: each gets the checkpoints. */
+  /** Directories of the log, the primary one first: each gets the checkpoints. */
   readonly directories: readonly string[]
   readonly files: Files
   readonly reads: RecordReads
@@ -47,7 +47,7 @@ export interface EngineParts {
   readonly random: (bytes: Uint8Array) => void
   /** Resolves when others had their turn of main. */
   readonly turn: () => Promise<void>
-  /** Of what is read before it is open. Default: at once. */
+  /** Paces the reading before the broker is open. Default: at once. */
   readonly pace?: Pace
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
@@ -56,13 +56,13 @@ export interface EngineParts {
   readonly hasReplicas: boolean
   /** Events that are older go. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
-  /** An operator wants broker time to be the wall clock, whatever the log says. */
+  /** An operator sets broker time to the wall clock, even if the log says a later time. */
   readonly setsClock: boolean
   /** Main renders what is in memory: in the log's ring, and in the page cache where that is not null. Null: threads read everything. */
   readonly inMemory: { readonly cached: CachedFrames | null } | null
   /** Their audit streams are there from the beginning. */
   readonly tenants: readonly string[]
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
   /** By which streams go to other sites. */
   readonly policies: readonly ReplicationPolicy[]

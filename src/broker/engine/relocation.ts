@@ -2,7 +2,7 @@
  * Moves what is left of the log's oldest segment behind its end, so that the segment can go: records keep their offsets, audit events
  * their ids. The log is a circle that is cleaned from its oldest end on.
  *
- * M1  a record is found at its new place from the moment it is appended there: who reads waits until that is written. The old place
+ * M1  a record is found at its new place from the moment it is appended there: readers wait until that is written. The old place
  *     stays until the new one is durable
  * M2  what lives is counted as it is stored, not by its payloads
  */

@@ -62,7 +62,7 @@ export class ReplicationPolicies {
     return Math.min(at, Math.max(next, stream.visibleNext))
   }
 
-  /** How many records have still to go. */
+  /** How many records still have to be sent. */
   lagOf(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
     return this.countBetween(stream, policy, Math.max(next, stream.floor), stream.visibleNext)
   }
@@ -91,7 +91,7 @@ export class ReplicationPolicies {
   }
 }
 
-/** Whether they ship between the same sites by the same name: how far one has come is how far the other has. */
+/** True when both ship between the same sites by the same name: then they share their progress. */
 export const isSameLink = (a: Link, b: Link): boolean =>
   a.policy === b.policy && a.sourceSite === b.sourceSite && a.targetSite === b.targetSite
 

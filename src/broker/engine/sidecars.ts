@@ -15,7 +15,7 @@ import type { Recovered } from './recovery.ts'
 interface Copy {
   /** Where the segment ends. */
   readonly position: number
-  /** Of the log. In a later one the segment may not have ended there. */
+  /** Generation of the log. In a later one the segment may end elsewhere. */
   readonly generation: number
   readonly streams: readonly StreamRuns[]
 }
@@ -24,7 +24,7 @@ export class Sidecars {
   readonly #log: Log
   readonly #write: (task: SidecarTask) => Promise<void>
   readonly #logger: Logger
-  /** Of segments that are not sealed yet. */
+  /** Copies for segments that are not sealed yet. */
   #copies: Copy[] = []
   #writing: Promise<void> = Promise.resolve()
 
@@ -92,7 +92,7 @@ export class Sidecars {
   }
 }
 
-/** The runs of a stream from a position on. Those of the segment that ends do not change any more, whatever its index forgets. */
+/** The runs of a stream from a position on. Those of the segment that ends do not change any more, even when its index forgets them. */
 function runsOf({ number, index }: StreamState, from: number): StreamRuns {
   const runs = index.runsFrom(from)
   return { number, index: { runsIn: (base) => runs.filter(({ segmentBase }) => segmentBase === base) } }

@@ -27,7 +27,7 @@ const workerControl = {
   reason: nullable(Text),
 }
 
-/** Of an audited change (H1). */
+/** Fields of an audited change (H1). */
 const audited = { tenant: Text, principal: Text, audit_offset: Integer }
 
 const Retention = Type.Object({
@@ -149,7 +149,7 @@ const Change = Type.Union([
     offset: Integer,
     attempt: Integer,
     reason: Text,
-    /** Of the wall clock, for the event; `at_ms` is of the lease. */
+    /** Wall-clock time of the event; `at_ms` is the time for the lease. */
     wall_ms: Type.Optional(Integer),
   }),
   /** An operator had broker time set: what leases and delays say moves along. */
@@ -178,7 +178,7 @@ const Change = Type.Union([
   change('audit', {
     ...audited,
     event_kind: Text,
-    /** Of an event that stood in an older segment before; null: named by its position here. */
+    /** Id of an event that stood in an older segment before; null: its position here is its id. */
     event_id: nullable(Text),
     stream: nullable(Text),
     detail: Type.Record(Text, Type.Unknown()),

@@ -1,5 +1,5 @@
 /**
- * The records that a frame brings into a stream, whatever its type: all of RECORDS, RECORDS_REPLICATED and REDRIVE, the copy of DEAD_LETTER.
+ * The records that a frame of any type brings into a stream: all of RECORDS, RECORDS_REPLICATED and REDRIVE, the copy of DEAD_LETTER.
  * Pointed at one frame after the other, and in it at one record after the other: going forward costs one step a record.
  */
 import { readU32, readU64 } from '../../../native-free-codecs/frame.ts'
@@ -17,7 +17,7 @@ export class FrameRecords {
   readonly record = new RecordCursor()
   #payload: Uint8Array = new Uint8Array()
   #firstAt = 0
-  /** Of the record that `record` points at; -1: none. */
+  /** Number of the record that `record` points at; -1: none. */
   #number = -1
 
   get number(): number {

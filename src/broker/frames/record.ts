@@ -17,7 +17,7 @@ import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { textBytes, writeText } from './text.ts'
 
-/** Of a record without message id, key, headers and payload. */
+/** Length of a record without message id, key, headers and payload. */
 export const RECORD_BYTES_MIN = 28
 const HEADER_LENGTHS_BYTES = 8
 export const NO_KEY = 0xffff_ffff
@@ -25,12 +25,12 @@ export const EVENT_TIME_AT = 8
 /** Both halves of an event time that a publisher left to the broker. */
 const NO_EVENT_TIME_HALF = 0xffff_ffff
 
-/** Whether a publisher left the event time out. A stored record always has one. */
+/** True when the publisher left the event time out. A stored record always has one. */
 export const hasNoEventTime = (bytes: Uint8Array, at: number): boolean =>
   readU32(bytes, at + EVENT_TIME_AT) === NO_EVENT_TIME_HALF &&
   readU32(bytes, at + EVENT_TIME_AT + 4) === NO_EVENT_TIME_HALF
 
-/** Payload or key. The digits of 'hex' are complete pairs: who takes them in checks that. */
+/** Payload or key. The digits of 'hex' are complete pairs: the code that takes them in checks that. */
 export type Content = Uint8Array | { readonly text: string; readonly encoding: 'utf8' | 'hex' }
 
 export type RecordHeaders = Readonly<Record<string, string>>
@@ -112,7 +112,7 @@ export class RecordCursor {
   hasKey = false
   headersAt = 0
   payloadAt = 0
-  /** Of the header read last by `nextHeader`. */
+  /** Place of the name of the header that `nextHeader` read last. */
   nameAt = 0
   valueAt = 0
   headerEnd = 0

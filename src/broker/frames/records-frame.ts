@@ -146,7 +146,7 @@ function linkBytes({ sourceSite, targetSite, policy, source }: ReplicatedRecords
   return names + (source === null ? 0 : textFieldBytes(JSON.stringify(source)))
 }
 
-/** Of RECORDS, and of what begins like it. */
+/** Writes the head of RECORDS, and of frames that begin like it. */
 export function writeRecordsHead(into: Buffer, at: number, head: RecordsHead, count: number, flags: number): void {
   into[at] = RECORDS_VERSION
   into[at + 1] = flags
@@ -183,7 +183,7 @@ export interface Origin extends Link {
   readonly firstOriginOffset: number
   readonly originOffsets: readonly number[] | null
   readonly source: OriginSource | null
-  /** Of each record, when the source took it in. */
+  /** For each record, the time at which the source took it in. */
   readonly sourceIngestTimesMs: readonly number[]
 }
 

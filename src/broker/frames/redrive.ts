@@ -31,14 +31,14 @@ interface RedriveFacts {
   readonly stream: string
   readonly dead_letter_stream: string
   readonly reason: string | null
-  /** Of the copies. */
+  /** Offsets of the copies. */
   readonly offsets: readonly number[]
 }
 
 export interface Redrive extends RecordsHead, RedriveFacts {
   readonly fromNumber: number
   readonly auditOffset: number
-  /** Of the copies without their headers (R1). */
+  /** The copies without the headers that a dead letter gets (R1). */
   readonly records: readonly Buffer[]
 }
 

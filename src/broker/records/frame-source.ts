@@ -21,7 +21,7 @@ import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 
 const WINDOW_BYTES = 64 * 1024
 const WINDOWS_MAX = 64
-/** Kept frames: batches of records, of which one after the other is asked for. The one read last is kept whatever its size. */
+/** Frames that are kept, as the records of a batch are often read one after the other. The last frame is kept even if it is larger. */
 const FRAMES_BYTES_MAX = 32 * 1024 * 1024
 const OPEN_FILES_MAX = 64
 
@@ -41,14 +41,14 @@ export interface Failure {
    */
   readonly cause: 'damaged' | 'dropped' | 'unavailable' | 'withheld'
   readonly reason: string
-  /** Of a damaged frame, as far as is known. */
+  /** Length of a damaged frame, as far as it is known. */
   readonly frameBytes: number
   /** 'unavailable' because the disk failed. */
   readonly isReadError?: true
 }
 
 interface Window {
-  /** Of its first byte. */
+  /** Position of its first byte. */
   readonly position: number
   readonly bytes: Buffer
   /** From the window's begin, W1. */
@@ -67,7 +67,7 @@ const NOT_WRITTEN: Failure = { cause: 'unavailable', reason: 'the frame is not w
 export const damaged = (reason: string, frameBytes: number): Failure => ({ cause: 'damaged', reason, frameBytes })
 
 export class FrameSource {
-  // Of the frame read last, valid until the next `read`.
+  // Type of the frame read last, valid until the next `read`.
   type = 0
   payload: Buffer = Buffer.alloc(0)
 

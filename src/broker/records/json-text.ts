@@ -20,7 +20,7 @@ const LOWER_U = 0x75
 const HEX_DIGITS = Buffer.from('0123456789abcdef')
 const LOW_DIGITS = 1e8
 
-/** Of a control character its short escape, 0: it has none. */
+/** For each control character its short escape; 0: it has none. */
 const SHORT_ESCAPES = new Uint8Array(SPACE)
 for (const [code, letter] of [
   [0x08, 'b'],
@@ -54,7 +54,7 @@ export class JsonText {
     this.bytes[this.length++] = value
   }
 
-  /** Little-endian, of what is no JSON. */
+  /** Little-endian, for values that are not JSON. */
   u64(value: number): void {
     writeU64(this.bytes, this.length, value)
     this.length += 8

@@ -12,7 +12,7 @@ import type { RecordRun } from './record-run.ts'
 export class PayloadBound {
   readonly #index: RecordIndex
   readonly #segmentBytes: (segmentBase: number) => number
-  /** In the marks before this one. */
+  /** Payload in the marks before this one. */
   #before = 0
   // The mark of the record added last.
   #run: RecordRun | null = null
@@ -26,7 +26,7 @@ export class PayloadBound {
     this.#segmentBytes = segmentBytes
   }
 
-  /** Records are added in ascending order. @returns what all of them have, this one included */
+  /** Adds a record; they come in ascending order. @returns a bound for all records so far, this one included */
   add(offset: number): number {
     const run = this.#index.runAt(offset)
     if (run === null) return this.#before + this.#ofMark

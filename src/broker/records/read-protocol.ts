@@ -61,7 +61,7 @@ export function answerNumbers(kind: ReadKind, places: number): number {
   }
 }
 
-/** Of each reader thread. */
+/** What each reader thread starts with. */
 export interface ReadWorkerData {
   /** Where the log's segments are. */
   readonly segmentsDirectory: string

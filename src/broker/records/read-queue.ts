@@ -21,7 +21,7 @@ const JOB_TIMEOUT_MS = 30_000
 
 export interface ReadQueueOptions {
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
-  /** Of the pool behind `jobs`. */
+  /** Threads of the pool behind `jobs`. */
   readonly threads: number
   readonly waitingMax: number
   /** What can be read at this moment. */
@@ -43,9 +43,9 @@ export interface ReadRequest {
 
 /** The part of a job's result that is for one request. */
 export interface ReadAnswer {
-  /** Of the whole job: the numbers say where. */
+  /** Text of the whole job: the numbers say where each request's part is. */
   readonly text: Buffer
-  /** The text is not looked at any more. Its memory is freed when nobody of the job does; if one does not say so, by the collection. */
+  /** Call it when the text is not used any more. The last user frees the memory; if a user forgets, garbage collection does. */
   readonly textDone: () => void
   readonly numbers: Float64Array
   readonly unreadable: readonly UnreadablePlace[]

@@ -2,7 +2,7 @@
  * Reads and renders records: what a reader thread does. Keeps open files and frames between jobs, see frame-source.ts.
  *
  * D1  what cannot be read is named and left out; everything else is answered
- * D2  an answer is bounded, whatever was asked: a page ends early, of deliveries the rest is withheld. The first record is always given
+ * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is always given
  */
 import type { Files } from '../../log/files.ts'
 import { CLAIM_BYTES_MAX } from '../limits.ts'
@@ -48,12 +48,12 @@ export class RecordReader {
   readonly #audit: AuditRecords
   /** What a record took in the job before: a guess at how much text comes next. */
   #bytesPerRecord = 0
-  // Of the job.
+  // Text of the job.
   #text = new JsonText(0)
   #requests = new Float64Array()
   #numbers = new Float64Array()
   #unreadable: UnreadablePlace[] = []
-  // Of the request.
+  // Number of the request.
   #request = 0
   #placesAt = 0
   #count = 0

@@ -75,7 +75,7 @@ export class RecordIndex {
     return this.#spans.at(-1)?.end ?? this.#floor
   }
 
-  /** What the records take of the log, with their keys, headers and frames. Of runs that do not count whole: their share, about. */
+  /** Bytes of the records in the log, with their keys, headers and frames. For runs that count only in part it is an estimate. */
   get storedBytes(): number {
     let bytes = 0
     this.#eachPart(0, Infinity, (run, first, last) => {
@@ -274,7 +274,7 @@ export class RecordIndex {
     return null
   }
 
-  /** Of every segment that has records of the stream, in the order of the log. */
+  /** Shares of all segments that have records of the stream, in the order of the log. */
   segments(): SegmentShare[] {
     const shares = new Map<number, SegmentShare>()
     this.#eachPart(0, Infinity, (run, first, last) => {
@@ -402,7 +402,7 @@ function besidePayload({ whole, count }: RecordRun): number {
   return frameBytes === 0 ? BESIDE_PAYLOAD_BYTES * count : frameBytes - whole[MARK_PAYLOAD_BYTES]!
 }
 
-/** Of records [from, end) of a run: whole marks exactly, of the others the share that the records make of the mark's. */
+/** Bytes of the records [from, end) of a run: exact for whole marks, and the records' share of the mark for others. */
 function estimatedBytes(run: RecordRun, from: number, end: number): number {
   if (from === run.firstOffset && end === run.end) return run.whole[MARK_PAYLOAD_BYTES]!
   let bytes = 0

@@ -91,7 +91,7 @@ export class RecordReads {
     return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(READ_DELIVERIES, places, audited)
   }
 
-  /** Likewise, as they stand in their frames, each behind its ingest time as a u64. */
+  /** The records as they stand in their frames, each behind its ingest time as a u64. */
   storedRecords(index: RecordIndex, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
     const places = placesOf(index, offsets)
     return this.inMemory?.deliveries(places, true) ?? this.#deliveries(READ_RECORDS, places, false)

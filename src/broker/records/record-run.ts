@@ -11,7 +11,7 @@
  */
 const MARK_RECORDS = 64
 export const MARK_NUMBERS = 3
-/** Of the whole run: those of a mark, and WHOLE_FRAME_BYTES. */
+/** Numbers of the whole run: those of a mark, and WHOLE_FRAME_BYTES. */
 export const WHOLE_NUMBERS = 4
 export const RUN_RECORDS_MAX = 65_536
 
@@ -69,7 +69,7 @@ export class RecordRun {
     const place = this.place(offset)
     let low = offset + 1 - this.firstOffset
     let high = this.count
-    if (low < high && this.places[low]! > place) return this.places[low]! // each in a frame of its own, mostly
+    if (low < high && this.places[low]! > place) return this.places[low]! // most records have a frame of their own
     while (low < high) {
       const middle = (low + high) >>> 1
       if (this.places[middle]! <= place) low = middle + 1

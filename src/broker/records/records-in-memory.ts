@@ -18,7 +18,7 @@ import type { FrameFinder } from './stored-records.ts'
 
 /** N2 */
 const RENDERED_MAX = { records: 64, payloadBytes: 64 << 10 }
-/** Of records that are only copied. */
+/** Limits for records that are only copied. */
 const COPIED_MAX = { records: 1000, payloadBytes: 256 << 10 }
 /** Text that is kept for the next request. */
 const TEXT_BYTES_KEPT_MAX = 512 << 10
@@ -87,7 +87,7 @@ class FramesInMemory implements FrameFinder {
   #keptPosition = -1
   #keptType = 0
   #kept: Buffer = Buffer.alloc(0)
-  /** Whose payload is the present one. */
+  /** The frame whose payload is held. */
   #held: CachedFrame | null = null
 
   constructor(recent: RecentFrames, cached: CachedFrames | null) {

@@ -5,7 +5,7 @@ import type { Failure } from './frame-source.ts'
 import type { JsonText } from './json-text.ts'
 import { renderRecord } from './render-record.ts'
 
-/** Of the record found last. */
+/** The record found last. */
 export interface FoundRecord {
   readonly payloadBytes: number
   readonly eventTimeMs: number
@@ -18,7 +18,7 @@ export interface FoundRecord {
 
 /** Where frames come from: FrameSource, or the memory of the log. */
 export interface FrameFinder {
-  // Of the frame found last, valid until the next `read`.
+  // Type of the frame found last, valid until the next `read`.
   readonly type: number
   readonly payload: Buffer
   /** Null: it was found. */
@@ -33,7 +33,7 @@ export class StoredRecords implements FoundRecord {
   readonly #frames: FrameFinder
   readonly #records = new FrameRecords()
   #payload: Buffer = Buffer.alloc(0)
-  // Of the frame looked at last: neighbouring records are often in one.
+  // Segment of the frame looked at last: neighbouring records are often in one frame.
   #segmentBase = -1
   #place = -1
   #failure: Failure | null = null
@@ -54,7 +54,7 @@ export class StoredRecords implements FoundRecord {
     return this.#records.ingestTimeMs
   }
 
-  /** Forgets the frame looked at last: somebody else may have read others since. */
+  /** Forgets the frame looked at last: other readers may have moved on since. */
   begin(): void {
     this.#segmentBase = -1
   }

@@ -19,7 +19,7 @@ export interface Clocks {
 
 /** 500 ppm: 43 s a day. */
 const SLEW_MAX = 500e-6
-/** How often the other clocks are looked at. */
+/** How often the other clocks are read. */
 const ANCHOR_EVERY_MS = 1000
 /** A shorter sleep is not told from the coarseness of the clocks. */
 const SLEEP_MS_MIN = 1000

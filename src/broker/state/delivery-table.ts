@@ -20,7 +20,7 @@
 import { DueHeap } from '../../engine/due-heap.ts'
 
 /** What became of an offset whose slot it is. */
-export const FREE = 0 // nobody's
+export const FREE = 0 // the slot is free
 export const RETURNED = 1 // available again
 export const DELAYED = 2
 export const LEASED = 3
@@ -159,7 +159,7 @@ export class DeliveryTable {
     this.attempt[slot] = attempt
   }
 
-  /** Whether the last attempt ended by expiry. */
+  /** Marks whether the last attempt ended by expiry. */
   markExpired(slot: number, expired: boolean): void {
     const others = this.expiredAttempts[slot]! & ~1
     this.expiredAttempts[slot] = expired ? others | 1 : others

@@ -1,6 +1,6 @@
 /**
- * The offsets a group is done with: by which outcome, at which attempt. A group that acknowledged everything at its first attempt is one
- * interval, whatever its length.
+ * The offsets a group is done with: by which outcome, at which attempt. A group that acknowledged everything at its first attempt is a
+ * single interval.
  *
  * N1  an offset that was added stays, with its outcome and attempt, until retention drops it or it is to be processed again
  * N2  `deadLetterCount` is how many of them have that outcome
@@ -106,7 +106,7 @@ export class FinishedOffsets {
     return this.#firstUnfinished
   }
 
-  /** Likewise, from an offset on. */
+  /** The first offset, from another one on, that is not finished. */
   firstUnfinishedFrom(offset: number): number {
     return this.#intervals.firstGap(offset)
   }

@@ -22,8 +22,8 @@
  *        …      D  status          u8: 1 returned, 2 delayed, 3 leased
  *        …      …  reasons         with their flag only: JSON in UTF-8, [offset, reason] of each, in the order they were given
  *
- * K1  a lease that was reported as expired is written as leased: whoever reads it reports it again
- * K2  whoever stores the bytes knows that they are whole: only version and length are checked here
+ * K1  a lease that was reported as expired is written as leased: the reader of the checkpoint reports it again
+ * K2  only version and length are checked here: the file around the bytes has a checksum
  * K3  it is read in slices of SLICE_ROWS deliveries or intervals
  */
 import { readU64, writeU64 } from '../../../native-free-codecs/frame.ts'

@@ -89,7 +89,7 @@ export function listDelayed(table: DeliveryTable, max: number): DelayedListing {
 
 const NO_LEASE = { claimNumber: null, leasedAtMs: null, expiresAtMs: null } as const
 
-/** Given back by somebody, at once or with a delay: what expired keeps its claim number. */
+/** True when a worker gave the record back, at once or with a delay: a lease that expired keeps its claim number. */
 const isReleased = (table: DeliveryTable, slot: number): boolean => Number.isNaN(table.claimNumber[slot])
 
 /** The `max` slots with the lowest or highest offsets among those that match, by ascending offset. */

@@ -1,4 +1,4 @@
-/** How far a group is with its stream. */
+/** Progress of a group in its stream. */
 import type { IntervalSet } from '../interval-set.ts'
 import type { GroupState } from './group.ts'
 

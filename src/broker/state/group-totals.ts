@@ -36,7 +36,7 @@ interface CountedGroup {
   readonly counted: GroupCounts
 }
 
-/** Of one tenant. */
+/** Totals of one tenant. */
 export class GroupTotals<Group> {
   /** T2 */
   readonly groups = new Set<Group>()

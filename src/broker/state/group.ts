@@ -19,7 +19,7 @@
  *     to process it again (`reopenFrom`): then its attempts begin anew, and only the claim tells an old delivery from a new one
  * P2  `#unavailable` is exactly what is leased (expired and reported included), delayed or finished: what is available is in its gaps, and
  *     what is fresh costs nothing
- * P3  the order of `apply…` calls decides. Of the rest time decides: an expired lease is one whether `expire` has met it or not. Only for
+ * P3  the order of `apply…` calls decides. A lease counts as expired as soon as its time has passed, even before `expire` has met it. Only for
  *     `plan`, `delayed` and `nextDueMs` it must: what is not met yet is not given out, and still waits
  * P4  frames may be missing (damage), so `apply…` never throws. What is about an attempt before the last, or a finished offset, is ignored
  *
@@ -354,7 +354,7 @@ export class GroupState {
     return this.#table.bytes + this.#unavailable.bytes + this.#finished.bytes
   }
 
-  /** False when an attempt as late as this one was given before (P4). The caller makes the offset unavailable. */
+  /** False when an attempt as late as this one was given before (P4). The caller then makes the offset unavailable. */
   #lease(offset: number, attempt: number, claimNumber: number, leasedAtMs: number, expiresAtMs: number): boolean {
     const table = this.#table
     let slot = table.slotOf(offset)

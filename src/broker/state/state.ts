@@ -33,7 +33,7 @@ export type StreamConfig = Pick<
   'default_durability' | 'retention' | 'failure_policy'
 >
 
-/** Of a stream that is created without saying more, and of the audit stream. */
+/** For a stream that is created without a configuration, and for the audit stream. */
 export const DEFAULT_STREAM_CONFIG: StreamConfig = {
   default_durability: 'local-disk',
   retention: { max_age_millis: null, max_bytes: null, min_cursor_name: null },
@@ -114,15 +114,15 @@ export class StreamState {
   visibleNext = 0
   /** What is below was removed by retention. */
   floor = 0
-  /** Of the records from the floor on. */
+  /** Payload of the records from the floor on. */
   payloadBytes = 0
   /** Records that can be read: what the lag of its groups is counted from (S4). */
   countedReadable = 0
-  /** Whoever reads waits until the log is written up to here: see `Core.readable`. */
+  /** Readers wait until the log is written up to here: see `Core.readable`. */
   readAfter: Position = 0
-  /** Offsets below were told to publishers that did not wait: who reads waits until they are visible, see `Core.readable`. */
+  /** Offsets below were told to publishers that did not wait: readers wait until they are visible, see `Core.readable`. */
   toldNext = 0
-  /** Whoever tells of the stream waits until the log is committed up to here: that it is there, and where it begins. */
+  /** Answers about the stream wait until the log is committed up to here: its creation and its floor are stored then. */
   tellAfter: Position = 0
 
   constructor(number: number, tenant: string, name: string, config: StreamConfig, createdAtMs: number) {
@@ -165,7 +165,7 @@ export class StreamState {
   }
 }
 
-/** Somebody who needs groups as they are, and has not got round to all of them yet. */
+/** Copies groups as they are now, bit by bit. */
 export interface GroupCopier {
   /** The group is about to change. */
   copy(group: Group): void
@@ -174,11 +174,11 @@ export interface GroupCopier {
 export class BrokerState {
   /** Key of delivery ids. Empty until the log's first frame. */
   secret: Uint8Array = new Uint8Array()
-  /** Highest broker time in any frame, which it never falls below. What says when something happened is of the wall clock. */
+  /** Highest broker time in any frame, which it never falls below. Times that say when something happened are those of the wall clock. */
   lastAtMs = 0
   /** By number; empty where one was deleted, so that the length is the next number (S5). */
   readonly streams: (StreamState | undefined)[] = []
-  /** Likewise. */
+  /** The groups by their numbers. */
   readonly groups: (Group | undefined)[] = []
   streamCount = 0
   groupCount = 0
@@ -211,7 +211,7 @@ export class BrokerState {
     return this.#counting.totals
   }
 
-  /** Of the groups of a tenant. */
+  /** Totals of a tenant's groups. */
   groupTotals(tenant: string): GroupTotals<Group> {
     return this.#counting.of(tenant)
   }
@@ -398,7 +398,7 @@ export class BrokerState {
 
   applyObservation(group: Group, consumerId: string, observation: Observation): void {
     this.#change(group, ({ observations }) => {
-      observations.delete(consumerId) // to stand last: who was seen least recently goes first
+      observations.delete(consumerId) // to stand last: the consumer that was seen least recently goes first
       observations.set(consumerId, observation)
       if (observations.size <= LIST_ENTRIES_MAX) return
       const [leastRecent] = observations.keys()
@@ -462,6 +462,6 @@ export class BrokerState {
   }
 }
 
-/** Whether a policy acts on a lease that had ended before: then that is how the attempt ended. */
+/** True when a policy acts on a lease that had ended before: the attempt ended by expiry then. */
 const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
   queue.find(offset, attempt, atMs).kind === 'expired'

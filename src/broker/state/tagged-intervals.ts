@@ -1,6 +1,6 @@
 /**
  * A map from offsets to small numbers ("tags") that is kept as disjoint half-open intervals [from, to) of equal tag, in ascending order.
- * The intervals sit in a list of chunks of typed columns: a change moves the intervals of one chunk, whatever the number of intervals.
+ * The intervals sit in a list of chunks of typed columns: a change moves the intervals of one chunk, however many intervals there are.
  *
  *   #chunks   [ chunk            ] [ chunk            ] …     ascending, none empty
  *   in one    from  3   9  40        from  77  80
@@ -45,7 +45,7 @@ export class TaggedIntervals {
     return chunk !== undefined && chunk.from[this.#index]! <= offset ? chunk.tag[this.#index]! : -1
   }
 
-  /** Tags all of [from, to), whatever was there. */
+  /** Tags all of [from, to), replacing older tags. */
   set(from: number, to: number, tag: number): void {
     if (from >= to) return
     const at = this.#seek(from)

@@ -38,7 +38,7 @@
  *
  * Browsers load this file with the client library: it needs nothing of Node.
  */
-/** Of the route; and the sub-protocol, which names the version. A key stands behind BEARER, in base64url. */
+/** Path of the route; and the sub-protocol, which names the version. A key stands behind BEARER, in base64url. */
 export const CONNECTION_PATH = '/v1/connection'
 export const PROTOCOL = 'trilog.v1'
 export const BEARER = 'bearer.'
@@ -49,7 +49,7 @@ export const DELIVERY_PREFIX = 'dlv-'
 
 export const FRAME_HEAD_BYTES = 16
 export const ID_BYTES = 16
-/** Of a delivery, before its record: the record behind it begins with its ingest time. */
+/** Head of a delivery: its record stands behind it and begins with its ingest time. */
 export const DELIVERY_HEAD_BYTES = ID_BYTES + 12
 export const DELIVERIES_HEAD_BYTES = 4 * 8 + ID_BYTES
 export const RECORD_HEAD_BYTES = 28
@@ -101,7 +101,7 @@ export function textAt(bytes: Uint8Array, at: number, end: number): string {
 export class FrameReader {
   readonly bytes: Uint8Array
   readonly view: DataView
-  // Of the present frame.
+  // Type of the present frame.
   type = 0
   flags = 0
   id = 0

@@ -56,7 +56,7 @@ const headersThat = (fit: (headers: Record<string, string>) => boolean) =>
     () => HEADERS_RULE,
   )
 const Headers = headersThat((headers) => fitHeaders(headers))
-/** Of a record that another site stored: it may be a dead-letter copy. */
+/** Headers of a record that another site stored: it may be a dead-letter copy. */
 const StoredHeaders = headersThat((headers) =>
   fitHeaders(headers, HEADERS_MAX + DEAD_LETTER_HEADERS_MAX, HEADERS_BYTES_MAX + DEAD_LETTER_HEADERS_BYTES_MAX),
 )
@@ -239,7 +239,7 @@ const applying = <Item extends TSchema>(Item: Item) =>
       origin_created_at_ms: optional(Unsigned),
       /** Sites that the records passed through before the source. */
       via_sites: optional(Type.Array(Name, { maxItems: REPLICATION_SITES_MAX })),
-      /** How long the batch waits for those before it, which are on their way. */
+      /** How long the batch waits for batches before it that are under way. */
       wait_millis: optional(Type.Integer({ minimum: 0, maximum: REPLICA_APPLY_WAIT_MS_MAX })),
       records: Type.Array(Item, { maxItems: REPLICA_APPLY_RECORDS_MAX }),
     },

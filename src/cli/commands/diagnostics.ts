@@ -29,7 +29,7 @@ const CALLS = {
 } as const
 type CallName = keyof typeof CALLS
 
-/** Strangers are told less. */
+/** A caller without the permission gets only some of the fields. */
 const SomeHealth = Type.Partial(HealthReply)
 
 const collectAt = (name: string, target: string): Command => ({
@@ -187,7 +187,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
     command_outputs: names.map((name) => ({
       command: `GET ${CALLS[name]}`,
       status: String(answers.get(name)!.status),
-      output: name === 'metrics' ? null : bodyOf(target, answers.get(name)!), // it has a section of its own
+      output: name === 'metrics' ? null : bodyOf(target, answers.get(name)!), // metrics have a section of their own
     })),
     redactions: [NO_PAYLOADS, { field: 'api_key', reason: 'credentials are never written' }],
     broker: health?.version ?? null,

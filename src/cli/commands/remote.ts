@@ -57,7 +57,7 @@ const health: Command = {
   },
 }
 
-/** Strangers are told less. */
+/** A caller without the permission gets only some of the fields. */
 const SomeHealth = Type.Partial(HealthReply)
 
 function healthRows(reply: Static<typeof SomeHealth>, style: Style): readonly string[] {
@@ -252,7 +252,7 @@ const tail: Command = {
   },
 }
 
-/** Null: somebody said stop meanwhile. */
+/** Null: the command was ended while it waited. */
 async function waited({ target, world: { stop } }: Call, path: string): Promise<unknown> {
   try {
     return await target.get(path, { waitMs: TAIL_WAIT_MS, stop })

@@ -2,8 +2,8 @@
 import type { HttpRequest } from './transport.ts'
 
 /**
- * That nobody waits for an answer any more. A signal, which every request would need, costs as much as the rest of the client's work for a
- * request: one is made only for who asks for it.
+ * Says that the caller of a request no longer waits for its answer. A signal for every request would cost as much as the rest of the client's
+ * work, so one is made only when it is read.
  */
 export class Abandonment {
   #isAbandoned = false
@@ -29,7 +29,7 @@ export class Abandonment {
   }
 }
 
-/** Of each request that may be abandoned. */
+/** The key of the abandonment in the options of a request. */
 const ABANDONMENT = Symbol('abandonment')
 
 /**

@@ -4,7 +4,7 @@
  * C1  a call rejects with an SdkError. A non-2xx answer is an HttpBrokerError that says what the broker said
  * C2  calls go to one address, and after a connection failure to the next one, which is then everybody's. A call is repeated there only if
  *     nothing of it was sent, or if a second time does no more than the first; with one address a repeatable call has a second try there
- * C3  calls that are answered at once and those that wait for a record have connections of their own: who waits holds up nobody
+ * C3  calls that are answered at once and those that wait for a record have connections of their own, so that a waiting call does not delay others
  * C4  after `close` nothing is asked; what was asked before is waited for, and waits are ended
  * C5  no error says what was sent: neither headers nor bodies
  */
@@ -54,7 +54,7 @@ export class HttpConnection implements Waiting {
   #isClosed = false
   #inFlight = 0
   #idle: () => void = () => {}
-  /** Which of the addresses. */
+  /** Index of the address that is used. */
   #current = 0
 
   constructor({ config, transport, timers, random }: HttpConnectionParts) {
@@ -74,7 +74,7 @@ export class HttpConnection implements Waiting {
     return this.#closing.signal
   }
 
-  /** C1. Of what needs no broker. */
+  /** C1. For calls that need no broker. */
   check<T>(run: () => T): T {
     try {
       return run()
@@ -86,7 +86,7 @@ export class HttpConnection implements Waiting {
   /**
    * C1 to C4.
    *
-   * @param make what it throws before anything is asked is a refusal, too
+   * @param make an error that it throws before the request is sent becomes a refusal as well
    * @param read what it throws says that the answer is none of a broker
    */
   async ask<T>(make: () => HttpCall, read: (text: string) => T): Promise<T> {
@@ -219,7 +219,7 @@ function failed(cause: unknown, { origin, isLate, isClosed, isRepeatable }: Circ
   })
 }
 
-/** Of a success. @throws HttpBrokerError */
+/** Body of a success. @throws HttpBrokerError */
 function textOf(answer: HttpAnswer): string {
   const { status, text } = answer
   if (status >= 200 && status < 300) return text

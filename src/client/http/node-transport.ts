@@ -46,7 +46,7 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
           path,
           headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
         })
-        let isAnswered = false // its connection is somebody else's then
+        let isAnswered = false // the connection serves another request then
         const stop = (): void => {
           if (!isAnswered) sent.destroy()
         }
@@ -71,7 +71,7 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
 
 const addresses = new Map<string, { readonly hostname: string; readonly port: string | undefined }>()
 
-/** Of one of a few origins: taken apart once. */
+/** Takes an origin apart. There are few of them, so the results are kept. */
 function addressOf(origin: string): { readonly hostname: string; readonly port: string | undefined } {
   const known = addresses.get(origin)
   if (known !== undefined) return known
@@ -104,7 +104,7 @@ function gather(
   })
 }
 
-/** Whether the connection was never there: what is written to it is kept until it is. */
+/** True when the connection was never established: Node keeps what is written until it is. */
 function isUnsent(sent: ClientRequest, error: unknown): boolean {
   const { syscall } = error as NodeJS.ErrnoException // read with care: it may be anything
   if (syscall === 'connect' || syscall === 'getaddrinfo') return true

@@ -7,7 +7,7 @@ import type { HttpTransport } from './transport.ts'
 export interface HttpClientSettings extends ClientSettings {
   /** Sent as `Authorization: Bearer …`. */
   readonly apiKey?: string | null
-  /** How long an answer may take, what it waits for on purpose not counted; default 30 s. */
+  /** How long an answer may take, without the time that the broker was asked to wait; default 30 s. */
   readonly requestTimeoutMs?: number
   /** Connections for calls that are answered at once; default 16, in a browser 3. */
   readonly maxConnections?: number
@@ -37,7 +37,7 @@ export interface HttpConfig extends Required<
   readonly apiKey: string | null
   /** Null: there is no streaming connection. */
   readonly streaming: { readonly leases: 'keep' | 'release' } | null
-  /** Of every request. */
+  /** Sent with every request. */
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -15,7 +15,7 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>
   /** JSON; null: none. */
   readonly body: string | null
-  /** Aborted when nobody waits for the answer any more. It is made when it is asked for. */
+  /** Aborted when the caller no longer waits. It is created when it is first read. */
   readonly signal: AbortSignal
   /** The same, cheaper than a signal: calls the last listener that it was given. */
   readonly onAbandoned?: (listener: () => void) => void
@@ -39,7 +39,7 @@ export interface HttpTransport {
   close?(): void
 }
 
-/** Nothing of the request left this machine: it can be sent elsewhere, whatever it asks for. */
+/** Nothing of the request left this machine, so any request may be sent to another address. */
 export class NotSent extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

@@ -47,7 +47,7 @@ export function json(value: unknown, replacer?: (name: string, value: unknown) =
   }
 }
 
-/** A record as its route takes it. What is no record is handed on as it is: the broker says what is wrong. */
+/** A record as its route takes it. A value that is no record is sent as it is: the broker says what is wrong. */
 export function recordOf(record: RecordToPublish, config: ClientConfig): unknown {
   if (!isObject(record)) return record
   const { payload, key, headers, durability_mode, event_time_ms, ...rest } = record

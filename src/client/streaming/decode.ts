@@ -25,7 +25,7 @@ export const acknowledgementOf = (code: number, replicas: number): Acknowledgeme
   replicas,
 })
 
-/** Of a DELIVERIES frame. Payloads and keys are views of the message. */
+/** Reads a DELIVERIES frame. Payloads and keys are views of the message. */
 export function deliveriesIn(frame: FrameReader, stream: string, group: string): Delivery[] {
   const { bytes, view, bodyAt, count } = frame
   const leasedAtMs = u64At(view, bodyAt)

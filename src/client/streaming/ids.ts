@@ -5,7 +5,7 @@ const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_
 const VALUES = new Uint8Array(128).fill(64)
 for (let i = 0; i < DIGITS.length; i++) VALUES[DIGITS.charCodeAt(i)] = i
 const CODES = Uint8Array.from(DIGITS, (digit) => digit.charCodeAt(0))
-/** Of 16 bytes. */
+/** Characters of 16 bytes in base64url. */
 const TEXT_LENGTH = 22
 
 const text = new Uint8Array(TEXT_LENGTH)

@@ -4,7 +4,7 @@
  */
 import { FrameWriter } from '../../broker/wire/connection-frames.ts'
 
-/** Of one frame; the broker takes no more operations, and a longer frame saves nothing. */
+/** Operations of one frame: the broker takes no more, and a longer frame saves nothing. */
 const OPERATIONS_MAX = 1000
 const FRAME_BYTES_MAX = 256 << 10
 

@@ -3,7 +3,7 @@
  * does not take, and on Node 20, which has none.
  *
  * N1  the server is asked as RFC 6455 says, and has to prove that it understood; a refusal is a socket that never opened
- * N2  what is sent is masked with bytes that nobody can guess (RFC 6455, 5.3)
+ * N2  what is sent is masked with random bytes (RFC 6455, 5.3)
  * N3  a message is given on when it is whole, at MESSAGE_BYTES_MAX at most. What breaks the protocol ends the connection
  * N4  nothing comes of a socket after it closed, and it closes once
  *
@@ -139,7 +139,7 @@ class FrameParser {
   #have = 0
   /** Before that nothing can be done. */
   #need = 2
-  /** Of a message in several frames. */
+  /** Frames of a message that came in several. */
   #parts: Buffer[] = []
   #partBytes = 0
   #opcode = CONTINUATION
@@ -196,7 +196,7 @@ class FrameParser {
   }
 }
 
-/** As far as is known of the frame that stands there. Null: it is none of a server. */
+/** Lengths of the frame that begins here, as far as its bytes have come. Null: no server sends such a frame. */
 function wholeBytesOf(bytes: Buffer): { readonly headBytes: number; readonly bytes: number } | null {
   if (bytes.byteLength < 2) return { headBytes: 2, bytes: 2 }
   if ((bytes[1]! & 0x80) !== 0) return null // only clients mask

@@ -21,7 +21,7 @@ export class PushedClaims implements PushTarget {
   #came: Delivery[] = []
   /** P1 */
   #credit = 0
-  /** Of the subscription; null: there is none. */
+  /** Id of the subscription; null: there is none. */
   #id: number | null = null
   #wake: (() => void) | null = null
   #failure: SdkError | null = null
@@ -54,7 +54,7 @@ export class PushedClaims implements PushTarget {
     }
   }
 
-  /** No more is wanted. @returns what came and nobody took */
+  /** Stops the pushes. @returns deliveries that came and no claim took */
   end(): readonly Delivery[] {
     const id = this.#id
     if (id !== null) {

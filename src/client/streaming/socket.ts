@@ -1,4 +1,4 @@
-/** A WebSocket as the client uses it: that of the platform, which browsers and Node from 22 on have, or one of its own (node-socket.ts). */
+/** A WebSocket as the client uses it: the platform's, which browsers and Node 22 or newer have, or our own (node-socket.ts). */
 export interface ClientSocket {
   send(message: Uint8Array<ArrayBuffer>): void
   close(): void
@@ -16,7 +16,7 @@ export type OpenSocket = (url: string, protocols: readonly string[], events: Soc
 /** No `close` event comes of a socket that never opened, on some platforms; the standard's code for it. */
 export const ABNORMAL = 1006
 
-/** What is used of the platform's; absent on Node 20, whatever the types say. */
+/** The part of the platform's WebSocket that is used; absent on Node 20, although the types say otherwise. */
 interface PlatformSocket {
   binaryType: string
   addEventListener(type: 'open' | 'error', listener: () => void): void

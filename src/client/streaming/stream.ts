@@ -58,7 +58,7 @@ interface Waiting {
   readonly dueMs: number
 }
 
-/** Of a subscription. */
+/** Receives what is pushed to a subscription. */
 export interface PushTarget {
   readonly stream: string
   readonly group: string
@@ -86,7 +86,7 @@ export class Stream {
   #socket: ClientSocket | null = null
   #state: 'idle' | 'pausing' | 'opening' | 'open' = 'idle'
   #origin = 0
-  /** Of connections in a row, since one opened. */
+  /** Failed connections in a row since the last one that opened. */
   #failures = 0
   /** Addresses that were tried for the connection that is being opened. */
   #tried = 0
@@ -116,7 +116,7 @@ export class Stream {
     return this.#add(isPublish ? this.#publishes : this.#others, type, flags, name, false, write, pending)
   }
 
-  /** An operation in JSON, in a frame of its own. @throws SdkError */
+  /** Sends an operation as JSON in a frame of its own. @throws SdkError */
   request(text: string, pending: Pending): number {
     return this.#add(this.#others, REQUEST, 0, '', true, (writer) => writer.text(text), pending)
   }
@@ -316,7 +316,7 @@ export class Stream {
     if (type === PUBLISHED || type === ACKED || type === ANSWER) {
       for (let i = 0; i < count; i++) {
         const waiting = this.#pending.get(id + i)
-        if (waiting === undefined) continue // nobody waits any more
+        if (waiting === undefined) continue // the caller no longer waits
         this.#pending.delete(id + i)
         waiting.pending.answered(frame, i)
       }

@@ -9,7 +9,7 @@ import { SERVICES, TITLES, session, useCredentials } from './session.ts'
 import type { Credentials, ServiceName } from './session.ts'
 import { s3 } from './objects/s3.ts'
 
-/** Who the visitor is to each service. */
+/** The names under which the visitor is signed in. */
 export const Account = (): VNode =>
   html`<ul class="account" aria-label="Signed in">
     ${SERVICES.map((service) => html`<${Membership} key=${service} service=${service} />`)}

@@ -5,23 +5,15 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Account } from './account.ts'
 import { Help, useShortcuts } from './help.ts'
 import { html } from './html.ts'
-import { LogsPage } from './logs/logs-page.ts'
-import { TracePage } from './logs/trace-page.ts'
-import { BucketPage } from './objects/bucket-page.ts'
-import { BucketsPage } from './objects/buckets-page.ts'
-import { OverviewPage } from './overview/overview-page.ts'
+import { PAGES } from './pages.ts'
 import { Empty } from './parts.ts'
 import { session } from './session.ts'
 import type { ServiceName } from './session.ts'
-import { AuditPage } from './streams/audit-page.ts'
-import { GroupPage } from './streams/group-page.ts'
-import { StreamPage } from './streams/stream-page.ts'
-import { StreamsPage } from './streams/streams-page.ts'
 
 interface Destination {
   readonly href: string
   readonly title: string
-  /** That the pages are about; null: all. */
+  /** The service that the pages show; null: all of them. */
   readonly service: ServiceName | null
   /** Behind `g`. */
   readonly key: string
@@ -76,15 +68,7 @@ function Frame(): VNode {
     </header>
     <main id="main" tabindex="-1" ref=${main}>
       <${Router}>
-        <${Route} path="/" component=${OverviewPage} />
-        <${Route} path="/logs" component=${LogsPage} />
-        <${Route} path="/traces/:trace" component=${TracePage} />
-        <${Route} path="/streams" component=${StreamsPage} />
-        <${Route} path="/streams/:stream" component=${StreamPage} />
-        <${Route} path="/streams/:stream/groups/:group" component=${GroupPage} />
-        <${Route} path="/audit" component=${AuditPage} />
-        <${Route} path="/objects" component=${BucketsPage} />
-        <${Route} path="/objects/:bucket" component=${BucketPage} />
+        ${PAGES.map(({ path, component }) => html`<${Route} key=${path} path=${path} component=${component} />`)}
         <${Route} default component=${NotFound} />
       <//>
     </main>

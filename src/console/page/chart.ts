@@ -74,7 +74,7 @@ function optionsOf(
     cursor: { show: false },
     padding: [8, 8, 0, 0],
     scales: {
-      x: { range: (_chart, low, high) => [Math.min(low, high - SECONDS_MIN), high] },
+      x: { range: ({ data: [times] }) => [Math.min(times[0]!, times.at(-1)! - SECONDS_MIN), times.at(-1)!] },
       y: { range: (_chart, _low, high) => [0, Math.max(high ?? 0, 1) * 1.1] },
     },
     axes: [

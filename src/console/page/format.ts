@@ -27,7 +27,7 @@ export function bytes(count: number): string {
 
 export const exactBytes = (count: number): string => `${whole.format(count)} bytes`
 
-/** Of something per second. */
+/** A number of things a second. */
 export const rate = (perSecond: number): string =>
   `${perSecond >= 1000 ? short.format(perSecond) : precise.format(perSecond)}/s`
 
@@ -35,10 +35,10 @@ export const byteRate = (perSecond: number): string => `${bytes(Math.round(perSe
 
 export const time = (ms: number): string => dateTime.format(ms)
 
-/** Of nanoseconds: a moment of this year, to the millisecond. */
+/** A moment of this year to the millisecond, from nanoseconds. */
 export const momentOf = (nano: string): string => moment.format(msOf(nano))
 
-/** Of nanoseconds: all of them. */
+/** A moment with all its digits, from nanoseconds. */
 export const exactTime = (nano: string): string =>
   new Date(msOf(nano)).toISOString().replace(/\d{3}Z$/, `${nano.slice(-9).padStart(9, '0')}Z`)
 

@@ -27,6 +27,6 @@ export const html: Template = (strings, ...values) => {
 
 /** Beside a word, and between a value and an element that stands in a line. */
 const BREAKS =
-  /(?<=[^<>\s])\s*\n\s*|\s*\n\s*(?=[^<>\s])|(?<=<\/(?:a|code|kbd|span|strong)>)\s*\n\s*(?=$|<(?:a|code|kbd|span|strong)\b)|^\s*\n\s*(?=<(?:a|code|kbd|span|strong)\b)/g
+  /(?<=[^<>\s])\s*\n\s*|\s*\n\s*(?=[^<>\s])|(?<=<\/(?:a|code|kbd|span|strong|time)>)\s*\n\s*(?=$|<(?:a|code|kbd|span|strong|time)\b)|^\s*\n\s*(?=<(?:a|code|kbd|span|strong|time)\b)/g
 
 const withSpaces = (text: string): string => text.replaceAll(BREAKS, ' ')

@@ -6,7 +6,7 @@ import type { Refusal } from './request.ts'
 export interface Loaded<Value> {
   /** The last one that arrived; it stays while the next one is on its way, and when that fails. */
   readonly value: Value | null
-  /** Of the last try. */
+  /** Why the last try failed; null: it did not. */
   readonly problem: Refusal | null
   readonly reload: () => void
 }

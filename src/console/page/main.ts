@@ -3,6 +3,7 @@ import { render } from 'preact'
 import { App } from './app.ts'
 import { html } from './html.ts'
 import { startHistory } from './overview/history.ts'
+import { loadOtherPages } from './pages.ts'
 import { asRefusal, send } from './request.ts'
 import { session } from './session.ts'
 import type { About } from './session.ts'
@@ -14,6 +15,7 @@ try {
   session.about = (await (await send('/console.json')).json()) as About // as the console answers
   startHistory()
   render(html`<${App} />`, root)
+  loadOtherPages()
 } catch (error) {
   render(html`<main class="lone"><${Problem} of=${asRefusal(error)} title="The page cannot begin" /></main>`, root)
 }

@@ -128,9 +128,11 @@ interface FormProps extends Children {
   readonly isDangerous?: boolean
   readonly onSubmit: (values: FormValues) => Promise<unknown>
   readonly onCancel?: () => void
+  /** More buttons beside the one that sends. */
+  readonly beside?: ComponentChildren
 }
 
-export function Form({ action, submit, isDangerous, onSubmit, onCancel, children }: FormProps): VNode {
+export function Form({ action, submit, isDangerous, onSubmit, onCancel, beside, children }: FormProps): VNode {
   const send = (event: SubmitEvent): void => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement // the handler is the form's own
@@ -143,7 +145,7 @@ export function Form({ action, submit, isDangerous, onSubmit, onCancel, children
     ${children} ${action.problem && html`<${Problem} of=${action.problem} />`}
     <div class="buttons">
       <button type="submit" class=${isDangerous ? 'danger' : 'primary'} disabled=${action.isRunning}>${submit}</button>
-      ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}
+      ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`} ${beside}
     </div>
   </form>`
 }

@@ -1,7 +1,7 @@
 /**
- * Who the visitor is to each service. What they typed stays in this tab's session storage: it is sent with requests, never put into an address.
+ * How the visitor is known to each service. What they typed stays in this tab's session storage: it is sent with requests, never put into an address.
  *
- * Services of the machine's own user ask for nothing, and the log store's development token is public: then nobody has to sign in.
+ * A service on this machine may ask for nothing, and the log store's development token is public: then the visitor need not sign in.
  */
 import { useEffect, useState } from 'preact/hooks'
 
@@ -52,7 +52,7 @@ class Session {
     return WITHOUT[this.about.services[service]?.access ?? 'unknown'] ?? null
   }
 
-  /** Whether there is something to sign out of. */
+  /** True when the visitor can sign out. */
   isSignedIn(service: ServiceName): boolean {
     return sessionStorage.getItem(storageKey(service)) !== null
   }

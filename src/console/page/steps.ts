@@ -4,7 +4,7 @@ import { html } from './html.ts'
 
 interface StepsProps {
   readonly count: number
-  /** Of the row that is open; below 0: none. */
+  /** Index of the open row; below 0: none. */
   readonly at: number
   readonly onGo: (at: number) => void
 }

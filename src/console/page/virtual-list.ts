@@ -9,7 +9,7 @@ interface ListProps {
   readonly label: string
   readonly count: number
   readonly rowPixels: number
-  /** Of the row that is to be seen; the list goes there when it changes. */
+  /** Index of the row that must be in sight; the list scrolls there when it changes. */
   readonly shown?: number | null
   readonly row: (index: number) => ComponentChildren
   /** Rows that are in sight, and some beyond: what they show should be loaded. */

@@ -39,7 +39,7 @@ interface KnownBundle {
   readonly damaged: readonly DamagedPositions[]
 }
 
-/** Of one bundle, by name. */
+/** Files of one bundle, by name. */
 type Objects = ReadonlyMap<string, ListedObject>
 
 /** Null: the bundle has another form. */
@@ -47,7 +47,7 @@ export interface BundleObjects {
   readonly index: ListedObject | null
   readonly records: ListedObject | null
   readonly compact: ListedObject | null
-  /** Of the file that opens the bundle. */
+  /** Length of what opens the index file of the bundle. */
   readonly indexHeadBytes: number | null
 }
 
@@ -184,7 +184,7 @@ export class BucketCatalog {
   }
 }
 
-/** The listed objects by segment; what is no file of a segment is none of ours. */
+/** The listed objects by segment; files of no segment are left out. */
 function segmentsOf(listed: readonly ListedObject[], prefix: string): Map<number, Objects> {
   const segments = new Map<number, Map<string, ListedObject>>()
   for (const object of listed) {

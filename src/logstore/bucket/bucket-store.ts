@@ -143,7 +143,7 @@ export class BucketStore {
     }
   }
 
-  /** Whether the bucket holds what it did when the query began. */
+  /** True while the bucket holds the same as when the query began. */
   isCurrent({ snapshot }: BucketQuery): boolean {
     return snapshot === this.#snapshot
   }

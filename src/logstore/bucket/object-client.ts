@@ -60,7 +60,7 @@ export async function openObjectClient(settings: ObjectClientSettings): Promise<
     ...(endpoint !== null && { endpoint }),
     maxAttempts: ATTEMPTS,
     requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED', // every block and frame has a checksum of its own
+    responseChecksumValidation: 'WHEN_REQUIRED', // every block and frame has its own checksum
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       requestTimeout: ATTEMPT_MS,

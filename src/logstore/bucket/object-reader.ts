@@ -27,7 +27,7 @@ import type {
 } from './remote-protocol.ts'
 
 const KIB = 1024
-/** Of an index file, what is read with it when its manifest does not say what opens it. */
+/** First read of an index file whose manifest does not say how long its opening part is. */
 const UNKNOWN_HEAD_BYTES = 64 * KIB
 const HEAD_BYTES_MAX = 4096 * KIB
 const PIECE_BYTES: Readonly<Record<RemoteFileKind, number>> = {
@@ -35,10 +35,10 @@ const PIECE_BYTES: Readonly<Record<RemoteFileKind, number>> = {
   records: 256 * KIB,
   compact: 256 * KIB,
 }
-/** A longer read is one of its own, cut only at this length. */
+/** A longer read is not joined with others, and is cut only at this length. */
 const LONG_READ_BYTES = 8192 * KIB
 const READS_AT_ONCE = 24
-/** Of one query: pieces that are read before they are asked for. */
+/** Pieces of one query that are read before it asks for them. */
 const AHEAD = 16
 /** Bundles that are opened at once before they are asked for. */
 const WARMING_AT_ONCE = 4

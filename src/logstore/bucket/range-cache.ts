@@ -2,7 +2,7 @@
  * Pieces of objects, read once and kept while there is room, least recently used first out.
  *
  * R1  a piece is of one version of its object: the ETag is part of its name
- * R2  who asks for what is being read waits for it with the others; it is given up when nobody waits any more
+ * R2  readers of a piece that is being read wait for it together; the read is given up when no reader waits any more
  * R3  at most `readsMax` reads are under way; the others wait in the order in which they came
  */
 import type { ListedObject, ObjectClient } from './object-client.ts'

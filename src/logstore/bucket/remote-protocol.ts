@@ -7,7 +7,7 @@ import type { BundleObjects } from './bucket-catalog.ts'
 import type { BucketState } from './bucket-catalog.ts'
 import type { ObjectClientSettings } from './object-client.ts'
 
-/** Of a bundle's files, those that queries read. */
+/** The files of a bundle that queries read. */
 export type RemoteFileKind = Exclude<keyof BundleObjects, 'indexHeadBytes'>
 
 export type RemoteRequest =
@@ -45,10 +45,10 @@ export const REPLIES_WORD = 0
 export const GONE_WORD = 1
 export const ACCESS_WORDS = 2
 
-/** Of the reader's lane. */
+/** What the reader's lane starts with. */
 export interface ObjectReaderData {
   readonly client: ObjectClientSettings
-  /** Of all keys, empty or with a slash at its end. */
+  /** Prefix of all keys: empty, or with a slash at its end. */
   readonly prefix: string
   readonly cacheBytes: number
   /** Three f64, see below; written by the reader alone. */

@@ -24,7 +24,7 @@ import { ReadBroke, piecesOf } from './readers.ts'
 import type { Readers } from './readers.ts'
 
 export const NDJSON_TYPE = 'application/x-ndjson'
-/** Of the service: each holds the text of a step in memory. */
+/** Exports at a time in the service: each holds the text of a step in memory. */
 const EXPORTS_MAX = 64
 
 export class ExportFront {

@@ -57,7 +57,7 @@ export class JaegerFront {
     return this.#endpoint(document, (_head, caller, exchange) => this.#listServices(caller, exchange))
   }
 
-  /** Of a service in the path, by their names; or in the parameter `service`, with their kinds. */
+  /** Operations of a service: of the one in the path, by their names; or of the parameter `service`, with their kinds. */
   operations(document: OperationDocument, where: 'path' | 'parameter'): Endpoint {
     return this.#endpoint(document, (head, caller, exchange) => {
       if (where === 'path') return this.#listOperations(caller, exchange, head.param(0) ?? '', null)

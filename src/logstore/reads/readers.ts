@@ -1,5 +1,5 @@
 /**
- * What the reads have in common that take more than one step: who may ask, places, and steps on threads that walk. Main thread.
+ * The common part of reads that take more than one step: permissions, places, and steps on threads that walk. Main thread.
  *
  * R1  a place is held from the headers of a request to its end, and given back once
  * R2  every step is asked with what the caller may read by the policy as it is then
@@ -48,7 +48,7 @@ export class Readers {
     this.parts = parts
   }
 
-  /** Who asks, with a place held until the exchange ends; null: it is refused. */
+  /** The caller, with a place that is held until the exchange ends; null: the request is refused. */
   admit(head: RequestHead, exchange: Exchange, places: Places): Caller | null {
     const { policy, maxConcurrentReads } = this.parts
     const caller = identifyCaller(policy(), head.header(TENANT_HEADER), head.header('authorization'))
@@ -107,7 +107,7 @@ export class Readers {
   }
 }
 
-/** Of an answer that was begun: its connection is closed inside the body. */
+/** For an answer that was begun: its connection is closed inside the body. */
 export class ReadBroke extends StoreError {
   constructor({ kind, message }: Refusal) {
     super('unavailable', kind, message)
@@ -125,7 +125,7 @@ export function queryParameters<Name extends string>(
     if (!known.has(name))
       return refusal('invalid_query', `the parameters are ${names.join(', ')}: there is no ${quoted(name)}`)
     if (Object.hasOwn(given, name)) return refusal('invalid_query', `the parameter ${name} is there twice`)
-    given[name as Name] = value // it is one of them, by the set
+    given[name as Name] = value // the set holds only such names
   }
   return given
 }

@@ -1,8 +1,8 @@
 /**
  * `GET /v1/tail`: records as they are stored, as server-sent events.
  *
- * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: whoever comes
- *     back with it goes on there, also after a crash, as positions of what is committed are never given again
+ * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: a client
+ *     that comes back with it continues there, also after a crash, as positions of what is committed are never given again
  * E2  a tail that has been at the end of the log once and falls LAG_BYTES behind it skips to the end and says how many records it missed. Until
  *     then, that is after a Last-Event-ID, nothing is skipped, however long it takes
  * E3  memory holds a place and the text of one step: what the reader does not take stays in the log
@@ -28,11 +28,11 @@ import type { Readers } from './readers.ts'
 
 export const EVENT_STREAM_TYPE = 'text/event-stream'
 export const LAST_EVENT_ID_HEADER = 'last-event-id'
-/** Of the service. */
+/** Tails at a time in the service. */
 const TAILS_MAX = 256
 const LAG_BYTES = 16 * 1024 * 1024
 const HEARTBEAT_MS = 10_000
-/** Between the first record that nobody was told of and the steps that look for it: more when there are more tails. */
+/** Delay between the first new record and the steps that look for it: longer when there are more tails. */
 const WAKE_MS = 10
 const WAKE_MS_PER_TAIL = 1
 const STEP_DEADLINE_MS = 10_000
@@ -261,7 +261,7 @@ class Tail implements AnswerSource {
     return `id: ${eventId(this.#log.id, this.#place)}`
   }
 
-  /** @param records null: nobody knows */
+  /** @param records null: the number is unknown */
   #missed(records: number | null, reason: 'slow_reader' | 'retention' | 'damaged'): Uint8Array {
     return Buffer.from(`event: missed\n${this.#idLine}\ndata: ${JSON.stringify({ records, reason })}\n\n`)
   }

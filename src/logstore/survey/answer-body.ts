@@ -2,7 +2,7 @@
 import type { QueryAnswer } from '../query/task.ts'
 import type { SurveyTask } from './question.ts'
 
-const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
+const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
 
 /** A JSON answer. @param members behind the tenant */
 export const answerOf = ({ tenant, snapshot }: SurveyTask, members: Readonly<Record<string, unknown>>): QueryAnswer => {

@@ -145,7 +145,7 @@ const holdingOf = ({ partition, facts }: PartitionSummary): Holding => ({
   quarantined: 0,
 })
 
-/** Without the records of damaged frames; their bytes nobody can tell, so that those of all stay. */
+/** Leaves out the records of damaged frames. How many bytes were theirs is unknown, so the bytes of all records stay. */
 function undamaged(
   reader: SegmentReader,
   source: BundleSource,

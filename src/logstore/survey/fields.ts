@@ -34,7 +34,7 @@ const RUN_MAX = 16
 const ATTRIBUTES_MAX = 128
 const NAME_LENGTH_MAX = 256
 
-/** Those that have few values, or that people look for. */
+/** Fields that have few values, or that people search for. */
 const FIELDS: readonly FieldName[] = [
   'severity_text',
   'event_name',
@@ -118,7 +118,7 @@ function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }:
   return totals
 }
 
-/** Of every `stride` records the first `length`, counted over all segments. */
+/** The first `length` of every `stride` records, counted over all segments. */
 interface Runs {
   readonly length: number
   readonly stride: number
@@ -178,7 +178,7 @@ function chooseActive(scan: SurveyScan, active: ActiveIndex, before: number, run
   return count
 }
 
-/** Likewise, by the time of the records. Where nothing is damaged the postings of runs alone are read. */
+/** Chooses the records of a bundle by time. Where nothing is damaged, only the postings of runs are read. */
 function chooseBundle(scan: SurveyScan, index: BundleSearch, before: number, runs: Runs): number {
   const { plan } = scan
   const partition = index.findPartition(plan.tenant, plan.dataset)
@@ -228,7 +228,7 @@ interface CountedKey {
   readonly values: Map<string, number>
 }
 
-/** Those that most records have first. */
+/** The keys that most records have come first. */
 function countKeys(looked: readonly Seen[]): CountedKey[] {
   const keys = new Map<string, CountedKey>()
   for (const seen of looked) {

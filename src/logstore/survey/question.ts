@@ -21,10 +21,10 @@ export const KEYS_MAX = 1000
 
 export interface DatasetsQuestion {
   readonly kind: 'datasets'
-  /** That the credential may read; null: all. */
+  /** Datasets that the credential may read; null: all. */
   readonly datasets: readonly string[] | null
   readonly limit: number
-  /** Datasets behind this one, in the order of their names; null: all. */
+  /** Returns datasets behind this one, in the order of their names; null: all. */
   readonly after: string | null
   readonly deadlineMs: number
 }

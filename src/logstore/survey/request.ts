@@ -129,7 +129,7 @@ export function parseFieldsRequest(bytes: Uint8Array): FieldsQuestion | QueryReq
   }
 }
 
-/** Of `GET /v1/datasets`. */
+/** Parameters of `GET /v1/datasets`. */
 export const DATASETS_PARAMETERS = [
   { name: 'limit', schema: Type.Integer({ minimum: 1, maximum: DATASETS_LIMIT_MAX, default: DATASETS_LIMIT_MAX }) },
   { name: 'cursor', schema: Type.String({ description: 'next_cursor of the previous page' }) },

@@ -68,6 +68,6 @@ export function surveyPlan(
   return readsRecords ? { ...plan, search: plan.search ?? { kind: 'all' } } : plan
 }
 
-/** Whether the index alone says what matches, by time. */
+/** True when the index alone finds the matching records, by time. */
 export const isOfTimeOnly = ({ id, trace, search }: QueryPlan): boolean =>
   id === null && trace === null && search === null

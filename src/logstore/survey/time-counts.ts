@@ -64,7 +64,7 @@ export function addScan(counts: Counts, { matched, quarantined }: SurveyScan): v
   counts.scanned++
 }
 
-/** Of a plan whose filter is but a time range. Buckets reach over all of it. */
+/** For a plan that filters by time alone. The buckets cover its whole range. */
 export function countByIndex(
   { reader, task, deadline, plan, sources }: SurveyWalk<SurveyQuestion>,
   buckets: TimeBuckets,

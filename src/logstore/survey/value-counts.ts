@@ -23,7 +23,7 @@ export class ValueCounts {
   readonly #isClosed: boolean
   #error = 0
 
-  /** Of whatever comes. */
+  /** Counts all values. */
   static ofAll(buckets: number): ValueCounts {
     return new ValueCounts(buckets, null)
   }
@@ -78,7 +78,7 @@ export class ValueCounts {
       .map(([key]) => key)
   }
 
-  /** Whether no other value came more often than one of the `count` first. */
+  /** True when no other value occurred more often than one of the first `count`. */
   isTopCertain(count: number): boolean {
     const ranked = this.#ranked()
     const last = ranked[count - 1]?.[1] ?? 0

@@ -29,7 +29,7 @@ function plain(value: Value): unknown {
 export const keyOfText = (text: string): string =>
   text.length <= TOLD_LENGTH_MAX ? text : `${text.slice(0, TOLD_LENGTH_MAX)}${hash('sha256', text)}`
 
-/** How the text of a key is told. */
+/** The text that a key stands for, as answers show it. */
 export const toldValue = (key: string): { readonly value: string; readonly value_is_cut?: true } =>
   key.length <= TOLD_LENGTH_MAX ? { value: key } : { value: key.slice(0, TOLD_LENGTH_MAX), value_is_cut: true }
 
@@ -84,7 +84,7 @@ function attributeReader(places: readonly AttributePlace[], key: string): (view:
   }
 }
 
-/** The first value that a view shows to `take` and that is one. */
+/** The first value that `show` gives to `take` and that is a text. */
 function firstText(show: (take: (value: Value) => boolean) => boolean): string | null {
   let text: string | null = null
   show((value) => (text = textOfValue(value)) !== null)

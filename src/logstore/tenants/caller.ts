@@ -9,7 +9,7 @@ export const TENANT_HEADER = 'x-logstore-tenant'
 export const REQUEST_ID_HEADER = 'x-request-id'
 export const REQUEST_ID_PREFIX = 'req-'
 
-/** Who sends a request, found in one policy. */
+/** The sender of a request, found in one policy. */
 export interface Caller {
   readonly policy: TenantPolicy
   readonly tenant: Tenant

@@ -1,5 +1,5 @@
 /**
- * Who may send what: tenants, their credentials, datasets and limits.
+ * Tenants, with their credentials, datasets and limits.
  *
  * A policy is immutable; a reload makes a new one with the next generation. Tokens are held as SHA-256 digests only.
  */

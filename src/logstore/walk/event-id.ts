@@ -1,4 +1,4 @@
-/** Where a tail goes on, as clients keep it: `<log>-<position>-<record>` in hexadecimal. It outlives restarts and sealing. */
+/** The place where a tail continues, as clients keep it: `<log>-<position>-<record>` in hexadecimal. It outlives restarts and sealing. */
 import type { LogPlace } from './tasks.ts'
 
 export const eventId = (logId: number, { position, recordNumber }: LogPlace): string =>

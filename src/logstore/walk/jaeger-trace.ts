@@ -137,7 +137,7 @@ function logOf(record: TraceRecord): object {
 
 const microseconds = (nanoseconds: bigint): number => Number(nanoseconds / 1000n)
 
-/** Of a record's OTLP JSON; whole numbers as the text they were written as. */
+/** Parts of a record's OTLP JSON; whole numbers keep the text in which they were written. */
 function partsOf({ json }: TraceRecord): { resource: Members; scope: Members; span: Members } {
   const parsed = parseWithSource(json, (_key, value, { source }) =>
     typeof value === 'number' && /^-?[0-9]+$/.test(source) ? source : value,
@@ -193,7 +193,7 @@ function plainOf(given: unknown): unknown {
   return tagOf('', given)?.value ?? null
 }
 
-// A JSON batch stands as it was sent: whatever a member has, it is taken for what it should be or for nothing.
+// A JSON batch is stored as it was sent, so a member may have any type. A wrong one counts as absent.
 
 const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : {} // by the checks beside it

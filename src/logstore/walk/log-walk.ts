@@ -190,7 +190,7 @@ class Step {
     return reader.readBatch(frames, this.#task.snapshot.logId, source, unit)
   }
 
-  /** In the order of the log, whatever the order in which they are read. */
+  /** Returns them in the order of the log, although they may be read in another order. */
   #matchingOf(source: Source, entries: Entries): readonly number[] {
     const chosen = this.#entries
     if (this.#matcher === null) return chosen

@@ -34,7 +34,7 @@ export function datasetsOf(
 
 const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
 
-/** Which spans have it: different ones, newest first. A name comes as `<kind> <name>`. */
+/** Spans that have it: different ones, newest first. A name is told as `<kind> <name>`. */
 export function spansStep(parts: WalkParts, task: QueryTask<SpansRequest>): WalkBody {
   const { request } = task
   const names = new Set<string>()

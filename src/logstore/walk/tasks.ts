@@ -10,7 +10,7 @@ export interface LogPlace {
 }
 
 interface Timed {
-  /** Of this one step. */
+  /** Deadline of this step. */
   readonly deadlineMs: number
 }
 
@@ -72,12 +72,12 @@ export interface WalkBody {
   readonly quarantined: number
   /** Damaged ranges of the log. */
   readonly quarantinedRanges: number
-  /** Of an export and of spans; null: over. */
+  /** For an export and for spans; null: it is over. */
   readonly resume: Cursor | null
-  /** Of a tail. */
+  /** For a tail. */
   readonly next: LogPlace
   readonly isAtEnd: boolean
-  /** Of datasets and spans. */
+  /** For datasets and spans. */
   readonly names: readonly string[]
 }
 

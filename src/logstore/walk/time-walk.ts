@@ -22,7 +22,7 @@ import { timeOfWords } from '../time-words.ts'
 export interface WalkBounds {
   /** Candidates that are put in order at once: at most 65 535. */
   readonly candidates: number
-  /** Those of them that are read in a row, at first. */
+  /** How many of them are read in a row at first. */
   readonly run: number
   /** A step that took so long ends behind a run, or a frame. */
   readonly stepMs: number
@@ -53,7 +53,7 @@ export interface TimeWalkRequest {
 /** Valid during the call that it is handed to. */
 export interface WalkedRecord {
   readonly batch: RecordBatch
-  /** Of the record in the batch. */
+  /** Number of the record in the batch. */
   readonly number: number
   readonly id: Uint32Array
   readonly timeHigh: number
@@ -61,9 +61,9 @@ export interface WalkedRecord {
 }
 
 export interface TimeWalkStep {
-  /** Of the first step: matching records that are known to be damaged, as far as indexes say. Later ones: 0. */
+  /** First step: matching records that the indexes know to be damaged. Later steps: 0. */
   readonly quarantined: number
-  /** Where the next step goes on; null: the walk is over. */
+  /** Where the next step continues; null: the walk is over. */
   readonly resume: Cursor | null
 }
 
@@ -79,7 +79,7 @@ interface Candidate {
   readonly timeLow: number
 }
 
-/** Of a walk: what is made of a record, in the order of the file, and who takes it, in the order of results. */
+/** Visits the records of a walk: `make` makes a text of a record, in the order of the file; `take` gets it, in the order of results. */
 export interface TimeVisitor {
   make(record: WalkedRecord): string
   /** True: it has enough. */
@@ -100,7 +100,7 @@ export function walkInTime(
   const seenTo = resume?.snapshot ?? snapshot.committed
   const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo)
   const sources = reader.sourcesOf(snapshot, plan)
-  // Those that come next in the order fill the page, so that of the others little is looked at.
+  // The sources that come next in the order fill the page, so that little is read of the others.
   const ordered = [...sources.entries()]
   if (plan.descending) ordered.reverse()
   bundles.expectIndexes(ordered.map(([, source]) => source))

@@ -17,7 +17,7 @@ export interface Trace {
   readonly traceId: string
   /** By time, earliest first. */
   readonly records: readonly TraceRecord[]
-  /** Those that are stored and readable, shown or not. */
+  /** Records that are stored and readable, shown or not. */
   readonly matched: number
   readonly quarantined: number
 }

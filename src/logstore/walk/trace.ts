@@ -24,7 +24,7 @@ import { treeText } from './trace-tree.ts'
 const TRACE_RECORDS_MAX = 10_000
 const TRACE_CHARACTERS_MAX = 16 * 1024 * 1024
 
-const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
+const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
 
 /** An empty text: no record of the trace is stored. */
 export function traceText(parts: WalkParts, task: QueryTask<TraceRequest>): WalkBody {

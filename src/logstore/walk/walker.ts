@@ -1,4 +1,4 @@
-/** Answers walking tasks, on a thread of its own kind. One step each: whoever asks goes on where the step ended. */
+/** Answers walking tasks on a thread of its own kind, one step each: the caller continues where the step ended. */
 import { renderResult } from '../query/result.ts'
 import { PartTexts } from '../query/render/record.ts'
 import type { QueryTask } from '../query/task.ts'
@@ -11,7 +11,7 @@ import { walkInTime } from './time-walk.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
 import { traceText } from './trace.ts'
 
-const encoder = new TextEncoder() // its result has a buffer of its own, which can be handed to another thread
+const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
 
 export class Walker {
   readonly #parts: WalkParts

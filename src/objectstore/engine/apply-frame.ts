@@ -17,7 +17,7 @@ import type { PartDetails, StoreState } from './state.ts'
 interface Frame {
   readonly type: number
   readonly position: number
-  /** Of an EXTENT, which has no effect by itself, perhaps only the beginning. */
+  /** An EXTENT has no effect by itself, so that its beginning may be enough. */
   readonly payload: Buffer
 }
 

@@ -5,10 +5,10 @@
  *   large   copied into the arena, extent by extent; a lane digests each, then it is appended to the log. What commits it lists them
  *
  * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
- * B2  a body that waits for space has given what it had to the log: whoever waits, others go on
+ * B2  a body that waits for space has given what it had to the log, so that others can continue
  * B3  a body that failed stays failed, for the reason that it failed for: its extents are garbage, and nothing commits it
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
- * B5  while a quarter of the arena or less is free, whoever writes has to wait: the rest is for what the others have on the way. Then
+ * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
  */
 import assert from 'node:assert/strict'
@@ -32,7 +32,7 @@ import { SharedCopies } from './shared-copies.ts'
 import { INLINE_BYTES_MAX, SmallBody } from './small-body.ts'
 import { COPIED_BODY_BYTES_MIN, WrittenRuns } from './written-runs.ts'
 
-/** Of one body, in the arena: one that fills and others on their way to the disk. */
+/** Extents of one body in the arena: one that fills, and others on their way to the disk. */
 const EXTENTS_AT_ONCE_MAX = 6
 /** More than one read of a connection brings: see http/receive-buffer.ts. */
 const EXTENTS_PER_WRITE = 2
@@ -42,14 +42,14 @@ const RESERVED_PART = 1 / 4
 /** An extent that was appended. */
 interface Appended {
   readonly end: number
-  /** Of the log. */
+  /** Generation of the log. */
   readonly generation: number
   readonly offset: number
 }
 
 export class Bodies {
   readonly core: Core
-  /** Of small bodies. */
+  /** Digests of small bodies. */
   readonly small: WholeDigests
   readonly copies = new SharedCopies()
   /** One block of the arena. */
@@ -101,7 +101,7 @@ export class Bodies {
     return { before: [{ ...this.extentFrame(content.inline, target, 'admit'), onTaken }], extents: [extent] }
   }
 
-  /** A piece of a body as a frame of its own, from memory. */
+  /** Makes a frame of its own for a piece of a body, from memory. */
   extentFrame(bytes: Buffer, target: BodyTarget, purpose: NewFrame<Change>['purpose']): NewFrame<Change> {
     const head = extentHeadOf(target)
     return {
@@ -143,16 +143,16 @@ export class Bodies {
     this.#resume()
   }
 
-  /** How many writes find room. */
+  /** How many more writes have room. */
   get #room(): number {
     const { arena } = this.core
-    if (arena.usedBytes === 0) return Infinity // nothing is coming back that whoever waits would hear of
+    if (arena.usedBytes === 0) return Infinity // nothing will come back, so that a waiting write would never be woken
     const reservedBytes = RESERVED_PART * arena.bytes.byteLength
     const freeBytes = arena.bytes.byteLength - arena.usedBytes
     return Math.floor((freeBytes - reservedBytes) / (EXTENTS_PER_WRITE * this.extentBytes))
   }
 
-  /** Whether the body has to wait; it is told when it may go on. */
+  /** True when the body has to wait; it is told when it may continue. */
   mustStop(body: LargeBody): boolean {
     if (this.#room > 0) return false
     this.#stopped.add(body)
@@ -189,7 +189,7 @@ export class Bodies {
     this.#stopped.delete(body)
   }
 
-  /** B1. Of journals that ended, nobody reads any more what they had not taken. A log without a quorum has journals that still write. */
+  /** B1. The journals of a closed log read nothing more. A log that lost its quorum has journals that still write. */
   #giveBack(log: Log): void {
     const { released, generation } = log
     const isOver = log.state.kind === 'read-only' && !log.isWriting
@@ -245,7 +245,7 @@ export class LargeBody implements BodyWriter {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#state !== 'open') return true // whoever finishes it hears
+    if (this.#state !== 'open') return true // the caller of `finish` gets the failure
     if (this.#held.length > 0) this.#held.push(Buffer.from(bytes))
     else this.#copy(bytes)
     this.#isStopped ||= this.#bodies.mustStop(this)
@@ -399,7 +399,7 @@ export class LargeBody implements BodyWriter {
     if (this.#isFull) this.#onDrain?.()
   }
 
-  /** Gives up what it has, and takes nothing more. The lane may still read what was submitted: nobody minds what it makes of other bytes. */
+  /** Gives up what it has, and takes nothing more. The lane may still read submitted bytes that are used again: its results are not used. */
   #end(state: 'failed' | 'closed'): void {
     const wasOpen = this.#state === 'open'
     this.#state = state

@@ -7,7 +7,7 @@
  *        8      …  json       buckets, uploads and what is small, UTF-8
  *        …      …  index      as ../index/checkpoint.ts has it
  *
- * K1  it is a copy: the state goes on while it is written. The part of the index is made bit by bit, see CheckpointWriter
+ * K1  it is a copy: the state changes while it is written. The part of the index is made bit by bit, see CheckpointWriter
  */
 import type { Steps } from '../../steps.ts'
 import { CheckpointReader } from '../index/checkpoint.ts'
@@ -29,7 +29,7 @@ interface Content {
   readonly buckets: readonly (Omit<Bucket, 'cors' | 'policy'> & {
     readonly cors: string | null
     readonly policy: string | null
-    /** Of its objects. Checkpoints of older versions do not say it. */
+    /** Bytes of its objects. Checkpoints of older versions lack it. */
     readonly bytes?: number
   })[]
   /** Keys in Base64; of each extent its position, then its bytes. */

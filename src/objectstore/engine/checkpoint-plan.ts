@@ -38,7 +38,7 @@ export class CheckpointPlan {
     return PAGE_BYTES * this.#state().index.pages
   }
 
-  /** Whether the segment that is written now should end. */
+  /** True when the active segment should end. */
   get isSegmentFull(): boolean {
     return this.#state().commitSequence - this.#segmentSequence >= CHANGES_PER_SEGMENT_MAX
   }

@@ -1,12 +1,12 @@
 /**
- * Keeps the log in order. A segment that would take long to read again is ended. Uploads that nobody goes on with are aborted. When too much
+ * Keeps the log in order. A segment that would take long to read again is ended. Abandoned uploads are aborted. When too much
  * of the log is garbage, what lives in its oldest segment is moved behind its end, and the segment goes: the log is a circle that is cleaned
  * from its oldest end on.
  *
- * M1  an object is moved by writing it again; who reads it at its old place goes on, as segments that are read stay (`oldestRead`)
+ * M1  an object is moved by writing it again; readers at its old place continue there, as segments that are read stay (`oldestRead`)
  * M2  cleaning begins, and stops, as engine/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
- * M4  what is damaged is not moved and stops nobody: there is an incident, and it stays an error for whoever reads it
+ * M4  a damaged frame is not moved and does not stop the cleaning: there is an incident, and reading the frame stays an error
  * M5  where only the lack of a checkpoint keeps a segment from going, one is written
  */
 import type { SegmentInfo } from '../../log/log.ts'
@@ -173,7 +173,7 @@ export class Cleaner implements Upkeep {
     }
   }
 
-  /** True when nobody needs the frame where it is: it was moved, or is not of the object that is there now. */
+  /** True when the frame is not needed where it is: it was moved, or another object has its key now. */
   async #moveObject({ bucket, key, position, isExtent }: ScannedFrame, segment: SegmentInfo): Promise<boolean> {
     const { core, store } = this.#parts
     const keyBytes = Buffer.from(key)
@@ -230,7 +230,7 @@ export class Cleaner implements Upkeep {
     return moved
   }
 
-  /** Before every append: on a slow disk what is left of a round would take longer than whoever closes it waits. */
+  /** Before every append: on a slow disk the rest of a round would take longer than a closing store waits. */
   #demandMove(payloadBytes: number): void {
     this.#rounds.signal.throwIfAborted()
     this.#cleaning.demandRoomToMove(frameBytes(payloadBytes))

@@ -106,7 +106,7 @@ export class Core {
     return Math.max(0, Math.floor(this.clock.wallMs()))
   }
 
-  /** One that nobody guesses. */
+  /** An id that cannot be guessed. */
   newUploadId(): string {
     const bytes = Buffer.alloc(UPLOAD_ID_BYTES)
     this.random(bytes)

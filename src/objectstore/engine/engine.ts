@@ -30,7 +30,7 @@ import { Store } from './store.ts'
 
 export interface EngineParts {
   readonly log: Log
-  /** Of the log: it gets the checkpoints. */
+  /** Directory of the log, where checkpoints are written, too. */
   readonly directory: string
   readonly files: Files
   readonly reads: FrameReads
@@ -50,7 +50,7 @@ export interface EngineParts {
   /** Memory of small objects that were read. */
   readonly objectCacheBytes: number
   readonly uploadTtlMs: number
-  /** Shows how long work for a request takes. Absent or null: nobody looks. */
+  /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
 }
 

@@ -15,7 +15,7 @@ import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import type { FrameToRead, ReadOutcome, ReadResult, ReadTask, ReaderData } from './read-protocol.ts'
 
 const OPEN_FILES_MAX = 64
-/** Up to this many bytes are copied beside others: memory of its own costs more. */
+/** Bodies up to this length share memory: separate memory for each costs more than the copy. */
 const SHARED_BYTES_MAX = 32 * 1024
 /** F2 */
 const LONG_FRAME_BYTES_MIN = 64 * 1024

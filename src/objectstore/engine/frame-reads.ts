@@ -3,8 +3,8 @@
  *
  * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
  * R2  what is stored before main has heard of its segment is read when it has
- * R3  memory of long frames is used again and again. It is shared with the reader threads: of a job that failed, one may still write to it, so
- *     nobody uses it any more
+ * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
+ *     its last user
  * R4  main reads NOW_BYTES_PER_TURN at most in one turn of the event loop, and leaves the rest of that turn to the threads
  */
 import assert from 'node:assert/strict'
@@ -38,7 +38,7 @@ export interface FrameReadsOptions {
   /** Null: threads read everything. */
   readonly cached: Pick<CachedFrames, 'read' | 'readToKeep' | 'giveBack'> | null
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
-  /** Of the pool behind `jobs`. */
+  /** Threads of the pool behind `jobs`. */
   readonly threads: number
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
@@ -60,7 +60,7 @@ interface HowToRead {
 }
 const FOR_ITS_READER: HowToRead = { isPassing: false, isAgain: false }
 
-/** R3. Null: nobody's but the payload's. */
+/** R3. Null: the payload has memory of its own, which is never given back. */
 export type FrameMemory = SharedArrayBuffer | ReadMemory | null
 
 /** The frame is not where it was: it was moved, or what it was of is no more. */

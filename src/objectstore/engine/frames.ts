@@ -64,7 +64,7 @@ const NO_UPLOAD = Buffer.alloc(UPLOAD_ID_BYTES)
 /** Frame of a piece of a body. */
 export interface Extent {
   readonly position: number
-  /** Of the body. */
+  /** Bytes of the body. */
   readonly bytes: number
 }
 
@@ -80,7 +80,7 @@ export interface ObjectDetails extends ObjectAttributes {
 export interface CommitHead {
   readonly bucket: number
   readonly key: Buffer
-  /** Of an object: how many parts. Of a part: its number. */
+  /** For an object, how many parts it has; for a part, its number. */
   readonly partNumber: number
   readonly size: number
   readonly lastModifiedMs: number
@@ -142,7 +142,7 @@ export type Change =
   | { readonly kind: 'upload_aborted'; readonly upload_id: string; readonly at_ms: number }
 
 export const encodeChange = (change: Change): Buffer => Buffer.from(JSON.stringify(change))
-/** Of a frame whose checksum holds: what `encodeChange` wrote. */
+/** Decodes what `encodeChange` wrote, from a frame whose checksum holds. */
 export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toString()) as Change
 
 export const encodeDetails = (details: ObjectDetails | null): Buffer =>
@@ -162,7 +162,7 @@ export interface NewDetails extends Pick<ObjectDetails, 'checksums' | 'parts'> {
   readonly attributes: ObjectAttributes
 }
 
-/** Of attributes that never change: many objects have the same. */
+/** Texts of attributes that never change: many objects have the same ones. */
 const opened = new WeakMap<ObjectAttributes, string>()
 
 /** JSON without its last brace. */
@@ -178,7 +178,7 @@ function openAttributes(attributes: ObjectAttributes): string {
 const withoutDefaults = (details: ObjectAttributes): object =>
   details.storageClass === DEFAULT_STORAGE_CLASS ? { ...details, storageClass: undefined } : details
 
-/** Of a frame whose checksum holds: what `encodeDetails` wrote, now or in an older version. */
+/** Decodes what `encodeDetails` wrote, now or in an older version, from a frame whose checksum holds. */
 export const decodeDetails = (details: Buffer): ObjectDetails =>
   completeAttributes(JSON.parse(details.toString()) as WithWrittenAttributes<ObjectDetails>)
 

@@ -43,7 +43,7 @@ export class ObjectCache<Value> {
     return entry.value.value
   }
 
-  /** Whether it is to be added (L2); asked once for each. */
+  /** True when the object should be added (L2). Call it once for each object. */
   wants(bytes: number, isCheap: boolean): boolean {
     if (bytes > this.#bytesMax) return false
     if (!isCheap || this.#bytes + bytes <= this.#bytesMax) return true
@@ -56,7 +56,7 @@ export class ObjectCache<Value> {
     if (this.#entries.has(position)) return
     this.#entries.set(position, this.#used.add({ position, value, bytes }))
     this.#bytes += bytes
-    while (this.#bytes > this.#bytesMax) this.#remove(this.#used.oldest!) // L1: there is one while they take bytes
+    while (this.#bytes > this.#bytesMax) this.#remove(this.#used.oldest!) // L1: the cache has entries while it counts bytes
   }
 
   #remove(entry: Link<Entry<Value>>): void {

@@ -18,7 +18,7 @@ import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
 import { ObjectCache } from './object-cache.ts'
 import type { Run, RunReads, RunsOf } from './run-reads.ts'
 
-/** What is made of a frame, about, beside its payload: what its headers say in text, too. */
+/** Estimate of the memory that a loaded frame takes beside its payload, including its headers as text. */
 const LOADED_BYTES = 3072
 /** A frame with more is not kept: it would take the place of many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
@@ -26,7 +26,7 @@ const CACHED_FRAME_BYTES_MAX = 256 * 1024
 const DETAILS_BYTES_EXPECTED = 700
 
 export interface LoadedObject {
-  /** Of the frame. */
+  /** Position of the frame. */
   readonly position: number
   readonly frame: CommitFrame
   readonly details: ObjectDetails
@@ -188,7 +188,7 @@ function copyInOwnMemory(bytes: Buffer): Buffer {
 
 const INLINE_GUESS_BYTES = 64 * 1024
 
-/** Of the payload of a commit frame. */
+/** Estimates the payload of a commit frame. */
 function expectedBytes({ size, parts }: ObjectValue, keyBytes: number): number {
   const contentBytes = size <= INLINE_GUESS_BYTES ? size : Math.ceil(size / (128 * 1024)) * 12
   return DETAILS_BYTES_EXPECTED + keyBytes + contentBytes + 60 * parts

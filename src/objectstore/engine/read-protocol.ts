@@ -7,9 +7,9 @@ export interface ReaderData {
 
 export interface FramePlace {
   readonly segmentBase: number
-  /** Of the frame in its segment. */
+  /** Offset of the frame in its segment. */
   readonly place: number
-  /** Of the frame, header included, as far as is known: what is read in the first go. */
+  /** Expected length of the frame with its header: the first read takes so much. */
   readonly expectBytes: number
 }
 

@@ -56,7 +56,7 @@ export class Received implements ReceivedBody {
     this.#large?.close()
   }
 
-  /** When the change that is to commit it is told, its content is the change's, or nobody's. */
+  /** When the change that is to commit the body is told, the content belongs to the change, or is given up. */
   abandonAfter<Reply>(answer: Answer<Reply>): Answer<Reply> {
     if (this.#large === null) return answer
     return {

@@ -1,15 +1,15 @@
 /**
- * Runs: extents that follow each other in a body, read by a thread in one job so that their contents follow each other in memory, too.
+ * Runs: extents that follow each other in a body, read by a thread in one job so that their contents follow each other in memory as well.
  * Sending one piece of 1 MiB costs main two thirds of sending four of 256 KiB, and reading it nothing.
  *
  *   extents of a body   0 1 2 3 | 4 5 6 7 | 8 9      whole runs
  *
  * U1  the last extent is read first, and the one before it overwrites its head: nothing is copied
- * U2  a run is given out only when every frame of it holds and stands where it was expected. The contents of one that is added were verified, or
- *     are those that the log has stored
- * U3  besides those that are kept there are RUNS_MAX at a time, from when they are asked for until they are given back
- * U4  who asks for a run that somebody else has asked for gets the same. Nobody writes to it, and what stands at a position never changes
- * U5  whole runs are kept, within `keptBytesMax`, as run-uses.ts says. Those of an object go when it is replaced
+ * U2  a run is given out only when every frame of it holds and stands where it was expected
+ * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
+ * U4  readers that ask for the same run share one. Its bytes are never written, and what stands at a position never changes
+ * U5  besides, those that were given back stay as they are, as many as `keptBytesMax` holds. When that many do, one in PASSING_PER_KEPT
+ *     takes the place of the one that was used longest ago: clients that read more than fits find some of it again
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
@@ -44,7 +44,7 @@ interface Reading extends KeptRun {
   run: Promise<Run | null>
   /** Null: it is on its way. */
   ready: Run | null
-  /** Who asked for it and has not given it back. */
+  /** How many readers asked for it and have not given it back. */
   users: number
 }
 
@@ -93,7 +93,7 @@ export class RunReads {
     this.#uses = new RunUses(this.#keptMax)
   }
 
-  /** Those that are being read, or not given back yet, and are not kept. */
+  /** Runs that are being read, or are not given back yet. */
   get taken(): number {
     return this.#taken
   }

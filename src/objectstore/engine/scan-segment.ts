@@ -17,7 +17,7 @@ export interface ScannedFrame {
   readonly position: number
   readonly bucket: number
   readonly key: string
-  /** Of a piece of a part of an upload. */
+  /** Upload of the frame, if it holds a piece of a part. */
   readonly uploadId: string | null
   readonly partNumber: number
   readonly isExtent: boolean
@@ -25,7 +25,7 @@ export interface ScannedFrame {
 
 export interface ScannedSegment {
   readonly frames: readonly ScannedFrame[]
-  /** Nobody can move what stood there. */
+  /** Frames that stood here cannot be moved. */
   readonly damage: readonly DamagedRange[]
 }
 

@@ -1,7 +1,7 @@
 /**
  * Copies of short bodies, side by side in memory that they share: memory of its own for each costs main more than twice what the copy does.
  *
- * S1  memory is used again when all of its copies were given back. If one is not, that memory is collected when nobody keeps any of its copies
+ * S1  memory is used again when all of its copies were given back. If one is not, garbage collection frees the memory with its last copy
  * S2  a copy that is kept for long holds at most SHARED_BYTES: no more than the longest body that stays in memory
  */
 const SHARED_BYTES = 64 * 1024
@@ -18,7 +18,7 @@ interface SharedMemory {
 
 export interface SharedCopy {
   readonly bytes: Buffer
-  /** Null: memory of its own. */
+  /** Null: the copy has memory of its own. */
   readonly memory: SharedMemory | null
 }
 
@@ -26,7 +26,7 @@ export class SharedCopies {
   #filling = newMemory()
   readonly #spare: SharedMemory[] = []
 
-  /** A longer one gets memory of its own. */
+  /** Copies a body. Long ones get memory of their own. */
   copyOf(bytes: Uint8Array): SharedCopy {
     if (bytes.byteLength > COPY_BYTES_MAX) return { bytes: Buffer.from(bytes), memory: null }
     if (this.#filling.used + bytes.byteLength > SHARED_BYTES) this.#begin()
@@ -38,7 +38,7 @@ export class SharedCopies {
     return { bytes: memory.bytes.subarray(from, memory.used), memory }
   }
 
-  /** Once, by whoever had the copy: nobody reads it any more (S1). */
+  /** The holder of a copy calls it once, when nothing reads the copy any more (S1). */
   giveBack({ memory }: SharedCopy): void {
     if (memory === null) return
     memory.copies -= 1

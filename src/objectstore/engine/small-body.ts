@@ -19,7 +19,7 @@ export class SmallBody implements BodyWriter {
   readonly #lengthBytes: number | null
   readonly #plan: DigestPlan
   readonly #target: BodyTarget
-  /** Of a body that came in one piece. */
+  /** Copy of a body that came in one piece. */
   #copy: SharedCopy | null = null
   #pieces: Buffer[] = []
   #bytes = 0

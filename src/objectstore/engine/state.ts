@@ -75,12 +75,12 @@ export class StoreState {
     return this.#bytes.get(number) ?? 0
   }
 
-  /** Of all buckets. */
+  /** Bytes of the objects in all buckets. */
   get objectBytes(): number {
     return this.#objectBytes
   }
 
-  /** Of a bucket that is there. */
+  /** Adds to the bytes of a bucket that exists. */
   addBytes(number: number, bytes: number): void {
     this.#bytes.set(number, (this.#bytes.get(number) ?? 0) + bytes)
     this.#objectBytes += bytes
@@ -129,7 +129,7 @@ export class StoreState {
     }
   }
 
-  /** Of an OBJECT frame at a position; `completed` is what there is to remember of an upload that it completes. */
+  /** Applies an OBJECT frame at a position. `completed` is what to remember of the upload that the frame completes. */
   applyObject(frame: CommitHead, position: number, completed: CompletedState | null): void {
     const { bucket, key, size, commitSequence, uploadId } = frame
     this.commitSequence = Math.max(this.commitSequence, commitSequence)

@@ -1,4 +1,4 @@
-/** What the index keeps of an object, as it is written from its frame and shown to whoever asks. */
+/** The index entry of an object: how it is made from the object's frame, and how callers see it. */
 import type { Checksum } from '../bodies/checksums.ts'
 import {
   FLAG_COMPOSITE,

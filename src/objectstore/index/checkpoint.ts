@@ -15,7 +15,7 @@
  *
  * The first part is all before the pages. Further ones hold whole pages.
  *
- * C1  what is written is the index as it was when the writer was made, whatever changes meanwhile: a page that is to change is written first
+ * C1  the checkpoint is the index as it was when the writer was made: a page is written before it changes
  * C2  a part is a copy in memory of its own, fit to be handed to another thread
  * C3  checksums are the caller's. What another version wrote is refused
  *
@@ -64,7 +64,7 @@ export class CheckpointWriter implements PageWatcher {
     this.#memory.watch(this)
   }
 
-  /** Of what was written and not asked for yet. */
+  /** Bytes that were written and not taken yet. */
   get bytes(): number {
     return this.#ready.reduce((sum, part) => sum + part.byteLength, this.#partBytes)
   }
@@ -120,7 +120,7 @@ export class CheckpointReader {
   /** By page: 1 when it was there. */
   #read: Uint8Array | null = null
   #pagesLeft = 0
-  /** Of what was pushed last: the beginning of something. */
+  /** The beginning of something that is not complete yet. */
   #rest: Buffer = Buffer.alloc(0)
 
   /** @param part good for the time of the call. @throws StoreError `corrupt` when it is not of this version (C3) */

@@ -67,7 +67,7 @@ export class Entries {
     return Buffer.from(this.#keys.subarray(begin, begin + bytes))
   }
 
-  /** The shortest key that is above the one before this one and not above it. */
+  /** The shortest key above the entry before `index` and not above the entry itself. */
   separator(index: number): Buffer {
     return this.key(index, this.#shared[index]! + 1)
   }

@@ -49,7 +49,7 @@ export class KeyIndex {
     return this.#tree.memory.count
   }
 
-  /** Of all keys and values, and what is free between them. */
+  /** Bytes of all keys and values, and of the room that is free between them. */
   get bytes(): number {
     return this.#tree.memory.bytes
   }
@@ -114,7 +114,7 @@ export class KeyIndex {
     return scan(this.#tree, bucket, options)
   }
 
-  /** A copy of the index as it is now, part by part, while it goes on. One at a time: ends when `next` gives null, or by `abandon`. */
+  /** Copies the index as it is now, part by part, while it changes. One copy at a time: it ends when `next` gives null, or with `abandon`. */
   checkpoint(): CheckpointWriter {
     return new CheckpointWriter(this.#content)
   }

@@ -12,7 +12,7 @@ export const valueBytesOf = (level: number): number => (level === 0 ? VALUE_BYTE
 /** Bytes of a key's rest that stand in the heap. */
 export const tailBytes = (restBytes: number): number => (restBytes > HEAD_BYTES ? restBytes - HEAD_BYTES : 0)
 
-/** Of the rest of a key, from its byte `from` on: the first four bytes as a number, with zeros behind its end. */
+/** The first four bytes of a key from byte `from` on, as a number; zeros stand behind its end. */
 export function headOf(key: Buffer, from: number, end: number): number {
   let head = 0
   for (let i = from; i < from + HEAD_BYTES; i++) head = (head << 8) | (i < end ? key[i]! : 0)

@@ -5,7 +5,7 @@
  *        0      2  level        0: a leaf, its values are object values; above: they are numbers of pages of the level below, u32
  *        2      2  count        entries
  *        4      2  heapBegin    offset of the lowest byte of the heap
- *        6      2  holes        bytes of the heap that are nobody's
+ *        6      2  holes        unused bytes of the heap
  *        8      2  prefixBytes  bytes that all keys begin with; they stand once, at the end of the page
  *       10      2  lastInsert   slot of the newest entry
  *       12      2  run          newest entries that came in the order of their keys, each directly behind the one before it
@@ -23,7 +23,7 @@
  *           6      2  restBytes
  *
  * P1  keys ascend, compared as unsigned bytes, a shorter one before those it begins; no two are equal
- * P2  a page changes only behind `memory.beforeChange`: who copies the index while it changes relies on it
+ * P2  a page changes only behind `memory.beforeChange`: a copy of the index that is made meanwhile relies on it
  * P3  above the leaves the first entry has no key: it is for all that is below the second one. What stands in its place is not looked at
  *
  * Heads stand close together, so that a search reads little memory: the entry's own is read only where heads are equal.
@@ -55,7 +55,7 @@ const ASCENDING_RUN_MIN = 4
 export class Page {
   readonly #memory: PageMemory
   number = 0
-  /** Of the chunk that the page is in. */
+  /** Bytes of the chunk that holds the page. */
   bytes: Buffer = Buffer.alloc(0)
   #words = new Uint16Array(0)
   #longs = new Uint32Array(0)
@@ -101,7 +101,7 @@ export class Page {
     return PAGE_HEADER_BYTES + SLOT_BYTES * words[header + COUNT]! + heapBytes
   }
 
-  /** An entry that comes in at `slot` goes on a stream of ascending keys. */
+  /** True when an entry at `slot` continues a stream of ascending keys. */
   isAscending(slot: number): boolean {
     const words = this.#words
     return slot === words[this.#header + LAST_INSERT]! + 1 && words[this.#header + RUN]! >= ASCENDING_RUN_MIN
@@ -214,7 +214,7 @@ export class Page {
     return true
   }
 
-  /** Whether `fill` could make room for a key that `tryInsert` refused: only where bytes are lost, or the prefix is the obstacle. */
+  /** True when `fill` could make room for a key that `tryInsert` refused: it regains lost bytes, and may shorten the prefix. */
   gainsByPacking(key: Buffer, keyBytes: number): boolean {
     const { prefixBytes } = this
     const prefixAt = this.#base + PAGE_BYTES - prefixBytes
@@ -244,7 +244,7 @@ export class Page {
   /**
    * Makes the page hold exactly the entries [from, to), which fit, in as few bytes as they can have.
    *
-   * @param newest  entry that is new, in a stream of ascending keys that goes on; -1: none is
+   * @param newest  entry that is new, in a stream of ascending keys that continues; -1: none is
    */
   fill(level: number, entries: Entries, from: number, to: number, newest = -1): void {
     this.#memory.beforeChange(this.number) // P2

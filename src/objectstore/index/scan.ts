@@ -2,7 +2,7 @@
  * Listing the keys of a bucket as ListObjectsV2 does: in the order of their bytes, those with the delimiter behind the prefix rolled up into
  * common prefixes.
  *
- * S1  a common prefix costs one search: the scan goes on behind all keys that begin with it, without a look at them
+ * S1  a common prefix costs one search: the scan continues behind all keys that begin with it, without a look at them
  * S2  a scan that goes on from `next` skips and repeats nothing that was there all the time, whatever is put and deleted in between:
  *     `next` is a place between keys, not a key
  */
@@ -13,7 +13,7 @@ import type { ObjectValue } from './value.ts'
 
 export interface ScanOptions {
   readonly prefix?: Uint8Array
-  /** Of any length; empty: none. */
+  /** May have any length; empty: no delimiter. */
   readonly delimiter?: Uint8Array
   /** Lists keys at or above it, and common prefixes that have such keys. */
   readonly from?: Uint8Array
@@ -109,7 +109,7 @@ function behindKey(key: Buffer): Buffer {
   return place
 }
 
-/** The lowest place above all that begin with a prefix. There is one: the scan found more behind them. */
+/** The lowest place above all keys with a prefix. There is one, as the scan found more keys behind them. */
 function behindPrefix(prefix: Buffer): Buffer {
   const place = Buffer.from(prefix)
   return place.subarray(0, passPrefix(place, place.length))

@@ -217,7 +217,7 @@ export class KeyTree {
     }
   }
 
-  /** Of the page of the path at `level` and the freer one beside it: the slot of the left one, in the page above. There are two. */
+  /** The page of the path at `level` and the emptier one of its neighbours: returns the slot of the left one in the page above. There are two. */
   #leftOfPair(level: number): number {
     const parent = this.#path[level + 1]!
     const slot = this.#slots[level + 1]!

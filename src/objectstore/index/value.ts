@@ -6,7 +6,7 @@
  *        6      6  size            u48, bytes of the body
  *       12      6  lastModifiedMs  u48, Unix epoch ms
  *       18      6  commitSequence  u48
- *       24     16  etag            MD5, or whatever stands for it
+ *       24     16  etag            MD5, or the bytes that stand for it
  *       40      2  parts           u16, of a multipart upload; 0: it was none
  *       42      2  flags           u16, see below
  */
@@ -33,12 +33,12 @@ export const FLAG_CRC32C = 1 << 2
 export const FLAG_CRC64NVME = 1 << 3
 export const FLAG_SHA1 = 1 << 4
 export const FLAG_SHA256 = 1 << 5
-/** The checksum is one over those of the parts. */
+/** The checksum is a composite of the parts' checksums. */
 export const FLAG_COMPOSITE = 1 << 6
 export const FLAG_ENCRYPTED_S3 = 1 << 7
 export const FLAG_ENCRYPTED_KMS = 1 << 8
 export const FLAG_ENCRYPTED_CUSTOMER = 1 << 9
-/** Which further algorithm the checksum is of, 0: none of them. */
+/** Algorithm of the checksum, if it is one of the further ones; 0: it is none of them. */
 export const FURTHER_ALGORITHM = { shift: 10, bits: 7 } as const
 /** 0: STANDARD, which is what older versions wrote. */
 export const STORAGE_CLASS = { shift: 13, bits: 7 } as const

@@ -3,7 +3,7 @@
  *
  * A1  path-style: the first segment of the path is the bucket, all behind the slash after it is the key. Virtual-host style: the bucket is
  *     what stands before the trusted base domain in the host, and the whole path is the key
- * A2  a host under the base domain names a bucket whatever the path says
+ * A2  a host under the base domain names a bucket, and the path is the key
  * A3  a key is the bytes that were sent, percent-decoded: dot segments and empty segments are part of it
  * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so whoever sends such a request
  *     did not check who answers. TLS ends before this service
@@ -31,7 +31,7 @@ export interface AddressedRequest {
   /** Raw, as sent. */
   readonly path: string
   readonly headers: ReadonlyMap<string, string>
-  /** Whether the client uses TLS. */
+  /** True when the client uses TLS. */
   readonly isSecure: boolean
 }
 
@@ -65,7 +65,7 @@ export class Addressing {
     }
   }
 
-  /** Of a request that is refused: its address as far as that can be read. */
+  /** The address of a refused request, as far as it can be read. */
   placeOf({ path, headers }: Omit<AddressedRequest, 'isSecure'>): Place {
     const host = hostOf(headers.get('host') ?? '')
     if (host === null) return { style: 'path', bucket: null }

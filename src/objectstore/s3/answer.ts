@@ -19,7 +19,7 @@ import { headerText, safeValue } from './header-text.ts'
 import { handlerName } from './operations-table.ts'
 import type { Operation } from './operations-table.ts'
 
-/** Of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
+/** HostId of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
 const HOST_ID = 'objstore'
 export const RETRY_AFTER_SECONDS = '1'
 const XML_TYPE = 'application/xml'

@@ -1,8 +1,8 @@
 /**
- * Who may do what.
+ * Decides whether a principal may do what it asks for.
  *
- * Z1  a principal needs the permission for what it does, in every bucket; nobody in particular has none and needs none: for it, and for
- *     principals in buckets of others, the bucket's policy has to allow the action
+ * Z1  a principal needs the permission for what it does, in every bucket. An anonymous caller has no permissions. It, and a principal that
+ *     does not own the bucket, needs the bucket's policy to allow the action
  * Z2  a bucket of another principal is not there (NoSuchBucket) unless its policy allows the action, so that asking tells nothing about it.
  *     Who comes without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, who
  *     could not be allowed it whatever it says is refused before it is read
@@ -23,7 +23,7 @@ import type { Pace } from './pace.ts'
 import { asksForExistingTags, policyValues } from './policy/policy-values.ts'
 import type { AskedRequest } from './policy/policy-values.ts'
 
-/** Of what `authorize` is asked for beside the operation itself. */
+/** Permissions that `authorize` is asked for beside that of the operation itself. */
 const PERMISSIONS: Readonly<Record<PolicyAction, Permission>> = {
   's3:DeleteBucket': 'admin',
   's3:DeleteBucketPolicy': 'admin',

@@ -25,7 +25,7 @@ export interface Classified {
   readonly headers: ReadonlyMap<string, string>
 }
 
-/** Of UTF-8 for one UTF-16 code unit, at most: short texts need not be measured. */
+/** Most bytes of UTF-8 for one UTF-16 code unit: short texts need not be measured. */
 const BYTES_PER_UNIT_MAX = 3
 
 /** @throws S3Error InvalidURI, RequestHeaderSectionTooLarge, BadRequest, KeyTooLongError, NotImplemented */

@@ -29,7 +29,7 @@ export const METADATA_KEY_BYTES_MAX = 128
 export const METADATA_VALUE_BYTES_MAX = 2 << 10
 export const METADATA_BYTES_MAX = 2 << 10
 
-/** Of a browser's form: everything that is not the file, boundaries and part headers included. */
+/** For a browser's form: everything that is not the file, boundaries and part headers included. */
 export const FORM_BYTES_MAX = 20 << 10
 
 assert(PARTS_MAX * 300 <= COMPLETE_BODY_BYTES_MAX)

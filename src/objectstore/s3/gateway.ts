@@ -1,10 +1,10 @@
 /**
- * The object store over HTTP: its management routes, and behind them, for whatever else comes, the gateway.
+ * The object store over HTTP: its management routes, and the gateway behind them for all other requests.
  *
  * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
  * has it.
  *
- * G1  nobody is told of what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
+ * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
  *     they are (operations-table O4)
  */
 import { hostOf } from '../../addresses.ts'
@@ -62,7 +62,7 @@ export interface GatewayParts {
   readonly putBytesMax: number
   /** Default 1024. */
   readonly concurrentRequestsMax?: number
-  /** Of the management routes, which go before every bucket. */
+  /** The management routes, which go before every bucket. */
   readonly management: readonly Route[]
   /** Unix epoch. */
   readonly nowMs: () => number
@@ -129,7 +129,7 @@ const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation
 
 type Request = SignedRequest & AddressedRequest
 
-/** Of one request: more is known of it as it goes on. */
+/** What is known of one request; it grows while the request is handled. */
 type MutableAsked = { -readonly [Name in keyof Asked]: Asked[Name] }
 
 class Gateway {
@@ -262,7 +262,7 @@ class Gateway {
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
   }
 
-  /** Its address counts as far as it can be read: a browser is to see this refusal, too. */
+  /** Uses the address as far as it can be read, so that a browser may see this refusal as well. */
   #failUnclassified(request: SignedRequest, exchange: Exchange, asked: Asked, error: unknown): void {
     const { style, bucket } = this.#addressing.placeOf(request)
     const cors = this.#corsHeaders(request, bucket)
@@ -366,12 +366,12 @@ class Gateway {
     }
   }
 
-  /** With the extension nobody gets to see them but policies, which are judged before. */
+  /** With the extension only policies see ACL headers, and they are judged before. */
   #withoutAcls(request: GatewayRequest): GatewayRequest {
     return this.#context.ignoresAcls ? { ...request, headers: withoutAcls(request.headers) } : request
   }
 
-  /** Of an actual request; a preflight's are its answer. */
+  /** For an actual request: the answer to a preflight is made elsewhere. */
   #corsHeaders({ headers, method }: SignedRequest, bucketName: string | null): readonly HeaderLine[] {
     if (!headers.has('origin') || bucketName === null || method === 'OPTIONS') return []
     const bucket = this.#parts.store.bucket(bucketName)

@@ -26,18 +26,18 @@ export interface GatewayRequest {
   /** `http://host/bucket/key` as the client addressed it, percent-encoded: for `Location`. */
   readonly url: string
   readonly caller: Caller
-  /** Whether the client uses TLS. */
+  /** True when the client uses TLS. */
   readonly isSecure: boolean
   /** IP address of the client. Asked for by policies only. */
   readonly sourceAddress?: () => string
   /** Tags in the body, once it is read: for `authorize`, which else looks at the header. */
   readonly requestTags?: readonly Tag[]
-  /** The body shows that the client speaks S3: whatever is answered has S3's names of headers as well. */
+  /** The body shows that the client speaks S3, so that the answer also has S3's names of headers. */
   answerAsS3(): void
   readonly body: RequestBody
 }
 
-/** The body of a request, to be taken once. What nobody takes is read and dropped. */
+/** The body of a request, to be taken once. A body that is not taken is read and dropped. */
 export interface RequestBody {
   /** On the wire; null: not declared. */
   readonly contentLength: number | null
@@ -83,7 +83,7 @@ export interface GatewayContext {
   readonly ignoresAcls: boolean
   /** Unix epoch. */
   nowMs(): number
-  /** Of work whose length the client decides. */
+  /** Paces work whose length the client decides. */
   readonly pace: Pace
   /** For the audit log, of an operation that deletes several keys. */
   deleted(
@@ -103,7 +103,7 @@ export interface GatewayContext {
     key: string | null,
   ): Bucket | Promise<Bucket>
   /**
-   * Who a browser's form is of, by its fields. The gateway does not judge a PostObject but for who could not be allowed any: the handler
+   * The principal of a browser's form, by its fields. The gateway refuses a PostObject only if the caller may post nothing at all: the handler
    * does, by `authorize` with the principal from here as the request's caller.
    *
    * @returns null: anonymous
@@ -118,7 +118,7 @@ export interface Answer {
   readonly status: number
   /** Beside those of every answer. Names that S3 has too begin with `x-obj-` here: the gateway adds the `x-amz-` ones. */
   readonly headers?: readonly HeaderLine[]
-  /** Likewise, of an object that is answered again and again. */
+  /** Headers of an object that is answered again and again. */
   readonly objectHeaders?: ShownHeaders
   readonly body?: AnswerBody | null
 }
@@ -130,15 +130,15 @@ export type AnswerBody =
 /** At once, where nothing has to be waited for. */
 export type MaybePromise<Value> = Value | Promise<Value>
 
-/** Of an operation on the service. */
+/** Serves an operation on the service. */
 export type ServiceHandler = (request: GatewayRequest, context: GatewayContext) => MaybePromise<Answer>
-/** Of an operation on a bucket that need not be there. */
+/** Serves an operation on a bucket that may be missing. */
 export type BucketNameHandler = (
   request: GatewayRequest,
   bucketName: string,
   context: GatewayContext,
 ) => MaybePromise<Answer>
-/** Of a form that says who sends it: it is not judged yet, and its bucket need not be there. */
+/** Serves a form that names its sender: it is not judged yet, and its bucket may be missing. */
 export type FormHandler = BucketNameHandler
 export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => MaybePromise<Answer>
 export type ObjectHandler = (

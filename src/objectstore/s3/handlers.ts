@@ -1,4 +1,4 @@
-/** Which function serves which operation, and what it wants to be given. */
+/** The function that serves each operation, and what it needs to be given. */
 import { corsPreflight, deleteBucketCors, getBucketCors, putBucketCors } from './buckets/bucket-cors.ts'
 import { deleteBucketPolicy, getBucketPolicy, putBucketPolicy } from './buckets/bucket-policy.ts'
 import { createBucket } from './buckets/create-bucket.ts'

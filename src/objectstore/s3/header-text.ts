@@ -31,7 +31,7 @@ interface Begins {
   readonly theirs: string | null
 }
 
-/** Of most answers; names of metadata are the clients'. */
+/** Beginnings of header lines that most answers have; names of metadata come from clients. */
 const known = new Map<string, Begins>()
 const KNOWN_MAX = 200
 

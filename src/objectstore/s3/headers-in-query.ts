@@ -1,5 +1,5 @@
 /**
- * Headers that whoever made a pre-signed URL put into its query, so that whoever uses it need not send them: SDKs do that with
+ * Headers that the maker of a pre-signed URL put into its query, so that its user need not send them: SDKs do that with
  * `x-amz-meta-…`, `x-amz-tagging`, `x-amz-copy-source` and others. The signature covers them there.
  *
  * Q1  a header that is sent goes before the one in the query, and there the first of several
@@ -31,7 +31,7 @@ export function withHeadersInQuery(
     const name = parameter.toLowerCase()
     if (!HEADER.test(name) || NO_HEADER.test(name) || (all ?? headers).has(name)) continue // Q1, Q2
     all ??= new Map(headers)
-    all.set(name, query.get(parameter)!) // it is one of its keys
+    all.set(name, query.get(parameter)!) // a key of the query
   }
   return all ?? headers
 }

@@ -25,8 +25,8 @@ export function objectIdText(commitSequence: number): string {
   return `\r\nx-obj-object-id: obj-${id}\r\nx-obj-version-id: ver-${id}\r\nx-obj-commit-sequence: ${commitSequence}`
 }
 
-/** Of a key that a delete marker hides. */
+/** Header of a key that a delete marker hides. */
 export const DELETE_MARKER: HeaderLine = ['x-obj-delete-marker', 'true']
 
-/** Of every answered write. */
+/** Header of every answered write. */
 export const SYNCED: HeaderLine = ['x-obj-durability', 'synced']

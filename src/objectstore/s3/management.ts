@@ -26,9 +26,9 @@ type PlatformCapabilities = Type.Static<typeof PlatformCapabilities>
 export interface ManagementParts {
   readonly capabilities: () => PlatformCapabilities
   readonly helper: Pick<EndpointHelper, 'store' | 'newest' | 'newestFirst'>
-  /** Those of `objectStoreStandingRoutes`. */
+  /** The routes of `objectStoreStandingRoutes`. */
   readonly standing: readonly Route[]
-  /** Of all but health and readiness, which load balancers ask for under any name. */
+  /** Guards all routes but health and readiness, which load balancers ask for under any name. */
   readonly guard: WebGuard
   readonly logger: Pick<Logger, 'error'>
 }

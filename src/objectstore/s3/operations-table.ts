@@ -31,11 +31,11 @@ export interface Operation {
   readonly target: OperationTarget
   /** Query parameters that it must have. */
   readonly selectors: readonly Selector[]
-  /** Of a header that it must have, without `x-obj-` or `x-amz-`. */
+  /** Header that the request must have, without `x-obj-` or `x-amz-`. */
   readonly header: string | null
   /** Query parameters that it takes besides; null: all. */
   readonly parameters: readonly string[] | null
-  /** Null: asked of nobody. */
+  /** Null: the operation needs no permission. */
   readonly permission: Permission | null
   /** What a bucket policy is asked for. Null: there is no bucket to ask. */
   readonly action: PolicyAction | null
@@ -194,5 +194,5 @@ export const SELECTING_PARAMETERS: ReadonlySet<string> = new Set([
   ...OPERATIONS.flatMap(({ selectors }) => selectors.map(({ name }) => name)),
 ])
 
-/** Of the function that serves it, for `x-obj-handler`. */
+/** Name of the function that serves it, for `x-obj-handler`. */
 export const handlerName = (name: OperationName): string => name.charAt(0).toLowerCase() + name.slice(1)

@@ -27,7 +27,7 @@ export class Pace {
     }
   }
 
-  /** Who waits goes on one after the other: the first ones may use up the turn, and the others wait for the next. */
+  /** Waiting requests continue one after the other: the first ones may use up the turn, and the others wait for the next. */
   #nextSlice(): Promise<void> {
     this.#turn ??= new Promise((resolve) => {
       this.#nextTurn(() => {

@@ -4,7 +4,7 @@ import { refuse } from '../refusals.ts'
 type Query = ReadonlyMap<string, string>
 
 const INTEGER_MAX = 2 ** 31 - 1
-/** Of parts and of uploads: more are not given, whatever is asked. */
+/** Most entries of a page of parts or uploads, even if more are asked for. */
 const PAGE_MAX = 1000
 
 /** @throws S3Error InvalidArgument */

@@ -1,6 +1,6 @@
 /**
  * Work whose length a client decides, in slices: a generator that yields how many steps it took since it last did. A step takes a few
- * nanoseconds. Whoever runs it decides when it goes on (src/objectstore/s3/pace.ts).
+ * nanoseconds. The caller that runs it decides when it continues (src/objectstore/s3/pace.ts).
  */
 export type Sliced<Result> = Generator<number, Result, void>
 

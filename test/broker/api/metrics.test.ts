@@ -89,7 +89,7 @@ describe('GET /metrics', () => {
       'mq_streams 2',
       'mq_groups 3',
       'mq_log_frames_in_flight 7',
-      'mq_clock_offset_ms 8',
+      'mq_clock_offset_seconds 0.008',
       'mq_clock_slept_seconds_total 9.5',
       'mq_log_committed_position 4096',
       'mq_log_bytes_total 3',

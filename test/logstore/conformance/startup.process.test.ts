@@ -112,8 +112,8 @@ describe('a start', { concurrency: STARTS_AT_ONCE }, () => {
       await refused(says, { LOGSTORE_TENANT_POLICY_FILE: file })
     }
   })
-  it('of a service that does not exist names --services', () =>
-    refused(/^--services /, {}, ['--services', 'logstores']))
+  it('of a service that does not exist names the setting', () =>
+    refused(/^TRILOG_SERVICES /, {}, ['--services', 'logstores']))
   it('on a port that is taken names the setting of the address', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))

@@ -36,15 +36,13 @@ interface Found {
 describe('the log store over gRPC', () => {
   before(async () => {
     directory = mkdtempSync(`${tmpdir()}/logstore-grpc-`)
-    const config = loadConfig(
-      {
-        LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
-        LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0',
-        LOGSTORE_DATA_DIR: directory,
-        LOGSTORE_MAX_BODY_BYTES: String(1024 * 1024),
-      },
-      'logstore',
-    ).services.logstore
+    const config = loadConfig({
+      TRILOG_SERVICES: 'logstore',
+      LOGSTORE_BIND_ADDRESS: '127.0.0.1:0',
+      LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0',
+      LOGSTORE_DATA_DIR: directory,
+      LOGSTORE_MAX_BODY_BYTES: String(1024 * 1024),
+    }).services.logstore
     assert(config)
     const quiet = { debug() {}, info() {}, warn() {}, error: assert.fail }
     const acceptGate = new AcceptGate({ clock: systemClock, logger: quiet })

@@ -74,7 +74,7 @@ export interface Dataset {
 export interface Question {
   readonly dataset: string
   readonly search: string
-  /** Of nanoseconds; null: open. */
+  /** In nanoseconds; null: open. */
   readonly start: string | null
   /** Exclusive. */
   readonly end: string | null

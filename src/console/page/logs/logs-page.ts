@@ -7,6 +7,7 @@ import { compact, exact, msOf, time } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
 import { Empty, Loading, Problem } from '../parts.ts'
+import type { Refusal } from '../request.ts'
 import { session } from '../session.ts'
 import { countByTime, listDatasets, listFields } from './api.ts'
 import type { Dataset, Histogram, Question } from './api.ts'
@@ -75,11 +76,10 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
     [name, search, rangeKey, turn],
   )
   const results = useResults(question, view.isOldestFirst && !isLive ? 'asc' : 'desc')
-  const hasFirstPage = results.found !== null || results.problem !== null
+  const isAnswered = results.found !== null || (isLive && results.problem !== null)
   const fields = useLoaded(
-    async (signal) =>
-      hasFirstPage ? listFields(question, signal) : { sampled: false, sampled_records: 0, fields: [] },
-    [question, hasFirstPage],
+    async (signal) => (isAnswered ? listFields(question, signal) : { sampled: false, sampled_records: 0, fields: [] }),
+    [question, isAnswered],
   )
   const go = (changes: Partial<View>, isReplaced = false): void => route(logsLink({ ...view, ...changes }), isReplaced)
   const reload = (): void => {
@@ -117,7 +117,7 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
     </div>
     ${!isLive && html`<${Between} range=${range} onChange=${(next: Range) => go({ range: next })} />`}
     <${Filters} view=${view} onChange=${(changes: Partial<View>) => go(changes)} />
-    ${!isLive && html`<${Bars} question=${question} dataset=${dataset} onRange=${(fromMs: number, toMs: number) => go({ range: { kind: 'between', fromMs, toMs } })} />`}
+    ${!isLive && html`<${Bars} question=${question} dataset=${dataset} told=${results.problem} onRange=${(fromMs: number, toMs: number) => go({ range: { kind: 'between', fromMs, toMs } })} />`}
     <div class=${record === null ? 'split with-fields' : 'split open'}>
       ${record === null && html`<${FieldsPanel} view=${view} loaded=${fields} />`}
       ${
@@ -144,17 +144,19 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
   </div>`
 }
 
-/** Counts alone come from indexes; severities are read from the records. Of so many, counts are shown meanwhile, or alone. */
+/** Counts alone come from indexes, but severities are read from the records. From this many records on, counts are shown first, or alone. */
 const COUNTED_FIRST = 200_000
 const SPLIT_MAX = 5_000_000
 
 interface BarsProps {
   readonly question: Question
   readonly dataset: Dataset | null
+  /** What the list of records says already. */
+  readonly told: Refusal | null
   readonly onRange: (fromMs: number, toMs: number) => void
 }
 
-function Bars({ question, dataset, onRange }: BarsProps): VNode {
+function Bars({ question, dataset, told, onRange }: BarsProps): VNode {
   const { start, end } = question
   const [first, last] = [start ?? dataset?.first_time_unix_nano ?? null, end ?? dataset?.last_time_unix_nano ?? null]
   const fromMs = first === null ? 0 : msOf(first)
@@ -174,7 +176,7 @@ function Bars({ question, dataset, onRange }: BarsProps): VNode {
   )
   const shown = value ?? (plain?.question === question ? plain.histogram : null)
   return html`<div class="counts">
-    ${problem && html`<${Problem} of=${problem} title="The counts are not known." />`}
+    ${problem && problem.message !== told?.message && html`<${Problem} of=${problem} title="The counts are not known." />`}
     ${shown && html`<${HistogramChart} histogram=${shown} fromMs=${fromMs} toMs=${toMs} onRange=${onRange} />`}
   </div>`
 }

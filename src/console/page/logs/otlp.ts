@@ -24,7 +24,7 @@ export function valueText(value: AnyValue | undefined, spaces = 0): string {
   return typeof shown === 'string' ? shown : shown === null ? '' : JSON.stringify(shown, null, spaces)
 }
 
-/** Whether a search can compare it as a whole. */
+/** True when a search can compare the whole value. */
 export const isComparable = ({ value }: Attribute): boolean =>
   value !== undefined && value.arrayValue === undefined && value.kvlistValue === undefined && valueText(value) !== ''
 
@@ -54,7 +54,7 @@ export const isFailed = ({ status }: StoredRecord['raw_payload']['record']): boo
 const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
 export const kindName = (kind: number | undefined): string => KINDS[kind ?? 0] ?? String(kind)
 
-/** Of a span; null: it has no end. */
+/** Duration of a span; null: it has no end. */
 export function durationNano({
   startTimeUnixNano,
   endTimeUnixNano,

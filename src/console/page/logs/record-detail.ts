@@ -17,10 +17,12 @@ interface DetailProps {
   readonly id: string
   /** What filters are added to. */
   readonly view: Partial<View>
+  /** The trace that the page shows; null: none. */
+  readonly trace?: string | null
   readonly onClose: () => void
 }
 
-export function RecordDetail({ dataset, id, view, onClose }: DetailProps): VNode {
+export function RecordDetail({ dataset, id, view, trace = null, onClose }: DetailProps): VNode {
   const { value, problem } = useLoaded(
     async (signal) => ({ record: await findRecord(dataset, id, signal) }),
     [dataset, id],
@@ -34,7 +36,7 @@ export function RecordDetail({ dataset, id, view, onClose }: DetailProps): VNode
     ${problem && html`<${Problem} of=${problem} />`}
     ${
       record
-        ? html`<${Shown} record=${record} view=${view} />`
+        ? html`<${Shown} record=${record} view=${view} trace=${trace} />`
         : value === null
           ? problem === null && html`<${Loading} />`
           : html`<p class="notice">It is not stored any more: retention removed it, or it is damaged.</p>`
@@ -42,15 +44,22 @@ export function RecordDetail({ dataset, id, view, onClose }: DetailProps): VNode
   </aside>`
 }
 
-function Shown({ record, view }: { record: StoredRecord; view: Partial<View> }): VNode {
+interface ShownProps {
+  readonly record: StoredRecord
+  readonly view: Partial<View>
+  readonly trace: string | null
+}
+
+function Shown({ record, view, trace }: ShownProps): VNode {
   const { trace_id: traceId, span_id: spanId, dataset, time_unix_nano: timeNano, raw_payload: payload } = record
   const { resource, scope, record: sent } = payload
   const level = levelOf(record)
   const traceLink = `/traces/${traceId}${spanId === null ? '' : `?span=${spanId}`}`
+  const isShownThere = trace === traceId && (record.signal === 'trace' || spanId === null)
   const body = valueText(sent.body, 2)
   return html`<div>
     <div class="buttons">
-      ${traceId !== null && html`<a class="button primary" href=${traceLink}>Show the trace</a>`}
+      ${traceId !== null && !isShownThere && html`<a class="button primary" href=${traceLink}>${trace === traceId ? 'Show its span' : 'Show the trace'}</a>`}
       <${Copy} text=${JSON.stringify(record, null, 2)} what="the record as JSON" label="Copy as JSON" />
     </div>
     ${body !== '' && html`<pre class="payload" tabindex="0" aria-label="Body"><code>${body}</code></pre>`}

@@ -15,7 +15,7 @@ export interface Row {
   readonly signal: 'log' | 'trace'
   readonly level: Level | null
   readonly text: string
-  /** Of a span, in nanoseconds. */
+  /** Duration of a span in nanoseconds. */
   readonly durationNano: number | null
   readonly isFailed: boolean
 }

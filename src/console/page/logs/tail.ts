@@ -1,10 +1,10 @@
 /**
  * Records as they are stored, the newest first. A fetch and no EventSource, as credentials go in headers.
  *
- * T1 [exact]    whoever comes back after a lost connection goes on behind the last record: none is left out, none comes twice
+ * T1 [exact]    after a lost connection the tail continues behind the last record: none is left out, none comes twice
  * T2 [told]     what the store says it left out is counted and shown
  * T3 [bounded]  ROWS_MAX rows are kept; the oldest ones go
- * T4 [still]    rows are put on top only while nobody is reading: until then they wait
+ * T4 [still]    rows are put on top only while the visitor does not read: until then they wait
  */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { Refusal, asRefusal, openStream } from '../request.ts'
@@ -51,14 +51,14 @@ async function* eventsOf(pieces: ReadableStream<Uint8Array>): AsyncGenerator<Eve
 
 export interface Tail {
   readonly rows: readonly Row[]
-  /** Rows that wait as somebody is reading. */
+  /** Rows that wait while the visitor reads. */
   readonly waiting: number
-  /** T2. null: some, and nobody knows how many. */
+  /** T2. Null: some, and the number is unknown. */
   readonly missed: number | null
   readonly isConnected: boolean
   /** Why it ended, or is interrupted. */
   readonly problem: Refusal | null
-  /** Somebody reads, or does not any more. */
+  /** Called when the visitor begins to read, and when the reading ends. */
   readonly hold: (isReading: boolean) => void
 }
 

@@ -147,6 +147,7 @@ function Shown({ trace }: { trace: Trace }): VNode {
           dataset=${opened.dataset}
           id=${opened.record_id}
           view=${{ range }}
+          trace=${trace.trace_id}
           onClose=${() => go({ span: null, record: null })}
         />`
       }

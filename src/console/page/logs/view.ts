@@ -109,7 +109,7 @@ const BARE_KEY = /^[\p{L}_][^\s()":]*$/u
 /** As searches quote what has other characters than words. */
 export const quoted = (text: string): string => `"${text.replace(/["\\]/g, (character) => `\\${character}`)}"`
 
-/** That a key has this whole value, or has it not. */
+/** A search term: the key has exactly this value, or has another one. */
 const termOf = (key: string, value: string, isNot = false): string =>
   `${isNot ? '-' : ''}${BARE_KEY.test(key) ? key : quoted(key)}:${quoted(value)}`
 

@@ -39,7 +39,7 @@ export function Waterfall({ trace, spans, selected, onOpen }: WaterfallProps): V
     <div class="record span head" aria-hidden="true">
       <span>Span</span>
       <span class="axis">
-        ${MARKS.map((part) => html`<i key=${part} style=${{ left: `${part * 100}%` }}>${part === 0 ? '0' : duration((whole * part) / 1e9)}</i>`)}
+        ${MARKS.map((part) => html`<i key=${part} style=${{ left: along(part) }}>${part === 0 ? '0' : duration((whole * part) / 1e9)}</i>`)}
       </span>
     </div>
     <${VirtualList}
@@ -71,6 +71,9 @@ function withoutFolded(spans: readonly FlatSpan[], folded: ReadonlySet<string>):
   return shown
 }
 
+/** A part of the trace's time as a length: behind the end of the axis there is room for the text of a bar. */
+const along = (part: number): string => `calc((100% - 7.5rem) * ${part})`
+
 interface RowProps {
   readonly span: FlatSpan
   readonly color: string
@@ -83,17 +86,9 @@ interface RowProps {
 
 function SpanRow({ span, color, whole, isSelected, isFolded, onOpen, onFold }: RowProps): VNode {
   const { name, dataset, depth, below, offset, duration: nano, isFailed, logs, lacks } = span
-  const left = (100 * offset) / whole
-  const width = (100 * nano) / whole
+  const [from, part] = [offset / whole, nano / whole]
   const took = duration(nano / 1e9)
   const indent = { paddingLeft: `${Math.min(depth, INDENT_MAX) * 0.9}rem` }
-  // The text stands where there is room for it: behind the bar, before it, or in it.
-  const place =
-    left + width < 84
-      ? { left: `calc(${left + width}% + 4px)` }
-      : left > 16
-        ? { right: `calc(${100 - left}% + 4px)` }
-        : { right: `calc(${100 - left - width}% + 6px)` }
   return html`<div class=${`record span ${isSelected ? 'chosen' : ''}`}>
     <span class="name" style=${indent}>
       ${
@@ -122,9 +117,9 @@ function SpanRow({ span, color, whole, isSelected, isFolded, onOpen, onFold }: R
     <span class="axis" onClick=${onOpen}>
       <i
         class=${isFailed ? 'span-bar failed' : 'span-bar'}
-        style=${{ left: `${left}%`, width: `max(${width}%, 2px)`, background: color }}
+        style=${{ left: along(from), width: `max(${along(part)}, 2px)`, background: color }}
       ></i>
-      <span class="took number fine" style=${place} title=${`${nano} ns`}
+      <span class="took number fine" style=${{ left: along(from + part) }} title=${`${nano} ns`}
         >${took}${logs > 0 ? ` · ${logs} log${logs > 1 ? 's' : ''}` : ''}</span
       >
     </span>

@@ -144,8 +144,9 @@ export function Browser({ bucket }: { bucket: string }): VNode {
                   }}
                 />
                 <p class="fine">
-                  ${exact(objects.length)} objects and ${exact(folders.length)}
-                  folders${token !== null ? ' so far' : ''}. Drop files anywhere to upload them here.
+                  ${counted(objects.length, 'object')} and
+                  ${counted(folders.length, 'folder')}${token !== null ? ' so far' : ''}. Drop files anywhere to upload
+                  them here.
                 </p>`
       }
     </section>
@@ -176,6 +177,8 @@ export function Browser({ bucket }: { bucket: string }): VNode {
     }
   </div>`
 }
+
+const counted = (count: number, what: string): string => `${exact(count)} ${what}${count === 1 ? '' : 's'}`
 
 function useListing(bucket: string, prefix: string) {
   const [rows, setRows] = useState(NOTHING)

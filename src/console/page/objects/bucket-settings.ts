@@ -71,8 +71,16 @@ function Edit({ bucket, name, title, example, problemOf, stored, onChange }: Edi
     await s3({ method: 'DELETE', bucket, query: { [name]: '' } })
     onChange()
   }
+  const more = [
+    text.trim() === '' &&
+      html`<button key="example" type="button" onClick=${() => setText(example)}>Begin with an example</button>`,
+    stored !== null &&
+      html`<button key="remove" type="button" class="danger" onClick=${() => removing.run(remove)}>
+        Remove ${title}
+      </button>`,
+  ]
   return html`<div>
-    <${Form} action=${saving} submit=${`Save ${title}`} onSubmit=${save}>
+    <${Form} action=${saving} submit=${`Save ${title}`} onSubmit=${save} beside=${more}>
       <${Field}
         label=${`${title} of ${bucket}`}
         name="text"
@@ -83,10 +91,6 @@ function Edit({ bucket, name, title, example, problemOf, stored, onChange }: Edi
       />
       ${wrong !== null && html`<p class="notice warn" role="status">${wrong}</p>`}
     <//>
-    <p class="buttons below">
-      ${text.trim() === '' && html`<button type="button" onClick=${() => setText(example)}>Begin with an example</button>`}
-      ${stored !== null && html`<button type="button" class="danger" onClick=${() => removing.run(remove)}>Remove ${title}</button>`}
-    </p>
     ${removing.problem && html`<${Problem} of=${removing.problem} />`}
   </div>`
 }

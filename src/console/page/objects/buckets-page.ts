@@ -1,13 +1,14 @@
 /** All buckets. */
-import type { VNode } from 'preact'
+import type { FunctionComponent, VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
-import { Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
+import { parseMetrics } from '../overview/metrics.ts'
+import { Bytes, Count, Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
-import { Refusal } from '../request.ts'
+import { Refusal, askText } from '../request.ts'
 import { session } from '../session.ts'
 import { listBuckets, s3 } from './s3.ts'
 
@@ -21,6 +22,7 @@ function Buckets(): VNode {
   const [creating, setCreating] = useState(false)
   const [deleting, setDeleting] = useState<string | null>(null)
   const { value, problem, reload } = useLoaded(listBuckets, [], REFRESH_MS)
+  const { value: usage } = useLoaded(bucketUsage, [], REFRESH_MS)
   const shown = (value ?? []).filter(({ name }) => name.includes(filter.toLowerCase()))
   return html`<div>
     <header class="bar">
@@ -52,6 +54,8 @@ function Buckets(): VNode {
                 <thead>
                   <tr>
                     <th scope="col">Bucket</th>
+                    <th scope="col" class="right">Objects</th>
+                    <th scope="col" class="right">Size</th>
                     <th scope="col">Created</th>
                     <th scope="col"><span class="hidden">Actions</span></th>
                   </tr>
@@ -61,6 +65,8 @@ function Buckets(): VNode {
                     ({ name, createdMs }) =>
                       html`<tr key=${name}>
                         <th scope="row"><a href=${`/objects/${encodeURIComponent(name)}`}>${name}</a></th>
+                        <td class="right"><${Known} of=${usage?.objects.get(name)} as=${Count} /></td>
+                        <td class="right"><${Known} of=${usage?.bytes.get(name)} as=${Bytes} /></td>
                         <td><${When} ms=${createdMs} /></td>
                         <td class="right">
                           <button
@@ -81,6 +87,18 @@ function Buckets(): VNode {
     ${creating && html`<${Create} onClose=${() => setCreating(false)} />`}
     ${deleting !== null && html`<${Delete} bucket=${deleting} onClose=${() => setDeleting(null)} onDeleted=${reload} />`}
   </div>`
+}
+
+/** The store counts a bounded number of buckets, so that a number may be unknown. */
+const Known = ({ of, as }: { of: number | undefined; as: FunctionComponent<{ of: number }> }): VNode =>
+  of === undefined ? html`<span class="fine">–</span>` : html`<${as} of=${of} />`
+
+const USAGE = { objects: 'objstore_bucket_objects', bytes: 'objstore_bucket_bytes' } as const
+
+async function bucketUsage(signal: AbortSignal): Promise<Record<keyof typeof USAGE, ReadonlyMap<string, number>>> {
+  const text = await askText('objectstore', '/v1/metrics', signal)
+  const sample = parseMetrics(text, Date.now(), (name) => name === USAGE.objects || name === USAGE.bytes)
+  return { objects: sample.byLabel(USAGE.objects), bytes: sample.byLabel(USAGE.bytes) }
 }
 
 function Create({ onClose }: { onClose: () => void }): VNode {

@@ -1,5 +1,5 @@
 /**
- * Uploads under way. What is larger than a part goes in parts, a few at a time, so that it can be paused and goes on where it was.
+ * Uploads under way. A file that is larger than a part goes in parts, a few at a time, so that it can be paused and continued where it was.
  *
  * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up
  * U2 [few]           at most PARTS_AT_ONCE bodies are on their way for each file, and one file after the other

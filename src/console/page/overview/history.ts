@@ -44,7 +44,7 @@ const UNKNOWN: Known = { readiness: null, problem: null, metricsProblem: null, s
 const known = new Map<ServiceName, Known>()
 const listeners = new Set<() => void>()
 
-/** Looks at every service until the tab is closed; a tab that nobody sees waits. */
+/** Looks at every service until the tab is closed; a hidden tab waits. */
 export function startHistory(): void {
   const look = async (): Promise<void> => {
     if (!document.hidden) await Promise.all(SERVICES.map(lookAt))

@@ -61,7 +61,7 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     refusals: ['objstore_refusals_total'],
     gauges: [
       { title: 'Buckets', metric: 'objstore_buckets', unit: 'count' },
-      { title: 'Needed of it', metric: 'objstore_live_bytes', unit: 'bytes' },
+      { title: 'Live data', metric: 'objstore_live_bytes', unit: 'bytes' },
     ],
     used: 'objstore_log_bytes',
     room: 'objstore_log_room_bytes',
@@ -74,7 +74,7 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     path: '/metrics',
     rates: [
       { title: 'Published', metric: 'mq_publish_records_total', unit: 'count' },
-      { title: 'Given out', metric: 'mq_queue_deliveries_total', unit: 'count' },
+      { title: 'Delivered', metric: 'mq_queue_deliveries_total', unit: 'count' },
       { title: 'Acknowledged', metric: 'mq_queue_acks_total', unit: 'count' },
       { title: 'Bytes published', metric: 'mq_publish_bytes_total', unit: 'bytes' },
     ],

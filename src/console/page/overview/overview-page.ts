@@ -22,7 +22,7 @@ export function OverviewPage(): VNode {
   </div>`
 }
 
-/** Everything about a service that somebody should look after. */
+/** What is wrong with a service, and what to do about it. */
 function Wrong({ service }: { service: ServiceName }): VNode | null {
   const known = useKnown(service)
   const isSignedIn = useCredentials(service) !== null

@@ -70,7 +70,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
       ${
         last.value(measures.syncs) !== null &&
         html`<div>
-          <dt>One sync</dt>
+          <dt>Time of a sync</dt>
           <dd>${syncTime(service, samples)}</dd>
         </div>`
       }

@@ -1,4 +1,4 @@
-/** Who changed what: the broker's audit events, the newest first. */
+/** The broker's audit events, the newest first. */
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { Gate } from '../account.ts'

@@ -113,7 +113,7 @@ function Record({
   </div>`
 }
 
-/** Those that the bytes have, the most telling one first. */
+/** The forms in which the bytes can be shown, the most telling one first. */
 function formsOf(hex: string): readonly { name: string; title: string; text: string }[] {
   const text = textOf(hex)
   const asHex = { name: 'hex', title: 'Hex', text: hexDump(hex) }

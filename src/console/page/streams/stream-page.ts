@@ -67,23 +67,26 @@ function Shown({ name }: { name: string }): VNode {
       }
       <span class="space"></span>
       <button type="button" data-key="r" onClick=${reload}>Reload</button>
-      <button type="button" class="primary" data-key="n" onClick=${() => setPublishing(true)}>Publish</button>
+      ${value && html`<button type="button" class="primary" data-key="n" onClick=${() => setPublishing(true)}>Publish</button>`}
     </header>
     ${stream.problem && html`<${Problem} of=${stream.problem} />`}
-    <${Tabs}
-      label="Parts of the stream"
-      current=${tab}
-      tabs=${[
-        { name: 'records', title: 'Records', href: path },
-        {
-          name: 'groups',
-          title: 'Groups',
-          href: link(path, { tab: 'groups' }),
-          ...(groups.value && { count: groups.value.length }),
-        },
-        { name: 'settings', title: 'Settings', href: link(path, { tab: 'settings' }) },
-      ]}
-    />
+    ${
+      value &&
+      html`<${Tabs}
+        label="Parts of the stream"
+        current=${tab}
+        tabs=${[
+          { name: 'records', title: 'Records', href: path },
+          {
+            name: 'groups',
+            title: 'Groups',
+            href: link(path, { tab: 'groups' }),
+            ...(groups.value && { count: groups.value.length }),
+          },
+          { name: 'settings', title: 'Settings', href: link(path, { tab: 'settings' }) },
+        ]}
+      />`
+    }
     ${
       value === null
         ? stream.problem === null && html`<${Loading} />`

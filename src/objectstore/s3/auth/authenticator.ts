@@ -20,7 +20,7 @@ export interface Authenticator {
   /** @throws S3Error */
   authenticate(request: SignedRequest, nowMs: number): Caller
   /**
-   * Of a form upload, once the fields before the file are read.
+   * Authenticates a form upload, once the fields before the file are read.
    *
    * @param caller  what `authenticate` said of the request
    * @returns null: anonymous

@@ -19,7 +19,7 @@ export interface SignedRequest {
   readonly query: string
   /** By lower-case name; the values of a repeated one joined by commas, in their order. */
   readonly headers: ReadonlyMap<string, string>
-  /** Of virtual-host addressing: version 2 signs it, and not the host. */
+  /** Bucket of virtual-host addressing: version 2 signs it, and not the host. */
   readonly bucketInHost?: string | null
 }
 
@@ -47,7 +47,7 @@ export function canonicalRequest(
 
 const SECRET_HEADER = /^((?:authorization|cookie|[^:\n]*(?:customer-key|security-token)):).+$/gm
 
-/** The text as it may be shown to whoever sent the request: without the values of headers that are secrets. */
+/** The text as the sender of the request may see it: without the values of secret headers. */
 export const withoutSecrets = (canonical: string): string => canonical.replaceAll(SECRET_HEADER, '$1(not shown)')
 
 const canonicalPath = (path: string, form: TargetForm): string =>

@@ -12,7 +12,7 @@ export interface ChunkSigning {
   /** In the basic form. */
   readonly timestamp: string
   readonly scope: string
-  /** Of the request. */
+  /** Signature of the request. */
   readonly seedSignature: string
 }
 

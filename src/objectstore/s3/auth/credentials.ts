@@ -34,7 +34,7 @@ const CredentialsFile = Type.Object(
 const badFile = (mistake: string): StoreError => new StoreError('invalid', 'invalid_credentials_file', mistake)
 const contentOf = jsonFile(CredentialsFile, badFile)
 
-/** Of each access key: requests are signed for today, pre-signed URLs for the days of a week, forms for any. */
+/** Signing keys kept for each access key: requests are signed for today, pre-signed URLs for the days of a week, forms for any. */
 const SIGNING_KEYS_MAX = 64
 
 export class AccessKey {
@@ -53,7 +53,7 @@ export class AccessKey {
     return this.#signingKeys.get(placeOf(credential)) ?? signingKeyOf(this.#secret, credential)
   }
 
-  /** Keeps the key that was good for a signature. Not before: who only guesses days must not fill the memory. */
+  /** Keeps the key of a good signature. Not before: guessed days must not fill the memory. */
   remember(credential: Credential, signingKey: Buffer): void {
     const place = placeOf(credential)
     if (this.#signingKeys.has(place)) return
@@ -78,7 +78,7 @@ const placeOf = ({ day, region }: Credential): string => `${day}/${region}`
 
 export type Credentials = ReadonlyMap<string, AccessKey>
 
-/** @throws StoreError `invalid_credentials_file` that goes on after the setting's name: 'names a file …' (K1) */
+/** @throws StoreError `invalid_credentials_file` whose message continues the setting's name: 'names a file …' (K1) */
 export function parseCredentials(text: string): Credentials {
   const value = contentOf(text)
   const keys = new Map<string, AccessKey>()

@@ -69,7 +69,7 @@ function parseAuthorization(header: string): Authorization {
   return { credential, signedHeaders: signedHeaders.split(';'), signature }
 }
 
-/** Of the request, in the basic form. */
+/** Time of the request, in the basic form. */
 function dateOf({ headers }: SignedRequest, nowMs: number): string {
   const text = eitherHeader(headers, 'date') ?? headers.get('date') ?? ''
   const timestamp = parseTimestamp(text)

@@ -1,4 +1,4 @@
-/** Who asks, and what for. */
+/** The caller of a request, and what the request asks for. */
 
 export const PERMISSIONS = ['read', 'write', 'list', 'delete', 'admin'] as const
 

@@ -1,5 +1,5 @@
 /**
- * The signature of a URL that was pre-signed by version 2, as boto3, the AWS command line and s3cmd still make them when nobody tells them
+ * The signature of a URL that was pre-signed by version 2, as boto3, the AWS command line and s3cmd still make them unless they are told
  * otherwise: `AWSAccessKeyId`, `Expires` (seconds since the Unix epoch) and `Signature`, an HMAC-SHA1 in Base64 over
  *
  *   text     = method LF content-md5 LF content-type LF expires LF header* resource
@@ -23,14 +23,14 @@ import { formatExtended } from './timestamps.ts'
 import { accessKeyOf, SKEW_MS_MAX } from './verify.ts'
 import type { SigningRules } from './verify.ts'
 
-/** Of a raw query. */
+/** True for a raw query that was pre-signed by version 2. */
 export const isPresignedByV2 = (query: string): boolean =>
   query.includes('AWSAccessKeyId=') && /(?:^|&)AWSAccessKeyId=/.test(query) && /(?:^|&)Signature=/.test(query)
 
-/** By either version. */
+/** True for a raw query that was pre-signed by either version. */
 export const isSignedInQuery = (query: string): boolean => isPresigned(query) || isPresignedByV2(query)
 
-/** Of those the gateway knows: others are refused before anybody looks at the signature. */
+/** Only of those that the gateway knows: others are refused before the signature is checked. */
 const SUBRESOURCE =
   /^(?:cors|delete|location|partNumber|policy|tagging|uploadId|uploads|response-(?:cache-control|content-(?:disposition|encoding|language|type)|expires))$/
 const COUNTING_HEADER = /^x-(?:amz|obj)-/

@@ -15,7 +15,7 @@ import type { VerifiedUrls } from './verified-urls.ts'
 import { accessKeyOf, SKEW_MS_MAX, verifySignature } from './verify.ts'
 import type { SigningRules } from './verify.ts'
 
-/** Of either version. */
+/** Longest expiry, for either version. */
 export const EXPIRES_SECONDS_MAX = 604_800
 const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
 
@@ -32,7 +32,7 @@ const PRESIGNED = /(?:^|&)X-Amz-(?:Algorithm|Credential|Expires|SignedHeaders|Si
 let askedLast = ''
 let wasPresigned = false
 
-/** Of a raw query. Several parts of the gateway ask about the same one. */
+/** True for a raw query that was pre-signed by version 4. Several parts of the gateway ask about the same query, so the last answer is kept. */
 export function isPresigned(query: string): boolean {
   if (query === askedLast) return wasPresigned
   askedLast = query

@@ -1,4 +1,4 @@
-/** Who a request is of, once that is known. */
+/** The identity of a request, once it is known. */
 import type { ChunkSigning } from './chunk-signatures.ts'
 import type { Principal } from './principal.ts'
 

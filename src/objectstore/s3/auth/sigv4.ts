@@ -12,10 +12,10 @@ const TERMINATOR = 'aws4_request'
 
 export const EMPTY_SHA256 = hash('sha256', '')
 
-/** Longer texts are left out of a refusal: an answer to who-knows-whom should not be a multiple of the request. */
+/** Longer texts are left out of a refusal: an answer to an unknown sender should not be a multiple of its request. */
 const SHOWN_CHARACTERS_MAX = 8192
 
-/** A credential: who signs, for which day and region. */
+/** A credential: the signer, the day and the region. */
 export interface Credential {
   readonly accessKeyId: string
   readonly day: string
@@ -75,7 +75,7 @@ const DIGEST_BYTES = 32
 const INNER_PAD = 0x36
 const OUTER_PAD = 0x5c
 
-/** HMAC-SHA256 (RFC 2104). Two hashes at once cost less than an object of node:crypto for each signature, which is to be collected, too. */
+/** HMAC-SHA256 (RFC 2104). Two hashes at once cost less than an object of node:crypto for each signature, and leave less garbage. */
 export function signatureOf(signingKey: Uint8Array, text: string): string {
   const innerBytes = BLOCK_BYTES + Buffer.byteLength(text)
   const inner = innerBytes <= scratch.byteLength ? scratch.subarray(0, innerBytes) : Buffer.allocUnsafe(innerBytes)

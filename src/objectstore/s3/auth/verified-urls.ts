@@ -22,13 +22,13 @@ interface Kept extends VerifiedUrl {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** Of the signed headers. */
+  /** Values of the signed headers. */
   readonly values: readonly string[]
 }
 
 /** U2: twice as many are kept, at about 1 KB each. */
 const GENERATION_MAX = 20 * 1024
-/** Of path and query, and of the headers. */
+/** Longest path with query, and longest headers together, that are kept. */
 const CHARACTERS_MAX = 1024
 const SIGNATURE = 'X-Amz-Signature='
 const SIGNATURE_CHARACTERS = 64

@@ -7,14 +7,14 @@ import { contentDiffers } from './content-sha256.ts'
 import type { DeclaredChecksum } from './declared-checksum.ts'
 
 export interface BodyClaims {
-  /** Of the header content-md5, as sent. */
+  /** The header content-md5, as sent. */
   readonly contentMd5: string | null
-  /** Of `x-amz-content-sha256` when it is a digest: 64 lower-case digits. */
+  /** The value of `x-amz-content-sha256` when it is a digest: 64 lower-case digits. */
   readonly sha256: string | null
   readonly checksum: DeclaredChecksum | null
 }
 
-/** @param stored checksums to be kept, whatever the request claims: no two of one algorithm */
+/** @param stored checksums that are kept in addition to those that the request claims: no two of one algorithm */
 export function digestPlan({ checksum, sha256 }: BodyClaims, stored: readonly ChecksumAlgorithm[]): DigestPlan {
   const isFurther = checksum !== null && !stored.includes(checksum.algorithm)
   return { checksums: isFurther ? [...stored, checksum.algorithm] : stored, sha256: sha256 !== null }

@@ -13,7 +13,7 @@ import type { DeclaredChecksum } from './declared-checksum.ts'
 export interface BodyPlan {
   /** Null: the body is the payload as it stands. */
   readonly framing: AwsChunkedFraming | null
-  /** Of the payload; null when nothing says so. */
+  /** Length of the payload; null when nothing says it. */
   readonly contentLength: number | null
   readonly claims: BodyClaims
 }

@@ -35,7 +35,7 @@ export function parseContentSha256(value: string): ContentSha256 {
 }
 
 /**
- * Of an operation that takes no body, when none came. Words are passed over: whatever they promise, nothing keeps.
+ * For an operation that takes no body, when none came. Words in place of a digest are ignored: there is no body that they could describe.
  *
  * @throws S3Error XAmzContentSHA256Mismatch
  */

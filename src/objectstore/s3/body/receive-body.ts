@@ -8,7 +8,7 @@ import { refuse } from '../../refusals.ts'
 import type { GatewayContext, GatewayRequest, PipedBody } from '../handler.ts'
 
 /**
- * @param kept   checksums to be computed, whatever the request claims
+ * @param kept   checksums to be computed, in addition to those that the request claims
  * @param answer refused with all that is wrong with a body, but for its digests
  * @throws S3Error MissingContentLength, EntityTooLarge before anything is read
  */

@@ -1,5 +1,5 @@
 /**
- * The body of a request, from the connection to whoever takes it.
+ * The body of a request, from the connection to its taker.
  *
  * B1  what arrives before somebody takes the body, or while the taker wants to wait, is held, and the client is kept from sending more: no
  *     more is held than was on its way
@@ -50,7 +50,7 @@ export class ExchangeBody implements RequestBody, BodySink {
     exchange.onEnd(() => this.#end('IncompleteBody'))
   }
 
-  /** Whether somebody took it, or began to. */
+  /** True when the body was taken, or its taking began. */
   get wasTaken(): boolean {
     return this.#wasTaken
   }
@@ -236,7 +236,7 @@ function tooLarge(limitBytes: number, proposedBytes?: number): S3Error {
   return refuse('EntityTooLarge', undefined, { fields: { ...proposed, MaxSizeAllowed: limitBytes } })
 }
 
-/** A body that is collected once, and then given to whoever collects it again. */
+/** A body that is collected once, and then given to every later collector. */
 export class RepeatableBody implements RequestBody {
   readonly contentLength: number | null
   readonly #body: RequestBody

@@ -1,4 +1,4 @@
-/** Where the next page of a listing begins, in a form that nobody takes for a key: base64url of a version and the bytes of the name. */
+/** Where the next page of a listing begins, in a form that cannot be mistaken for a key: base64url of a version and the bytes of the name. */
 import { refuse } from '../../refusals.ts'
 
 const VERSION = '1'

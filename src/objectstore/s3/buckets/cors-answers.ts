@@ -2,7 +2,7 @@
  * What a bucket's CORS rules say about a request: headers for its answer.
  *
  * R1  the first rule that allows origin, method and every requested header decides
- * R2  only a preflight is refused: an actual request goes on without these headers, and when it fails for another reason, its answer has them
+ * R2  only a preflight is refused: an actual request continues without these headers, and when it fails for another reason, its answer has them
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'

@@ -2,7 +2,7 @@
  * The fields of a browser's form, before its file.
  *
  * N1  names are compared in lower case, and `x-obj-…` is `x-amz-…`
- * N2  `${filename}` is filled in everywhere but in the policy, before anybody looks; the fields stay within the bounds of a form
+ * N2  `${filename}` is filled in everywhere but in the policy, before the fields are read; they stay within the bounds of a form
  */
 import { refuse } from '../../refusals.ts'
 import { FORM_BYTES_MAX } from '../document-limits.ts'

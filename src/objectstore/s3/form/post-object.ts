@@ -62,7 +62,7 @@ interface FormTarget {
   readonly key: string
   readonly attributes: ObjectAttributes
   readonly precondition: Precondition
-  /** The request as the form has it: of whom it is, with what headers and tags. */
+  /** The request as the form describes it: its principal, headers and tags. */
   readonly asked: GatewayRequest
 }
 
@@ -80,7 +80,7 @@ class FormUpload {
   #place: FormPlace | null = null
   /** To be waited for by the next chunk; null: it was. */
   #opening: Promise<void> | null = null
-  /** Of the file, from the chunk that ended the fields: no more comes before there is a place for it. */
+  /** Chunks of the file that came with the last field: the connection pauses until there is a place for the body. */
   readonly #early: Buffer[] = []
   #isFull = false
   #onDrain = (): void => {}
@@ -150,7 +150,7 @@ class FormUpload {
   abandon(): void {
     this.#isAbandoned = true
     this.#place?.writer.abandon()
-    this.#opening?.catch(() => {}) // nobody asks any more what it refuses
+    this.#opening?.catch(() => {}) // its refusal is not needed any more
   }
 
   /** F1, F3 */

@@ -1,7 +1,7 @@
 /**
  * CompleteMultipartUpload.
  *
- * M1  completing again what was completed not long ago gives the same answer, whatever the request says besides: whoever repeats it
+ * M1  completing again what was completed not long ago gives the same answer, even if the request differs: a client that repeats it
  *     lost the answer. That goes for two requests at the same time as well
  */
 import { digestOfWhole } from '../../bodies/body-digests.ts'

@@ -14,7 +14,7 @@ import type { Upload, UploadedPart } from '../../operations.ts'
 import { eitherHeader } from '../auth/request-identity.ts'
 import { refuse } from '../../refusals.ts'
 
-/** Of every part but the last. */
+/** Least bytes of every part but the last. */
 const PART_BYTES_MIN = 5 << 20
 /** Some microseconds. */
 const STEPS_PER_PART = 1000

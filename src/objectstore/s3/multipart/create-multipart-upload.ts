@@ -8,7 +8,7 @@ import { encryptionHeaders } from '../objects/encryption.ts'
 import { demandTagging } from '../objects/further-actions.ts'
 import { uploadIdHeader } from './named-upload.ts'
 
-/** Initiator of an upload that nobody in particular began. */
+/** Initiator of an upload that an anonymous caller began. */
 const ANONYMOUS = 'anonymous'
 
 export const createMultipartUpload: ObjectHandler = async (request, bucket, key, context) => {

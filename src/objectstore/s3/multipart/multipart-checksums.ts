@@ -30,7 +30,7 @@ export function chosenAlgorithm(headers: ReadonlyMap<string, string>): ChecksumA
   )
 }
 
-/** Of the request that begins an upload. @throws S3Error InvalidRequest */
+/** Checksum that the request names when it begins an upload. @throws S3Error InvalidRequest */
 export function uploadChecksum(headers: ReadonlyMap<string, string>): UploadChecksum {
   const algorithm = chosenAlgorithm(headers)
   const type = chosenType(headers)
@@ -48,7 +48,7 @@ export function uploadChecksum(headers: ReadonlyMap<string, string>): UploadChec
 }
 
 /**
- * What is kept of a part: the upload's own checksum, whatever else the part declares.
+ * The checksum that is kept of a part: by the upload's own algorithm, even if the part declares others.
  *
  * @throws S3Error InvalidRequest when the part declares another than was chosen, or none where only the sender can have meant it
  */

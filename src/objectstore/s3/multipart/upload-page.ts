@@ -7,7 +7,7 @@ export interface UploadPageOptions {
   readonly delimiter: string
   /** Lists what is above it: a key, or a common prefix that ended the page before; empty: no bound. */
   readonly keyMarker: string
-  /** Of the marker's key, lists the uploads behind this one; empty: none of them. */
+  /** Lists the uploads of the marker's key behind this one; empty: none of them. */
   readonly uploadIdMarker: string
   /** Uploads and common prefixes together. */
   readonly max: number
@@ -17,7 +17,7 @@ export interface UploadPage {
   readonly uploads: readonly Upload[]
   readonly commonPrefixes: readonly string[]
   readonly isTruncated: boolean
-  /** Of the last entry; '' when there is none, and the id also when it is a common prefix. */
+  /** Key of the last entry; '' when there is none. Also the id is '' when the last entry is a common prefix. */
   readonly nextKeyMarker: string
   readonly nextUploadIdMarker: string
 }
@@ -70,7 +70,7 @@ function firstBehind(all: readonly Upload[], above: number, key: string, uploadI
   return first
 }
 
-/** How many keys at the front hold. @param holds of no key behind one that it does not hold of */
+/** How many keys at the front hold. @param holds true for some keys at the front, and false for all behind them */
 function countOf(all: readonly Upload[], holds: (key: Buffer) => boolean): number {
   let [low, high] = [0, all.length]
   while (low < high) {

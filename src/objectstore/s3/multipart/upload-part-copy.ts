@@ -41,7 +41,7 @@ interface ByteRange {
 function parsedRange(header: string): ByteRange {
   const [, first, last] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(header) ?? []
   const range = { from: Number(first), to: Number(last) + 1 }
-  if (range.from < range.to) return range // false for what is no number as well
+  if (range.from < range.to) return range // NaN gives false as well
   throw invalid(
     'The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the ' +
       'first and last bytes to copy',

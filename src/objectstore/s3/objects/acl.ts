@@ -1,6 +1,6 @@
 /**
  * ACLs are outside the profile. What many tools always send says no more than what holds anyway: accepted. With the extension
- * `ignore-acl-headers` they are taken out of requests and forms, and nobody gets to see them but policies.
+ * `ignore-acl-headers` they are taken out of requests and forms, and only policies see them.
  */
 import { eitherHeader } from '../auth/request-identity.ts'
 import { headerNotImplemented } from './header-refusals.ts'

@@ -31,7 +31,7 @@ const NOT_IMPLEMENTED = [
   'write-offset-bytes',
 ]
 const OWN_NAME = /^x-(?:obj|amz)-/
-/** Of the content, beside its type. */
+/** Headers of the content, beside its type. */
 const OF_CONTENT: ReadonlySet<string> = new Set([
   'cache-control',
   'content-disposition',
@@ -39,7 +39,7 @@ const OF_CONTENT: ReadonlySet<string> = new Set([
   'content-language',
   'expires',
 ])
-/** Not of the object: who asks, and what is said of the body on its way. */
+/** Headers that do not describe the object: they describe the caller, or the body on its way. */
 const OF_REQUEST: ReadonlySet<string> = new Set([
   'x-amz-checksum-crc32',
   'x-amz-checksum-crc32c',
@@ -73,7 +73,7 @@ export function attributesOf({ headers }: Pick<GatewayRequest, 'headers'>): Obje
   }
 }
 
-/** Whether it says anything of the object but its type. */
+/** True when the request says more of the object than its type. */
 function saysMore(headers: Headers): boolean {
   for (const name of headers.keys()) {
     if (OF_CONTENT.has(name)) return true
@@ -82,7 +82,7 @@ function saysMore(headers: Headers): boolean {
   return false
 }
 
-/** What most requests say is made once for all: whoever keeps something with it finds it again. */
+/** Attributes of most requests, made once: what is remembered by their identity is found again. */
 const plain = new Map<string, ObjectAttributes>()
 const PLAIN_MAX = 256
 const PLAIN_CHARACTERS_MAX = 128

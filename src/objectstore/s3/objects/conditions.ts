@@ -31,7 +31,7 @@ type Failure = 'If-Match' | 'If-Unmodified-Since' | 'If-None-Match' | 'If-Modifi
 /** What a cache is told, of an answer with the object and of one that it is not modified: RFC 9110, 15.4.5. */
 type CacheHeaders = Pick<ObjectAttributes, 'cacheControl' | 'expires'>
 
-/** Of GetObject and HeadObject. @throws S3Error PreconditionFailed, NotModified */
+/** Conditions of GetObject and HeadObject. @throws S3Error PreconditionFailed, NotModified */
 export function checkRead(headers: Headers, object: ObjectSummary, cache: CacheHeaders, nowMs: number): void {
   const failure = failureOf(conditionsOf(headers), object, nowMs)
   if (failure === null) return
@@ -42,7 +42,7 @@ export function checkRead(headers: Headers, object: ObjectSummary, cache: CacheH
   })
 }
 
-/** Of the source of a copy. @throws S3Error PreconditionFailed */
+/** Conditions on the source of a copy. @throws S3Error PreconditionFailed */
 export function checkCopySource(headers: Headers, source: ObjectSummary, nowMs: number): void {
   const conditions = {
     ifMatch: eitherHeader(headers, 'copy-source-if-match'),
@@ -55,7 +55,7 @@ export function checkCopySource(headers: Headers, source: ObjectSummary, nowMs: 
 }
 
 /**
- * Of whatever puts an object under a key: PutObject, CopyObject, CompleteMultipartUpload.
+ * Conditions of operations that put an object under a key: PutObject, CopyObject, CompleteMultipartUpload.
  *
  * @throws S3Error NotImplemented when it has both of If-Match and If-None-Match. The precondition: NoSuchKey, PreconditionFailed
  */
@@ -78,8 +78,8 @@ export function writePrecondition(headers: Headers, key: string): Precondition {
 }
 
 /**
- * Whether the conditions of a write are about which object is there, so that they are for whom to make who may read it. `If-None-Match: *`
- * is not: it asks no more than whether there is one.
+ * True when the conditions of a write reveal something of the stored object, so that the caller needs the permission to read it.
+ * `If-None-Match: *` does not count: it only asks whether there is an object.
  */
 export function asksWhatIsThere(headers: Headers): boolean {
   const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)

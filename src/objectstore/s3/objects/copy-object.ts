@@ -28,9 +28,9 @@ import { writtenObjectHeaders } from './object-headers.ts'
 type Headers = ReadonlyMap<string, string>
 type Directive = 'COPY' | 'REPLACE'
 
-/** Of S3: what is larger is copied in parts. */
+/** Limit of S3: larger objects are copied in parts. */
 const COPY_BYTES_MAX = 5 * 1024 ** 3
-/** Of the body of the request itself, which has no bytes: says nothing of the source. */
+/** MD5 of the request's own body, which is empty: it says nothing of the source. */
 const EMPTY_MD5 = '1B2M2Y8AsgTpgAmY7PhCfg=='
 
 export const copyObject: ObjectHandler = async (request, bucket, key, context) => {
@@ -75,7 +75,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   }
 }
 
-/** Of the source: a checksum that a request for a copy declares is that of what it means to copy. */
+/** Claims about the source: a checksum that a copy request declares is that of the object to be copied. */
 function claimsOf(headers: Headers): BodyClaims {
   const contentMd5 = parseContentMd5(headers)
   const checksum = declaredChecksum(headers)

@@ -2,7 +2,7 @@
  * DeleteObjects: every key for itself. One that may not be deleted, or whose condition is not met, is an error beside the others; the
  * changes are made at the same time, so that they share what it takes to make them durable.
  *
- * D1  who may delete none of the keys in a bucket of somebody else is told what a request for one of them is: that there is no such bucket
+ * D1  a caller that may delete none of the keys in a foreign bucket gets the answer of a single delete: that there is no such bucket
  */
 import type { DeleteRequest } from './delete-request.ts'
 import { readDeleteRequest } from './delete-request.ts'

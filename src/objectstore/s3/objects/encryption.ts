@@ -1,6 +1,6 @@
 /**
  * Server-side encryption, as far as this service is concerned with it: headers are validated and become an identity that is kept with the
- * object; encryption at rest is somebody else's (specification, "What the service does", 6).
+ * object; the store does not encrypt at rest (specification, "What the service does", 6).
  *
  * N1  of a customer's key nothing is kept but its MD5, and the key itself is in no answer and in no message
  * N2  what was stored with a customer's key is read with the same key only
@@ -57,7 +57,7 @@ export function encryptionOf(headers: Headers): Encryption | null {
 }
 
 /**
- * Of a request that reads an object. N2
+ * Key for a request that reads an object. N2
  *
  * @throws S3Error InvalidRequest, InvalidArgument, AccessDenied
  */
@@ -69,13 +69,13 @@ export function checkCustomerKey(headers: Headers, encryption: Encryption | null
   checkKey(customerKey(headers, OF_OBJECT), encryption)
 }
 
-/** Of the source of a copy. @throws S3Error as above */
+/** Key of the source of a copy. @throws S3Error as above */
 export function checkCopySourceKey(headers: Headers, encryption: Encryption | null): void {
   checkKey(customerKey(headers, OF_SOURCE), encryption)
 }
 
 /**
- * Of a part: it comes with the key that its upload was begun with. What else there is of encryption is known of the upload.
+ * Checks the key of a part: it must be the one that its upload was begun with. The upload knows the rest of the encryption.
  *
  * @throws S3Error as `encryptionOf`, and InvalidRequest, AccessDenied
  */
@@ -174,7 +174,7 @@ function isContext(text: string): boolean {
   }
 }
 
-/** Of three headers that come together or not at all. N1 */
+/** Reads three headers that come together or not at all. N1 */
 function customerKey(headers: Headers, names: CustomerKeyNames): CustomerEncryption | null {
   const algorithm = eitherHeader(headers, names.algorithm)
   const key = eitherHeader(headers, names.key)

@@ -25,7 +25,7 @@ export async function absent(
   throw await absence(request, bucket, key, context)
 }
 
-/** Of a change to an object: that there is one now, which the store judges again when it makes the change. @throws S3Error NoSuchKey */
+/** Demands that an object exists before it is changed; the store judges that again when it makes the change. @throws S3Error NoSuchKey */
 export async function demandExisting(
   request: GatewayRequest,
   bucket: Bucket,
@@ -35,7 +35,7 @@ export async function demandExisting(
   if (context.store.peek(bucket, key) === null) throw await absence(request, bucket, key, context)
 }
 
-/** That a key is absent is for whom to know who may list them: the owner of the bucket, and who its policy allows it. */
+/** Only callers that may list the bucket learn that a key does not exist: its owner, and callers that its policy allows it. */
 async function absence(
   request: GatewayRequest,
   bucket: Bucket,

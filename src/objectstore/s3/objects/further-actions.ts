@@ -10,7 +10,7 @@ import type { GatewayContext, GatewayRequest } from '../handler.ts'
 import { asksWhatIsThere } from './conditions.ts'
 import type { ObjectName } from './object-key.ts'
 
-/** Of a write that brings tags; null: it brings none. @throws S3Error AccessDenied */
+/** Permission for the tags that a write brings; null: it brings none. @throws S3Error AccessDenied */
 export function demandTagging(
   request: GatewayRequest,
   bucket: Bucket,
@@ -21,7 +21,7 @@ export function demandTagging(
   return tags.length > 0 ? demandAlso('s3:PutObjectTagging', request, bucket.name, key, context) : null
 }
 
-/** Of a copy that takes over the tags of its source: it reads them there. @throws S3Error AccessDenied */
+/** Permission to read the tags of the source of a copy that takes them over. @throws S3Error AccessDenied */
 export async function demandSourceTagging(
   request: GatewayRequest,
   { bucketName, key }: ObjectName,
@@ -31,7 +31,7 @@ export async function demandSourceTagging(
   if (tags.length > 0) await demandAlso('s3:GetObjectTagging', request, bucketName, key, context)
 }
 
-/** Of a write whose headers say conditions on the object that is there; null: they say none. @throws S3Error AccessDenied */
+/** Permission for the conditions that the headers of a write name; null: they name none. @throws S3Error AccessDenied */
 export function demandConditions(
   request: GatewayRequest,
   bucket: Bucket,
@@ -41,7 +41,7 @@ export function demandConditions(
   return asksWhatIsThere(request.headers) ? demandReading(request, bucket, key, context) : null
 }
 
-/** Of a write or delete with a condition on the object that is there, which its owner may know in any case. @throws S3Error AccessDenied */
+/** Permission to learn of the object on which a write or delete has a condition. Its owner always has it. @throws S3Error AccessDenied */
 export async function demandReading(
   request: GatewayRequest,
   bucket: Bucket,

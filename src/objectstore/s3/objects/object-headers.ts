@@ -9,7 +9,7 @@ import type { ContentAttributes } from './attributes.ts'
 import { validators } from './conditions.ts'
 import { encryptionHeaders } from './encryption.ts'
 
-/** Of GetObject and HeadObject, but for Content-Type, and what depends on who asks or on the bytes that are asked for. */
+/** Headers of GetObject and HeadObject, except Content-Type and those that depend on the caller or the range. */
 export function storedObjectHeaders(
   bucket: Bucket,
   object: StoredObject,
@@ -38,7 +38,7 @@ function headersOf(bucket: Bucket, object: StoredObject, overrides: Partial<Cont
   ]
 }
 
-/** Of a write that made an object. */
+/** Headers of the answer to a write that made an object. */
 export const writtenObjectHeaders = (
   { bucket, checksums, attributes }: WrittenObject,
   { etag, commitSequence }: ObjectSummary,

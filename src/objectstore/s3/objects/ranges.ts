@@ -16,7 +16,7 @@ export interface Selection {
   readonly kind: 'whole' | 'range' | 'part'
   readonly from: number
   readonly to: number
-  /** Of an object that came in parts; null when not a single one is selected. */
+  /** A part of an object that came in parts; null when the request selects no single part. */
   readonly part: ObjectPart | null
 }
 

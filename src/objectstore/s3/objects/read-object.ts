@@ -83,7 +83,7 @@ function readingOf(
 const asksForChecksums = ({ headers }: GatewayRequest): boolean =>
   eitherHeader(headers, 'checksum-mode')?.toUpperCase() === 'ENABLED'
 
-/** Of the whole only when that is what is answered; of a part its own. */
+/** Checksums of the whole object when it is answered whole; the part's own checksum when a part is answered. */
 function checksumsOf({ checksums }: StoredObject, { kind, part }: Selection): readonly HeaderLine[] {
   if (kind === 'range') return []
   if (part === null) return checksumHeaderLines(checksums)

@@ -20,7 +20,7 @@ function hasAny(query: ReadonlyMap<string, string>): boolean {
   return false
 }
 
-/** Null: none. @throws S3Error InvalidRequest for who is nobody in particular, InvalidArgument for what cannot be a header */
+/** Null: the request names none. @throws S3Error InvalidRequest for an anonymous caller, InvalidArgument for a value that cannot be a header */
 export function responseOverrides({
   query,
   caller,

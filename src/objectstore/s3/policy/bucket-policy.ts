@@ -1,5 +1,5 @@
 /**
- * A bucket policy: who may, and may not, do what with a bucket and its objects, and when.
+ * A bucket policy: what principals may, and may not, do with a bucket and its objects, and when.
  *
  * P1  a statement that denies wins over every one that allows
  * P2  a statement that does not match changes nothing
@@ -89,7 +89,7 @@ export class BucketPolicy {
   }
 }
 
-/** Of a document that begins with a brace: an object. */
+/** Parses a document that begins with a brace: an object. */
 function parsePolicy(document: Uint8Array): Readonly<Record<string, unknown>> {
   try {
     return parseJson(decoder.decode(document)) as Readonly<Record<string, unknown>>

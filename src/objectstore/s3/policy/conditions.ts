@@ -75,7 +75,7 @@ const ordered =
   (value) => {
     const wanted = parse(value)
     if (Number.isNaN(wanted)) throw malformed(`Invalid value ${JSON.stringify(value)} in condition`)
-    return (text) => holds(parse(text), wanted) // false for what is no number
+    return (text) => holds(parse(text), wanted) // NaN gives false
   }
 
 const sameText: Comparison = (value) => (text) => text === value
@@ -160,7 +160,7 @@ export function parseCondition(operator: string, keyText: string, values: readon
   }
 }
 
-/** Of any test but a pattern. */
+/** Steps that any test but a pattern counts for. */
 const STEPS_OF_TEST = 100
 
 /** C4 */
@@ -181,7 +181,7 @@ function nullOperator(values: readonly string[]): Condition['holds'] {
   return (asked) => passesOne(tests, String(asked.length === 0))
 }
 
-/** Of a name in any case, with the neutral prefixes of this service or those of S3. */
+/** Parses a name in any case, with the neutral prefixes of this service or those of S3. */
 function parseKey(text: string): ConditionKey {
   const slash = text.indexOf('/')
   const [head, tag] = slash < 0 ? [text, ''] : [text.slice(0, slash + 1), text.slice(slash + 1)]

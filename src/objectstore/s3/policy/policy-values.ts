@@ -55,16 +55,16 @@ const present = (value: string | undefined): readonly string[] => (value === und
 const valuesOf = (tags: readonly Tag[], wanted: string): readonly string[] =>
   tags.filter(({ key }) => key === wanted).map(({ value }) => value)
 
-/** Those that the request brings: in its body when it has been read, else in its header. */
+/** Tags that the request brings: in its body when that has been read, else in its header. */
 function tagsOf({ headers, requestTags }: AskedRequest): readonly Tag[] {
   const header = eitherHeader(headers, 'tagging')
   return requestTags ?? (header === undefined ? [] : parseTaggingHeader(header))
 }
 
-/** Whether a condition looks at the tags of the object itself, which have to be fetched. */
+/** True when a condition looks at the tags of the stored object, which have to be fetched. */
 export const asksForExistingTags = (keys: readonly ConditionKey[]): boolean =>
   keys.some(({ name }) => name === 's3:existingobjecttag/')
 
-/** Whether a condition looks at tags that the request brings. */
+/** True when a condition looks at the tags that the request brings. */
 export const asksForRequestTags = (keys: readonly ConditionKey[]): boolean =>
   keys.some(({ name }) => name === 's3:requestobjecttag/' || name === 's3:requestobjecttagkeys')

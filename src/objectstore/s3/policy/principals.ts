@@ -1,5 +1,5 @@
 /**
- * Who a statement is about. This service knows principals by name; a policy names them as they are, as canonical user, or by an ARN of IAM,
+ * The principals that a statement is about. This service knows principals by name; a policy names them as they are, as canonical user, or by an ARN of IAM,
  * of which the name counts: `arn:aws:iam::111122223333:user/dev/ci` is `ci`, `…:root` is the account itself.
  */
 import { refuse } from '../../refusals.ts'

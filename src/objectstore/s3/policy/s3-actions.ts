@@ -190,7 +190,7 @@ const NAMES = [
 
 const ACTIONS: ReadonlySet<string> = new Set(NAMES.map((name) => `s3:${name}`.toLowerCase()))
 
-/** Whether a pattern, in lower case, is of one at least. */
+/** True when a pattern, in lower case, matches at least one action. */
 export function* isS3Action(pattern: string): Sliced<boolean> {
   if (ACTIONS.has(pattern)) return true
   const wanted = wildcard(pattern)

@@ -14,7 +14,7 @@ import type { Condition, ConditionValues } from './conditions.ts'
 import { parsePrincipals } from './principals.ts'
 
 export interface PolicyRequest {
-  /** Null: nobody in particular. */
+  /** Null: an anonymous caller. */
   readonly principal: string | null
   readonly action: PolicyAction
   readonly bucket: string
@@ -51,7 +51,7 @@ const FIELDS: ReadonlySet<string> = new Set([
 ])
 const ACTION = /^(\*|(s3|obj):[A-Za-z*?]+)$/i
 const RESOURCE = /^(?:arn:[\w-]*:(?:s3|obj):::)?([^:/][^/]*(?:\/.*)?)$/s
-/** Of `${aws:username}` and its like. */
+/** Beginning of a variable such as `${aws:username}`. */
 const VARIABLE_START = '${'
 
 /**
@@ -137,7 +137,7 @@ function oneOf(statement: Readonly<Record<string, unknown>>, field: string): Cho
   return value === undefined ? { value: not, negated: true } : { value, negated: false }
 }
 
-/** Of an action in any case, in lower case. */
+/** Parses an action in any case. @returns it in lower case */
 function parseAction(action: string): string {
   if (!ACTION.test(action)) throw malformed('Policy has invalid action')
   return action.toLowerCase().replace(/^obj:/, 's3:')

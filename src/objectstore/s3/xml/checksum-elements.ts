@@ -5,6 +5,6 @@ import { textElement } from './xml-text.ts'
 export const checksumValueElements = (checksums: readonly ChecksumValue[]): string =>
   checksums.map(({ algorithm, value }) => textElement(`Checksum${algorithm}`, value)).join('')
 
-/** Of an object: all its checksums are of one type. */
+/** Checksums of an object: all of one type. */
 export const checksumElements = (checksums: readonly Checksum[]): string =>
   checksumValueElements(checksums) + textElement('ChecksumType', checksums[0]?.type ?? null)

@@ -4,7 +4,7 @@
  * X1  no DOCTYPE, no entity but the five of XML: nothing is expanded, nothing is fetched
  * X2  what does not fit the shape ends the parse there, so depth and elements are bounded by the shape, memory by the size of the document
  * X3  namespaces and attributes are ignored, comments too; text between elements may only be white space
- * X4  whatever is wrong is MalformedXML, but size is EntityTooLarge
+ * X4  every mistake is MalformedXML, but too many bytes are EntityTooLarge
  * X5  a long document is read in slices, each counted in the steps of slices.ts: 1 MiB takes tens of milliseconds
  */
 import { SaxesParser } from 'saxes'
@@ -71,7 +71,7 @@ class ShapeReader {
   }
 
   *read(document: string): Sliced<void> {
-    const parser = new SaxesParser({ position: false }) // without a handler of its own, it throws its errors
+    const parser = new SaxesParser({ position: false }) // the parser throws its errors if it has no handler for them
     parser.on('doctype', malformed) // X1
     parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
       if (!/^(utf-8|us-ascii)$/i.test(encoding)) malformed()

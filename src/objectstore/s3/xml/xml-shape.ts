@@ -33,7 +33,7 @@ interface List<S extends Shape> {
   readonly times: 'list'
   readonly min: number
   readonly max: number
-  /** Of a list that is too long. */
+  /** The refusal of a list that is too long. */
   readonly refusal: RefusalCode
 }
 

@@ -1,7 +1,7 @@
 /**
  * Text as it stands in XML answers.
  *
- * T1  what comes out is well-formed in XML 1.0 whatever goes in: a character that XML cannot carry becomes U+FFFD. Keys that may have such
+ * T1  the text is always well-formed XML 1.0: a character that XML cannot carry becomes U+FFFD. Keys that may have such
  *     characters are listed exactly with `encoding-type=url`
  * T2  a carriage return is written as a reference: parsers turn a plain one into a line feed
  */
