@@ -20,6 +20,7 @@ import type { JsonMember } from './json-members.ts'
 import type { ClaimWithId } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
+import { Redriven } from '../state/redriven.ts'
 import { BrokerState, Group } from '../state/state.ts'
 import type { GroupCopier, StreamState } from '../state/state.ts'
 import type { AcknowledgedIncident, Cursor, Observation, StreamConfig } from '../state/state.ts'
@@ -48,6 +49,8 @@ interface Content {
     readonly holes: readonly number[]
     /** Offsets of redriven copies; absent: none. */
     readonly redriven?: readonly number[]
+    /** Where their records are, as redriven.ts says; absent in checkpoints of older versions. */
+    readonly redriven_to?: readonly number[]
     /** Absent: it never was. */
     readonly replicated?: ReplicationContent
   }[]
@@ -89,7 +92,7 @@ export class StateCopy implements GroupCopier {
   readonly #streamNumbers: Float64Array
   /** They are replaced as a whole when one changes. */
   readonly #configs: readonly StreamConfig[]
-  readonly #redriven = new Map<StreamState, readonly number[]>()
+  readonly #redriven = new Map<StreamState, ReturnType<Redriven['encode']>>()
   readonly #holes = new Map<StreamState, readonly number[]>()
   readonly #replicated = new Map<StreamState, ReplicationContent>()
   /** By number. Below `#next` they had their turn; of the others, copies of those that changed before it. */
@@ -108,7 +111,7 @@ export class StateCopy implements GroupCopier {
       this.#streamNumbers[STREAM_NUMBERS * i + 1] = stream.floor
       this.#streamNumbers[STREAM_NUMBERS * i + 2] = stream.payloadBytes
       if (stream.holes.size > 0) this.#holes.set(stream, [...stream.holes.encode()])
-      if (stream.redriven.size > 0) this.#redriven.set(stream, [...stream.redriven.encode()])
+      if (stream.redriven.size > 0) this.#redriven.set(stream, stream.redriven.encode())
       if (stream.replicated) this.#replicated.set(stream, stream.replicated.encode())
     }
     this.#groups = state.groups.slice()
@@ -172,7 +175,8 @@ export class StateCopy implements GroupCopier {
       floor: floor!,
       payload_bytes: payload_bytes!,
       holes: this.#holes.get(stream) ?? [],
-      redriven: this.#redriven.get(stream) ?? [],
+      redriven: this.#redriven.get(stream)?.bounds ?? [],
+      redriven_to: this.#redriven.get(stream)?.places ?? [],
       ...(this.#replicated.has(stream) && { replicated: this.#replicated.get(stream)! }),
     }
     return JSON.stringify(content)
@@ -264,7 +268,7 @@ class Restored {
     stream.payloadBytes = content.payload_bytes
     stream.index.dropBelow(content.floor)
     stream.holes = IntervalSet.decode(Float64Array.from(content.holes))
-    stream.redriven = IntervalSet.decode(Float64Array.from(content.redriven ?? []))
+    stream.redriven = Redriven.decode(content.redriven ?? [], content.redriven_to ?? [])
     if (content.replicated) stream.replicated = StreamReplication.decode(content.replicated)
   }
 

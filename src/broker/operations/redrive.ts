@@ -2,7 +2,7 @@
  * Dead letters that go back: copies of records are appended again to the streams that their headers name.
  *
  * D1  a copy is used once: the frame that brings its record back also says so of the copy. Whoever asks again, after a crash too, hears that
- *     it was used
+ *     it was used. If that record turned out to be damaged, the copy can be used again
  * D2  a request looks at REDRIVE_RECORDS_MAX copies at most, and brings back REDRIVE_BYTES_MAX of them, one record at least
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
@@ -76,10 +76,10 @@ export class Redriving {
     const offsets: number[] = []
     let at = Math.max(stream.floor, body.start_offset ?? 0)
     for (; at < end && offsets.length < max; at += 1) {
-      at = nextUnused(stream, at)
+      at = this.#nextUnused(stream, at)
       if (at < end) offsets.push(at)
     }
-    at = Math.max(at, Math.min(nextUnused(stream, at), end))
+    at = Math.max(at, Math.min(this.#nextUnused(stream, at), end))
     return this.#readAll(stream, { offsets, nextOffset: at, isEnd: at >= end })
   }
 
@@ -168,7 +168,8 @@ export class Redriving {
     if (offset < from.floor || offset >= from.visibleNext) {
       return refuse('not_found', 'the stream has no record at this offset', { action: 'Read the stream.' })
     }
-    if (from.redriven.has(offset)) return refuse('write_not_allowed', 'the dead letter was put back before', USED)
+    if (from.redriven.has(offset) && !this.#isLost(from, offset))
+      return refuse('write_not_allowed', 'the dead letter was put back before', USED)
     const copy = records.get(offset)
     if (copy === undefined) {
       const isLost = from.holes.has(offset)
@@ -187,6 +188,31 @@ export class Redriving {
       return refuse('payload_too_large', 'the record is longer than what the log takes now')
     }
     return { source, record: redriven.record }
+  }
+
+  /** The first offset from `at` on whose copy can be used (D1). */
+  #nextUnused({ redriven, holes }: StreamState, at: number): number {
+    const mayBeLost = this.#core.state.streams.some((stream) => stream !== undefined && stream.holes.size > 0)
+    for (let next = at; ;) {
+      const unused = redriven.firstGap(next)
+      const usable = mayBeLost ? redriven.firstLost(next, unused, this.#nextLost) : unused
+      const found = holes.firstGap(usable)
+      if (found === usable) return found
+      next = found
+    }
+  }
+
+  /** D1: the record that a copy came back as is damaged. */
+  #isLost({ redriven }: StreamState, copy: number): boolean {
+    const place = redriven.placeOf(copy)
+    return place !== null && this.#nextLost(place.streamNumber, place.offset, place.offset + 1) === place.offset
+  }
+
+  /** What retention removed was there long enough. */
+  readonly #nextLost = (streamNumber: number, from: number, to: number): number => {
+    const stream = this.#core.state.streams[streamNumber]
+    if (stream === undefined) return to
+    return Math.min(to, stream.holes.nextCovered(Math.max(from, stream.floor)))
   }
 
   #frameOf(
@@ -231,15 +257,6 @@ export class Redriving {
 }
 
 const USED = { action: 'Leave it out: its record is in its source again.' }
-
-/** The first offset from `at` on whose copy can be used. */
-function nextUnused({ redriven, holes }: StreamState, at: number): number {
-  for (let next = at; ;) {
-    const found = holes.firstGap(redriven.firstGap(next))
-    if (found === next) return found
-    next = found
-  }
-}
 
 function loadFor(loads: Map<string, Load>, stream: StreamState): Load {
   const load = loads.get(stream.name) ?? { stream, offsets: [], records: [] }

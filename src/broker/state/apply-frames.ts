@@ -133,7 +133,8 @@ function applyRedrive(state: BrokerState, frame: Frame, place: Place): boolean {
   const redrive = decodeRedrive(frame.payload)
   if (redrive === null) return false
   const from = state.streams[redrive.fromNumber]
-  if (from) state.applyRedriven(from, redrive.offsets)
+  const { streamNumber, firstOffset: offset } = redrive
+  if (from) state.applyRedriven(from, redrive.offsets, { streamNumber, offset })
   const source = applyRecords(state, frame, place)
   const isAudited = applyRedriveEvent(state, redrive, place)
   return from !== undefined && source !== null && isAudited

@@ -23,6 +23,8 @@ import { GroupState } from './group.ts'
 import type { LeaseRun } from './group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { keptReason } from './reasons.ts'
+import { Redriven } from './redriven.ts'
+import type { RedrivenTo } from './redriven.ts'
 import { StreamReplication } from './replication-state.ts'
 import { SortedByName } from './sorted-by-name.ts'
 
@@ -107,7 +109,7 @@ export class StreamState {
   /** Offsets whose frames are damaged or missing. */
   holes = new IntervalSet()
   /** Dead letters that were put back into their source. */
-  redriven = new IntervalSet()
+  redriven = new Redriven()
   /** Null: it was never replicated, from elsewhere or to elsewhere. */
   replicated: StreamReplication | null = null
   nextOffset = 0
@@ -334,8 +336,12 @@ export class BrokerState {
   }
 
   /** Copies of dead letters that are back where they came from. */
-  applyRedriven(from: StreamState, offsets: readonly number[]): void {
-    for (const offset of offsets) if (offset >= from.floor) from.redriven.add(offset, offset + 1)
+  /** @param to of the first record: the others follow */
+  applyRedriven(from: StreamState, copies: readonly number[], to: RedrivenTo): void {
+    const { streamNumber, offset } = to
+    for (const [i, copy] of copies.entries()) {
+      if (copy >= from.floor) from.redriven.add(copy, { streamNumber, offset: offset + i })
+    }
   }
 
   applyClaim(
@@ -412,7 +418,7 @@ export class BrokerState {
     stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
     stream.floor = Math.max(stream.floor, floor)
     stream.index.dropBelow(stream.floor)
-    stream.redriven.remove(0, stream.floor)
+    stream.redriven.dropBelow(stream.floor)
     stream.replicated?.dropBelow(stream.floor)
     this.#counting.countStream(stream)
     for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))

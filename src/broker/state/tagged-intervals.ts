@@ -123,6 +123,13 @@ export class TaggedIntervals {
     return covered
   }
 
+  /** The first that ends behind `offset`. */
+  intervalFrom(offset: number): { readonly from: number; readonly to: number; readonly tag: number } | null {
+    const chunk = this.#seek(offset)
+    const i = this.#index
+    return chunk === undefined ? null : { from: chunk.from[i]!, to: chunk.to[i]!, tag: chunk.tag[i]! }
+  }
+
   *entries(): Generator<readonly [from: number, to: number, tag: number], void> {
     for (const { from, to, tag, count } of this.#chunks) {
       for (let i = 0; i < count; i++) yield [from[i]!, to[i]!, tag[i]!]

@@ -174,4 +174,43 @@ describe('a redrive', () => {
       await world.close()
     })
   }
+
+  for (const how of ['before', 'behind'] as const) {
+    it(`can be done again when its frame turns out damaged ${how} the checkpoint, and then counts`, async () => {
+      const { world, client } = await opened(how === 'behind' ? 1 << 20 : 4096)
+      await bury(client, 'orders', 3)
+      await bury(client, 'jobs', 1)
+      assert.equal((await client.now(redrive(world, { offsets: [0, 1, 2] }))).redriven_count, 3)
+      assert.equal((await client.now(redrive(world, { offsets: [3] }))).redriven_count, 1)
+      if (how === 'before') {
+        for (let i = 0; i < 8; i += 1) await client.now(client.publish('orders', `${i} ${'x'.repeat(3000)}`))
+        await world.engine.idle()
+      }
+      await world.close()
+      const path = world.files.paths().find((each) => redriveFrameIn(world.files.contentOf(each)) >= 0)!
+      world.files.damage(path, (content) => {
+        content[redriveFrameIn(content)]! ^= 1
+        return content
+      })
+      await world.open()
+      await client.messages('orders') // finds the damage in a segment that a start does not read
+
+      const again = await client.now(redrive(world))
+      const end = how === 'before' ? 14 : 6
+      assert.deepEqual(
+        again.results.map(({ dead_letter_offset, stream, offset }) => [dead_letter_offset, stream, offset]),
+        [0, 1, 2].map((copy) => [copy, 'orders', end + copy]),
+      )
+      await world.close()
+      await world.open()
+      assert.deepEqual((await client.messages('orders')).slice(-3), ['orders-0', 'orders-1', 'orders-2'])
+      assert.equal((await client.now(redrive(world))).redriven_count, 0)
+      const [used] = (await client.now(redrive(world, { offsets: [0] }))).results
+      assert.equal(used!.error?.code, 'write_not_allowed')
+      await world.close()
+    })
+  }
 })
+
+/** In the facts of the first REDRIVE frame of a file; -1: there is none. */
+const redriveFrameIn = (content: Buffer): number => content.indexOf('"dead_letter_stream"')
