@@ -1,5 +1,5 @@
 /** Routes about the node itself. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { answerWith } from '../../http/endpoint.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
