@@ -25,6 +25,7 @@ const SHARED = [
   'src/linked-list.ts',
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
+  'src/schema.ts', // shapes of settings, requests and answers
   'src/validation.ts',
   'src/steps.ts', // recovery is told in steps, from the log up to the probes that ask for it
   'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it

@@ -4,7 +4,7 @@
  * B1  no payload is read, and no key, header or credential is in it
  * B2  what could not be collected says why in its section, and among the recent errors: a bundle has all its sections even if a source is broken
  */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import type { Static } from 'typebox'
 
 export const BUNDLE_SCHEMA = 'broker.diagnostics_bundle.v1'

@@ -5,8 +5,8 @@
  *     authorities that were named; without, only plain http is spoken
  * T2  the key is in no message: texts that repeat it are scrubbed
  */
-import { Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { Type } from '../schema.ts'
+import { Check } from 'typebox/schema'
 import { nodeTransport } from '../client/http/node-transport.ts'
 import type { TlsSettings } from '../client/http/node-transport.ts'
 import type { HttpTransport } from '../client/http/transport.ts'

@@ -2,9 +2,9 @@
  * A tail of a log store that outlives its connections: a lost one is made again, behind the last event that came, so that no record is
  * left out and none comes twice.
  */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import type { Static } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import type { Call } from './command.ts'
 import { isFailure } from './command.ts'
 import { refusal } from './failure.ts'

@@ -1,7 +1,7 @@
 /** Records of a log store for people: one a line, and a trace as a tree. */
 import type { Static } from 'typebox'
-import { Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { Type } from '../schema.ts'
+import { Check } from 'typebox/schema'
 import { columns } from './columns.ts'
 import { visible } from './style.ts'
 import type { Style } from './style.ts'

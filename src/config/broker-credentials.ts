@@ -3,7 +3,7 @@
  *
  * C1  each is a key, by its digest, or the subject of a certificate; a mode takes those that are its own and passes over the others
  */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'
 import { subjectWritten } from './subject.ts'

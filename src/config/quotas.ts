@@ -2,7 +2,7 @@
  * Quotas of the broker's tenants as operators write them: the file of MQ_QUOTAS_FILE. A tenant that is not in it has no limits.
  * Source: contract "Broker".
  */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'
 

@@ -5,7 +5,7 @@
  * B2  everything that a policy names is read with the binding: policies that were read can be used, and a file that changes later changes nothing
  *     until the binding is read again
  */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import type { Static } from 'typebox'
 import { StoreError } from '../errors.ts'
 import { jsonFile, readSettingFile } from './setting-file.ts'

@@ -1,5 +1,5 @@
 /** The endpoint helper over HTTP: one implementation for every service that has it, in the service's own words for errors. */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import { endpoint } from '../http/endpoint.ts'
 import type { EndpointService } from '../http/endpoint.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'

@@ -2,7 +2,8 @@
  * Endpoints that services have in common: whether the process lives, health in a word, readiness with its reasons, metrics, the OpenAPI
  * document. Also the answers of a service that is not open yet.
  */
-import { Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../schema.ts'
 import type { Step } from '../steps.ts'
 import { ROLE_QUERY, answeredByRole, clusterEndpoint } from './cluster.ts'
 import type { ClusterView } from './cluster.ts'
@@ -107,7 +108,7 @@ const ReadyReply = Type.Object({
     ),
   ),
 })
-type ReadyReply = Type.Static<typeof ReadyReply>
+type ReadyReply = Static<typeof ReadyReply>
 
 const readyEndpoint = (parts: ReadinessParts): Endpoint => ({
   isPublic: true,

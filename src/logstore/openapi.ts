@@ -1,5 +1,5 @@
 /** The OpenAPI document of the log store: names, parts and examples; the rest is said by the routes. */
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import { ENDPOINT_HELPER_OPERATIONS, ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import type { DocumentedRoute, OpenApiParts, OperationExample } from '../http/openapi.ts'

@@ -1,6 +1,6 @@
 /** The bodies of the log store's answers. */
 import protobuf from 'protobufjs'
-import { Type } from 'typebox'
+import { Type } from '../schema.ts'
 import type { TString } from 'typebox'
 import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
 import type { Exchange, TimeOut } from '../http/exchange.ts'

@@ -45,6 +45,8 @@ export class JobPool<Task, Result> {
   #threads: PoolThreads | null = null
   #tasks = 0
   #closed = false
+  /** Its threads are being ended. */
+  #isEnding = false
   #idle: () => void = ignore
 
   constructor(options: JobPoolOptions) {
@@ -59,7 +61,7 @@ export class JobPool<Task, Result> {
   }
 
   async run(task: Task, options: JobOptions = {}): Promise<Result> {
-    if (this.#closed) throw new StoreError('unavailable', 'jobs_closed', `${this.#options.name} jobs are shutting down`)
+    if (this.#closed) throw this.#shuttingDown()
     if (this.#tasks >= this.#tasksMax) {
       throw new StoreError(
         'overloaded',
@@ -74,6 +76,7 @@ export class JobPool<Task, Result> {
       this.#pool ??= this.#start()
       const beginning = this.#threads?.beginning
       if (beginning) await Promise.race([beginning, limits.over])
+      if (this.#isEnding) throw this.#shuttingDown() // Piscina would start another thread for it
       return await this.#pool.run(task, {
         signal: limits.signal,
         // Piscina's list is mutable and narrower by name only.
@@ -88,6 +91,7 @@ export class JobPool<Task, Result> {
           `${this.#options.name} job took longer than ${options.timeoutMs} ms`,
         )
       }
+      if (error instanceof StoreError) throw error
       throw new StoreError('unavailable', 'job_failed', `${this.#options.name} job failed: ${messageOf(error)}`, {
         cause: error,
       })
@@ -108,7 +112,12 @@ export class JobPool<Task, Result> {
         outOfTime.addEventListener('abort', () => resolve(), { once: true })
       })
     }
+    this.#isEnding = true
     await this.#threads?.destroy()
+  }
+
+  #shuttingDown(): StoreError {
+    return new StoreError('unavailable', 'jobs_closed', `${this.#options.name} jobs are shutting down`)
   }
 
   /** At least one thread is kept from here on: with none, Piscina would let the tasks behind a dying thread wait for the next task. */

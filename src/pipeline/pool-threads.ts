@@ -15,6 +15,7 @@ export class PoolThreads {
   /** Loading of each thread by its id, including the first ones, for which `beginning` waits. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
+  #destroyed: Promise<void> | null = null
 
   /**
    * For a pool that was made in this turn of the event loop. Piscina calls the threads that it begins with ready at once; their first message
@@ -46,14 +47,23 @@ export class PoolThreads {
     return Promise.all(this.#beginning.values())
   }
 
-  async destroy(): Promise<void> {
+  /** The pool is given no more tasks: for another one it would start another thread. */
+  destroy(): Promise<void> {
+    return (this.#destroyed ??= this.#destroy())
+  }
+
+  async #destroy(): Promise<void> {
     await this.beginning
-    for (const thread of this.#pool.threads) await this.#loadedOrGone(thread)
+    for (let thread = this.#loading; thread !== undefined; thread = this.#loading) await this.#loadedOrGone(thread)
     await this.#pool.destroy()
   }
 
+  /** A thread that has begun later, as when tasks were waiting. */
+  get #loading(): Worker | undefined {
+    return this.#pool.threads.find(({ threadId }) => threadId >= 0 && !this.#loaded.has(threadId))
+  }
+
   #loadedOrGone(thread: Worker): Promise<void> {
-    if (this.#loaded.has(thread.threadId) || thread.threadId < 0) return Promise.resolve()
     thread.ref() // or the process may end before
     return new Promise((resolve) => {
       thread.once('exit', () => resolve())

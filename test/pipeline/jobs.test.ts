@@ -55,6 +55,21 @@ describe('a job pool whose thread still loads', () => {
     assert.equal(words[0], 2)
   })
 
+  it('starts no other thread for a task that waits for it when it is closed', async () => {
+    let threads = 0
+    const count = (): void => void threads++
+    process.on('worker', count)
+    const { pool, go } = await loading()
+    const refused = assert.rejects(pool.run(null), { kind: 'unavailable' })
+    const closed = pool.close({ withinMs: 0 })
+    const closedAgain = pool.close({ withinMs: 0 })
+    await go()
+    await Promise.all([refused, closed, closedAgain])
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+    process.removeListener('worker', count)
+    assert.equal(threads, 1)
+  })
+
   it('does not end it with a task that is given up', async () => {
     const { pool, words, go } = await loading()
     const task = pool.run(null, { timeoutMs: 1 })

@@ -1,5 +1,5 @@
 /** Routes of the audit stream. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { TSchema } from 'typebox'
 import type { Endpoint } from '../../http/routes.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'

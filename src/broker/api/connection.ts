@@ -4,7 +4,7 @@
  * N1  a browser cannot send headers with a WebSocket. So a key may come as a sub-protocol as well, `bearer.` and the key in base64url; it is never
  *     said back, and never stands in a URL
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { refuse } from '../refusals.ts'

@@ -1,5 +1,5 @@
 /** Routes that look into a consumer group, and those of its cursors. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {

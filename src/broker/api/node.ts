@@ -1,5 +1,5 @@
 /** Routes about the node itself. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { answerWith } from '../../http/endpoint.ts'
 import { ROLE_QUERY, answeredByRole } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'

@@ -4,7 +4,7 @@
  * Q1  a parameter is known to its route and comes at most once
  * Q2  what cannot be decoded is refused, never guessed
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { TSchema } from 'typebox'
 import { unknownField } from '../../validation.ts'
 import { PAGE_RECORDS_MAX } from '../limits.ts'

@@ -1,5 +1,5 @@
 /** The query of a replay: where it begins, how much it takes, who reads. The client library asks by the same rules. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { PAGE_RECORDS_DEFAULT, REPLAY_WAIT_MS_MAX } from '../limits.ts'
 import { TOKEN_RULE, isToken } from '../names.ts'
 import type { ReplayRequest } from '../operations.ts'

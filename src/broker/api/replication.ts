@@ -1,5 +1,5 @@
 /** Routes of replication. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Compile } from 'typebox/schema'
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import type { Endpoint } from '../../http/routes.ts'

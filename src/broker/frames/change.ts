@@ -6,7 +6,7 @@
  *
  * H1  a change with an `audit_offset` is at the same time the audit event at this offset of its tenant's audit stream
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TProperties, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 

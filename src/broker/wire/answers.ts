@@ -4,7 +4,7 @@
  * Names and ids that were checked when they came in may still need escaping: only what we made ourselves does not. Source of all answers:
  * specification "Resources and their fields", "Shared queue", contract "Broker".
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
 
 export const ApiVersion = Type.Literal('v1')

@@ -1,5 +1,5 @@
 /** What the broker answers about consumer groups: cursors, leases, what is delayed, who reads. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, LeaseRemaining, nullable } from './answers.ts'
 

@@ -1,5 +1,5 @@
 /** What the broker answers about itself and its part in replication. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
 

@@ -1,5 +1,5 @@
 /** What the broker answers to claims, and to what is done with a delivery. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, ErrorDetail, LeaseRemaining } from './answers.ts'
 import { RecordReply } from './record-answers.ts'

@@ -1,5 +1,5 @@
 /** What the broker answers about streams and their records. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, ErrorDetail, nullable } from './answers.ts'
 

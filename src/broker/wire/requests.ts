@@ -4,7 +4,7 @@
  * An optional field that is null counts as absent, and unknown fields are refused. Sources: specification "Resources and their fields",
  * "Shared queue", contract "Broker". What is ours, beside the specification: `records/batch`, `batch-ack`, `wait_millis`.
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import {

@@ -1,5 +1,5 @@
 /** What the broker answers about what it keeps: audit events, retention, archives, incidents. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, nullable } from './answers.ts'
 import { Retention } from './record-answers.ts'

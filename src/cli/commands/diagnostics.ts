@@ -1,7 +1,7 @@
 /** `mq diagnostics collect`, of a data directory or of a node. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { HealthReply } from '../../broker/wire/node-answers.ts'
 import { StreamListReply } from '../../broker/wire/record-answers.ts'
 import { AuditPageReply } from '../../broker/wire/storage-answers.ts'

@@ -1,7 +1,7 @@
 /** `trilog logs`: what a log store has. Its routes are those of docs/log-store.md. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { columns } from '../columns.ts'
 import type { Answer, Call, Command } from '../command.ts'
 import { refusal, usageFailure } from '../failure.ts'

@@ -1,7 +1,7 @@
 /** Commands that ask a node. Source: specification "Command-line tool mq", row "Remote"; `tail`, `peek`, `groups`, `redrive` and `seek` are ours. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import {
   CursorListReply,
   GroupListReply,

@@ -4,7 +4,7 @@
  * null stands for absent in every optional field. Times are u64 nanoseconds and stay exact: as decimal strings, or as JSON
  * integers, which are read from their own digits and never pass through a double: by the time of the check they are strings.
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import type { TLocalizedValidationError } from 'typebox/error'

@@ -1,5 +1,5 @@
 /** The routes of what is read besides queries: exports, tails, traces, and what Jaeger's clients ask for. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { TSchema } from 'typebox'
 import type { OperationDocument, Route } from '../../http/routes.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'

@@ -1,5 +1,5 @@
 /** The search as programs write it: an object whose members must all hold. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { SEARCH_CONDITIONS_MAX, SEARCH_LENGTH_MAX, SearchError, numberOf } from './expression.ts'
 import type { Search } from './expression.ts'

@@ -1,5 +1,5 @@
 /** What `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields` take: schemas, and what each violation is called. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Compile } from 'typebox/schema'
 import {
   ABOUT_RECORDS,

@@ -2,7 +2,7 @@
  * Tenant policies as operators write them: LOGSTORE_TENANT_POLICY_FILE, or the development policy.
  * Source: contract "Log store", specification "Limits" for the defaults.
  */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { jsonFile } from '../../config/setting-file.ts'

@@ -1,5 +1,6 @@
 /** Routes beside the gateway, which go before every bucket: health, capabilities, endpoint helper. They need no credentials. */
-import { Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../../schema.ts'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
@@ -21,7 +22,7 @@ const PlatformCapabilities = Type.Object({
   flushBehavior: Type.String(),
   directIo: Type.Boolean(),
 })
-type PlatformCapabilities = Type.Static<typeof PlatformCapabilities>
+type PlatformCapabilities = Static<typeof PlatformCapabilities>
 
 export interface ManagementParts {
   readonly capabilities: () => PlatformCapabilities

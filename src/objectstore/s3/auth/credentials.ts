@@ -4,7 +4,7 @@
  * K1  a secret leaves this file only as what was computed with it: no message, no field and no cause of an error has it.
  */
 import { createHmac } from 'node:crypto'
-import { Type } from 'typebox'
+import { Type } from '../../../schema.ts'
 import { jsonFile } from '../../../config/setting-file.ts'
 import { StoreError } from '../../../errors.ts'
 import { isPermission, PERMISSIONS, PRINCIPAL_ID } from './principal.ts'
