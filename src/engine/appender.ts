@@ -59,7 +59,7 @@ export interface FrameToAppend {
 }
 
 /** A part of the payload that stands in the log's arena, behind the inline part; `Log.released` says when its space is free again. */
-export interface ExternalPart {
+interface ExternalPart {
   readonly offset: number
   readonly bytes: number
   /** CRC-32 of the whole payload, inline part included. */

@@ -34,6 +34,7 @@ export function readJsonBody(
   isGone: () => boolean,
 ): { readonly value: unknown } | Promise<{ readonly value: unknown } | null> {
   if (bytes.byteLength > SHORT_BODY_BYTES) return readLong(isOwn ? bytes : Buffer.from(bytes), longStringOf, isGone)
+  if (isEmptyObject(bytes)) return { value: {} } // what most acknowledgements say
   const text = decode(bytes)
   const value: unknown = JSON.parse(text)
   checkParsed(text, value, JSON_BODY_BOUNDS.depth)
@@ -52,6 +53,8 @@ async function readLong(
   }
   return { value: reader.value }
 }
+
+const isEmptyObject = (bytes: Buffer): boolean => bytes.byteLength === 2 && bytes[0] === 0x7b && bytes[1] === 0x7d
 
 function decode(bytes: Buffer): string {
   try {

@@ -301,8 +301,8 @@ export class UwsExchange implements Exchange {
 
   #receiveCorked(chunk: ArrayBuffer, isLast: boolean): void {
     const isTail = isLast && this.#isChunked && this.#sink !== null && this.#state === 'open'
-    if (!isTail) return this.#take(new Uint8Array(chunk), isLast)
-    if (chunk.byteLength > 0) this.#take(new Uint8Array(chunk), false)
+    if (!isTail) return this.#take(Buffer.from(chunk), isLast)
+    if (chunk.byteLength > 0) this.#take(Buffer.from(chunk), false)
     if (!this.#paused) this.#response.pause()
     this.#paused = true
     this.#tailSweeps = 0
