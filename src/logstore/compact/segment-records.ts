@@ -37,7 +37,7 @@ export interface SegmentRecords {
 }
 
 /** Records in memory. */
-export interface RecordBytes {
+interface RecordBytes {
   readonly source: Buffer
   /** Where each of the records begins and ends. */
   readonly starts: Uint32Array
