@@ -29,7 +29,7 @@ const { values } = parseArgs({
 const ROUNDS = Number(values.rounds)
 const SCANS = 10
 const SCANNED_BATCHES = 400
-/** Small enough that a bundle ends, and is compacted, some times in each run. */
+/** Of stores whose own ingest is measured: small enough that a bundle ends, and is compacted, some times in each run. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -112,24 +112,26 @@ const median = (samples: readonly number[]): number => samples.toSorted((a, b) =
 const samples = new Map<string, number[]>()
 const add = (name: string, value: number): void => void samples.set(name, [...(samples.get(name) ?? []), value])
 
+/** As stores are: with segments of the default size. */
+const shared = await start('shared', { LOGSTORE_COMPACTION: 'off', LOGSTORE_SEGMENT_BYTES: String(128 * 1024 * 1024) })
 const plain = await start('plain', { LOGSTORE_COMPACTION: 'off' })
 const compacting = await start('compacting', { LOGSTORE_COMPACTION: 'on' })
 try {
-  for (const store of [plain, compacting]) await load(store, '--duration', '3s') // V8 compiles meanwhile
+  for (const store of [shared, plain, compacting]) await load(store, '--duration', '3s') // V8 compiles meanwhile
   for (let round = 0; round < ROUNDS; round++) {
-    add('p99 alone', (await measured(plain)).latencyMs.p99)
+    add('p99 alone', (await measured(shared)).latencyMs.p99)
     const kinds = [
       ['flood', []],
       ['random times', ['--times', 'random']],
     ] as const
     for (const [name, args] of kinds) {
-      const [own] = await Promise.all([measured(plain), flood(plain, ...args)])
+      const [own] = await Promise.all([measured(shared), flood(shared, ...args)])
       add(`p99 beside ${name}`, own.latencyMs.p99)
     }
     // Retention may have dropped those of the round before.
-    await load(plain, '--tenant', 'neighbour', '--dataset', 'scanned', '--batches', String(SCANNED_BATCHES))
-    const running = measured(plain)
-    const [own, scans] = await Promise.all([running, scan(plain, running)])
+    await load(shared, '--tenant', 'neighbour', '--dataset', 'scanned', '--batches', String(SCANNED_BATCHES))
+    const running = measured(shared)
+    const [own, scans] = await Promise.all([running, scan(shared, running)])
     add(`p99 beside ${SCANS} scans`, own.latencyMs.p99)
     add('scans in the time', scans)
     for (const [name, store] of [
@@ -143,6 +145,7 @@ try {
     add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
   }
 } finally {
+  await shared.stop()
   await plain.stop()
   await compacting.stop()
   rmSync(directory, { recursive: true })
