@@ -1,7 +1,7 @@
 /**
  * What do others do to the ingest of one tenant? Four kinds of neighbours, and compaction.
  *
- *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 6] [--rate 20000] [--data-dir DIR]
+ *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 6] [--rate 20000] [--only neighbours|own] [--data-dir DIR]
  *
  * A tenant sends `--rate` records/s at even times, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
  * that does so with times of the last day at random, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
@@ -23,13 +23,14 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '6' },
     rate: { type: 'string', default: '20000' },
+    only: { type: 'string', default: '' },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })
 const ROUNDS = Number(values.rounds)
 const SCANS = 10
 const SCANNED_BATCHES = 400
-/** Small enough that a bundle ends, and is compacted, some times in each run. */
+/** Of stores whose own ingest is measured: small enough that a bundle ends, and is compacted, some times in each run. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -112,37 +113,50 @@ const median = (samples: readonly number[]): number => samples.toSorted((a, b) =
 const samples = new Map<string, number[]>()
 const add = (name: string, value: number): void => void samples.set(name, [...(samples.get(name) ?? []), value])
 
+/** What a tenant's ingest takes alone, and beside others. */
+async function besideNeighbours(): Promise<void> {
+  add('p99 alone', (await measured(shared)).latencyMs.p99)
+  const kinds = [
+    ['flood', []],
+    ['random times', ['--times', 'random']],
+  ] as const
+  for (const [name, args] of kinds) {
+    const [own] = await Promise.all([measured(shared), flood(shared, ...args)])
+    add(`p99 beside ${name}`, own.latencyMs.p99)
+  }
+  // Retention may have dropped those of the round before.
+  await load(shared, '--tenant', 'neighbour', '--dataset', 'scanned', '--batches', String(SCANNED_BATCHES))
+  const running = measured(shared)
+  const [own, scans] = await Promise.all([running, scan(shared, running)])
+  add(`p99 beside ${SCANS} scans`, own.latencyMs.p99)
+  add('scans in the time', scans)
+}
+
+/** How much one tenant can send: beside compaction and without, with random times. */
+async function ofOneTenant(): Promise<void> {
+  for (const [name, store] of [
+    ['off', plain],
+    ['on', compacting],
+  ] as const) {
+    const { throughput, cost } = await costMs(store, () => flood(store))
+    add(`records/s, compaction ${name}`, throughput.unitsPerSecond)
+    add(`processor ms a request, compaction ${name}`, cost)
+  }
+  add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
+}
+
+/** As stores are: with segments of the default size. */
+const shared = await start('shared', { LOGSTORE_COMPACTION: 'off', LOGSTORE_SEGMENT_BYTES: String(128 * 1024 * 1024) })
 const plain = await start('plain', { LOGSTORE_COMPACTION: 'off' })
 const compacting = await start('compacting', { LOGSTORE_COMPACTION: 'on' })
 try {
-  for (const store of [plain, compacting]) await load(store, '--duration', '3s') // V8 compiles meanwhile
+  for (const store of [shared, plain, compacting]) await load(store, '--duration', '3s') // V8 compiles meanwhile
   for (let round = 0; round < ROUNDS; round++) {
-    add('p99 alone', (await measured(plain)).latencyMs.p99)
-    const kinds = [
-      ['flood', []],
-      ['random times', ['--times', 'random']],
-    ] as const
-    for (const [name, args] of kinds) {
-      const [own] = await Promise.all([measured(plain), flood(plain, ...args)])
-      add(`p99 beside ${name}`, own.latencyMs.p99)
-    }
-    // Retention may have dropped those of the round before.
-    await load(plain, '--tenant', 'neighbour', '--dataset', 'scanned', '--batches', String(SCANNED_BATCHES))
-    const running = measured(plain)
-    const [own, scans] = await Promise.all([running, scan(plain, running)])
-    add(`p99 beside ${SCANS} scans`, own.latencyMs.p99)
-    add('scans in the time', scans)
-    for (const [name, store] of [
-      ['off', plain],
-      ['on', compacting],
-    ] as const) {
-      const { throughput, cost } = await costMs(store, () => flood(store))
-      add(`records/s, compaction ${name}`, throughput.unitsPerSecond)
-      add(`processor ms a request, compaction ${name}`, cost)
-    }
-    add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
+    if (values.only !== 'own') await besideNeighbours()
+    if (values.only !== 'neighbours') await ofOneTenant()
   }
 } finally {
+  await shared.stop()
   await plain.stop()
   await compacting.stop()
   rmSync(directory, { recursive: true })

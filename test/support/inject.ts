@@ -10,6 +10,7 @@
  *   disk-full          bytes        the file system says that so many bytes are free, or none
  *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
  *                                   stack, from the next one that is called from there
+ *   exit-prepare       count        likewise, that of a further decode lane
  *   exit-journal       count        likewise, a journal lane's
  *   exit-digest        count        likewise, a digest lane's
  *   exit-read          part of stack the thread that reads a file next, called from there, ends there
@@ -135,6 +136,7 @@ Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 
 const LANES = [
   ['exit-decode', '/ingest/decode-loop.'],
+  ['exit-prepare', '/ingest/prepare-loop.'],
   ['exit-journal', '/workers/journal.'],
   ['exit-digest', '/bodies/digest-loop.'],
 ] as const

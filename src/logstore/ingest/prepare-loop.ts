@@ -25,16 +25,17 @@ export function runPrepareLane(port: MessagePort, data: PrepareLaneData): void {
   const requests = SpscRing.attach(data.requests)
   const prepared = PreparedBatches.attach(data.prepared)
   const preparer = new BatchPreparer(Buffer.from(data.arena), prepared, data.maxBodyBytes, data.policy)
-  let stopping = false
-  const hear = (): void => {
+  let mayGoOn = true
+  /** False: it shall stop. */
+  const hear = (): boolean => {
     for (let received = receiveMessageOnPort(port); received; received = receiveMessageOnPort(port)) {
-      if (isStop(received.message)) stopping = true
+      if (isStop(received.message)) mayGoOn = false
       else preparer.applyPolicy((received.message as PrepareLaneControl).policy) // ingest/decode-lane.ts posts nothing else
     }
+    return mayGoOn
   }
-  while (!stopping) {
+  while (hear()) {
     requests.waitForMessage(IDLE_MS)
-    hear()
     for (let at = requests.next(); at >= 0; at = requests.next()) {
       const request = readRequest(requests.bytes, at)
       requests.release()
@@ -45,7 +46,7 @@ export function runPrepareLane(port: MessagePort, data: PrepareLaneData): void {
   }
 }
 
-export class BatchPreparer {
+class BatchPreparer {
   readonly #arena: Buffer
   readonly #prepared: PreparedBatches
   readonly #maxBodyBytes: number

@@ -9,7 +9,7 @@ import { BreakableStore } from './breakable.ts'
 /** Lanes are replaced up to five times a minute. */
 const DEATHS = 2
 
-const store = await BreakableStore.start()
+const store = await BreakableStore.start({ LOGSTORE_DECODE_LANES: '2' })
 const { server, faults } = store
 after(() => server.kill())
 
@@ -44,6 +44,9 @@ describe('a lane that dies under load is replaced, nothing acknowledged is missi
 
   it('when it is the decode lane, between announcing a segment and its first frame', (context) =>
     killLane(context, ({ random }) => ['exit-decode', `${random.between(2, 9)} announceSegment`]))
+
+  it('when it is a decode lane that prepares batches, at any moment', (context) =>
+    killLane(context, ({ random }) => ['exit-prepare', String(random.between(1, 120))]))
 
   it('when it is the journal lane, at any moment', (context) =>
     killLane(context, ({ random }) => ['exit-journal', String(random.between(1, 60))]))
