@@ -96,7 +96,7 @@ export const brokerSettings = {
     optional(
       identityHeaders({
         description:
-          'Headers in which a trusted proxy says for whom it asks, for `external`: `tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions`',
+          'Headers in which a trusted proxy names the caller, for `external`: `tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions`',
       }),
     ),
   ),

@@ -50,7 +50,7 @@ export const processSettings = {
   TRILOG_AUDIT_LOG: flag({
     default: '1',
     description:
-      '1: log deletes and changes of access in the object store, and changes of tenants and keys, whatever TRILOG_LOG_LEVEL says',
+      '1: log deletes and changes of access in the object store, and changes of tenants and keys, at any TRILOG_LOG_LEVEL',
   }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',

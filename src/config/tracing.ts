@@ -8,7 +8,7 @@ import { flag, httpUrl, optional, share, text } from './settings.ts'
 import type { SettingsOf } from './settings.ts'
 
 export const tracingSettings = {
-  OTEL_SDK_DISABLED: flag({ default: 'false', description: 'true: no traces, whatever else is set' }),
+  OTEL_SDK_DISABLED: flag({ default: 'false', description: 'true: no traces, even if other settings ask for them' }),
   OTEL_TRACES_EXPORTER: optional(
     text({
       description:

@@ -82,7 +82,7 @@ export interface ReadinessParts {
 const ReadyReply = Type.Object({
   status: Type.String({
     description:
-      'ok; degraded: it answers, and somebody has to act; unavailable: it does not; recovering: it reads what is stored; draining: it stops soon',
+      'ok; degraded: it answers, and an operator has to act; unavailable: it does not; recovering: it reads what is stored; draining: it stops soon',
   }),
   reasons: Type.Array(
     Type.Object({

@@ -46,7 +46,7 @@ export class Authentication implements Authenticator {
     if (this.#config.auth.mode === 'local') {
       this.#logger.warn(
         { setting: CREDENTIALS_SETTING },
-        'no credentials file is set: requests are of whom they say, as before',
+        'no credentials file is set: callers name themselves, as before',
       )
       return
     }

@@ -76,7 +76,7 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   counter('body_bytes_written', 'Bytes of bodies stored', () => counters.bodyBytesWritten)
   counter('body_bytes_read', 'Bytes of bodies asked for', () => counters.bodyBytesRead)
   counter('damaged_reads', 'Reads that found damage', () => counters.damagedReads)
-  counter('uploads_expired', 'Uploads aborted because nobody went on with them', () => counters.uploadsExpired)
+  counter('uploads_expired', 'Uploads aborted because they were abandoned', () => counters.uploadsExpired)
   counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
   metrics.counterBy({ name: 'objstore_refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
   gauge('buckets', 'Buckets', () => gauges.buckets)

@@ -74,7 +74,7 @@ export class KeyAccess implements FileAccess {
     if (given === '') throw refuse('authentication_required', 'the request has no Authorization: Bearer …')
     const key = SCHEME.exec(given)?.[1]
     const identity = key === undefined ? undefined : this.#identities.get(hash('sha256', key))
-    if (identity === undefined) throw refuse('authentication_failed', 'the key is none of this node')
+    if (identity === undefined) throw refuse('authentication_failed', 'this node does not know the key')
     if (this.#known.size === KNOWN_MAX) this.#known.clear()
     this.#known.set(given, identity)
     return identity
@@ -165,15 +165,15 @@ export class ProxyAccess implements Access {
     if (!this.#proxies.isTrusted(peer)) {
       if (tenant === '' && principal === '')
         throw refuse('authentication_required', 'ask by way of the proxy of this node')
-      throw refuse('authentication_failed', 'the address is none of the trusted proxies of this node')
+      throw refuse('authentication_failed', 'the address is not that of a trusted proxy of this node')
     }
     if (tenant === '' || principal === '') {
-      throw refuse('authentication_required', 'the proxy did not say for whom it asks')
+      throw refuse('authentication_required', 'the proxy did not name the caller')
     }
     const all = head.headers()
     for (const name of Object.values(this.#headers)) {
       if ((all.get(name) ?? '') !== head.header(name))
-        throw refuse('authentication_failed', 'the proxy said more than once for whom it asks')
+        throw refuse('authentication_failed', 'the proxy named the caller more than once')
     }
     if (!NAME.test(tenant) || !NAME.test(principal)) {
       throw refuse('authentication_failed', 'the names of tenant and principal have 1 to 256 printable characters')

@@ -142,7 +142,7 @@ const placeOf = ({ base }: SegmentInfo, { position, payloadBytes }: FrameView): 
 function refuseUnknown(lost: LostFrames, { position, type }: FrameView): never {
   const problem = lost.mayHaveCreated
     ? 'belongs to a stream or consumer group whose creation is damaged'
-    : 'is none of this version, or of another service'
+    : 'was written by another version, or by another service'
   throw new StoreError(
     'corrupt',
     'broker_frame_unknown',

@@ -25,7 +25,7 @@ interface Frame {
   readonly payload: Buffer
 }
 
-/** False when the frame is none of this version of the broker, or is about a stream or group whose creation was lost to damage. */
+/** False when this version of the broker does not know the frame, or the frame is about a stream or group whose creation was lost to damage. */
 export function applyFrame(state: BrokerState, frame: Frame, place: Place): boolean {
   switch (frame.type) {
     case FRAME_RECORDS:

@@ -154,7 +154,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
   const streams = bodyIf('streams', StreamListReply)
   const audit = bodyIf('audit', AuditPageReply)
   const reasonOf = (name: CallName): string =>
-    problems.get(name)?.message ?? 'the answer is none that this version knows'
+    problems.get(name)?.message ?? 'the answer has a form that this version does not know'
   const refusals = names.flatMap((name) => {
     const detail = problems.get(name)?.detail
     if (!detail || detail.code === 'metrics_disabled') return []

@@ -87,7 +87,7 @@ export class HttpConnection implements Waiting {
    * C1 to C4.
    *
    * @param make an error that it throws before the request is sent becomes a refusal as well
-   * @param read what it throws says that the answer is none of a broker
+   * @param read what it throws says that the answer is not that of a broker
    */
   async ask<T>(make: () => HttpCall, read: (text: string) => T): Promise<T> {
     if (this.#isClosed) throw transportFailed('client_closed', 'the client is closed')
@@ -230,7 +230,7 @@ function readWith<T>(read: (text: string) => T, text: string): T {
   try {
     return read(text)
   } catch (cause) {
-    throw transportFailed('bad_answer', 'the answer is none of a broker', { cause: nameOf(cause) })
+    throw transportFailed('bad_answer', 'the answer is not that of a broker', { cause: nameOf(cause) })
   }
 }
 

@@ -305,7 +305,7 @@ export class Stream {
       while (frame.next()) this.#frame(frame)
       if (this.#pending.size === 0) this.#idle()
     } catch {
-      this.#socket?.close() // none of a broker
+      this.#socket?.close() // no broker answers so
       return
     }
     if (!frame.isAtEnd) this.#socket?.close()

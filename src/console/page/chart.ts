@@ -72,7 +72,7 @@ function optionsOf(
     height,
     legend: { show: false },
     cursor: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 26, 0, 0],
     scales: {
       x: { range: ({ data: [times] }) => [Math.min(times[0]!, times.at(-1)! - SECONDS_MIN), times.at(-1)!] },
       y: { range: (_chart, _low, high) => [0, Math.max(high ?? 0, 1) * 1.1] },

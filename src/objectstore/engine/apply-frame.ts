@@ -43,7 +43,7 @@ export function applyFrame(state: StoreState, { type, position, payload }: Frame
       throw new StoreError(
         'corrupt',
         'objectstore_frame_unknown',
-        `the frame of type ${type} at position ${position} of the log is none of this version: use the version, or the service, that wrote it`,
+        `the frame of type ${type} at position ${position} of the log is unknown to this version: use the version, or the service, that wrote it`,
       )
   }
 }

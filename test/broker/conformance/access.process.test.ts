@@ -111,7 +111,7 @@ describe('a key that is nobody’s', () => {
     const [event] = await eventsFor('operator-key')
     assert.deepEqual(
       [event!.principal, event!.detail],
-      ['unknown', { message: 'the key is none of this node', remote_address: '127.0.0.1', refusals: 1 }],
+      ['unknown', { message: 'this node does not know the key', remote_address: '127.0.0.1', refusals: 1 }],
     )
     for (const key of ['acme-key', 'globex-key']) assert.deepEqual(await eventsFor(key), [])
     assert(!JSON.stringify(event).includes('unknown-key'))

@@ -33,9 +33,9 @@ describe('credentials that are nobody’s', () => {
       [9000, '10.0.0.6'],
     ] as const) {
       time.nowMs = nowMs
-      audit.unidentified('the key is none of this node', address)
+      audit.unidentified('this node does not know the key', address)
     }
-    const message = 'the key is none of this node'
+    const message = 'this node does not know the key'
     assert.deepEqual(
       (await eventsOf(CALLER.tenant)).map(({ kind, principal, stream, detail }) => [kind, principal, stream, detail]),
       [
@@ -49,7 +49,7 @@ describe('credentials that are nobody’s', () => {
 
   it('leave other tenants’ streams alone, and the limits of their principals', async () => {
     const { world, audit, eventsOf } = await open()
-    audit.unidentified('the key is none of this node', '10.0.0.1')
+    audit.unidentified('this node does not know the key', '10.0.0.1')
     audit.refused(ACME, 'the permission stream.publish is missing', 'orders')
     audit.refused(ACME, 'the permission stream.publish is missing', 'orders')
     assert.deepEqual(
@@ -62,10 +62,10 @@ describe('credentials that are nobody’s', () => {
   it('are refused just the same when the log takes nothing', async () => {
     const { world, time, audit, eventsOf } = await open()
     await world.limitDisk(0)
-    audit.unidentified('the key is none of this node', '10.0.0.1')
+    audit.unidentified('this node does not know the key', '10.0.0.1')
     await world.limitDisk(Infinity)
     time.nowMs = 1000
-    audit.unidentified('the key is none of this node', '10.0.0.2')
+    audit.unidentified('this node does not know the key', '10.0.0.2')
     const addresses = (await eventsOf(CALLER.tenant)).map(({ detail }) => detail['remote_address'])
     assert.ok(addresses.includes('10.0.0.2'))
     await world.close()

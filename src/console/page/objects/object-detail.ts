@@ -210,7 +210,7 @@ function LinkDialog({ bucket, name, onClose }: { bucket: string; name: string; o
   return html`<${Dialog} title="Link to the object" onClose=${onClose}>
     <${Form} action=${action} submit="Make the link" onSubmit=${make} onCancel=${onClose}>
       <p>
-        ${isSigned ? 'Whoever has the link may read this object until it expires. It is signed here.' : 'The object store asks for no credentials: whoever reaches it may read the object, at any time.'}
+        ${isSigned ? 'Anyone with the link may read this object until it expires. It is signed here.' : 'The object store asks for no credentials: anyone who reaches it may read the object, at any time.'}
       </p>
       ${
         isSigned &&
