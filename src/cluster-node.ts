@@ -32,7 +32,7 @@ export class NodeOfCluster implements ListeningNode {
       if (to !== null && (to === node || !nodes.some((each) => each.node === to)))
         throw refused('no_such_node', `the ${name} knows no other node ${to}`)
     }
-    for (const [, { handOver }] of leading) handOver(to)
+    for (const [, member] of leading) member.handOver(to)
     return leading.map(([name]) => name)
   }
 

@@ -27,10 +27,9 @@ function shownStatus(reply: unknown): string {
   const services = Object.entries(reply as Readonly<Record<string, ClusterReply>>) // as the node's listener says it
   if (services.length === 0) return 'no service of this node takes part yet'
   const rows = services.flatMap(([service, { nodes }]) =>
-    nodes.map(({ node, role, epoch, sequence, behind, url }) => [
-      ...[service, node, role, String(epoch), String(sequence)],
-      ...[String(behind.messages), String(behind.bytes), url ?? '-'],
-    ]),
+    nodes.map(({ node, role, epoch, sequence, behind, url }) =>
+      [service, node, role, epoch, sequence, behind.messages, behind.bytes, url ?? '-'].map(String),
+    ),
   )
   const head = ['service', 'node', 'role', 'epoch', 'sequence', 'messages behind', 'bytes behind', 'address']
   return columns([head, ...rows]).join('\n')

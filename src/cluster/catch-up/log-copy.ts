@@ -7,6 +7,7 @@ import { nodeFiles } from '../../log/node-files.ts'
 import { JobPool } from '../../pipeline/jobs.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import { writeAnchor } from '../lane/anchor-file.ts'
+import type { LogCopy } from '../member/member.ts'
 import { commitCopy, finishCopy } from './commit.ts'
 import type { GivenLog, Listing } from './listing.ts'
 
@@ -31,11 +32,7 @@ export interface LogCopyOptions extends GivenLog {
 
 const AGAIN_MS = 1000
 
-/** As `LogCopy` of the member wants it. */
-export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyOptions): {
-  finish(): void
-  run(from: () => readonly string[]): Promise<void>
-} {
+export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyOptions): LogCopy {
   const parts = { ...log, files: nodeFiles, replicas: [], writeAnchor }
   const task = { ...log, service, secret: settings.listener.secret, ca: settings.ca }
   return {
