@@ -430,7 +430,12 @@ class SimulatedLane implements RunningLane {
   }
 
   #laneParts(): LaneParts {
-    const { data, later } = this.#parts
+    const { data } = this.#parts
+    /** Of the thread: nothing of it happens when it is gone. */
+    const later = (delayMs: number, run: () => void): void =>
+      this.#parts.later(delayMs, () => {
+        if (!this.#isOver) run()
+      })
     const cluster = this.#cluster
     const { random, stream } = cluster
     return {
@@ -442,7 +447,7 @@ class SimulatedLane implements RunningLane {
         nowMs: () => cluster.nowMs,
         after: (delayMs, run) => {
           let isCancelled = false
-          later(delayMs, () => void (isCancelled || this.#isOver || run()))
+          later(delayMs, () => void (isCancelled || run()))
           return () => void (isCancelled = true)
         },
       },
