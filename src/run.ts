@@ -5,9 +5,11 @@
 import { randomFillSync } from 'node:crypto'
 import release from '../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from './config/config.ts'
+import type { ClusterSettings } from './config/cluster.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
+import type { ClusterView } from './http/cluster.ts'
 import { watchOf } from './http/request-watch.ts'
 import { demandSerializers } from './http/serializer.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -31,6 +33,11 @@ export async function run(config: Config): Promise<void> {
     demandSerializers()
     const acceptGate = new AcceptGate({ clock: systemClock, logger })
     const { version } = release
+    const services: Partial<Record<ServiceName, Service>> = {}
+    const running = new Lifecycle() // closes what was opened, also when a later open throws
+    const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: a reader of the ready line may stop the process at once
+    const cluster =
+      config.cluster === null ? null : await startClusterNode(config, config.cluster, services, running, logger)
     const world = {
       clock: systemClock,
       random: randomFillSync,
@@ -38,7 +45,7 @@ export async function run(config: Config): Promise<void> {
       acceptGate,
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
-      cluster: config.cluster,
+      cluster,
     }
     const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
     /** The world of one service, with its own logger, audit log, access log and tracer. */
@@ -55,12 +62,9 @@ export async function run(config: Config): Promise<void> {
         beginSpan: tracer?.beginSpan ?? null,
       }
     }
-    const running = new Lifecycle() // closes what was opened, also when a later open throws
-    const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: a reader of the ready line may stop the process at once
 
     const manager = await serviceManager(logger)
 
-    const services: Partial<Record<ServiceName, Service>> = {}
     const reload = (): void => Object.values(services).forEach((service) => service.reload())
     process.on('SIGHUP', () => (manager === null ? reload() : manager.reload(reload)))
 
@@ -127,6 +131,26 @@ interface Listening {
 interface Service extends Listening, Closable {
   reload(): void
   drain(): void
+  /** Absent or null: it is in no cluster. */
+  readonly cluster?: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
+}
+
+/** The listener for other nodes, and what it asks of the services. Loaded only in a cluster. SIGUSR2 gives the lead away. */
+async function startClusterNode(
+  config: Config,
+  settings: ClusterSettings,
+  services: Partial<Record<ServiceName, Service>>,
+  running: Lifecycle,
+  logger: ReturnType<typeof createLogger>,
+): Promise<ClusterSettings> {
+  const { openListener } = await import('./cluster/catch-up/open-listener.ts')
+  const { NodeOfCluster } = await import('./cluster-node.ts')
+  const node = new NodeOfCluster(services)
+  const opened = await openListener(settings, config.services, node, loggerOf(logger, 'cluster'))
+  await running.open(async () => opened.listener)
+  loggerOf(logger, 'cluster').info({ address: opened.listener.address }, 'listening for other nodes')
+  process.on('SIGUSR2', () => node.handOverAll(loggerOf(logger, 'cluster')))
+  return opened.settings
 }
 
 /** Loaded only when it is asked for. */

@@ -74,6 +74,8 @@ export interface BrokerServer {
   reload(): void
   /** Says that it is not ready, and serves on. */
   drain(): void
+  /** Null: it is in no cluster. */
+  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -261,6 +263,7 @@ async function openFront(
       }
     },
     drain: () => startup.drain(),
+    cluster: member && view && { view, handOver: (to) => member.handOver(to) },
     close: (options) => {
       connections.stop()
       broker.close() // or claims that wait would hold the front open

@@ -24,6 +24,9 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     } else if (answer.kind === 'store') {
       const { runStoreCommand } = await import('./run-store-command.ts')
       await runStoreCommand(answer.command, process.env)
+    } else if (answer.kind === 'cluster') {
+      const { runClusterCommand } = await import('./run-cluster-command.ts')
+      await runClusterCommand(answer.command)
     } else say(answer)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error

@@ -6,6 +6,8 @@ import { EXIT_BAD_CONFIGURATION, loadConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
 import { SettingProblems, unknownSettings } from '../config/settings.ts'
 import type { Environment } from '../config/settings.ts'
+import { clusterCommand, clusterFlags } from './cluster-command.ts'
+import type { ClusterCommand } from './cluster-command.ts'
 import { optionsOf } from './common-options.ts'
 import { SHELLS, completionScript, wordsOf } from './completion.ts'
 import { LOGS_COMMANDS } from './commands/logs.ts'
@@ -35,6 +37,8 @@ export type TrilogAnswer =
   | { readonly kind: 'logs' }
   /** About a data directory or a backup. */
   | { readonly kind: 'store'; readonly command: StoreCommand }
+  /** `trilog cluster`: asks a node. */
+  | { readonly kind: 'cluster'; readonly command: ClusterCommand }
   | ({ readonly kind: 'say' } & Said)
 
 const COMMANDS = ['start', 'check', 'config', 'health', 'completion'] as const
@@ -42,6 +46,8 @@ type Command = (typeof COMMANDS)[number]
 
 /** The group of commands that ask a log store. */
 const LOGS = 'logs'
+/** The group of commands that ask a node of a cluster. */
+const CLUSTER = 'cluster'
 
 const OUTPUTS = ['text', 'json']
 const NAMED = Object.entries(allSettings).map(([variable, setting]) => ({ variable, flag: flagOf(variable), setting }))
@@ -61,6 +67,10 @@ const KINDS = {
 export function trilogCommand(args: readonly string[], env: Environment, release: Release): TrilogAnswer {
   const [name, ...rest] = args
   if (name === LOGS) return { kind: 'logs' }
+  if (name === CLUSTER) {
+    const asked = clusterCommand(rest, env)
+    return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode: 0 } : { kind: 'cluster', command: asked }
+  }
   if (isStoreCommand(name)) {
     const asked = storeCommand(name, rest)
     return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode: 0 } : { kind: 'store', command: asked }
@@ -81,7 +91,8 @@ export function trilogCommand(args: readonly string[], env: Environment, release
 
 function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
   const command = COMMANDS.find((each) => each === name) ?? null
-  if (name === LOGS || isStoreCommand(name)) problems.add(`trilog ${name}`, 'stands before its flags')
+  if (name === LOGS || name === CLUSTER || isStoreCommand(name))
+    problems.add(`trilog ${name}`, 'stands before its flags')
   else if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
   if (command !== null && command !== 'completion') {
     for (const operand of rest) problems.add(`trilog ${command}`, `takes no ${operand}: see trilog --help`)
@@ -151,12 +162,13 @@ function completion(operands: readonly string[], problems: SettingProblems): Tri
     problems.add('trilog completion', `needs one of: ${SHELLS.join(', ')}`)
   problems.throwIfAny()
   const words = new Map<string, readonly string[]>([
-    ...wordsOf(LOGS_COMMANDS, optionsOf, [...COMMANDS, ...STORE_COMMANDS, '--help', '--version']),
+    ...wordsOf(LOGS_COMMANDS, optionsOf, [...COMMANDS, ...STORE_COMMANDS, CLUSTER, '--help', '--version']),
     ['start', SETTING_FLAGS],
     ['check', [...SETTING_FLAGS, '--output']],
     ['config', [...SETTING_FLAGS, '--output']],
     ['health', [...SETTING_FLAGS, '--output']],
     ['completion', SHELLS],
+    [CLUSTER, ['status', 'hand-over', ...clusterFlags()]],
     ...STORE_COMMANDS.map((name) => [name, storeFlags(name)] as const),
   ])
   return { kind: 'say', text: completionScript('trilog', shell!, words).trimEnd(), exitCode: 0 }

@@ -12,6 +12,7 @@ const USAGE = `trilog runs the log store, the object store and the broker in one
   trilog backup …            copy what a node has while it runs, to a directory or a bucket: trilog backup --help
   trilog restore …           write a data directory from a backup: trilog restore --help
   trilog inspect <directory> read a data directory and say what is damaged
+  trilog cluster …           show the nodes of a cluster, give the lead to another one: trilog cluster --help
   trilog completion <shell>  print the completion of bash, zsh or fish
   trilog --version           show the release
   trilog --help              show this

@@ -370,3 +370,44 @@ describe('a key', () => {
     assert.doesNotMatch(`${shown}${JSON.stringify(client)}`, /very-secret/)
   })
 })
+
+describe('several nodes of a cluster', () => {
+  const elsewhere = (leader: string | null): HttpAnswer => ({
+    status: 503,
+    retryAfter: '1',
+    leader,
+    text: JSON.stringify({ api_version: 'v1', error: { code: 'not_leading', message: 'elsewhere', retryable: true } }),
+  })
+
+  it('are asked where the leader is, whatever the call, and all later calls go there', async () => {
+    const network = new Network([A, B, C])
+    network.faults.set(A, elsewhere(`${C}/`))
+    await network.ask(POST)
+    await network.ask(POST)
+    assert.deepEqual(network.asked, [A, C, C])
+  })
+
+  it('are asked one after the other when the leader is not known, or is none of the addresses', async () => {
+    for (const leader of [null, 'http://d:4', 'no address']) {
+      const network = new Network([A, B, C])
+      network.faults.set(A, elsewhere(leader))
+      network.faults.set(B, elsewhere(leader))
+      await network.ask(POST)
+      assert.deepEqual(network.asked, [A, B, C])
+    }
+  })
+
+  it('refuse retryably when none of them leads, also when two of them name each other', async () => {
+    const network = new Network([A, B])
+    network.faults.set(A, elsewhere(B))
+    network.faults.set(B, elsewhere(A))
+    const refused = await refusalOf(network.ask(POST))
+    assert.ok(refused instanceof HttpBrokerError)
+    assert.deepEqual([refused.code, refused.retryable, refused.retryAfterSeconds], ['not_leading', true, 1])
+    assert.deepEqual(network.asked, [A, B, A])
+    const alone = new Network([A])
+    alone.faults.set(A, elsewhere(A))
+    await refusalOf(alone.ask(POST))
+    assert.deepEqual(alone.asked, [A])
+  })
+})

@@ -7,6 +7,8 @@
  * C3  calls that are answered at once and those that wait for a record have connections of their own, so that a waiting call does not delay others
  * C4  after `close` nothing is asked; what was asked before is waited for, and waits are ended
  * C5  no error says what was sent: neither headers nor bodies
+ * C6  a node of a cluster that does not lead has done nothing: whatever it was asked for is asked of the leader, if that is one of the addresses, or
+ *     else of the next one. When none of them leads, the refusal is thrown, which says that it is worth trying again
  */
 import { BrokerError, refusalOf } from '../../broker/refusals.ts'
 import { isObject } from '../../plain-objects.ts'
@@ -144,14 +146,21 @@ export class HttpConnection implements Waiting {
     }
   }
 
-  /** C2 */
+  /** C2, C6 */
   async #tried(call: HttpCall): Promise<string> {
     const { origins } = this.#config
+    let moves = 0
     for (let tries = 1; ; tries += 1) {
       const index = this.#current
       try {
         return await this.#asked(origins[index]!, call)
       } catch (error) {
+        if (error instanceof NotLeading) {
+          moves += 1
+          if (this.#current === index) this.#current = placeOf(error.leader, index, origins)
+          if (moves > origins.length || this.#current === index || this.#isClosed) throw error
+          continue
+        }
         const isFailed = error instanceof SdkError && error.code === 'connection_failed'
         const isLost = error instanceof SdkError && error.code === 'connection_lost'
         if (!isFailed && !isLost) throw error
@@ -197,6 +206,23 @@ export class HttpConnection implements Waiting {
   }
 }
 
+/** C6 */
+class NotLeading extends HttpBrokerError {
+  readonly leader: string | null
+
+  constructor(answer: ConstructorParameters<typeof HttpBrokerError>[0], leader: string | null) {
+    super(answer)
+    this.leader = leader
+  }
+}
+
+/** C6. Credentials go to no other address than those that the client was given. */
+function placeOf(leader: string | null, index: number, origins: readonly string[]): number {
+  const origin = leader === null ? undefined : URL.parse(leader)?.origin
+  const place = origins.findIndex((each) => each === origin)
+  return place >= 0 && place !== index ? place : (index + 1) % origins.length
+}
+
 interface Circumstances {
   readonly origin: string
   readonly isLate: boolean
@@ -240,17 +266,18 @@ const nameOf = (error: unknown): string => (error instanceof Error ? error.name 
 /** What stands between client and broker says in its own words. */
 const PASSING = new Set([408, 429, 502, 503, 504])
 
-function refusalIn({ status, retryAfter, text }: HttpAnswer): HttpBrokerError {
+function refusalIn({ status, retryAfter, leader = null, text }: HttpAnswer): HttpBrokerError {
   const seconds = retryAfter !== null && /^[0-9]{1,9}$/.test(retryAfter) ? Number(retryAfter) : null
   const said = errorIn(text)
-  return new HttpBrokerError({
+  const answer = {
     status,
     code: said.code ?? `http_${status}`,
     message: said.message ?? `the answer has the status ${status}, and is not a broker's`,
     action: said.action ?? 'Check the address of the broker, and what is between it and the client.',
     retryable: said.retryable ?? PASSING.has(status),
     retryAfterSeconds: seconds,
-  })
+  }
+  return answer.code === 'not_leading' ? new NotLeading(answer, leader) : new HttpBrokerError(answer)
 }
 
 interface Said {

@@ -17,6 +17,11 @@ export const fetchTransport = (): HttpTransport => ({
       credentials: 'omit',
       referrerPolicy: 'no-referrer',
     })
-    return { status: response.status, retryAfter: response.headers.get('retry-after'), text: await response.text() }
+    return {
+      status: response.status,
+      retryAfter: response.headers.get('retry-after'),
+      leader: response.headers.get('x-trilog-leader'),
+      text: await response.text(),
+    }
   },
 })

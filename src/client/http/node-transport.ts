@@ -96,7 +96,13 @@ function gather(
   response.on('end', () => {
     const { statusCode = 0, headers } = response
     const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, byteLength)
-    succeed({ status: statusCode, retryAfter: headers['retry-after'] ?? null, text: bytes.toString() })
+    const { 'x-trilog-leader': leader } = headers
+    succeed({
+      status: statusCode,
+      retryAfter: headers['retry-after'] ?? null,
+      leader: typeof leader === 'string' ? leader : null,
+      text: bytes.toString(),
+    })
   })
   response.on('error', fail)
   response.on('close', () => {

@@ -25,6 +25,8 @@ export interface HttpAnswer {
   readonly status: number
   /** The header `retry-after`; null: there is none. */
   readonly retryAfter: string | null
+  /** The header `x-trilog-leader`: where the node of a cluster is that answers. Absent or null: there is none. */
+  readonly leader?: string | null
   readonly text: string
 }
 

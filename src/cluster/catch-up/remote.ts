@@ -46,7 +46,7 @@ export class RemoteNode {
   /** @throws StoreError */
   async handOver(service: string | null, to: string | null): Promise<unknown> {
     const query = new URLSearchParams({ ...(service !== null && { service }), ...(to !== null && { to }) })
-    return json(await this.#ask('POST', `/v1/hand-over?${query}`))
+    return json(await this.#ask('POST', `/v1/hand-over?${query.toString()}`))
   }
 
   logOf(service: string): RemoteLog {
@@ -63,7 +63,7 @@ export class RemoteNode {
   async #read(service: string, path: string, from: number, bytes: number): Promise<Buffer | null> {
     const query = new URLSearchParams({ path, from: String(from), bytes: String(bytes) })
     for (let attempt = 1; ; attempt += 1) {
-      const { status, checksum, body } = await this.#ask('GET', `/v1/logs/${service}/piece?${query}`)
+      const { status, checksum, body } = await this.#ask('GET', `/v1/logs/${service}/piece?${query.toString()}`)
       if (status === GONE) return null
       if (checksum === checksumOf(body)) return body
       if (attempt === TRIES) throw unavailable(`${this.#access.url}: pieces arrive damaged`)

@@ -108,11 +108,17 @@ export class ClusterLane {
   /** Ends when `close` was called. */
   async run(): Promise<void> {
     while (!this.#isClosed) {
-      const isWaiting = await this.#ring.messageCame(IDLE_MS)
+      await this.#ring.messageCame(IDLE_MS)
       if (this.#isClosed) return
-      if (isWaiting && !this.#offer()) await this.#room()
-      this.#tick()
+      if (!this.step()) await this.#room()
     }
+  }
+
+  /** Offers what waits, and does what is due. @returns false: there is no room for what waits */
+  step(): boolean {
+    const isOffered = this.#offer()
+    this.#tick()
+    return isOffered
   }
 
   heard(message: ToLane): void {

@@ -91,6 +91,8 @@ type Stream = Extract<FromLane, { readonly kind: 'stream' }>
 /** How long main may make frames its own before others have their turn. */
 const SLICE_MS = 10
 const LOOK_MS = 20
+/** Before another lane is started for one that died as it joined. */
+const AGAIN_MS = 200
 /** Until a node that closes no longer waits for its last message. */
 const RESIGN_MS_MAX = 1500
 /** A node that says nothing for so long does not lead. */
@@ -110,6 +112,7 @@ export class ClusterMember {
   #isWorking = false
   #isCutting = false
   #isResetting = false
+  #isResetDue = false
   #isClosed = false
   #role: ClusterRole = 'recovering'
   /** Of the lead; 0: none. */
@@ -248,6 +251,7 @@ export class ClusterMember {
           if (life !== this.#life || this.#isClosed) return
           this.#parts.logger.error({ reason: messageOf(error) }, 'the lane of the cluster died')
           this.#lane = null
+          this.#stream.reject(new StoreError('unavailable', 'cluster_lane_died', 'the lane of the cluster died'))
           void this.#reset('the lane of the cluster died')
         },
       },
@@ -405,38 +409,46 @@ export class ClusterMember {
     log.noteProgress()
   }
 
-  /** B3 */
+  /** B3. What asks for it meanwhile is met by another turn: the lane may die while it joins, and the log restart. */
   async #reset(reason: string): Promise<void> {
-    if (this.#isResetting || this.#isClosed || this.#service === null) return
+    if (this.#isClosed || this.#service === null) return
+    this.#isResetDue = true
+    if (this.#isResetting) return
     this.#isResetting = true
     this.#parts.logger.warn({ reason }, 'the node joins the cluster anew')
-    const log = this.#log!
-    const { files, directory } = this.#parts
-    try {
-      this.#life += 1
-      this.#events = []
-      this.#endLead()
-      this.#role = 'recovering'
-      this.#service.steppedDown()
-      const lane = this.#lane
-      this.#lane = null
-      log.cluster!.ring.wake()
-      await lane?.stop().catch(() => {})
-      const anchor = readAnchor(files, directory)
-      if (anchor === null) throw new StoreError('corrupt', 'cluster_anchor_missing', `${directory} has no anchor`)
-      await this.#cutTo(log, anchor.end.position)
-      if (log.state.kind === 'read-only' || this.#isClosed) return
-      if (!isSamePlace(log.cluster!.end, anchor.end)) throw differs(log, anchor.end)
-      this.#service.readAgain()
-      this.#startLane(log.id, anchor)
-      await this.#stream.promise
-      this.#joinAt = anchor
-      this.join(this.#service)
-    } catch (error) {
-      this.#fail(error)
-    } finally {
-      this.#isResetting = false
+    while (this.#isResetDue && !this.#isClosed) {
+      this.#isResetDue = false
+      try {
+        await this.#joinAnew(this.#log!, this.#service)
+      } catch (error) {
+        if (!this.#isResetDue) this.#fail(error)
+        else await this.#turn(AGAIN_MS)
+      }
     }
+    this.#isResetting = false
+  }
+
+  async #joinAnew(log: Log, service: MemberService): Promise<void> {
+    this.#life += 1
+    this.#events = []
+    this.#endLead()
+    this.#role = 'recovering'
+    service.steppedDown()
+    const lane = this.#lane
+    this.#lane = null
+    log.cluster!.ring.wake()
+    await lane?.stop().catch(() => {})
+    const { anchor } = this.#found
+    if (anchor === null)
+      throw new StoreError('corrupt', 'cluster_anchor_missing', `${log.directory} has no anchor of the cluster`)
+    await this.#cutTo(log, anchor.end.position)
+    if (log.state.kind === 'read-only' || this.#isClosed) return
+    if (!isSamePlace(log.cluster!.end, anchor.end)) throw differs(log, anchor.end)
+    service.readAgain()
+    this.#startLane(log.id, anchor)
+    await this.#stream.promise
+    this.#joinAt = anchor
+    this.join(service)
   }
 
   /** The log takes nothing any more: another node is to lead as soon as the lease is over. */

@@ -1,9 +1,9 @@
 /** The membership of a service of this process: real files, and the lane on a thread of its own. */
 import type { ClusterSettings } from '../../config/cluster.ts'
-import { StoreError } from '../../errors.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
+import { logCopyOf } from '../catch-up/log-copy.ts'
 import type { FromLane } from '../lane/protocol.ts'
 import { ClusterMember } from './member.ts'
 import type { MemberParts } from './member.ts'
@@ -21,6 +21,8 @@ export interface MemberOptions {
 export function openMember({ settings, service, logger, clock, ...log }: MemberOptions): ClusterMember {
   const { servers, credentials, natsTls, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack, urls, listener } =
     settings
+  const where = { directory: log.directory, segmentsName: log.segmentsName }
+  const after = (delayMs: number, run: () => void): void => clock.after(delayMs, run)
   return new ClusterMember({
     ...log,
     settings: {
@@ -39,10 +41,10 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
       peerUrl: listener.url,
     },
     files: nodeFiles,
-    copy: { finish() {}, run: () => Promise.reject(noCopy()) },
+    copy: logCopyOf({ ...where, service, settings, logger, after }),
     logger,
     nowMs: () => clock.sharedMs(),
-    after: (delayMs, run) => clock.after(delayMs, run),
+    after,
     startLane: (data, events) => {
       const lane = Lane.start({
         name: `cluster of the ${service}`,
@@ -55,10 +57,3 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
     },
   })
 }
-
-const noCopy = (): StoreError =>
-  new StoreError(
-    'unavailable',
-    'cluster_behind',
-    'the stream has no longer what this node needs next, and this version copies no log: copy the data directory of a stopped node',
-  )

@@ -1,0 +1,90 @@
+/** `trilog cluster …`: what a command line asks of a node, by its listener for other nodes. Touches nothing but the files that settings name. */
+import { flagOf } from '../config/all-settings.ts'
+import { clusterSettings, loadClusterSettings } from '../config/cluster.ts'
+import type { ClusterSettings } from '../config/cluster.ts'
+import { belowEnvironment, readConfigFile } from '../config/config-file.ts'
+import { SettingProblems } from '../config/settings.ts'
+import type { Environment } from '../config/settings.ts'
+import { parseCommandLine, settingsGiven } from './flags.ts'
+
+export interface ClusterCommand {
+  readonly name: 'status' | 'hand-over'
+  /** Of the listener of the node that is asked. */
+  readonly url: string
+  readonly secret: string
+  readonly ca: string | null
+  /** Of a hand-over: the node that is to lead; null: whichever stands first. */
+  readonly to: string | null
+  /** Likewise; null: each that the node leads. */
+  readonly service: string | null
+  readonly json: boolean
+}
+
+const NAMES = ['status', 'hand-over'] as const
+const OWN_FLAGS = ['--url', '--to', '--service', '--output']
+const NAMED = [...Object.keys(clusterSettings), 'TRILOG_CONFIG', 'TRILOG_ALLOW_INSECURE_BIND'].map((variable) => ({
+  variable,
+  flag: flagOf(variable),
+}))
+const KINDS = {
+  switches: ['--help'],
+  withValue: [...NAMED.map(({ flag }) => flag), ...OWN_FLAGS],
+  repeatable: [],
+}
+
+const HELP = `trilog cluster asks a node of a cluster, by the listener of TRILOG_CLUSTER_BIND.
+
+  trilog cluster status [flags]      show the nodes, who leads, and how far each is behind
+  trilog cluster hand-over [flags]   have a node that leads give the lead to another one, as SIGUSR2 does
+
+  --url <URL>        listener of the node that is asked; without it the one of these settings
+  --to <NODE>        hand-over: the node that is to lead; without it the first that stands
+  --service <NAME>   hand-over: logstore, objectstore or broker; without it each that the node leads
+  --output json      answer in JSON
+
+The settings of the cluster are read as by trilog start: TRILOG_CLUSTER_SECRET is shown to the node.
+Exit code 1 when the node refuses or cannot be reached, 2 when the command line or a setting is wrong.`
+
+export const clusterFlags = (): readonly string[] => [...KINDS.withValue, '--help']
+
+/** @returns text to be shown, or what is asked. @throws BadConfiguration that names every mistake */
+export function clusterCommand(args: readonly string[], env: Environment): ClusterCommand | string {
+  const problems = new SettingProblems()
+  const line = parseCommandLine(args, KINDS, problems, 'trilog cluster')
+  const [operand, ...rest] = line.operands
+  const name = NAMES.find((each) => each === operand)
+  if (line.flags.has('--help') || args.length === 0) {
+    problems.throwIfAny()
+    return HELP
+  }
+  const given = (flag: string): string | null => line.flags.get(flag)?.[0] ?? null
+  if (name === undefined) problems.add('trilog cluster', `needs one of: ${NAMES.join(', ')}`)
+  for (const each of rest) problems.add(`trilog cluster ${operand}`, `takes no ${each}: see trilog cluster --help`)
+  const output = given('--output')
+  if (output !== null && output !== 'text' && output !== 'json') problems.add('--output', 'must be text or json')
+  for (const flag of ['--to', '--service']) {
+    if (name === 'status' && line.flags.has(flag)) problems.add(flag, 'goes with hand-over')
+  }
+  const url = given('--url')
+  if (url !== null && !/^https?:\/\/[^/]/.test(url)) problems.add('--url', 'must be an http or https URL')
+  const told = { ...env, ...settingsGiven(line, NAMED) }
+  const settings = loadClusterSettings(belowEnvironment(readConfigFile(told, problems), told))
+  if (settings === null) problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
+  problems.throwIfAny()
+  const { listener, ca } = settings!
+  return {
+    name: name!, // or there was a problem
+    url: (url ?? ownUrlOf(listener)).replace(/\/+$/, ''),
+    secret: listener.secret,
+    ca,
+    to: given('--to'),
+    service: given('--service'),
+    json: output === 'json',
+  }
+}
+
+/** Of the listener of these settings. */
+function ownUrlOf({ url, bind, tls }: ClusterSettings['listener']): string {
+  const host = bind.host.includes(':') ? `[${bind.host}]` : bind.host
+  return url ?? `${tls === null ? 'http' : 'https'}://${host}:${bind.port}`
+}

@@ -1,0 +1,41 @@
+/** `trilog cluster …` as a process. */
+import { RemoteNode } from '../cluster/catch-up/remote.ts'
+import { StoreError } from '../errors.ts'
+import type { ClusterReply } from '../http/cluster.ts'
+import type { ClusterCommand } from './cluster-command.ts'
+import { columns } from './columns.ts'
+import { EXIT_REFUSED } from './failure.ts'
+
+export async function runClusterCommand(command: ClusterCommand): Promise<void> {
+  const { name, url, secret, ca, to, service, json } = command
+  const node = new RemoteNode({ url, secret, ca })
+  try {
+    const reply = name === 'status' ? await node.nodes() : await node.handOver(service, to)
+    const text = json ? JSON.stringify(reply) : name === 'status' ? shownStatus(reply) : shownHandOver(reply, to)
+    process.stdout.write(`${text}\n`)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = EXIT_REFUSED
+  } finally {
+    node.close()
+  }
+}
+
+/** By service. */
+function shownStatus(reply: unknown): string {
+  const services = Object.entries(reply as Readonly<Record<string, ClusterReply>>) // as the node's listener says it
+  if (services.length === 0) return 'no service of this node takes part yet'
+  const rows = services.flatMap(([service, { nodes }]) =>
+    nodes.map(({ node, role, epoch, sequence, behind, url }) =>
+      [service, node, role, epoch, sequence, behind.messages, behind.bytes, url ?? '-'].map(String),
+    ),
+  )
+  const head = ['service', 'node', 'role', 'epoch', 'sequence', 'messages behind', 'bytes behind', 'address']
+  return columns([head, ...rows]).join('\n')
+}
+
+function shownHandOver(reply: unknown, to: string | null): string {
+  const { handed_over: services } = reply as { readonly handed_over: readonly string[] } // as the node's listener says it
+  return `the lead of the ${services.join(', ')} goes to ${to ?? 'the node that stands first'}`
+}

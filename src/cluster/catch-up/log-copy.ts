@@ -1,0 +1,79 @@
+/**
+ * How a node gets the log of another one before it opens its own: on a thread, from the first node that gives it, again and again until one does.
+ */
+import type { ClusterSettings } from '../../config/cluster.ts'
+import { StoreError, messageOf } from '../../errors.ts'
+import { nodeFiles } from '../../log/node-files.ts'
+import { JobPool } from '../../pipeline/jobs.ts'
+import { workerFile } from '../../pipeline/worker-file.ts'
+import { writeAnchor } from '../lane/anchor-file.ts'
+import type { LogCopy } from '../member/member.ts'
+import { commitCopy, finishCopy } from './commit.ts'
+import type { GivenLog, Listing } from './listing.ts'
+
+export interface CopyTask extends GivenLog {
+  readonly service: string
+  readonly url: string
+  readonly secret: string
+  readonly ca: string | null
+}
+
+/** What the task came to: a failure is a value, so that its kind is known. */
+export type CopyOutcome =
+  | { readonly listing: Listing }
+  | { readonly kind: StoreError['kind']; readonly code: string; readonly problem: string }
+
+export interface LogCopyOptions extends GivenLog {
+  readonly service: string
+  readonly settings: Pick<ClusterSettings, 'ca' | 'listener'>
+  readonly logger: Readonly<Record<'info' | 'warn', (details: object, message: string) => void>>
+  readonly after: (delayMs: number, run: () => void) => void
+}
+
+const AGAIN_MS = 1000
+
+export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyOptions): LogCopy {
+  const parts = { ...log, files: nodeFiles, replicas: [], writeAnchor }
+  const task = { ...log, service, secret: settings.listener.secret, ca: settings.ca }
+  return {
+    finish: () => finishCopy(parts),
+    async run(from) {
+      const pool = new JobPool<CopyTask, CopyOutcome>({
+        name: `copy of the ${service}`,
+        filename: workerFile('copy-log'),
+        threads: 1,
+        queueMax: 0,
+      })
+      let said = ''
+      const say = (reason: string): void => {
+        if (reason !== said) logger.warn({ reason }, 'the log of another node cannot be copied yet')
+        said = reason
+      }
+      try {
+        for (let listing: Listing | null = null; listing === null;) {
+          const urls = from()
+          if (urls.length === 0) say('no other node is known that gives its log')
+          for (const url of urls) {
+            logger.info({ from: url }, 'the log of another node is copied, as the stream begins later')
+            const outcome = await pool.run({ ...task, url })
+            if ('listing' in outcome) {
+              listing = outcome.listing
+              break
+            }
+            if (outcome.kind !== 'unavailable') throw new StoreError(outcome.kind, outcome.code, outcome.problem)
+            say(outcome.problem)
+          }
+          if (listing === null) await new Promise<void>((resolve) => after(AGAIN_MS, resolve))
+          else commitCopy(parts, listing)
+        }
+        logger.info({ service }, 'the log of another node was copied')
+      } catch (error) {
+        if (error instanceof StoreError) throw error
+        const message = `${log.directory}: the log of another node cannot be copied: ${messageOf(error)}`
+        throw new StoreError('unavailable', 'catch_up_failed', message, { cause: error })
+      } finally {
+        await pool.close({ withinMs: 0 })
+      }
+    },
+  }
+}

@@ -1,0 +1,45 @@
+/** The listener of a process, as its settings want it. */
+import type { Config } from '../../config/config.ts'
+import type { ClusterSettings } from '../../config/cluster.ts'
+import { readTls } from '../../config/tls.ts'
+import type { ListeningNode, NodeListener } from './listener.ts'
+import { openNodeListener } from './listener.ts'
+import type { GivenLog } from './listing.ts'
+
+const TLS_NAMES = {
+  certFile: 'TRILOG_CLUSTER_TLS_CERT_FILE',
+  keyFile: 'TRILOG_CLUSTER_TLS_KEY_FILE',
+  clientCaFile: 'TRILOG_CLUSTER_CA_FILE',
+} as const
+
+/** @returns settings with where other nodes reach the listener. @throws StoreError that names the setting */
+export async function openListener(
+  settings: ClusterSettings,
+  services: Config['services'],
+  node: ListeningNode,
+  logger: { error(details: object, message: string): void },
+): Promise<{ readonly listener: NodeListener; readonly settings: ClusterSettings }> {
+  const { bind, tls, secret, bytesPerSecond, url } = settings.listener
+  const material = tls === null ? null : readTls(tls, TLS_NAMES)
+  const listener = await openNodeListener(
+    {
+      bind,
+      tls: material && { cert: material.cert, key: material.key },
+      logs: logsOf(services),
+      secret,
+      bytesPerSecond,
+    },
+    node,
+    logger,
+  )
+  const own = `${tls === null ? 'http' : 'https'}://${listener.address}`
+  return { listener, settings: { ...settings, listener: { ...settings.listener, url: url ?? own } } }
+}
+
+function logsOf({ logstore, objectstore, broker }: Config['services']): Readonly<Record<string, GivenLog>> {
+  return {
+    ...(logstore && { logstore: { directory: logstore.dataDirectory, segmentsName: 'bundles' } }),
+    ...(objectstore && { objectstore: { directory: objectstore.dataDirectory, segmentsName: 'segments' } }),
+    ...(broker && { broker: { directory: broker.dataDirectory, segmentsName: 'segments' } }),
+  }
+}

@@ -1,0 +1,85 @@
+/** A broker that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ClusterReply } from '../../../src/http/cluster.ts'
+import { BrokerServer } from '../../support/broker.ts'
+import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
+import type { NatsServer } from '../../support/nats-server.ts'
+import { runToEnd } from '../../support/process.ts'
+import type { Ending } from '../../support/process.ts'
+import { eventually } from '../../support/waiting.ts'
+
+const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
+
+describe(name, { skip }, () => {
+  let servers: readonly NatsServer[] = []
+  const nodes: BrokerServer[] = []
+
+  const nodeOf = (id: string): Record<string, string> => ({
+    TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
+    TRILOG_CLUSTER_NAME: 'test',
+    TRILOG_CLUSTER_SECRET: 'a-secret-that-is-for-tests-only',
+    TRILOG_CLUSTER_BIND: '127.0.0.1:0',
+    TRILOG_CLUSTER_REPLICAS: '1',
+    TRILOG_CLUSTER_KEEP_BYTES: String(1 << 30),
+    TRILOG_NODE_ID: id,
+  })
+  const leads = async (node: BrokerServer): Promise<boolean> =>
+    fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) }).then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  const cluster = (...args: readonly string[]): Promise<Ending> =>
+    runToEnd({ entry: 'src/cli/trilog.js', args: ['cluster', ...args], env: nodeOf('a') })
+
+  before(async () => {
+    servers = await startNatsServers(1)
+  })
+  after(async () => {
+    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
+    await Promise.all(servers.map((server) => server.kill()))
+  })
+
+  it('copies the log, follows, and leads when it is asked to', async () => {
+    const first = await BrokerServer.start()
+    nodes.push(first)
+    const stream = await first.newStream()
+    await stream.fill(200)
+    await first.stop()
+    await first.startAgain(nodeOf('a'))
+    await eventually(() => leads(first))
+    await stream.publish('in the stream')
+
+    const second = await BrokerServer.start({ env: nodeOf('b') })
+    nodes.push(second)
+    await eventually(async () => {
+      const { nodes: seen } = await second.get('/v1/cluster', ClusterReply)
+      return seen.some(({ node, role, behind }) => node === 'b' && role === 'follower' && behind.bytes === 0)
+    })
+    assert.match(second.stderr, /"msg":"the log of another node was copied"/)
+
+    const peer = peerOf(first)
+    const status = await cluster('status', '--url', peer, '--output', 'json')
+    assert.equal(status.code, 0, status.stderr)
+    assert.equal(JSON.parse(status.stdout).broker.leader, 'a')
+    assert.match((await cluster('status', '--url', peer)).stdout, /^broker +a +leader .*\nbroker +b +follower /m)
+
+    const wrong = await cluster('hand-over', '--to', 'z', '--url', peer)
+    assert.deepEqual([wrong.code, wrong.stderr], [1, `${peer}: the broker knows no other node z\n`])
+    const asked = await cluster('hand-over', '--to', 'b', '--url', peer)
+    assert.deepEqual([asked.code, asked.stdout], [0, 'the lead of the broker goes to b\n'])
+    await eventually(() => leads(second))
+    assert.equal((await second.stream(stream.name).describe()).next_offset, 201)
+
+    second.signal('SIGUSR2')
+    await eventually(() => leads(first))
+    assert.equal((await first.stream(stream.name).publish('again')).offset, 201)
+  })
+
+  /** As the log of the node says it. */
+  function peerOf({ stderr }: BrokerServer): string {
+    const [, address] = /"address":"([^"]+)","msg":"listening for other nodes"/.exec(stderr) ?? []
+    assert.ok(address, stderr)
+    return `http://${address}`
+  }
+})

@@ -1,0 +1,52 @@
+/** The listener for other nodes, on a thread of its own: what it reads, checks and sends takes nothing from clients. */
+import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { readAnchor } from '../src/cluster/lane/anchor-file.ts'
+import type { FromListener, ListenerTask, ToListener } from '../src/cluster/catch-up/listener.ts'
+import { answererOf } from '../src/cluster/catch-up/server.ts'
+import { StoreError } from '../src/errors.ts'
+import { nodeFiles } from '../src/log/node-files.ts'
+import { isStop } from '../src/pipeline/lane-task.ts'
+import type { LaneTask } from '../src/pipeline/lane-task.ts'
+
+export default async function run({ port, data }: LaneTask<ListenerTask>): Promise<void> {
+  const { bind, tls, logs, secret, bytesPerSecond } = data
+  const tell = (message: FromListener): void => port.postMessage(message)
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  let asked = 0
+  const answer = answererOf({
+    files: nodeFiles,
+    logs,
+    readAnchor,
+    secret,
+    bytesPerSecond,
+    nowMs: () => performance.now(),
+    after: (delayMs, run) => void setTimeout(run, delayMs),
+    ask(question) {
+      const reply = Promise.withResolvers<unknown>()
+      asked += 1
+      waiting.set(asked, reply)
+      tell({ kind: 'asked', id: asked, question })
+      return reply.promise
+    },
+  })
+  const server = tls === null ? createServer(answer) : createSecureServer(tls, answer)
+  const ended = Promise.withResolvers<void>()
+  port.on('message', (message: unknown) => {
+    if (isStop(message)) return ended.resolve()
+    const { id, answer } = message as ToListener // from main, see src/cluster/catch-up/listener.ts
+    const reply = waiting.get(id)
+    waiting.delete(id)
+    if ('problem' in answer) reply?.reject(new StoreError('notFound', 'cluster_refused', answer.problem))
+    else reply?.resolve(answer.reply)
+  })
+  server.on('error', (error) => tell({ kind: 'failed', message: error.message }))
+  server.listen(bind.port, bind.host, () => {
+    const address = server.address()
+    tell({ kind: 'listening', port: typeof address === 'object' && address !== null ? address.port : bind.port })
+  })
+  await ended.promise
+  server.close()
+  server.closeAllConnections()
+  port.close()
+}

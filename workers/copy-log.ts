@@ -1,0 +1,18 @@
+/** Copies the log of another node. What went wrong there is a result: the caller asks the next node. */
+import { copyLog } from '../src/cluster/catch-up/copy.ts'
+import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
+import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
+import { StoreError } from '../src/errors.ts'
+import { nodeFiles } from '../src/log/node-files.ts'
+
+export default async function run({ service, url, secret, ca, ...log }: CopyTask): Promise<CopyOutcome> {
+  const node = new RemoteNode({ url, secret, ca })
+  try {
+    return { listing: await copyLog({ ...log, files: nodeFiles, remote: node.logOf(service) }) }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    return { kind: error.kind, code: error.code, problem: error.message }
+  } finally {
+    node.close()
+  }
+}
