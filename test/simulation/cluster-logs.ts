@@ -195,7 +195,8 @@ class LogNode {
       this.#tell(this.#state.indexOf(id) + 1)
     }
     try {
-      appender.append(1, 8, { durability: 'sync', purpose: 'admit' }, encode, { settled })
+      const frame = { type: 1, payloadBytes: 8, durability: 'sync', purpose: 'admit', encode } as const
+      appender.append(frame, { settled })
       this.#state.push(id)
     } catch {
       this.#cluster.count('not taken')
