@@ -4,6 +4,7 @@ import { get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { describe, it } from 'node:test'
 import type { AnswerSource } from '../../src/http/exchange.ts'
+import { ANSWER_BYTES_PER_TURN } from '../../src/http/limits.ts'
 import type { HttpServer } from '../../src/http/server.ts'
 import { Letters, until, withServer } from '../support/http-server.ts'
 
@@ -58,6 +59,36 @@ describe('an answer of unknown length', () => {
         await standsStill(() => source.asked)
         assert.ok(source.asked < 1000, 'buffers of sockets hold a few MiB')
         assert.equal(await textOf(response), source.text())
+      },
+    )
+  })
+
+  it('leaves the event loop a turn after so many bytes, however fast source and reader are', () => {
+    let turn = 0
+    let isOver = false
+    const countTurns = (): void => {
+      turn += 1
+      if (!isOver) setImmediate(countTurns)
+    }
+    const bytesOfTurns = new Map<number, number>()
+    class Fast extends Letters {
+      override async next(): Promise<Uint8Array | null> {
+        bytesOfTurns.set(turn, (bytesOfTurns.get(turn) ?? 0) + PIECE_BYTES)
+        return super.next()
+      }
+    }
+    const source = new Fast(500, PIECE_BYTES)
+    return withServer(
+      { 'GET /m': (_, exchange) => exchange.answerStream(200, 'text/plain', source) },
+      async ({ server }) => {
+        countTurns()
+        const response = await open(server)
+        let received = 0
+        for await (const chunk of response) received += (chunk as Buffer).byteLength // no encoding was set
+        isOver = true
+        assert.equal(received, source.bytes)
+        const most = Math.max(...bytesOfTurns.values())
+        assert.ok(most <= 2 * ANSWER_BYTES_PER_TURN, `${most} bytes in one turn`) // the end of one share, and the next
       },
     )
   })

@@ -6,7 +6,8 @@ import { Random } from '../../../bench/load/random.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { testSeed } from '../../support/seed.ts'
 
-const server = await ObjectStoreServer.start()
+/** What was just stored would be in memory. */
+const server = await ObjectStoreServer.start({ env: { OBJSTORE_READ_CACHE_BYTES: '0' } })
 after(() => server.kill())
 
 const random = new Random(testSeed())
