@@ -49,9 +49,7 @@ export class Load extends Crew {
     this.batches = batches
     this.random = new Random(mix32(seed))
     const patient = { deadline_ms: 60_000 } // a busy machine answers late
-    // On a busy machine fetch counts idle time too slowly, and would use a connection that the server is closing.
-    const fresh = { headers: { connection: 'close' } }
-    this.ask = async (query) => (await server.request('/v1/query', { ...patient, ...query }, fresh)).ok() as QueryReply // checked field by field
+    this.ask = async (query) => (await server.request('/v1/query', { ...patient, ...query })).ok() as QueryReply // checked field by field
     const authority = (): string => server.readyLine.http
     this.senders = Array.from(
       { length: connections },
