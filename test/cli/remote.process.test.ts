@@ -28,7 +28,7 @@ describe('mq cli --target', { concurrency: 2 }, () => {
     stream = server.stream('orders')
     await stream.put('')
     await stream.fill(5)
-    const [first] = await stream.group('billing').claim({ max_messages: 2 })
+    const [first] = await stream.group('billing').claim({ max_messages: 2, lease_timeout_millis: 3_600_000 })
     await first!.ack()
     await stream.group('billing').commit('main', { offset: 3 })
   })

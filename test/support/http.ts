@@ -44,13 +44,30 @@ export async function send<Reply>(
     body === null || body instanceof Uint8Array
       ? body
       : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-  const response = await fetch(url, {
-    method,
-    headers,
-    body: bytes as Uint8Array<ArrayBuffer> | null, // no test sends shared memory
-    signal: AbortSignal.timeout(LIMIT_MS),
+  const ask = (): Promise<Response> =>
+    fetch(url, {
+      method,
+      headers,
+      body: bytes as Uint8Array<ArrayBuffer> | null, // no test sends shared memory
+      signal: AbortSignal.timeout(LIMIT_MS),
+    })
+  const response = await ask().catch((error: unknown) => {
+    if (wasIdle(error)) return ask()
+    throw error
   })
   return new replyClass(response.status, response.headers, Buffer.from(await response.arrayBuffer()))
+}
+
+/**
+ * The connection had served an earlier request, and the service closed it before this one came. fetch counts the time that a connection is
+ * idle by its own turns: in a process that the machine leaves waiting it uses connections that the service has given up.
+ */
+function wasIdle(error: unknown): boolean {
+  const { code, socket } = ((error as Error).cause ?? {}) as {
+    readonly code?: string
+    readonly socket?: { readonly bytesRead: number }
+  }
+  return code === 'UND_ERR_SOCKET' && socket !== undefined && socket.bytesRead > 0
 }
 
 /** A socket of its own, to send what no HTTP client sends. */

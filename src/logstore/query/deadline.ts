@@ -1,6 +1,8 @@
 /** The end of the time a query has. Looked at between pieces of work, never waited for. */
 import { StoreError } from '../../errors.ts'
 
+export const LATE = 'the query did not finish before its deadline_ms: retry, narrow the time range or raise deadline_ms'
+
 export class Deadline {
   readonly #atMs: number
   readonly #nowMs: () => number
@@ -14,10 +16,6 @@ export class Deadline {
   /** @throws StoreError deadline_exceeded */
   check(): void {
     if (this.#nowMs() < this.#atMs) return
-    throw new StoreError(
-      'overloaded',
-      'deadline_exceeded',
-      'the query did not finish before its deadline_ms: retry, narrow the time range or raise deadline_ms',
-    )
+    throw new StoreError('overloaded', 'deadline_exceeded', LATE)
   }
 }

@@ -22,6 +22,7 @@ import type { Caller } from '../tenants/caller.ts'
 import type { QueryCounters, QueryKind } from '../counters.ts'
 import type { BucketStore } from '../bucket/bucket-store.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
+import { LATE } from './deadline.ts'
 import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
 import type { QueryRequest, QueryRequestProblem } from './request.ts'
@@ -287,8 +288,9 @@ async function answerOf<Asked extends Question, Body extends object>(
     if (!(error instanceof StoreError)) throw error
     if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
     logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
+    if (bucket === null) readErrors.noteFailed('a query', error)
+    if (error.code === 'job_timed_out') return refusal('deadline_exceeded', LATE)
     if (bucket !== null) return refusal('object_storage_read_failed', 'the query thread failed; repeat the query')
-    readErrors.noteFailed('a query', error)
     return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
   }
 }

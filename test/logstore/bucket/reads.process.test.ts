@@ -6,7 +6,15 @@ import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { TRACES, TestStore } from '../../support/stored-segments.ts'
 import type { QueryResponseBody } from '../../support/stored-segments.ts'
 import { fillBundles } from './bundles.ts'
-import { ACCESS_KEY_ID, BucketCopy, SECRET_ACCESS_KEY, pagesOf, readsBucketAt, untilBundles } from './support.ts'
+import {
+  ACCESS_KEY_ID,
+  BucketCopy,
+  PATIENT,
+  SECRET_ACCESS_KEY,
+  pagesOf,
+  readsBucketAt,
+  untilBundles,
+} from './support.ts'
 
 const KEYS = [
   {
@@ -31,7 +39,7 @@ it('exports and traces are answered as those from the same bundles on disk; a ta
 
   const pages = await pagesOf({ dataset: 'orders', page: { limit: 500 } }, (body) => store.query('local', body))
   const expected = pages.flatMap(({ results }) => results.map(({ record }) => record))
-  const lines = (await server.request('/v1/export', { dataset: 'orders' })).text.split('\n').slice(0, -1)
+  const lines = (await server.request('/v1/export', { dataset: 'orders', ...PATIENT })).text.split('\n').slice(0, -1)
   assert.deepEqual(JSON.parse(lines.pop()!), { export: { status: 'complete', records: expected.length } })
   assert.deepEqual(
     lines.map((line) => JSON.parse(line) as unknown),
@@ -42,7 +50,7 @@ it('exports and traces are answered as those from the same bundles on disk; a ta
   assert.ok(matched > 0)
   const tree = (await server.request(`/v1/traces/${trace}`, null)).ok() as { matched_records: number }
   assert.equal(tree.matched_records, matched)
-  const found = await server.request('/v1/query', { filter: { trace_id: trace } })
+  const found = await server.request('/v1/query', { filter: { trace_id: trace }, ...PATIENT })
   assert.equal((found.ok() as QueryResponseBody).matched_records, matched)
   const tail = await server.request('/v1/tail', null)
   assert.deepEqual([tail.status, tail.kind], [501, 'tail_unavailable'])

@@ -97,7 +97,7 @@ export async function pagesOf(
 }
 
 /** A busy machine answers late. */
-const PATIENT = { deadline_ms: 60_000 }
+export const PATIENT = { deadline_ms: 60_000 }
 
 export const askServer =
   (server: LogStoreServer) =>

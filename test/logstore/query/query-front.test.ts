@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { askThread } from '../../../src/logstore/query/query-front.ts'
+import { StoreError } from '../../../src/errors.ts'
 import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
 import type { QueryAnswer, QueryIncident, QueryTask, Question } from '../../../src/logstore/query/task.ts'
 import { isRefusal } from '../../../src/logstore/tenants/caller.ts'
@@ -20,9 +21,15 @@ const UNREADABLE: QueryAnswer = {
 const BODY = new Uint8Array(1)
 
 /** A query thread that gives one answer after the other; retention drops a segment before the first when told so. */
-async function ask(answers: QueryAnswer[], isDropped: boolean) {
+async function ask(answers: (QueryAnswer | StoreError)[], isDropped: boolean) {
   assert(!('kind' in request))
-  const seen = { tasks: [] as QueryTask<Question>[], incidents: [] as QueryIncident[], noted: [] as string[], held: 0 }
+  const seen = {
+    tasks: [] as QueryTask<Question>[],
+    incidents: [] as QueryIncident[],
+    noted: [] as string[],
+    held: 0,
+    failed: 0,
+  }
   let segments = [{ base: 0 }, { base: 4096 }]
   const answer = await askThread(
     {
@@ -44,12 +51,14 @@ async function ask(answers: QueryAnswer[], isDropped: boolean) {
         async run(task) {
           seen.tasks.push(task)
           if (isDropped) segments = segments.slice(-1)
-          return answers.shift()!
+          const answer = answers.shift()!
+          if (answer instanceof StoreError) throw answer
+          return answer
         },
       },
       onIncident: (incident) => void seen.incidents.push(incident),
-      readErrors: { note: (message) => void seen.noted.push(message), noteFailed: () => assert.fail() },
-      logger: { error: () => assert.fail() } as never, // nothing else is called
+      readErrors: { note: (message) => void seen.noted.push(message), noteFailed: () => void seen.failed++ },
+      logger: { error: () => {} } as never, // nothing else is called
       bucket: null,
     },
     'acme',
@@ -62,11 +71,11 @@ async function ask(answers: QueryAnswer[], isDropped: boolean) {
 describe('a query whose thread cannot read a bundle', () => {
   it('is asked again when retention dropped one meanwhile, with the deadline that it had, and nothing is quarantined', async () => {
     for (const failure of [DAMAGED, UNREADABLE]) {
-      const { answer, tasks, incidents, noted, held } = await ask([failure, { kind: 'ok', body: BODY }], true)
+      const { answer, tasks, incidents, noted, held, failed } = await ask([failure, { kind: 'ok', body: BODY }], true)
       assert.equal(answer, BODY)
       assert.equal(tasks.length, 2)
       assert.equal(tasks[1]!.deadlineAtMs, tasks[0]!.deadlineAtMs)
-      assert.deepEqual([incidents, noted, held], [[], [], 0])
+      assert.deepEqual([incidents, noted, held, failed], [[], [], 0, 0])
     }
   })
 
@@ -83,5 +92,16 @@ describe('a query whose thread cannot read a bundle', () => {
     const { answer, tasks } = await ask([late], true)
     assert(isRefusal(answer))
     assert.deepEqual([answer.kind, tasks.length], ['deadline_exceeded', 1])
+  })
+
+  it('is told that it is too late when its thread did not come back in time, and otherwise that the thread failed', async () => {
+    for (const [code, kind] of [
+      ['job_timed_out', 'deadline_exceeded'],
+      ['job_failed', 'bundle_read_failed'],
+    ] as const) {
+      const { answer, failed } = await ask([new StoreError('unavailable', code, 'of the pool')], false)
+      assert(isRefusal(answer))
+      assert.deepEqual([answer.kind, failed], [kind, 1])
+    }
   })
 })
