@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import type { CompactJob, CompactResult } from '../../../src/logstore/compact/compact-segment.ts'
 import { Compactor } from '../../../src/logstore/compact/compactor.ts'
 import type { CompactorParts } from '../../../src/logstore/compact/compactor.ts'
 import type { Bundle } from '../../../src/logstore/index/manifest.ts'
+import { turn } from '../../support/turn.ts'
 
 const MIB = 1024 * 1024
 
@@ -93,13 +93,13 @@ class Rig {
 
   async look(): Promise<void> {
     this.#look()
-    await setImmediate()
+    await turn()
   }
 
   /** Ends the job that was begun last. */
   async end(result: CompactResult | Error): Promise<void> {
     this.jobs.at(-1)!.end(result)
-    await setImmediate()
+    await turn()
   }
 
   /** Writes and clears the bundle whose job was begun last. */
