@@ -1,5 +1,5 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
@@ -25,7 +25,8 @@ const CACHES = {
 /** What a search reads passes through here: little enough to stay in the processor's caches. */
 const SCAN_BYTES = 2 * MIB
 
-setPriority(READ_NICENESS) // Linux: of this thread alone
+// Linux: of this thread alone. A process that was begun below that stays there: going up needs a right.
+setPriority(Math.max(getPriority(), READ_NICENESS))
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

@@ -1,5 +1,5 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
@@ -22,7 +22,8 @@ const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
 const PIECES_BYTES = 64 * MIB
 
-setPriority(READ_NICENESS) // Linux: of this thread alone
+// Linux: of this thread alone. A process that was begun below that stays there: going up needs a right.
+setPriority(Math.max(getPriority(), READ_NICENESS))
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

@@ -34,6 +34,7 @@ describe('the log store’s settings', () => {
       segmentBytes: 134_217_728,
       bodyBytesMax: 16_777_216,
       gateway: { requestsMax: 64, recordsMax: 8192, bytesMax: 33_554_432 },
+      decodeLanes: null,
       compaction: true,
       concurrentQueriesMax: 16,
       retention: { ageSecondsMax: Infinity, bytesMax: Infinity },
