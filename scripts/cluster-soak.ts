@@ -3,10 +3,10 @@
  * `npm run soak:cluster -- [rounds] [kill|stop|server]`. In the end every acknowledged record must be there once, on both nodes.
  */
 import assert from 'node:assert/strict'
-import { BrokerLedger } from '../test/cluster/broker-ledger.ts'
+import { BrokerLedger } from '../test/support/broker-ledger.ts'
 import { BrokerServer } from '../test/support/broker.ts'
 import { findNatsServer, startNatsServers } from '../test/support/nats-server.ts'
-import { eventually, timePasses } from '../test/support/waiting.ts'
+import { eventually, givesUpAfter, timePasses } from '../test/support/waiting.ts'
 
 const STOPPED_MS = 5000
 const SETTLE_MS = 3000
@@ -26,7 +26,7 @@ const env = (id: string): Record<string, string> => ({
 const nodes = await Promise.all(['node-1', 'node-2'].map((id) => BrokerServer.start({ env: env(id) })))
 
 const leads = (node: BrokerServer): Promise<boolean> =>
-  fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) }).then(
+  fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) }).then(
     ({ status }) => status === 200,
     () => false,
   )

@@ -5,8 +5,8 @@ import { ClusterReply } from '../../src/http/cluster.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
-import { eventually, timePasses } from '../support/waiting.ts'
-import { BrokerLedger } from './broker-ledger.ts'
+import { eventually, givesUpAfter, timePasses } from '../support/waiting.ts'
+import { BrokerLedger } from '../support/broker-ledger.ts'
 
 /** Longer than the lease, and than followers wait. */
 const STOPPED_MS = 5000
@@ -29,7 +29,7 @@ describe(name, { skip }, () => {
   })
   const startNode = (id: string): Promise<BrokerServer> => BrokerServer.start({ env: nodeOf(id) })
   const leads = async (node: BrokerServer): Promise<boolean> => {
-    const asked = fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) })
+    const asked = fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) })
     return asked.then(
       ({ status }) => status === 200,
       () => false,
@@ -111,8 +111,8 @@ describe(name, { skip }, () => {
     const first = await leader()
     assert.deepEqual(await ledger.problemsOf(first), [])
     await first.kill()
-    const [other] = nodes.filter((node) => node !== first)
-    assert.deepEqual(await ledger.problemsOf(await leader([other!])), [])
+    const other = nodes.find((node) => node !== first)!
+    assert.deepEqual(await ledger.problemsOf(await leader([other])), [])
   })
 
   it('has them on a node that came last, when the others are gone', async () => {

@@ -34,6 +34,9 @@ const POLL_MS = 5
 /** W3: real time that has to pass for what is tested. More of it does no harm. */
 export const timePasses = (ms: number): Promise<void> => sleep(ms)
 
+/** Of a client that asks another node when the one it asked says nothing: a process that is stopped never answers. */
+export const givesUpAfter = (ms: number): AbortSignal => AbortSignal.timeout(ms)
+
 /** Polls until the condition holds; fails when it does not in time. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   const dueMs = performance.now() + LIMIT_MS

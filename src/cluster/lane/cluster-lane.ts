@@ -49,7 +49,7 @@ const STATUS_MS = 1000
 const IDLE_MS = 250
 
 /** The times of the protocol follow from the lease. */
-export const timesOf = (leaseMs: number): ClusterTimes => ({
+const timesOf = (leaseMs: number): ClusterTimes => ({
   leaseMs,
   followMs: 1.5 * leaseMs,
   spreadMs: leaseMs / 4,

@@ -7,7 +7,7 @@ import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
 import type { Ending } from '../../support/process.ts'
-import { eventually } from '../../support/waiting.ts'
+import { eventually, givesUpAfter } from '../../support/waiting.ts'
 
 const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
 
@@ -25,7 +25,7 @@ describe(name, { skip }, () => {
     TRILOG_NODE_ID: id,
   })
   const leads = async (node: BrokerServer): Promise<boolean> =>
-    fetch(`${node.url}/health?role=leader`, { signal: AbortSignal.timeout(2000) }).then(
+    fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) }).then(
       ({ status }) => status === 200,
       () => false,
     )

@@ -7,6 +7,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
+import { timePasses } from '../../support/waiting.ts'
 import { commitCopy } from '../../../src/cluster/catch-up/commit.ts'
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
 import { RemoteNode } from '../../../src/cluster/catch-up/remote.ts'
@@ -40,7 +41,7 @@ describe('the listener for other nodes', () => {
       secret: SECRET,
       bytesPerSecond,
       nowMs: () => performance.now(),
-      after: (delayMs, run) => void setTimeout(run, delayMs),
+      after: (delayMs, run) => void timePasses(delayMs).then(run),
       async ask(question) {
         asked.push(question)
         if (question.kind === 'hand over' && question.to === 'z')

@@ -3,8 +3,8 @@
  *
  * Whoever is refused or hears nothing asks another node. A record is published once: what became of one that was not acknowledged is unknown.
  */
-import type { BrokerServer, ReplayPage } from '../support/broker.ts'
-import { timePasses } from '../support/waiting.ts'
+import type { BrokerServer, ReplayPage } from './broker.ts'
+import { givesUpAfter, timePasses } from './waiting.ts'
 
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
@@ -124,7 +124,7 @@ export class BrokerLedger {
     const nodes = this.#nodes()
     const url = `${this.#url(nodes[at % nodes.length]!)}${path}`
     const headers = { 'content-type': 'application/json' }
-    return fetch(url, { method, body, headers, signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null)
+    return fetch(url, { method, body, headers, signal: givesUpAfter(ANSWER_MS) }).catch(() => null)
   }
 
   async #another(at: number, reply: Response | null): Promise<number> {
