@@ -68,10 +68,12 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   const url = given('--url')
   if (url !== null && !/^https?:\/\/[^/]/.test(url)) problems.add('--url', 'must be an http or https URL')
   const told = { ...env, ...settingsGiven(line, NAMED) }
-  const settings = loadClusterSettings(belowEnvironment(readConfigFile(told, problems), told))
-  if (settings === null) problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
+  const merged = belowEnvironment(readConfigFile(told, problems), told)
+  if (!merged['TRILOG_CLUSTER_SERVERS'])
+    problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
   problems.throwIfAny()
-  const { listener, ca } = settings!
+  const settings = loadClusterSettings({ TRILOG_NODE_ID: 'none', ...merged }) // who asks is no node, and needs no name
+  const { listener, ca } = settings! // there are servers
   return {
     name: name!, // or there was a problem
     url: (url ?? ownUrlOf(listener)).replace(/\/+$/, ''),

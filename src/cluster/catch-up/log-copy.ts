@@ -66,7 +66,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
           if (listing === null) await new Promise<void>((resolve) => after(AGAIN_MS, resolve))
           else commitCopy(parts, listing)
         }
-        logger.info({ service }, 'the log of another node was copied')
+        logger.info({}, 'the log of another node was copied')
       } catch (error) {
         if (error instanceof StoreError) throw error
         const message = `${log.directory}: the log of another node cannot be copied: ${messageOf(error)}`
