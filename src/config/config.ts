@@ -62,7 +62,8 @@ export function loadConfig(env: Environment, problems: SettingProblems = new Set
   const console = collect(problems, () => loadConsoleConfig(env, local))
   const cluster = collect(problems, () => loadClusterSettings(env))
   if (cluster !== null && chosen.size > (chosen.has('broker') ? 1 : 0))
-    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset but for the broker alone, with --services broker')
+    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset unless the broker alone is started, with --services broker')
+  demandNoReplicas(broker, cluster, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })
 }
@@ -77,8 +78,15 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
   const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
   const cluster = collect(problems, () => loadClusterSettings(env))
+  demandNoReplicas(broker, cluster, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
+}
+
+/** A log that a node copies from another one would leave replica directories behind, and a start could prefer those. */
+function demandNoReplicas(broker: BrokerConfig | null, cluster: ClusterSettings | null, problems: SettingProblems): void {
+  if (cluster !== null && broker !== null && broker.replicaDirectories.length > 0)
+    problems.add('MQ_REPLICA_DIRS', 'must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies')
 }
 
 const configOf = (

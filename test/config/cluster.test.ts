@@ -189,10 +189,17 @@ describe('the settings of the cluster', () => {
   })
 
   it('end a start of services that take no part in a cluster with one line', () => {
-    const message = 'TRILOG_CLUSTER_SERVERS must be unset but for the broker alone, with --services broker'
+    const message = 'TRILOG_CLUSTER_SERVERS must be unset unless the broker alone is started, with --services broker'
     assert.throws(() => loadConfig(LEAST), { message })
     assert.equal(loadConfig({ ...LEAST, TRILOG_SERVICES: 'broker' }).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
     assert.equal(loadNodeConfig(LEAST, {}, new SettingProblems()).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
+  })
+
+  it('end a start with replica directories with one line', () => {
+    const env = { ...LEAST, TRILOG_SERVICES: 'broker', MQ_REPLICA_DIRS: '/replica' }
+    const message = 'MQ_REPLICA_DIRS must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies'
+    assert.throws(() => loadConfig(env), { message })
+    assert.throws(() => loadNodeConfig(env, {}, new SettingProblems()), { message })
   })
 })
 
