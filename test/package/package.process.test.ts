@@ -40,11 +40,11 @@ let image: Image
 let packed: readonly string[]
 let nodesMissing: Reason
 let projectMissing: Reason
-/** Has the package, which every Node runs: npm installs the same files for each of them, those of the addons for other Nodes, too. */
-const project = join(directory, 'project')
 
 const nodeOf = (major: number): string =>
   major === 22 ? process.execPath : join(directory, `nodes/node_modules/node-${major}/bin/node`)
+const projectOf = (major: number): string => join(directory, `project-${major}`)
+
 /** Skips with a reason, where npm could not bring what the test needs. */
 function skipped(t: TestContext, major = 22): boolean {
   const reason = projectMissing ?? (major === 22 ? null : nodesMissing)
@@ -68,11 +68,12 @@ describe('what others install', () => {
     await said({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
     const tarball = join(directory, `trilog-${version}.tgz`)
     packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
-    projectMissing = await npmInstall(
-      project,
-      [tarball],
-      nodesMissing === null ? nodeOf(MAJORS.at(-1)!) : process.execPath,
-    )
+    projectMissing = await npmInstall(projectOf(22), [tarball])
+    for (const major of projectMissing === null && nodesMissing === null ? MAJORS.slice(1) : []) {
+      // All files are the same but those of the addon: npm adds that of the Node it runs on.
+      cpSync(projectOf(22), projectOf(major), { recursive: true, verbatimSymlinks: true })
+      projectMissing ??= await npmInstall(projectOf(major), [], nodeOf(major))
+    }
     const unpacked = ['scripts/dist.ts', '--no-build', '--unpacked', join(directory, 'unpacked')]
     await said({ command: process.execPath, args: unpacked, cwd: checkout, env: npmEnvironment() })
   })
@@ -142,8 +143,9 @@ describe('what others install', () => {
     for (const major of MAJORS) {
       it(`gives the commands trilog and mq on Node ${major}, if npm can bring it`, async (t) => {
         if (skipped(t, major)) return
+        const cwd = projectOf(major)
         const command = (name: string, ...args: readonly string[]): Promise<string> =>
-          said({ command: nodeOf(major), args: [join(project, 'node_modules/.bin', name), ...args], cwd: project })
+          said({ command: nodeOf(major), args: [join(cwd, 'node_modules/.bin', name), ...args], cwd })
         assert.match(await command('trilog', '--version'), new RegExp(`^trilog ${version}\nnode ${major}\\.`))
         assert.match(await command('mq', '--version'), new RegExp(`^mq ${version}\nnode ${major}\\.`))
         assert.equal(await command('trilog', 'check'), 'valid')
@@ -151,7 +153,7 @@ describe('what others install', () => {
 
       it(`has a client that works on Node ${major}, if npm can bring it`, async (t) => {
         if (skipped(t, major)) return
-        assert.deepEqual(await usedClient(nodeOf(major), project, server.url), {
+        assert.deepEqual(await usedClient(nodeOf(major), projectOf(major), server.url), {
           code: 0,
           stdout: 'http käse 0\nstreaming käse 0\nembedded käse 0\n',
           stderr: '',
@@ -161,9 +163,8 @@ describe('what others install', () => {
       const ability = major === 22 ? 'starts every service' : 'starts every service, where the C library is new enough,'
       it(`${ability} on Node ${major}, if npm can bring it`, async (t) => {
         if (skipped(t, major)) return
-        const cwd = join(directory, `data-on-${major}`)
-        mkdirSync(cwd)
-        const program = { command: nodeOf(major), args: [join(project, 'node_modules/.bin/trilog'), 'start'], cwd }
+        const cwd = projectOf(major)
+        const program = { command: nodeOf(major), args: [join(cwd, 'node_modules/.bin/trilog'), 'start'], cwd }
         if (major > 22 && Number(glibcVersion()) < GLIBC_OF_NEWER_ADDONS) {
           const { code, stderr } = await run(program)
           assert.equal(code, 2)
@@ -180,7 +181,7 @@ describe('what others install', () => {
       const node = nodeOfMachine(20)
       if (node === null) return t.skip('no Node 20 in PATH')
       if (skipped(t)) return
-      assert.deepEqual(await usedClient(node, project, server.url), {
+      assert.deepEqual(await usedClient(node, projectOf(22), server.url), {
         code: 0,
         stdout:
           'http käse 0\nstreaming käse 0\nembedded InvalidConfig a broker in this process needs Node 22; HttpNativeClient does not\n',
@@ -194,7 +195,7 @@ describe('what others install', () => {
     ]) {
       it(`has types for strict projects that resolve modules as ${moduleResolution}, if npm can install it`, async (t) => {
         if (skipped(t)) return
-        const cwd = join(project, `types-${moduleResolution}`)
+        const cwd = join(projectOf(22), `types-${moduleResolution}`)
         mkdirSync(cwd)
         for (const entry of ['client', 'client/browser']) {
           writeFileSync(
