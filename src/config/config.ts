@@ -84,7 +84,11 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
 }
 
 /** A log that a node copies from another one would leave replica directories behind, and a start could prefer those. */
-function demandNoReplicas(broker: BrokerConfig | null, cluster: ClusterSettings | null, problems: SettingProblems): void {
+function demandNoReplicas(
+  broker: BrokerConfig | null,
+  cluster: ClusterSettings | null,
+  problems: SettingProblems,
+): void {
   if (cluster !== null && broker !== null && broker.replicaDirectories.length > 0)
     problems.add('MQ_REPLICA_DIRS', 'must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies')
 }
