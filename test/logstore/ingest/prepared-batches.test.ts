@@ -4,9 +4,16 @@ import { OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/ot
 import { FORMAT_PROTOBUF, SIGNAL_LOG } from '../../../src/logstore/batch-frame.ts'
 import { scanBatch } from '../../../src/logstore/index/scan-batch.ts'
 import { PREPARED_BODY_BYTES_MAX, PreparedBatches } from '../../../src/logstore/ingest/prepared-batches.ts'
-import { logRecordsOf, protobufLogs } from '../conformance/batches.ts'
+import { encodeLogs, logsRequest, text } from '../../support/otlp.ts'
 
 const never = (): boolean => false
+const batchOf = (records: number, dataset: string): Buffer =>
+  encodeLogs(
+    logsRequest(
+      Array.from({ length: records }, (_, i) => ({ timeUnixNano: String(i + 1), body: { stringValue: `paid ${i}` } })),
+      [text('service.name', dataset), text('tenant_id', 'local')],
+    ),
+  )
 const idsOf = (records: number): Uint32Array => Uint32Array.from({ length: 4 * records }, (_, i) => i * 2_654_435_761)
 
 function scanned(body: Buffer): OtlpBatch {
@@ -19,11 +26,11 @@ describe('a batch that a lane prepared', () => {
   it('is read as it was written, whatever the slot and the reader had before', () => {
     const lane = PreparedBatches.create(2)
     const sequencer = PreparedBatches.attach(lane.shared)
-    const read = scanned(protobufLogs(logRecordsOf(RECORDS_PER_BATCH_MAX), { dataset: 'before' }))
+    const read = scanned(batchOf(RECORDS_PER_BATCH_MAX, 'before'))
     const readIds = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
     for (const records of [RECORDS_PER_BATCH_MAX, 1, 40]) {
       for (const decompressed of [true, false]) {
-        const body = protobufLogs(logRecordsOf(records), { dataset: `shop ${records}` })
+        const body = batchOf(records, `shop ${records}`)
         const batch = scanned(body)
         assert(lane.write(1, batch, idsOf(records), decompressed ? body : null))
         assert.deepEqual(sequencer.read(1, read, readIds), decompressed ? body : null)
@@ -43,7 +50,7 @@ describe('a batch that a lane prepared', () => {
   })
 
   it('that is too long is left', () => {
-    const batch = scanned(protobufLogs(logRecordsOf(1)))
+    const batch = scanned(batchOf(1, 'shop'))
     const lane = PreparedBatches.create(1)
     assert(!lane.write(0, batch, idsOf(1), Buffer.alloc(PREPARED_BODY_BYTES_MAX + 1)))
   })

@@ -5,7 +5,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { PolicyTenant } from '../../support/logstore.ts'
-import { INGEST_ROUTES } from '../conformance/batches.ts'
+import { INGEST_ROUTES } from './batches.ts'
 
 const LANES = ['1', '2', '4'] as const
 const NO_LIMITS = { records: null, bytes: null, concurrent_requests: null }
