@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
@@ -70,8 +70,12 @@ describe('what others install', () => {
     packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
     projectMissing = await npmInstall(projectOf(22), [tarball])
     for (const major of projectMissing === null && nodesMissing === null ? MAJORS.slice(1) : []) {
-      // All files are the same but those of the addon: npm adds that of the Node it runs on.
-      cpSync(projectOf(22), projectOf(major), { recursive: true, verbatimSymlinks: true })
+      // All files are the same but those of the addon: npm adds that of the Node it runs on, and writes down what it did.
+      await said({ command: 'cp', args: ['-al', projectOf(22), projectOf(major)], cwd: directory })
+      for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json']) {
+        rmSync(join(projectOf(major), name))
+        cpSync(join(projectOf(22), name), join(projectOf(major), name))
+      }
       projectMissing ??= await npmInstall(projectOf(major), [], nodeOf(major))
     }
     const unpacked = ['scripts/dist.ts', '--no-build', '--unpacked', join(directory, 'unpacked')]
