@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { Scene } from '../../scripts/screenshots/scene.ts'
 import { ConsoleServer, Visitor, startBrowser } from '../support/console.ts'
+import { eventually } from '../support/waiting.ts'
 
 const server = await ConsoleServer.start()
 const browser = await startBrowser()
@@ -73,8 +74,11 @@ describe('pages of the console', () => {
   it('show the time below a chart that has just begun', async () => {
     await page.addInitScript(KEEP_TEXTS)
     await page.goto('/')
-    await page.waitForFunction("drawn.some((text) => text.includes(':'))")
-    const times = (await page.evaluate<string[]>('drawn')).filter((text) => text.includes(':'))
+    const times: string[] = []
+    await eventually(async () => {
+      times.push(...(await page.evaluate<string[]>('drawn')).filter((text) => text.includes(':')))
+      return times.length > 0
+    })
     assert.ok(new Set(times).size > 1, times.join())
     assert.deepEqual(visitor.complaints, [])
   })

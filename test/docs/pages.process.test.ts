@@ -66,7 +66,7 @@ class Trilog extends RunningService {
 const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
 
 /** Their tours need other processes than `npm start`, or something that listens beside them: a test of their own runs them. */
-const WITH_OWN_TEST = new Set(['docs/backup.md', 'docs/traces.md'])
+const WITH_OWN_TEST = new Set(['docs/backup.md', 'docs/cluster.md', 'docs/traces.md'])
 
 describe('tours', () => {
   const hasTour = (page: string): boolean => blocksOf(document(page), 'tour').length > 0
