@@ -153,7 +153,8 @@ describe('logs in the console', () => {
     const bars = page.getByRole('img', { name: /^Records by time, \d+ in all/ })
     const over = bars.locator('.u-over')
     await over.waitFor()
-    const all = Number(/\d+/.exec((await found.textContent())!)![0])
+    let all = NaN
+    await eventually(async () => (all = Number(/\d+/.exec((await found.textContent()) ?? '')?.[0])) > 0)
     const { x, y, width } = (await over.boundingBox())!
     await page.mouse.move(x + width * 0.4, y + 30)
     await page.mouse.down()
