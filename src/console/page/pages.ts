@@ -31,9 +31,9 @@ function laterPage(load: Load) {
   }
   const component = (): VNode => {
     const [problem, setProblem] = useState<Refusal | null>(null)
-    const [, renew] = useState(false)
+    const [isThere, renew] = useState(page !== null) // it may come between this and the effect
     useEffect(() => {
-      if (page !== null) return
+      if (isThere) return
       loaded().then(
         () => renew(true),
         (error: unknown) => setProblem(asRefusal(error)),
