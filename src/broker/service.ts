@@ -113,7 +113,7 @@ interface Front {
   readonly health: Health
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
-  /** Of the cluster, once there is a member. */
+  /** What is seen of the cluster, once there is a member. */
   readonly sight: Sight
   readonly server: HttpServer
 }

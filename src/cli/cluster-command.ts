@@ -9,11 +9,11 @@ import { parseCommandLine, settingsGiven } from './flags.ts'
 
 export interface ClusterCommand {
   readonly name: 'status' | 'hand-over'
-  /** Of the listener of the node that is asked. */
+  /** Address of the listener of the node that is asked. */
   readonly url: string
   readonly secret: string
   readonly ca: string | null
-  /** Of a hand-over: the node that is to lead; null: whichever stands first. */
+  /** For a hand-over, the node that is to lead; null: the first node that stands for the lead. */
   readonly to: string | null
   /** Likewise; null: each that the node leads. */
   readonly service: string | null
@@ -85,7 +85,7 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   }
 }
 
-/** Of the listener of these settings. */
+/** Address of the listener that these settings describe. */
 function ownUrlOf({ url, bind, tls }: ClusterSettings['listener']): string {
   const host = bind.host.includes(':') ? `[${bind.host}]` : bind.host
   return url ?? `${tls === null ? 'http' : 'https'}://${host}:${bind.port}`

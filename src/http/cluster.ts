@@ -14,7 +14,7 @@ interface ClusterNodeStatus {
   readonly node: string
   readonly role: 'recovering' | 'follower' | 'leader'
   readonly epoch: number
-  /** Of the last message of the stream that it took. */
+  /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
   /** Where the log ends that it knows to be confirmed. */
   readonly position: number

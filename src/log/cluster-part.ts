@@ -12,7 +12,7 @@ import type { Aside } from './set-aside.ts'
 
 export interface ClusterOptions {
   readonly ack: ClusterAck
-  /** Of an empty directory: the id that the cluster's log has. */
+  /** The id that the log gets in an empty directory: that of the cluster's log. */
   readonly logId: number
   /** What is behind it is set aside when the log is opened. Null: nothing is. */
   readonly keepUpTo: Position | null

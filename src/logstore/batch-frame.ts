@@ -171,6 +171,17 @@ export interface RecordPlace {
   resourceEnd: number
 }
 
+/** To be filled in, and used again for each record. */
+export const noPlace = (): RecordPlace => ({
+  group: -1,
+  recordStart: 0,
+  recordEnd: 0,
+  scopeStart: 0,
+  scopeEnd: 0,
+  resourceStart: 0,
+  resourceEnd: 0,
+})
+
 /** Records as readers meet them: those of a frame, or of a block of a compacted bundle. */
 export interface RecordBatch {
   readonly recordCount: number
@@ -199,15 +210,7 @@ export class StoredBatch implements RecordBatch {
   readonly #groupsAt: number
   readonly #recordsAt: number
   readonly #urlsAt: number
-  readonly #place: RecordPlace = {
-    group: -1,
-    recordStart: 0,
-    recordEnd: 0,
-    scopeStart: 0,
-    scopeEnd: 0,
-    resourceStart: 0,
-    resourceEnd: 0,
-  }
+  readonly #place = noPlace()
 
   constructor(payload: Buffer) {
     assert.equal(payload[0], BATCH_VERSION)

@@ -251,7 +251,7 @@ function nextOf(members: Generator<JsonMember, void, undefined>): JsonMember | n
 class Restored {
   readonly #bytes: Buffer
   readonly #state = new BrokerState()
-  /** Of the next group. */
+  /** Place of the next group. */
   #at: number
   readonly #others: Partial<Record<string, unknown>> = {}
 

@@ -77,7 +77,7 @@ function applyRecords(state: BrokerState, { type, payload }: Frame, place: Place
   return stream
 }
 
-// Of a record of the frame that is applied.
+// For a record of the frame that is applied.
 const eventTimeMsOf = (number: number): number => (records.seek(number) ? records.record.eventTimeMs : 0)
 const payloadBytesOf = (number: number): number => (records.seek(number) ? records.record.payloadBytes : 0)
 

@@ -29,7 +29,7 @@ export interface RemoteLog {
 export interface CopyParts extends GivenLog {
   readonly files: Files
   readonly remote: RemoteLog
-  /** Of what is to be copied in this round. */
+  /** Hears how much of this round is copied. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void
 }
 

@@ -179,7 +179,7 @@ export function readPiece(files: Files, directory: string, path: string, from: n
   }
 }
 
-/** Of a piece on its way. */
+/** The checksum that is sent with a piece. */
 export const checksumOf = (piece: Uint8Array): string => crc32(piece).toString(16).padStart(8, '0')
 
 const unavailable = (message: string): StoreError => new StoreError('unavailable', 'catch_up_unavailable', message)

@@ -8,7 +8,7 @@ import type { Listing } from './listing.ts'
 import { CHECKSUM_HEADER } from './server.ts'
 
 export interface RemoteAccess {
-  /** Of the listener, without a slash at the end. */
+  /** Address of the listener, without a slash at the end. */
   readonly url: string
   readonly secret: string
   /** Authorities in PEM; null: those that Node knows. */

@@ -34,12 +34,12 @@ export interface NodeStatus {
   readonly node: string
   readonly role: 'recovering' | 'follower' | 'leader'
   readonly epoch: number
-  /** Of the last message of the stream that it took. */
+  /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
   /** Where the log ends that it knows to be confirmed. */
   readonly position: number
   readonly url: string | null
-  /** Of the listener for other nodes. */
+  /** Address of the listener for other nodes. */
   readonly peerUrl: string | null
 }
 
@@ -54,7 +54,7 @@ export type ToLane =
   | { readonly kind: 'join'; readonly log: ClusterHandle; readonly anchor: Anchor }
   /** After `lead`: frames of this generation of the log are this leader's. */
   | { readonly kind: 'begun'; readonly epoch: number; readonly generation: number }
-  /** Of so many bytes of frames main has made its own. */
+  /** Main has applied so many more bytes of frames. */
   | { readonly kind: 'applied'; readonly bytes: number }
   /** After `catch up`. */
   | { readonly kind: 'caught up'; readonly anchor: Anchor }

@@ -106,7 +106,7 @@ export class ClusterMember {
   #lane: RunningLane | null = null
   #joinAt: Anchor | null = null
   #stream: PromiseWithResolvers<Stream> = Promise.withResolvers<Stream>()
-  /** Of the lane: what one before still tells is not heard. */
+  /** Number of the lane in use: messages of earlier lanes are ignored. */
   #life = 0
   #events: LaneEvent[] = []
   #isWorking = false
@@ -115,7 +115,7 @@ export class ClusterMember {
   #isResetDue = false
   #isClosed = false
   #role: ClusterRole = 'recovering'
-  /** Of the lead; 0: none. */
+  /** Number of the term that this node leads; 0: it leads none. */
   #term = 0
   #problem: string | null = null
   #awayReason: string | null = null

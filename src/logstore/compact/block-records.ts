@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict'
 import type { RecordBatch, RecordPlace, StoredRecord } from '../batch-frame.ts'
-import { FORMAT_JSON } from '../batch-frame.ts'
+import { FORMAT_JSON, noPlace } from '../batch-frame.ts'
 import type { BlockKeys, BlockTexts, BlockValues } from './block-reader.ts'
 import { TRACE_PATHS } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
@@ -62,15 +62,7 @@ export class BlockRecords implements RecordBatch {
   #row = 0
   readonly #next: Uint32Array
   readonly #passed: Uint32Array
-  readonly #place: RecordPlace = {
-    group: -1,
-    recordStart: 0,
-    recordEnd: 0,
-    scopeStart: 0,
-    scopeEnd: 0,
-    resourceStart: 0,
-    resourceEnd: 0,
-  }
+  readonly #place = noPlace()
 
   constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
     const { rows, groups, rowGroup, shapes } = texts

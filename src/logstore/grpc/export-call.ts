@@ -61,7 +61,7 @@ export interface CallContext {
   readonly onEnd: (call: ExportCall) => void
 }
 
-/** Of a message behind the answer. */
+/** How much of a message is still read after its answer. */
 const DROPPED_BYTES_MAX = 2 * 1024 * 1024
 
 /** Codes of google.rpc.Code. */
