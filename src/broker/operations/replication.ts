@@ -226,11 +226,11 @@ export class Replication {
     if (worker.isThrottled) throw unavailable('the tenant has sent as much to other sites as its quota allows')
   }
 
-  /** Of records below `end` that are stored here. @throws BrokerError when the target does not have them in time */
-  acknowledged(stream: StreamState, name: string, end: number): Promise<ReplicationReceipt> {
+  /** Of the records [first, end), which are stored here. @throws BrokerError when the target does not have them in time */
+  acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<ReplicationReceipt> {
     if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
     const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX
-    return this.#workerOf(stream, name).acknowledged(end, untilMs)
+    return this.#workerOf(stream, name).acknowledged(first, end, untilMs)
   }
 
   #workerOf(stream: StreamState, name: string): ReplicationWorker {
