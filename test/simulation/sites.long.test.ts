@@ -10,7 +10,7 @@ import { WORKLOADS } from './workloads.ts'
 const seedsFrom = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i)
 
 test('whatever is lost, late or twice on the way, and whoever dies: each record is at each site once, in order, or said to be skipped', async (context) => {
-  await simulate(WORKLOADS.replication, seedsFrom(seedOf(context), modelRuns(60)))
+  await simulate(WORKLOADS.replication, seedsFrom(seedOf(context), modelRuns(40)))
 })
 
 test('sites that send back what came from there are found out', async (context) => {

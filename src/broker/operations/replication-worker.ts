@@ -8,6 +8,7 @@
  *     the end. They are sent again when none is on its way any more
  * W4  publishes that wait for the target hear of the first batch that brings their records, of the first failure, or that their records were removed
  *     before they are known to have arrived: the target then expects later ones, and may not have them
+ * W5  a target is told that records are gone only when no power cut can bring them back: it would never take them again
  */
 import { StoreError } from '../../errors.ts'
 import { FrameNotTaken } from '../../engine/appender.ts'
@@ -28,7 +29,7 @@ import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
 import type { ReplicationReceipt } from '../wire/record-answers.ts'
 import { planBatch, readBatch } from './replication-batch.ts'
-import type { Batch } from './replication-batch.ts'
+import type { Batch, BatchLimits } from './replication-batch.ts'
 
 /** What a target answered. */
 export interface ApplyAnswer {
@@ -101,6 +102,8 @@ export class ReplicationWorker {
   #next: number | null = null
   /** Records below went before they were known to have arrived (W2, W4). */
   #skippedBelow = 0
+  /** What is below is gone, whatever happens to the power (W5). */
+  #durableFloor = 0
   /** What went below is told of (W2); 0 after a start, when a purge may not be. */
   #toldBelow = 0
   /** Behind what was sent (W3); null: as `next`. */
@@ -170,6 +173,7 @@ export class ReplicationWorker {
     this.#next = null
     this.#skippedBelow = 0
     this.#toldBelow = 0
+    this.#durableFloor = 0
     this.#sentTo = null
   }
 
@@ -237,12 +241,15 @@ export class ReplicationWorker {
       return 'done'
     }
     if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // there will be more in it
-    if (planned.end <= planned.first) {
+    const { floor } = stream
+    const passesRemoved = planned.next < floor && this.#durableFloor < floor
+    if (planned.end <= planned.first || passesRemoved) {
       await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
+      if (core.isCurrent(stream)) this.#durableFloor = floor
       return 'more'
     }
     const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may come before those
-    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax, waitMs)
+    const batch = await readBatch(core, stream, policy, planned, this.#limits(waitMs))
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
     const seconds = takeEgress(stream.tenant, batch.body.byteLength)
@@ -272,6 +279,10 @@ export class ReplicationWorker {
       if (this.onTheirWay === 0) this.#sentTo = null // W3
       onLanded(this)
     }
+  }
+
+  #limits(waitMs: number): BatchLimits {
+    return { recordsMax: this.#recordsMax, floor: this.#durableFloor, waitMs }
   }
 
   #mayGoOn(stream: StreamState): boolean {

@@ -400,6 +400,20 @@ describe('a worker', () => {
     assert.equal(waiting.code, 'replication_unavailable')
   })
 
+  it('does not tell the target that records are gone before the purge is stored', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(6)
+    await sites.source.flush()
+    while (sites.way.length > 0) await sites.lose(0)
+    void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, false))
+    await turn()
+    for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50)
+    await sites.restart(sites.source, 'crash') // the power takes the purge
+    await sites.settle()
+    assert.deepEqual(await sites.ids(sites.source), [0, 1, 2, 3, 4, 5])
+    assert.deepEqual(await sites.ids(sites.target), [0, 1, 2, 3, 4, 5])
+  })
+
   it('tells after a start of what was purged before it, although nothing is left to send', async () => {
     const sites = await Sites.open(1)
     sites.publish(2)
