@@ -284,14 +284,14 @@ export class LogShared {
     return Math.max(0, (purpose === 'admit' ? this.admitLimit() : this.finishLimit()) - this.written(0))
   }
 
-  // Of a cluster. Main says whether this node leads, the lane everything else
+  // Words for a cluster. Main says whether this node leads, and the lane says everything else.
 
   /** Frames are given to the lane, and are of the leader's epoch. */
   get leads(): boolean {
     return Atomics.load(this.#words, LEADS) === 1
   }
 
-  /** Of the frames that this node builds. */
+  /** The epoch that this node writes into the frames it builds. */
   get frameEpoch(): number {
     return Atomics.load(this.#words, FRAME_EPOCH) >>> 0
   }

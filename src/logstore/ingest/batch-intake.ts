@@ -89,7 +89,7 @@ export class BatchIntake {
   readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #resourceDatasetNames: string[] = []
   readonly #windows = new Map<string, { readonly window: QuotaWindow; readonly isSmooth: boolean }>()
-  /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
+  /** The generation of the log whose frames the indexes describe. A recovery in place begins a new one, for which another lane starts over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
   /** The identifier has the ids of the batch at hand already. */

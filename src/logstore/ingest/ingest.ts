@@ -83,7 +83,7 @@ interface InFlight {
   readonly endSpan: (() => void) | null
   readonly client: IngestClient
   readonly caller: Caller
-  /** Of the body; -1: none, or freed. */
+  /** Where the body stands in the arena; -1: there is none, or it was freed. */
   arenaOffset: number
   readonly encoding: number
 }
