@@ -193,7 +193,7 @@ function* newestIn(
   return null
 }
 
-/** By its header and its length: to read it whole would cost a start as much again. */
+/** Judges a checkpoint by its header and its length, because reading all of it twice would slow a start down. */
 function isPublished(files: Files, directory: string, position: number): boolean {
   const file = files.open(`${directory}/${checkpointName(position)}`, 'read')
   try {

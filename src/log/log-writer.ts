@@ -276,7 +276,7 @@ export class LogWriter {
     return this.#shared.producerState !== PRODUCER_OK || (this.#isClustered && !this.#shared.leads)
   }
 
-  /** Behind the frame that was begun. */
+  /** Moves the tail behind the frame that was begun. */
   #advance(): void {
     const state = this.#state
     state.tail = this.end

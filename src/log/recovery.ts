@@ -417,7 +417,7 @@ class Recovery {
 
 const MISSING = 'the segments of this range are missing'
 
-/** Up to some point of a segment: what its frames say. */
+/** What the frames before some point of a segment add up to. */
 interface Before {
   readonly frameCount: number
   readonly epoch: number

@@ -239,7 +239,7 @@ export class Ingest {
     this.#gathering.delete(client)
   }
 
-  /** For a body that has its place. @param declaredBytes -1: unknown */
+  /** Gathers the body of a request that holds a place. @param declaredBytes -1: unknown */
   gatherer(declaredBytes: number): BodyGatherer {
     return new BodyGatherer(this.#parts.arena, declaredBytes, () => this.#giveUpSlot())
   }
