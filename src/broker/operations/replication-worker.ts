@@ -9,7 +9,6 @@
  * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
  */
 import { StoreError } from '../../errors.ts'
-import { FrameNotTaken } from '../../engine/appender.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { Change } from '../frames/change.ts'
@@ -376,20 +375,16 @@ export class ReplicationWorker {
     const from = Math.max(this.next, stream.replicated?.shipment(link).skippedBelow ?? 0)
     const records = core.policies.countBetween(stream, policy, from, floor)
     if (records === 0) return
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const skipped = {
+    const { before, frame } = core.audited({ tenant, principal: 'broker' }, 'finish', (event) => ({
       kind: 'replication_skipped',
-      at_ms: core.time.wallMs(),
-      tenant,
-      principal: 'broker',
-      audit_offset: auditOffset,
+      ...event,
       ...this.#named(),
       stream: stream.name,
       from_offset: from,
       to_offset: floor,
       skipped_records: records,
-    } as const
-    if (!this.#append(...before, core.changeFrame(skipped, 'finish'))) return
+    }))
+    if (!this.#append(...before, frame)) return
     core.counters.unshipped(records)
     core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
   }
@@ -407,13 +402,7 @@ export class ReplicationWorker {
 
   /** False: the log takes nothing now. */
   #append(...frames: readonly NewFrame<Change>[]): boolean {
-    try {
-      for (const frame of frames) this.#parts.core.engine.appendSilently(frame)
-      return true
-    } catch (error) {
-      if (error instanceof FrameNotTaken) return false
-      throw error
-    }
+    return this.#parts.core.engine.appendSilently(frames) === null
   }
 }
 
