@@ -26,10 +26,11 @@ import { Storage } from './operations/storage.ts'
 import { Streams } from './operations/streams.ts'
 import type { ReplicationGauges } from './counters.ts'
 import type { Change } from './frames/change.ts'
-import type { BrokerOperations, StreamingOperations } from './operations.ts'
+import type { Operations } from './operations.ts'
 import type { TenantQuotas } from './quotas.ts'
 
-export interface Broker extends BrokerOperations, StreamingOperations {
+export interface Broker {
+  readonly operations: Operations
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
   /** Replication goes by these from now on, where the node has a binding. */
@@ -87,55 +88,57 @@ export function createBroker(
       engine.parked.close()
     },
 
-    createStream: deciding((...call) => streams.create(...call)),
-    listStreams: deciding((...call) => streams.list(...call)),
-    describeStream: deciding((...call) => streams.describe(...call)),
-    updateStream: deciding((...call) => lifeCycle.update(...call)),
-    deleteStream: deciding((...call) => lifeCycle.delete(...call)),
-    purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
-    redrive: deciding((...call) => redriving.redrive(...call)),
-    publish: once((...call) => streams.publish(...call)),
-    publishBatch: once((...call) => streams.publishBatch(...call)),
-    replay: (...call) => reading.replay(...call),
+    operations: {
+      createStream: deciding((...call) => streams.create(...call)),
+      listStreams: deciding((...call) => streams.list(...call)),
+      describeStream: deciding((...call) => streams.describe(...call)),
+      updateStream: deciding((...call) => lifeCycle.update(...call)),
+      deleteStream: deciding((...call) => lifeCycle.delete(...call)),
+      purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
+      redrive: deciding((...call) => redriving.redrive(...call)),
+      publish: once((...call) => streams.publish(...call)),
+      publishBatch: once((...call) => streams.publishBatch(...call)),
+      replay: (...call) => reading.replay(...call),
 
-    claim: (...call) => claims.claim(...call),
-    ack: queueing((...call) => queue.ack(...call)),
-    batchAck: queueing((...call) => queue.batchAck(...call)),
-    nack: queueing((...call) => queue.nack(...call)),
-    renew: queueing((...call) => queue.renew(...call)),
-    retry: queueing((...call) => queue.retry(...call)),
-    deadLetter: queueing((...call) => queue.deadLetter(...call)),
+      claim: (...call) => claims.claim(...call),
+      ack: queueing((...call) => queue.ack(...call)),
+      batchAck: queueing((...call) => queue.batchAck(...call)),
+      nack: queueing((...call) => queue.nack(...call)),
+      renew: queueing((...call) => queue.renew(...call)),
+      retry: queueing((...call) => queue.retry(...call)),
+      deadLetter: queueing((...call) => queue.deadLetter(...call)),
 
-    publishRecords: once((...call) => streams.publishRecords(...call)),
-    push: (...call) => claims.push(...call),
-    ackPairs: queueing((...call) => queue.ackPairs(...call)),
-    giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
+      publishRecords: once((...call) => streams.publishRecords(...call)),
+      push: (...call) => claims.push(...call),
+      ackPairs: queueing((...call) => queue.ackPairs(...call)),
+      giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
 
-    listGroups: deciding((...call) => inspection.groups(...call)),
-    deleteGroup: deciding((...call) => lifeCycle.deleteGroup(...call)),
-    seekGroup: deciding((...call) => lifeCycle.seek(...call)),
-    deleteCursor: deciding((...call) => lifeCycle.deleteCursor(...call)),
-    describeGroup: deciding((...call) => inspection.describeGroup(...call)),
-    leases: deciding((...call) => inspection.leases(...call)),
-    delayed: deciding((...call) => inspection.delayed(...call)),
-    replayConsumers: deciding((...call) => inspection.replayConsumers(...call)),
-    cursors: deciding((...call) => inspection.cursors(...call)),
-    commitCursor: deciding((...call) => cursors.commit(...call)),
-    rewindCursor: deciding((...call) => cursors.rewind(...call)),
+      listGroups: deciding((...call) => inspection.groups(...call)),
+      deleteGroup: deciding((...call) => lifeCycle.deleteGroup(...call)),
+      seekGroup: deciding((...call) => lifeCycle.seek(...call)),
+      deleteCursor: deciding((...call) => lifeCycle.deleteCursor(...call)),
+      describeGroup: deciding((...call) => inspection.describeGroup(...call)),
+      leases: deciding((...call) => inspection.leases(...call)),
+      delayed: deciding((...call) => inspection.delayed(...call)),
+      replayConsumers: deciding((...call) => inspection.replayConsumers(...call)),
+      cursors: deciding((...call) => inspection.cursors(...call)),
+      commitCursor: deciding((...call) => cursors.commit(...call)),
+      rewindCursor: deciding((...call) => cursors.rewind(...call)),
 
-    audit: deciding((...call) => reading.audit(...call)),
+      audit: deciding((...call) => reading.audit(...call)),
 
-    retentionPlan: deciding((...call) => storage.retentionPlan(...call)),
-    tieringReadiness: deciding((...call) => storage.tieringReadiness(...call)),
-    archiveManifest: deciding((...call) => storage.archiveManifest(...call)),
-    quarantine: deciding((...call) => storage.quarantine(...call)),
-    acknowledgeQuarantine: deciding((...call) => storage.acknowledgeQuarantine(...call)),
+      retentionPlan: deciding((...call) => storage.retentionPlan(...call)),
+      tieringReadiness: deciding((...call) => storage.tieringReadiness(...call)),
+      archiveManifest: deciding((...call) => storage.archiveManifest(...call)),
+      quarantine: deciding((...call) => storage.quarantine(...call)),
+      acknowledgeQuarantine: deciding((...call) => storage.acknowledgeQuarantine(...call)),
 
-    replicationStatus: deciding((...call) => replication.status(...call)),
-    pollReplication: deciding((...call) => replication.poll(...call)),
-    pauseReplication: deciding((...call) => replication.pause(...call)),
-    resumeReplication: deciding((...call) => replication.resume(...call)),
-    applyReplica: (answer, ...call) =>
-      engine.run((turn) => target.apply(...call, turn !== 'last'), answer, NOT_STORED.replica_apply_failed),
+      replicationStatus: deciding((...call) => replication.status(...call)),
+      pollReplication: deciding((...call) => replication.poll(...call)),
+      pauseReplication: deciding((...call) => replication.pause(...call)),
+      resumeReplication: deciding((...call) => replication.resume(...call)),
+      applyReplica: (answer, ...call) =>
+        engine.run((turn) => target.apply(...call, turn !== 'last'), answer, NOT_STORED.replica_apply_failed),
+    },
   }
 }
