@@ -164,17 +164,22 @@ export class Core {
     return { nextOffset: state.eventsLost, before: [this.changeFrame(created, 'admit')] }
   }
 
-  /** A change that the audit stream shows. @returns its frame, those that it builds on, and when it happens */
+  /**
+   * A change that the audit stream shows.
+   *
+   * @param change made of what it says of itself as an event; told how many frames come before it
+   * @returns its frame, those that it builds on, and when it happens
+   */
   audited(
     { tenant, principal }: Caller,
     purpose: NewFrame<Change>['purpose'],
-    change: (event: EventOfChange) => Change,
+    change: (event: EventOfChange, before: number) => Change,
     onStored?: () => void,
   ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change>; readonly atMs: number } {
     const { nextOffset, before } = this.auditOf(tenant)
     const atMs = this.time.wallMs()
     const event = { tenant, principal, audit_offset: nextOffset, at_ms: atMs }
-    return { before, frame: this.changeFrame(change(event), purpose, onStored), atMs }
+    return { before, frame: this.changeFrame(change(event, before.length), purpose, onStored), atMs }
   }
 
   onVisible(listener: (stream: StreamState) => void): void {

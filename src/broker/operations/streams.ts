@@ -155,11 +155,13 @@ export class Streams {
   ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
     const core = this.#core
     const { tenant } = caller
-    const isFirst = core.state.stream(tenant, AUDIT_STREAM) === undefined // then the audit stream comes before it
-    const streamNumber = core.state.streams.length + (isFirst ? 1 : 0)
-    const { before, frame } = core.audited(caller, 'admit', (event) => {
-      return { kind: 'stream_created', stream_number: streamNumber, stream: name, ...config, ...event }
-    })
+    const { before, frame } = core.audited(caller, 'admit', (event, before) => ({
+      kind: 'stream_created',
+      stream_number: core.state.streams.length + before,
+      stream: name,
+      ...config,
+      ...event,
+    }))
     const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
     return { before, frame: { ...frame, onTaken } }
   }
