@@ -20,6 +20,7 @@
  * A5  a zone's columns are written before the count that includes its last entry: a reader that loaded that count sees them
  */
 import assert from 'node:assert/strict'
+import { clearMemory } from '../../libc.ts'
 import { NAME_BYTES_MAX, PARTITION_NAMES_BYTES, SEGMENT_ENTRIES_MAX, SEGMENT_PARTITIONS_MAX } from '../limits.ts'
 import { isBefore } from '../time-words.ts'
 
@@ -320,15 +321,9 @@ export class ActiveIndex {
     Atomics.store(this.#header, COUNT, this.#appended)
   }
 
-  /** Empties the index for the next segment. No reader may hold it any more. Writer only. */
+  /** Empties the index, and gives its memory back to the system. No reader may hold it any more. Writer only. */
   reset(): void {
-    const used = this.count
-    this.traceWords.fill(0, 0, used * 4)
-    this.#idNext.fill(0, 0, used)
-    this.#traceNext.fill(0, 0, used)
-    this.#idSlots.fill(0)
-    this.#traceSlots.fill(0)
-    this.#header.fill(0)
+    clearMemory(Buffer.from(this.shared))
     this.#partitionNumbers.clear()
     this.#partitionsRead = 0
     this.#namesRead = 0
