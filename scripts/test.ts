@@ -6,6 +6,7 @@
  *     --processes N        so many at a time
  *     --coverage CONFIG    coverage must be as this configuration of c8 says
  *     --costs              prints what each file took when it has ended
+ *     --silent-ms N        a process is ended when nothing was heard of it for so long
  *
  * The files whose coverage counts come first, but the place that has the longest others: so no core is idle at the end, nor while one
  * process reports the coverage.
@@ -37,6 +38,7 @@ const { values, positionals } = parseArgs({
     processes: { type: 'string' },
     coverage: { type: 'string' },
     costs: { type: 'boolean' },
+    'silent-ms': { type: 'string' },
   },
 })
 const isNamed = positionals.length > 0
@@ -50,6 +52,7 @@ const queues = { aloneCovered: [...aloneCovered], shared: [...shared], alone: lo
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
 const places = Number(values.processes ?? 2 * cores) // many files wait for the processes that they start
 const nowMs = (): number => performance.now()
+const watched = { nowMs, ...(values['silent-ms'] && { silentMsMax: Number(values['silent-ms']) }) }
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const results = new Results(print, nowMs, values.costs)
@@ -58,13 +61,13 @@ const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(covera
 const built = isNamed ? null : build()
 const aloneEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
 const covered = Array.from({ length: Math.floor(places / 2) + 1 }, async (_, place) => {
-  if (place === 0) await runQueue(queues.aloneCovered, { alone: true, env, nowMs }, results)
-  await runQueue(queues.shared, { alone: false, env, nowMs }, results)
+  if (place === 0) await runQueue(queues.aloneCovered, { ...watched, alone: true, env }, results)
+  await runQueue(queues.shared, { ...watched, alone: false, env }, results)
 })
 const ends = Array.from({ length: places }, async (_, place) => {
   await covered[place]
   await built
-  await runQueue(queues.alone, { alone: true, env: aloneEnv, nowMs }, results)
+  await runQueue(queues.alone, { ...watched, alone: true, env: aloneEnv }, results)
 })
 const reported = Promise.all(covered).then(() => (coverage === null ? null : reportCoverage(coverage)))
 await Promise.all([reported, ...ends])

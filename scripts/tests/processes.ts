@@ -2,6 +2,7 @@
  * Runs test files in processes: each process takes a file of the queue when it has ended the one before.
  *
  * A process that ends too early, or from which nothing is heard for long, fails the file that it runs; another process takes the rest.
+ * The failure of a silent one says what it was doing.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,10 +11,12 @@ import { fileURLToPath } from 'node:url'
 import { limitMs } from '../../test/support/waiting.ts'
 import type { Assignment, Report } from './messages.ts'
 import type { Results } from './results.ts'
+import { INSPECTED, whatItDoes } from './stack.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const WORKER = `${root}scripts/tests/worker.ts`
 const FLAGS = [
+  INSPECTED,
   '--experimental-async-context-frame', // follows what waits without a hook at every promise: a sixth less time
   `--test-reporter=${root}scripts/tests/reporter.ts`,
 ]
@@ -27,6 +30,8 @@ export interface ProcessOptions {
   readonly alone: boolean
   readonly env: Readonly<Record<string, string>>
   readonly nowMs: () => number
+  /** A process is ended when nothing was heard of it for so long. */
+  readonly silentMsMax?: number
 }
 
 /** Takes files from the queue, which others may take from, too, until it is empty and the last of them has ended. */
@@ -39,19 +44,20 @@ export async function runQueue(queue: string[], options: ProcessOptions, results
  *
  * @returns false when it cannot even start
  */
-async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions, results: Results): Promise<boolean> {
+async function runProcess(queue: string[], options: ProcessOptions, results: Results): Promise<boolean> {
+  const { alone, env, nowMs, silentMsMax = SILENT_LIMITS_MAX * limitMs() } = options
   const child = fork(WORKER, { execArgv: FLAGS, env: { ...process.env, ...env }, silent: true })
   let file: string | undefined
   let hasEnded = true
   let startedMs = 0
   let cpuMsBefore = 0
   let running = 'its start'
-  let isSilent = false
-  const silentMsMax = SILENT_LIMITS_MAX * limitMs()
-  const silence = setTimeout(() => {
-    isSilent = true
+  const silent: { in?: string } = {}
+  const silence = setTimeout(() => void endSilent(), silentMsMax)
+  const endSilent = async (): Promise<void> => {
+    silent.in = await whatItDoes(child)
     child.kill('SIGKILL')
-  }, silentMsMax)
+  }
   let failures = 0
 
   const fail = (text: string): void => {
@@ -90,8 +96,8 @@ async function runProcess(queue: string[], { alone, env, nowMs }: ProcessOptions
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   clearTimeout(silence)
   const how = signal === null ? `exit code ${code}` : signal
-  if (isSilent)
-    fail(`nothing was heard of it for ${Math.round(silentMsMax / 60_000)} minutes, and its process was ended`)
+  if (silent.in !== undefined)
+    fail(`nothing was heard of it for ${Math.round(silentMsMax / 1000)} s, and its process was ended ${silent.in}`)
   else if (!hasEnded) {
     const why = signal === null ? ': a test waits for what can no longer happen, or calls process.exit' : ''
     fail(`its process ended in the middle of it, with ${how}${why}`)

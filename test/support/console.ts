@@ -136,9 +136,18 @@ export class Visitor {
     })
   }
 
-  /** What axe finds wrong, in lines. */
+  /** What axe finds wrong in both themes, in lines. The dark one differs by nothing but its colours. */
   async violations(): Promise<readonly string[]> {
-    const { violations } = await new AxeBuilder({ page: this.page }).analyze()
+    const light = await this.#analyze((axe) => axe)
+    await this.page.emulateMedia({ colorScheme: 'dark' })
+    const dark = await this.#analyze((axe) => axe.withRules('color-contrast'))
+    await this.page.emulateMedia({ colorScheme: 'light' })
+    return [...light, ...dark.map((line) => `dark: ${line}`)]
+  }
+
+  async #analyze(choose: (axe: AxeBuilder) => AxeBuilder): Promise<readonly string[]> {
+    const axe = new AxeBuilder({ page: this.page }).setLegacyMode() // no frames, whose results another page would put together
+    const { violations } = await choose(axe).analyze()
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
   }
 

@@ -77,6 +77,8 @@ const SLICE_STREAMS = 500
 const SLICE_GROUPS = 100
 const SLICE_BYTES = 1 << 20
 const SLICE_JSON_BYTES = 64 * 1024
+/** Copying a longer part takes more than handing it over by itself. */
+const JOINED_PART_BYTES_MAX = 64 * 1024
 /** Numbers of a stream: next offset, floor, payload bytes. */
 const STREAM_NUMBERS = 3
 
@@ -146,14 +148,14 @@ export class StateCopy implements GroupCopier {
       json.push(Buffer.from((from > 0 ? ',' : '') + texts.join(',')))
     }
     json.push(Buffer.from('],"groups":['))
-    const groups: Buffer[] = []
+    const groups: Uint8Array[] = []
     let count = 0
     while (this.#next < this.#groups.length) {
       if (this.#next > 0) await turn()
       const slice = this.#nextSlice()
       if (slice.length === 0) continue
       json.push(Buffer.from((count > 0 ? ',' : '') + slice.map((copy) => copy.json).join(',')))
-      groups.push(Buffer.concat(slice.flatMap(({ parts }) => parts)))
+      groups.push(...joined(slice.flatMap(({ parts }) => parts)))
       count += slice.length
     }
     json.push(Buffer.from(']}'))
@@ -312,6 +314,26 @@ class Restored {
 const aligned = (bytes: number): number => Math.ceil(bytes / ALIGN) * ALIGN
 const padding = (bytes: number): Uint8Array => new Uint8Array(aligned(bytes) - bytes)
 const wordPair = (first: number, second: number): Uint8Array => new Uint8Array(Uint32Array.of(first, second).buffer)
+
+/** The same bytes in fewer parts: short neighbours become one. */
+function joined(parts: readonly Uint8Array[]): Uint8Array[] {
+  const fewer: Uint8Array[] = []
+  let short: Uint8Array[] = []
+  const endShort = (): void => {
+    if (short.length > 0) fewer.push(Buffer.concat(short))
+    short = []
+  }
+  for (const part of parts) {
+    if (part.byteLength <= JOINED_PART_BYTES_MAX) {
+      short.push(part)
+    } else {
+      endShort()
+      fewer.push(part)
+    }
+  }
+  endShort()
+  return fewer
+}
 
 /** Copies a part into memory of its own, so that it can be handed to another thread: small buffers share theirs. */
 function owned(part: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -59,28 +59,24 @@ export function encodeGroup({ floor, table, finished, unavailable, reasons }: Gr
   for (const [i, value] of [floor, ...counts].entries()) writeU64(header, 8 + 8 * i, value)
 
   const columns: (Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>)[] = [
-    flattened(intervals.entries(), 3 * intervals.intervalCount),
+    intervals.encode(),
     flattened(expiries, 2 * expiries.size),
     unavailable.encode(),
   ]
   if (table.size > 0) {
-    const slots = slotsOf(table)
+    const slots = table.slotsUsed === table.size ? null : slotsOf(table)
     const status = new Uint8Array(table.size)
-    for (let row = 0; row < slots.length; row++) {
-      const present = table.status(slots[row]!)
+    for (let row = 0; row < status.length; row++) {
+      const present = table.status(slots === null ? row : slots[row]!)
       status[row] = present === REPORTED ? LEASED : present // K1
     }
     columns.unshift(
-      gathered(table.offset, slots, new Float64Array(table.size)),
-      gathered(table.claimNumber, slots, new Float64Array(table.size)),
-      gathered(table.leasedAtMs, slots, new Float64Array(table.size)),
-      gathered(table.due.dueMs, slots, new Float64Array(table.size)),
+      taken(table.offset, slots, table.size),
+      taken(table.claimNumber, slots, table.size),
+      taken(table.leasedAtMs, slots, table.size),
+      taken(table.due.dueMs, slots, table.size),
     )
-    columns.push(
-      gathered(table.attempt, slots, new Uint32Array(table.size)),
-      gathered(table.expiredAttempts, slots, new Uint32Array(table.size)),
-      status,
-    )
+    columns.push(taken(table.attempt, slots, table.size), taken(table.expiredAttempts, slots, table.size), status)
   }
   const parts = [header, ...columns.map(({ buffer }) => new Uint8Array(buffer))]
   if (reasons.entries.size > 0) {
@@ -183,13 +179,15 @@ function slotsOf(table: DeliveryTable): Uint32Array {
   return slots
 }
 
-function gathered<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>(
+/** @param slots null: all of the first rows. They are copied as one piece of memory then, in a fifth of the time */
+function taken<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>(
   column: Column,
-  slots: Uint32Array,
-  into: Column,
+  slots: Uint32Array | null,
+  rows: number,
 ): Column {
-  for (let row = 0; row < slots.length; row++) into[row] = column[slots[row]!]!
-  return into
+  const copied = column.slice(0, rows) as Column // what `slice` gives is of the same kind
+  if (slots !== null) for (let row = 0; row < rows; row++) copied[row] = column[slots[row]!]!
+  return copied
 }
 
 function flattened(rows: Iterable<readonly number[]>, length: number): Float64Array<ArrayBuffer> {

@@ -136,6 +136,21 @@ export class TaggedIntervals {
     }
   }
 
+  /** From, to and tag of each, ascending. */
+  encode(): Float64Array<ArrayBuffer> {
+    const encoded = new Float64Array(3 * this.#intervalCount)
+    let at = 0
+    for (const { from, to, tag, count } of this.#chunks) {
+      for (let i = 0; i < count; i++) {
+        encoded[at] = from[i]!
+        encoded[at + 1] = to[i]!
+        encoded[at + 2] = tag[i]!
+        at += 3
+      }
+    }
+    return encoded
+  }
+
   *descending(): Generator<readonly [from: number, to: number, tag: number], void> {
     for (let c = this.#chunks.length - 1; c >= 0; c--) {
       const { from, to, tag, count } = this.#chunks[c]!

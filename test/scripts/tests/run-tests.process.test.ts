@@ -77,6 +77,16 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.match(lines.at(-1)!, /^3 passed, \d failed$/)
   })
 
+  it('ends a process from which nothing is heard, and says what it was doing', async () => {
+    const { code, lines, failuresOf } = await runTests(['spins', 'passes'], '--silent-ms', '5000')
+    assert.equal(code, 1)
+    assert.match(
+      failuresOf('spins'),
+      /nothing was heard of it for 5 s, and its process was ended in\n[^]*at forEver \(.*spins\.ts:\d/,
+    )
+    assert.match(lines.at(-1)!, /1 failed/)
+  })
+
   it('ends the process of a file whose failed test left a server open, and goes on in another', async () => {
     const { code, lines, failuresOf } = await runTests(['leaves-open', 'passes'])
     assert.equal(code, 1)
