@@ -160,6 +160,15 @@ export class ActiveIndex {
     return this.#earliest <= to && this.#latest >= from
   }
 
+  /** Earliest and latest time of the published entries; nanoseconds as doubles. Meaningless without entries. */
+  get earliest(): number {
+    return this.#times[EARLIEST]!
+  }
+
+  get latest(): number {
+    return this.#times[LATEST]!
+  }
+
   /** When the first of the batches with published entries was received, ns since the Unix epoch as a double; 0: there is none. */
   get receivedFrom(): number {
     return this.#times[RECEIVED_FROM]!
