@@ -9,13 +9,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
-import { test } from 'node:test'
+import { beforeEach, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Assignment } from './messages.ts'
 import { END_OF_FILE, reportFile, tell, tellFailure } from './reporter.ts'
 
 const { channel } = process
 assert(channel, 'scripts/test.ts starts this')
+
+beforeEach(() => nextTurn()) // tests that compute would leave no turn in which the runner hears of them
 
 for (;;) {
   tell({ kind: 'idle' })

@@ -6,9 +6,9 @@ import { runKillRounds } from '../../../scripts/soak/logstore/kill.ts'
 import type { KillSummary } from '../../../scripts/soak/logstore/kill.ts'
 
 /** `npm run soak` makes as many rounds as one likes. */
-const LOCAL = { rounds: 3 }
+const LOCAL = { rounds: 2 }
 const REPLICATED = { rounds: 2 }
-const COMPACTING = { rounds: 3 }
+const COMPACTING = { rounds: 2 }
 /** Few records in many frames: checks take their time by the record. */
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 25, connections: 4 }
 

@@ -295,7 +295,7 @@ describe('a query', () => {
       assert.equal(found.matched_records, 1)
       assert.deepEqual(found.results, [{ record }])
       assert.deepEqual(found.used_indexes, ['record_id'])
-      assert.equal(found.scanned_bundles, 1)
+      assert.ok(found.scanned_bundles <= 2) // the filter of another bundle holds one id in thousands that it does not have
       assert.equal(ask({}, 'globex').matched_records, 0)
       assert.equal(ask({}, 'acme', 'payments').matched_records, 0)
       assert.equal(ask({ end_time_unix_nano: record.time_unix_nano }).matched_records, 0)

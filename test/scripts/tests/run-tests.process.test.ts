@@ -82,7 +82,7 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.equal(code, 1)
     assert.match(
       failuresOf('spins'),
-      /nothing was heard of it for 5 s, and its process was ended in\n[^]*at forEver \(.*spins\.ts:\d/,
+      /spins\.ts:5 never ends\n +nothing was heard of it for 5 s, and its process was ended in\n[^]*at forEver \(.*spins\.ts:\d/,
     )
     assert.match(lines.at(-1)!, /1 failed/)
   })
